@@ -1,0 +1,93 @@
+"""Kernels that stand in for the reference where they can do better.
+
+A backend is a module here with a `Backend` named ``backend``. ``reference`` is the one without
+kernels of its own: every layer runs its operation's `evaluate`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TypeAlias
+
+from ..codes import Code
+from ..errors import InputError
+from ..ir.tensor import Array, Value
+from ..ops import Op
+
+__all__ = ["Backend", "Kernel", "Offer", "available", "choose", "load"]
+
+Kernel: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
+"""Takes the inputs of a layer, returns its outputs; never changes an input."""
+
+Offer: TypeAlias = Callable[..., "Kernel | None"]
+"""Takes an operation and what is known of its inputs; returns a kernel, or declines."""
+
+_CHAINS = {"reference": (), "numpy": ("numpy",)}
+DEFAULT = "numpy"
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A name and, per operation, functions that offer a kernel or decline with ``None``."""
+
+    name: str
+    offers: dict[type[Op], list[Offer]] = field(default_factory=dict)
+
+    def accelerates(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
+        """Register a function that may offer kernels for the given operations.
+
+        It is asked once for each layer, when compiling, with the operation and a `Value` for each
+        input: constants have their contents, which the kernel may pack.
+        """
+
+        def register(offer: Offer) -> Offer:
+            for cls in ops:
+                self.offers.setdefault(cls, []).append(offer)
+            return offer
+
+        return register
+
+    def kernel(self, op: Op, inputs: Sequence[Value]) -> Kernel | None:
+        """The first kernel offered for a layer, or ``None``."""
+        for offer in self.offers.get(type(op), ()):
+            if (kernel := offer(op, *inputs)) is not None:
+                return kernel
+        return None
+
+
+def choose(op: Op, inputs: Sequence[Value], backends: Sequence[Backend]) -> Kernel:
+    """The first kernel that a backend offers for a layer, else its reference."""
+    for backend in backends:
+        if (kernel := backend.kernel(op, inputs)) is not None:
+            return kernel
+    return op.evaluate
+
+
+def available() -> tuple[str, ...]:
+    """The names of the backends."""
+    return tuple(_CHAINS)
+
+
+def load(name: str | None = None) -> tuple[str, tuple[Backend, ...]]:
+    """A backend by name, followed by those it falls back on.
+
+    Args:
+        name: ``reference`` or ``numpy``; by default what ``IR_RUNTIME_BACKEND`` says, else ``numpy``.
+
+    Raises:
+        InputError: if there is no such backend.
+    """
+    name = name or os.environ.get("IR_RUNTIME_BACKEND") or DEFAULT
+    if name not in _CHAINS:
+        near = difflib.get_close_matches(name, _CHAINS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(
+            f"there is no backend {name!r}",
+            code=Code.BAD_REQUEST,
+            hint=f"{hint}available are {', '.join(_CHAINS)}",
+        )
+    return name, tuple(import_module(f".{part}", __name__).backend for part in _CHAINS[name])

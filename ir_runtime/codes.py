@@ -1,0 +1,54 @@
+"""Every code a finding or an error can carry, and what it means."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Code"]
+
+
+class Code(StrEnum):
+    """A stable code. Hundreds: 0 the file, 1 the graph, 2 operations, 3 shapes, 4 running, 5 limits."""
+
+    summary: str
+
+    def __new__(cls, code: str, summary: str) -> Code:
+        self = str.__new__(cls, code)
+        self._value_, self.summary = code, summary
+        return self
+
+    ANY = "IR000", "something failed"
+
+    UNREADABLE = "IR001", "the file cannot be read, or is not an OpenVINO IR"
+    BAD_XML = "IR002", "the file is not well-formed XML"
+    IR_VERSION = "IR003", "this version of the IR format is not supported"
+    WEIGHTS_MISSING = "IR004", "the model has constants, but there is no .bin"
+    WEIGHTS_RANGE = "IR005", "a constant lies outside the .bin, or its size contradicts its shape"
+    FORBIDDEN_XML = "IR006", "the XML has a document type, entities or other things an IR never needs"
+    BAD_ELEMENT = "IR007", "an XML element lacks an attribute, or has one that cannot be read"
+
+    INVALID = "IR100", "the model is not valid"
+    DUPLICATE_ID = "IR101", "two layers, or two ports of a layer, have the same id"
+    DANGLING_EDGE = "IR102", "an edge starts or ends at a layer or port that does not exist"
+    CYCLE = "IR103", "layers depend on themselves"
+    UNCONNECTED = "IR104", "an input port has no edge"
+    CONNECTED_TWICE = "IR105", "an input port has more than one edge"
+    GUESSED_VERSION = "IR106", "a fragment does not say which version of the operation it means"
+    PORT_VALUE = "IR107", "a comment gives a port a value that contradicts its dims"
+
+    UNKNOWN_OPERATION = "IR201", "there is no such operation, or not in this opset"
+    BAD_ATTRIBUTE = "IR202", "an attribute is missing, or its value is not allowed"
+    UNKNOWN_ATTRIBUTE = "IR203", "the operation has no such attribute"
+    PORT_COUNT = "IR204", "the layer has too few or too many inputs or outputs"
+
+    CONTRADICTION = "IR301", "the inputs of a layer contradict its operation"
+    DECLARED_TYPE = "IR302", "an output declares another element type than its operation gives"
+    DECLARED_SHAPE = "IR303", "an output declares other dims than its operation gives"
+    ELEMENT_TYPE = "IR304", "an input has an element type that the operation does not take"
+
+    BAD_INPUT = "IR401", "the inputs do not fit the model"
+    LAYER_FAILED = "IR402", "a layer failed on the data it was given"
+    NO_SUCH_NAME = "IR403", "no layer, tensor, input or output has that name"
+    BAD_REQUEST = "IR404", "the option, device, backend or call does not exist or fit"
+
+    LIMIT = "IR501", "the file asks for more than the limits allow"

@@ -1,0 +1,108 @@
+"""What can go wrong, one class per kind.
+
+::
+
+    RuntimeError
+      IRError                 any failure of this package
+        ParseError            the file cannot be read as an IR
+        ValidationError       the model contradicts itself or the specification
+          InferenceError      a layer's inputs contradict its operation
+        UnsupportedError      the model is fine, but something in it is not supported
+        InputError            the inputs or the request do not fit the model
+        ExecutionError        a layer failed on the data it was given
+        LimitError            the file asks for more than the limits allow
+
+OpenVINO raises ``RuntimeError`` for nearly everything, so code that catches that keeps working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .codes import Code
+from .diagnostics import Diagnostic, Location
+
+__all__ = [
+    "ExecutionError",
+    "IRError",
+    "InferenceError",
+    "InputError",
+    "LimitError",
+    "ParseError",
+    "UnsupportedError",
+    "ValidationError",
+]
+
+
+class IRError(RuntimeError):
+    """Any failure of this package: what happened, a code, where, and the way out."""
+
+    default_code = Code.ANY
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        where: Location | None = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.message, self.code, self.where, self.hint = message, code or self.default_code, where, hint
+
+    @property
+    def diagnostic(self) -> Diagnostic:
+        """The same as a finding."""
+        return Diagnostic(self.code, self.message, self.where, hint=self.hint)
+
+    def __str__(self) -> str:
+        return str(self.diagnostic)
+
+
+class ParseError(IRError):
+    """The file cannot be read as an IR."""
+
+    default_code = Code.UNREADABLE
+
+
+class LimitError(IRError):
+    """The file asks for more than the limits allow."""
+
+    default_code = Code.LIMIT
+
+
+class UnsupportedError(IRError):
+    """The model is fine, but something in it is not supported."""
+
+    default_code = Code.UNKNOWN_OPERATION
+
+
+class ValidationError(IRError):
+    """The model contradicts itself or the specification; ``diagnostics`` says where."""
+
+    default_code = Code.INVALID
+
+    def __init__(self, message: str, *, diagnostics: Iterable[Diagnostic] = (), **how: object) -> None:
+        super().__init__(message, **how)  # type: ignore[arg-type]
+        self.diagnostics = tuple(diagnostics)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.diagnostics)) or super().__str__()
+
+
+class InferenceError(ValidationError):
+    """A layer's inputs contradict its operation; the pass that asked adds layer and line."""
+
+    default_code = Code.CONTRADICTION
+
+
+class InputError(IRError):
+    """The inputs or the request do not fit the model."""
+
+    default_code = Code.BAD_INPUT
+
+
+class ExecutionError(IRError):
+    """A layer failed on the data it was given."""
+
+    default_code = Code.LAYER_FAILED

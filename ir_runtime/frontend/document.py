@@ -1,0 +1,79 @@
+"""Parsing XML that nobody trusts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeAlias
+
+from lxml import etree
+
+from ..codes import Code
+from ..diagnostics import Location
+from ..errors import ParseError
+
+__all__ = ["Element", "integer", "parse"]
+
+Element: TypeAlias = Any  # lxml is not typed
+
+_FORBIDDEN = re.compile(rb"<!(DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)")
+
+
+def parse(data: bytes, name: str, comments: bool = False) -> Element:
+    """The root element. No document type, no entities, no network, no huge trees.
+
+    Raises:
+        ParseError: if it is not well-formed, or has what an IR never needs.
+    """
+    if found := _FORBIDDEN.search(data):
+        line = data.count(b"\n", 0, found.start()) + 1
+        raise _forbidden(f"the XML has a {found.group().decode()} declaration", Location(name, line))
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        attribute_defaults=False,
+        huge_tree=False,
+        remove_comments=not comments,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as reason:
+        where = Location(name, reason.lineno)
+        raise ParseError(
+            f"the XML is not well-formed: {reason.msg}",
+            code=Code.BAD_XML,
+            where=where,
+            hint="the file may be cut off, or have been edited by hand",
+        ) from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise _forbidden("the XML has a document type", Location(name))
+    return root
+
+
+def integer(element: Element, attribute: str, name: str) -> int:
+    """An attribute that must be a whole number of at least 0."""
+    text = element.get(attribute)
+    if text is None or len(text) > 18 or not text.strip().isdecimal():
+        found = "is missing" if text is None else f"must be a whole number, not {text[:40]!r}"
+        raise ParseError(
+            f"{attribute!r} of <{element.tag}> {found}",
+            code=Code.BAD_ELEMENT,
+            where=Location(name, element.sourceline, _layer_name(element)),
+        )
+    return int(text)
+
+
+def _layer_name(element: Element) -> str | None:
+    layer = element if element.tag == "layer" else next(element.iterancestors("layer"), None)
+    return None if layer is None else layer.get("name", layer.get("id"))
+
+
+def _forbidden(message: str, where: Location) -> ParseError:
+    return ParseError(
+        message,
+        code=Code.FORBIDDEN_XML,
+        where=where,
+        hint="an IR needs none; remove it if you trust the rest of the file",
+    )

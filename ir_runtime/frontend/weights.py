@@ -1,0 +1,115 @@
+"""The constants of a model: views of a file that is mapped, not read."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+
+from ..codes import Code
+from ..diagnostics import Location
+from ..errors import ParseError, UnsupportedError
+from ..ir.element import ElementType
+from ..ir.tensor import Array
+
+__all__ = ["Weights", "WeightsLike", "open_weights"]
+
+WeightsLike: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | Array"
+
+
+class Weights:
+    """The bytes of a ``.bin``, read-only; ``None`` if the model came without one."""
+
+    def __init__(self, data: Any = None, name: str = "", missing: str = "") -> None:
+        self.name, self.missing = name, missing
+        self.data: Array | None = None if data is None else np.frombuffer(data, np.uint8)
+
+    def __len__(self) -> int:
+        return 0 if self.data is None else len(self.data)
+
+    def tensor(
+        self, element: ElementType, shape: tuple[int, ...], offset: int, size: int, where: Location
+    ) -> Array:
+        """The constant at ``offset``, as a view.
+
+        Raises:
+            ParseError: if it lies outside the file, or ``size`` does not fit the shape.
+        """
+        count = math.prod(shape)
+        if element.bits < 8:
+            raise UnsupportedError(f"constants of type {element} are not supported", where=where)
+        if element.nbytes(count) != size:
+            raise ParseError(
+                f"{size} bytes declared, but {element}{list(shape)} takes {element.nbytes(count)}",
+                code=Code.WEIGHTS_RANGE,
+                where=where,
+            )
+        if self.data is None and size:
+            raise ParseError(
+                "the model has constants, but no weights were found",
+                code=Code.WEIGHTS_MISSING,
+                where=where,
+                hint=self.missing or "give the .bin as weights=",
+            )
+        if offset + size > len(self):
+            raise ParseError(
+                f"bytes {offset} to {offset + size} are wanted, but {self.name} ends at {len(self)}",
+                code=Code.WEIGHTS_RANGE,
+                where=where,
+                hint="the .bin is cut off, or belongs to another .xml",
+            )
+        return self._view(element, shape, offset, size)
+
+    def _view(self, element: ElementType, shape: tuple[int, ...], offset: int, size: int) -> Array:
+        if self.data is None:
+            return np.empty(shape, element.dtype)
+        raw = self.data[offset : offset + size]
+        if element is ElementType.boolean:
+            return np.asarray(raw != 0).reshape(shape)
+        return raw.view(element.dtype).reshape(shape)
+
+
+def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:
+    """The weights given, else the ``.bin`` beside the model.
+
+    Raises:
+        ParseError: if a file that was named cannot be read.
+    """
+    if weights is None:
+        return _beside(model)
+    if isinstance(weights, str | os.PathLike):
+        return _map(Path(weights))
+    if isinstance(weights, bytes | bytearray | memoryview):
+        return Weights(weights, "the weights given")
+    if isinstance(weights, np.ndarray):
+        return Weights(np.ascontiguousarray(weights).view(np.uint8).reshape(-1), "the weights given")
+    if hasattr(weights, "data") and isinstance(weights.data, np.ndarray):  # a Tensor, as OpenVINO takes
+        return open_weights(weights.data, model)
+    return Weights(weights.read(), str(getattr(weights, "name", "the weights given")))
+
+
+def _beside(model: Path | None) -> Weights:
+    if model is None:
+        return Weights(missing="give the content of the .bin as weights=")
+    path = model.with_suffix(".bin")
+    if not path.is_file():
+        return Weights(missing=f"put it at {path}, or name it (weights=, --weights)")
+    return _map(path)
+
+
+def _map(path: Path) -> Weights:
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
+                return Weights(b"", str(path))
+            return Weights(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(path))
+    except OSError as reason:
+        raise ParseError(
+            f"the weights cannot be read: {reason.strerror or reason}",
+            code=Code.UNREADABLE,
+            where=Location(str(path)),
+        ) from None

@@ -1,0 +1,258 @@
+"""Lengths, and other integers, of which only bounds may be known before a model runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+__all__ = ["Dimension", "DimensionLike", "Interval", "Symbol"]
+
+
+class Symbol:
+    """An identity: two dimensions that carry the same symbol are equal at run time."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Interval:
+    """An integer known to lie in ``[min, max]``; ``None`` means no bound on that side.
+
+    Shape arithmetic meets negative numbers on its way (``-1``, ``length - 5``), so its numbers
+    are intervals. What comes out as never negative is a `Dimension`.
+
+    >>> Dimension(2, 8) - 5
+    Interval(-3, 3)
+    >>> Dimension(2, 8) - 5 + 3
+    ..6
+    """
+
+    __slots__ = ("_max", "_min", "symbol")
+    _min: int | None
+    _max: int | None
+    symbol: Symbol | None
+
+    def __init__(self, min: int | None = None, max: int | None = None, symbol: Symbol | None = None) -> None:
+        self._min, self._max, self.symbol = min, max, symbol
+
+    @property
+    def min(self) -> int | None:
+        """The lower bound."""
+        return self._min
+
+    @property
+    def max(self) -> int | None:
+        """The upper bound."""
+        return self._max
+
+    @property
+    def is_static(self) -> bool:
+        """Whether a single number is left."""
+        return self._min is not None and self._min == self._max
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether more than one number is possible."""
+        return not self.is_static
+
+    def __index__(self) -> int:
+        if self._min is None or self._min != self._max:
+            raise TypeError(f"{self} is not a single number")
+        return self._min
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int):
+            return self._min == other == self._max
+        if not isinstance(other, Interval):
+            return NotImplemented
+        return (self._min, self._max, self.symbol) == (other._min, other._max, other.symbol)
+
+    def __hash__(self) -> int:
+        return hash(self._min if self.is_static else (self._min, self._max, self.symbol))
+
+    def __add__(self, other: IntervalLike) -> Interval:
+        if isinstance(other, int) and other == 0:
+            return self
+        low, high = _bounds(other)
+        return span(_add(self._min, low), _add(self._max, high))
+
+    def __neg__(self) -> Interval:
+        return span(_negate(self._max), _negate(self._min))
+
+    def __sub__(self, other: IntervalLike) -> Interval:
+        if isinstance(other, Interval) and other.symbol is not None and other.symbol is self.symbol:
+            return Dimension(0)
+        return self + (-other)
+
+    def __rsub__(self, other: IntervalLike) -> Interval:
+        return -self + other
+
+    def __mul__(self, other: IntervalLike) -> Interval:
+        if isinstance(other, int) and other == 1:
+            return self
+        low, high = _bounds(other)
+        if low == high == 0:
+            return Dimension(0)
+        if self._min is not None and self._min >= 0 and low is not None and low >= 0:
+            return span(self._min * low, _times(self._max, high))
+        if None in (self._min, self._max, low, high):
+            return Interval()
+        corners = [a * b for a in (self._min, self._max) for b in (low, high)]  # type: ignore[operator]
+        return span(min(corners), max(corners))
+
+    def __floordiv__(self, divisor: int) -> Interval:
+        if divisor == 1:
+            return self
+        if not isinstance(divisor, int) or divisor <= 0:
+            raise TypeError(f"division of {self} by {divisor} has no known bounds")
+        return self.map(lambda n: n // divisor)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def map(self, monotone: Callable[[int], int]) -> Interval:
+        """Apply a non-decreasing function to both bounds."""
+        return span(*(None if n is None else monotone(n) for n in (self._min, self._max)))
+
+    def __repr__(self) -> str:
+        return f"Interval({self._min}, {self._max})"
+
+
+class Dimension(Interval):
+    """A length: a number of at least 0, known, bounded or unknown. As OpenVINO's ``Dimension``.
+
+    >>> Dimension(3) == 3, Dimension(1, 8) + 2, Dimension() * 0, Dimension("..8")
+    (True, 3..10, 0, ..8)
+    """
+
+    __slots__ = ()
+    _min: int
+
+    def __init__(self, min: int | str = -1, max: int | None = None, symbol: Symbol | None = None) -> None:
+        if isinstance(min, str):
+            min, max = _parse(min)
+        elif max is None:
+            min, max = (0, None) if min < 0 else (min, min)
+        elif max < 0:
+            max = None
+        if min < 0 or (max is not None and max < min):
+            raise ValueError(f"no length lies between {min} and {max}")
+        super().__init__(int(min), max if max is None else int(max), symbol)
+
+    @classmethod
+    def of(cls, length: DimensionLike) -> Dimension:
+        """Read ``3``, ``"?"``, ``-1``, ``"1..8"``, ``"..8"``, a dimension or an interval."""
+        if isinstance(length, Dimension):
+            return length
+        if isinstance(length, Interval):
+            return cls.between(max(length.min or 0, 0), length.max)
+        return cls(length if isinstance(length, str) else int(length))
+
+    @classmethod
+    def between(cls, min: int = 0, max: int | None = None, symbol: Symbol | None = None) -> Dimension:
+        """The lengths from ``min`` to ``max``; without ``max``, all from ``min``."""
+        return cls(min, -1 if max is None else max, symbol)
+
+    @property
+    def min(self) -> int:
+        """The shortest length."""
+        return self._min
+
+    def get_length(self) -> int:
+        """The length, if it is known."""
+        return self.__index__()
+
+    def get_min_length(self) -> int:
+        """The shortest length."""
+        return self._min
+
+    def get_max_length(self) -> int:
+        """The longest length, or -1 if there is no bound."""
+        return -1 if self._max is None else self._max
+
+    def get_symbol(self) -> Symbol | None:
+        """The symbol that equal dimensions share."""
+        return self.symbol
+
+    def merge(self, other: Dimension) -> Dimension | None:
+        """The lengths both allow, or ``None`` if there are none."""
+        low = max(self._min, other._min)
+        high = min((m for m in (self._max, other._max) if m is not None), default=None)
+        if high is not None and low > high:
+            return None
+        return Dimension.between(low, high, self.symbol or other.symbol)
+
+    def join(self, other: Dimension) -> Dimension:
+        """The lengths either allows."""
+        if self == other:
+            return self
+        high = None if self._max is None or other._max is None else max(self._max, other._max)
+        return Dimension.between(min(self._min, other._min), high)
+
+    def compatible(self, other: Dimension) -> bool:
+        """Whether some length fits both."""
+        return self.merge(other) is not None
+
+    def contains(self, length: int) -> bool:
+        """Whether ``length`` is possible."""
+        return self._min <= length and (self._max is None or length <= self._max)
+
+    def refines(self, other: Dimension) -> bool:
+        """Whether every length this allows is allowed by ``other``."""
+        return self._min >= other._min and (
+            other._max is None or (self._max is not None and self._max <= other._max)
+        )
+
+    def __str__(self) -> str:
+        if self.is_static:
+            return str(self._min)
+        if self._min == 0 and self._max is None:
+            return "?"
+        return f"{self._min or ''}..{'' if self._max is None else self._max}"
+
+    def __repr__(self) -> str:
+        return f"{self}:{self.symbol}" if self.symbol else str(self)
+
+
+IntervalLike: TypeAlias = Interval | int
+DimensionLike: TypeAlias = Dimension | Interval | int | str
+
+
+def span(low: int | None, high: int | None) -> Interval:
+    """The interval between two bounds: a `Dimension` where it cannot be negative."""
+    if low is None or low < 0:
+        return Interval(low, high)
+    return Dimension.between(low, high)
+
+
+def _parse(text: str) -> tuple[int, int | None]:
+    low, dots, high = (part.strip() for part in text.partition(".."))
+    if dots:
+        return int(low or 0), int(high) if high else None
+    if low in ("?", "-1"):
+        return 0, None
+    return int(low), int(low)
+
+
+def _bounds(number: IntervalLike) -> tuple[int | None, int | None]:
+    if isinstance(number, Interval):
+        return number._min, number._max
+    return int(number), int(number)
+
+
+def _add(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+def _times(a: int | None, b: int | None) -> int | None:
+    if a == 0 or b == 0:
+        return 0
+    return None if a is None or b is None else a * b
+
+
+def _negate(a: int | None) -> int | None:
+    return None if a is None else -a

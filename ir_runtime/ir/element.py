@@ -1,0 +1,158 @@
+"""The element types of tensors, as IR files and OpenVINO name them."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+__all__ = ["ElementType"]
+
+
+class ElementType(Enum):
+    """An element type of the IR: its name, the NumPy dtype that computes it, its bits in a file.
+
+    Types that NumPy lacks come from ml_dtypes; ``u1``, ``u3``, ``u6`` and ``nf4`` are carried as
+    their codes in ``uint8``. ``dynamic`` stands for a type not known yet.
+
+    >>> ElementType.parse("FP32"), ElementType.from_dtype("float16").bits
+    (<Type: 'float32'>, 16)
+    """
+
+    boolean = "boolean", np.bool_, 8
+    bf16 = "bf16", ml_dtypes.bfloat16, 16
+    f16 = "f16", np.float16, 16
+    f32 = "f32", np.float32, 32
+    f64 = "f64", np.float64, 64
+    f8e4m3 = "f8e4m3", ml_dtypes.float8_e4m3fn, 8
+    f8e5m2 = "f8e5m2", ml_dtypes.float8_e5m2, 8
+    f8e8m0 = "f8e8m0", ml_dtypes.float8_e8m0fnu, 8
+    f4e2m1 = "f4e2m1", ml_dtypes.float4_e2m1fn, 4
+    nf4 = "nf4", np.uint8, 4
+    i4 = "i4", ml_dtypes.int4, 4
+    i8 = "i8", np.int8, 8
+    i16 = "i16", np.int16, 16
+    i32 = "i32", np.int32, 32
+    i64 = "i64", np.int64, 64
+    u1 = "u1", np.uint8, 1
+    u2 = "u2", ml_dtypes.uint2, 2
+    u3 = "u3", np.uint8, 3
+    u4 = "u4", ml_dtypes.uint4, 4
+    u6 = "u6", np.uint8, 6
+    u8 = "u8", np.uint8, 8
+    u16 = "u16", np.uint16, 16
+    u32 = "u32", np.uint32, 32
+    u64 = "u64", np.uint64, 64
+    string = "string", np.object_, 0
+    dynamic = "dynamic", np.void, 0
+
+    def __init__(self, label: str, dtype: type[Any], bits: int) -> None:
+        self.label, self.dtype, self.bits = label, np.dtype(dtype), bits  # type: ignore[misc]
+
+    @classmethod
+    def parse(cls, text: str) -> ElementType:
+        """Read a name as files spell it: ``f32``, ``FP32``, ``BOOL``, ``undefined``.
+
+        Raises:
+            ValueError: if no element type has that name.
+        """
+        try:
+            return _BY_SPELLING[text.strip()]
+        except KeyError:
+            raise ValueError(
+                f"{text!r} is not an element type; known are {', '.join(map(str, cls))}"
+            ) from None
+
+    @classmethod
+    def from_dtype(cls, dtype: Any) -> ElementType:
+        """The element type that a NumPy dtype stands for.
+
+        Raises:
+            ValueError: if there is none, as for complex numbers.
+        """
+        dtype = np.dtype(dtype)
+        found = cls.string if dtype.kind in "SUT" else _BY_DTYPE.get(dtype.newbyteorder("="))
+        if found is None:
+            raise ValueError(f"NumPy dtype {dtype} has no element type in OpenVINO")
+        return found
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether NumPy sees codes in ``uint8``, not numbers."""
+        return self in (ElementType.u1, ElementType.u3, ElementType.u6, ElementType.nf4)
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it is a floating-point type."""
+        return self.label[0] in "fbn" and self is not ElementType.boolean
+
+    @property
+    def is_integral(self) -> bool:
+        """Whether it holds whole numbers; OpenVINO counts ``boolean`` among them."""
+        return not self.is_real and self not in (ElementType.string, ElementType.dynamic)
+
+    @property
+    def bitwidth(self) -> int:
+        """Bits per element in a file."""
+        return self.bits
+
+    @property
+    def size(self) -> int:
+        """Bytes per element, rounded up."""
+        return (self.bits + 7) // 8
+
+    def nbytes(self, count: int) -> int:
+        """Bytes that ``count`` packed elements take in a file.
+
+        >>> ElementType.u4.nbytes(3), ElementType.u3.nbytes(8), ElementType.u6.nbytes(4)
+        (2, 3, 3)
+        """
+        group = {3: 8, 6: 4}.get(self.bits, 1)  # u3 and u6 are split over planes of whole groups
+        return -(-(-(-count // group) * group * self.bits) // 8)
+
+    def to_dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of arrays of this type."""
+        found: np.dtype[Any] = self.dtype
+        return found
+
+    def to_string(self) -> str:
+        """The name as files write it."""
+        return self.label
+
+    def get_type_name(self) -> str:
+        """The name as files write it."""
+        return self.label
+
+    def get_size(self) -> int:
+        """Bytes per element, rounded up."""
+        return self.size
+
+    def get_bitwidth(self) -> int:
+        """Bits per element in a file."""
+        return self.bits
+
+    def __str__(self) -> str:
+        return self.label
+
+    def __repr__(self) -> str:
+        named = self.label if self.is_carried or self.bits == 0 else self.dtype.name
+        return f"<Type: {named!r}>"
+
+
+def _spellings(element: ElementType) -> tuple[str, ...]:
+    legacy = element.label.upper()
+    if element in (ElementType.f16, ElementType.f32, ElementType.f64):
+        legacy = legacy.replace("F", "FP")
+    return (element.label, legacy)
+
+
+_BY_SPELLING = {spelling: e for e in ElementType for spelling in _spellings(e)} | {
+    "BOOL": ElementType.boolean,
+    "BIN": ElementType.u1,
+    "bool": ElementType.boolean,
+    "undefined": ElementType.dynamic,
+    "UNSPECIFIED": ElementType.dynamic,
+}
+_BY_DTYPE = {e.dtype: e for e in ElementType if not e.is_carried and e is not ElementType.dynamic}

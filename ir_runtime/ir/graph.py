@@ -1,0 +1,149 @@
+"""Layers and how they are connected. Frozen: what passes learn lives beside it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import networkx as nx
+
+from ..diagnostics import Location
+from .tensor import TensorType
+
+if TYPE_CHECKING:
+    from ..ops import Op
+
+__all__ = ["Edge", "Graph", "Layer", "Port", "PortSpec"]
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+class Port(NamedTuple):
+    """One output (or input) of a layer, counted from 0 whatever ids the file uses."""
+
+    layer: int
+    number: int
+
+
+class Edge(NamedTuple):
+    """A tensor that goes from an output to an input."""
+
+    source: Port
+    target: Port
+
+
+@dataclass(frozen=True, slots=True)
+class PortSpec:
+    """A port as the file declares it. ``type`` is ``None`` where the file says nothing."""
+
+    id: int
+    type: TensorType | None = None
+    names: tuple[str, ...] = ()
+    line: int | None = None
+    rt_info: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer: its operation with its attributes, and its ports as declared.
+
+    ``op`` is ``None`` where the operation is unknown or its attributes are invalid;
+    ``attributes`` always has them as the file wrote them.
+    """
+
+    id: int
+    name: str
+    type: str
+    version: str
+    op: Op | None
+    where: Location
+    inputs: tuple[PortSpec, ...] = ()
+    outputs: tuple[PortSpec, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=_nothing)
+    rt_info: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.name!r} ({self.where.operation or self.type})"
+
+
+class Graph:
+    """Layers over a frozen ``networkx.MultiDiGraph``.
+
+    Nodes are layer ids and carry ``layer``; an edge's key is the index of the input it ends at, and
+    its ``source`` is the index of the output it comes from. So two edges between the same two layers
+    stay apart.
+    """
+
+    def __init__(self, layers: Iterable[Layer], edges: Iterable[Edge]) -> None:
+        network = nx.MultiDiGraph()
+        network.add_nodes_from((layer.id, {"layer": layer}) for layer in layers)
+        network.add_edges_from((s.layer, t.layer, t.number, {"source": s.number}) for s, t in edges)
+        self.network: nx.MultiDiGraph = nx.freeze(network)
+
+    @cached_property
+    def layers(self) -> Mapping[int, Layer]:
+        """Layers by id, in the order of the file."""
+        return MappingProxyType({n: data["layer"] for n, data in self.network.nodes(data=True)})
+
+    @cached_property
+    def order(self) -> tuple[Layer, ...]:
+        """Layers in topological order, lower ids first. Layers on or behind a cycle are left out."""
+        waiting = {n: degree for n, degree in self.network.in_degree() if degree}
+        ready = [n for n in self.network if n not in waiting]
+        heapq.heapify(ready)
+        order = []
+        while ready:
+            layer = heapq.heappop(ready)
+            order.append(self.layers[layer])
+            for _, reader in self.network.out_edges(layer):
+                waiting[reader] -= 1
+                if not waiting[reader]:
+                    heapq.heappush(ready, reader)
+        return tuple(order)
+
+    @cached_property
+    def _sources(self) -> Mapping[int, tuple[Port | None, ...]]:
+        sources: dict[int, list[Port | None]] = {n: [None] * len(la.inputs) for n, la in self.layers.items()}
+        for source, target, index, output in self.network.edges(keys=True, data="source"):
+            sources[target][index] = Port(source, output)
+        return {n: tuple(ports) for n, ports in sources.items()}
+
+    @cached_property
+    def _readers(self) -> Mapping[Port, tuple[Port, ...]]:
+        readers: dict[Port, list[Port]] = {}
+        for source, target, index, output in self.network.edges(keys=True, data="source"):
+            readers.setdefault(Port(source, output), []).append(Port(target, index))
+        return {port: tuple(sorted(found)) for port, found in readers.items()}
+
+    def sources(self, layer: Layer) -> tuple[Port | None, ...]:
+        """The output that feeds each input of ``layer``; ``None`` where nothing does."""
+        return self._sources[layer.id]
+
+    def readers(self, port: Port) -> tuple[Port, ...]:
+        """The inputs that read an output."""
+        return self._readers.get(port, ())
+
+    def cycle(self) -> list[Layer]:
+        """Layers that depend on each other in a ring; empty in a valid graph."""
+        if len(self.order) == len(self.layers):
+            return []
+        return [self.layers[edge[0]] for edge in nx.find_cycle(self.network)]
+
+    def of_type(self, *types: str) -> list[Layer]:
+        """Layers of the given types, in the order of the file."""
+        return [layer for layer in self.layers.values() if layer.type in types]
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self.order)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __getitem__(self, layer: int) -> Layer:
+        return self.layers[layer]

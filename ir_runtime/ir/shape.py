@@ -1,0 +1,141 @@
+"""Shapes of which some dimensions, or even the rank, may be unknown until a model runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import overload
+
+from .dimension import Dimension, DimensionLike
+
+__all__ = ["PartialShape"]
+
+
+class PartialShape(Sequence[Dimension]):
+    """A tuple of dimensions, or nothing at all when even the rank is unknown. As OpenVINO's.
+
+    >>> PartialShape("?,3,1..4,..8"), PartialShape([1, -1]), PartialShape("...")
+    (<PartialShape: [?,3,1..4,..8]>, <PartialShape: [1,?]>, <PartialShape: [...]>)
+    """
+
+    __slots__ = ("_dims",)
+    _dims: tuple[Dimension, ...] | None
+
+    def __init__(self, dims: Iterable[DimensionLike] | str | None = ()) -> None:
+        if isinstance(dims, str):
+            text = dims.strip().removeprefix("[").removesuffix("]").strip()
+            dims = None if text == "..." else text.split(",") if text else ()
+        self._dims = None if dims is None else tuple(map(Dimension.of, dims))
+
+    @classmethod
+    def dynamic(cls, rank: int | None = None) -> PartialShape:
+        """A shape of which nothing, or only the rank, is known."""
+        return cls(None if rank is None else [-1] * rank)
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, or ``None``."""
+        return None if self._dims is None else len(self._dims)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every dimension is known."""
+        return self._dims is not None and all(d.is_static for d in self._dims)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether anything is unknown."""
+        return not self.is_static
+
+    @property
+    def static(self) -> tuple[int, ...]:
+        """The lengths, all of which must be known."""
+        return tuple(d.__index__() for d in self)
+
+    def to_shape(self) -> tuple[int, ...]:
+        """The lengths, all of which must be known."""
+        return self.static
+
+    def get_min_shape(self) -> tuple[int, ...]:
+        """The shortest length of each dimension."""
+        return tuple(d.min for d in self)
+
+    def get_max_shape(self) -> tuple[int, ...]:
+        """The longest length of each dimension; -1 where there is no bound."""
+        return tuple(d.get_max_length() for d in self)
+
+    def replace(self, lengths: Mapping[int, DimensionLike]) -> PartialShape:
+        """The same shape with some dimensions changed."""
+        return PartialShape([lengths.get(i, d) for i, d in enumerate(self)])
+
+    def merge(self, other: PartialShape) -> PartialShape | None:
+        """What both shapes allow, or ``None`` if they exclude each other."""
+        if self._dims is None:
+            return other
+        if other._dims is None:
+            return self
+        if len(self._dims) != len(other._dims):
+            return None
+        merged = [a.merge(b) for a, b in zip(self._dims, other._dims, strict=True)]
+        return None if None in merged else PartialShape([d for d in merged if d is not None])
+
+    def join(self, other: PartialShape) -> PartialShape:
+        """What either shape allows."""
+        if self.rank is None or self.rank != other.rank:
+            return PartialShape.dynamic()
+        return PartialShape([a.join(b) for a, b in zip(self, other, strict=True)])
+
+    def compatible(self, other: PartialShape) -> bool:
+        """Whether some tensor fits both."""
+        return self.merge(other) is not None
+
+    def contains(self, shape: Sequence[int]) -> bool:
+        """Whether a tensor of this shape is possible."""
+        if self._dims is None:
+            return True
+        return len(self._dims) == len(shape) and all(
+            d.contains(n) for d, n in zip(self._dims, shape, strict=True)
+        )
+
+    def refines(self, other: PartialShape) -> bool:
+        """Whether every shape this allows is allowed by ``other``."""
+        if other._dims is None:
+            return True
+        return self.rank == other.rank and all(a.refines(b) for a, b in zip(self, other, strict=True))
+
+    def relaxes(self, other: PartialShape) -> bool:
+        """Whether every shape that ``other`` allows is allowed by this."""
+        return other.refines(self)
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+    @overload
+    def __getitem__(self, index: int) -> Dimension: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Dimension, ...]: ...
+    def __getitem__(self, index: int | slice) -> Dimension | tuple[Dimension, ...]:
+        return self._known()[index]
+
+    def __iter__(self) -> Iterator[Dimension]:
+        return iter(self._known())
+
+    def _known(self) -> tuple[Dimension, ...]:
+        if self._dims is None:
+            raise TypeError("a shape of unknown rank has no dimensions to look at")
+        return self._dims
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, PartialShape):
+            return self._dims == other._dims
+        if isinstance(other, tuple | list):
+            return self._dims is not None and list(self._dims) == list(other)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._dims)
+
+    def __str__(self) -> str:
+        return "[...]" if self._dims is None else f"[{','.join(map(str, self._dims))}]"
+
+    def __repr__(self) -> str:
+        return f"<PartialShape: {self}>"

@@ -1,0 +1,121 @@
+"""What is known of a tensor before it exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dimension import Dimension, Interval
+from .element import ElementType
+from .shape import PartialShape
+
+__all__ = ["Array", "TensorType", "Value"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Element type and shape of a tensor."""
+
+    element: ElementType
+    shape: PartialShape
+
+    def join(self, other: TensorType) -> TensorType:
+        """What a tensor of either type has in common."""
+        same = self.element is other.element
+        return TensorType(self.element if same else ElementType.dynamic, self.shape.join(other.shape))
+
+    def __str__(self) -> str:
+        return f"{self.element}{self.shape}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """A tensor type and, where known, the contents.
+
+    The contents are numbers, or integers of which some have only bounds: then an array of
+    ``dtype=object`` with `int` and `Interval` elements.
+    """
+
+    type: TensorType
+    data: Array | None = None
+
+    @classmethod
+    def constant(cls, data: Any, element: ElementType | None = None) -> Value:
+        """A tensor whose contents are known."""
+        array = np.asarray(data)
+        return cls(
+            TensorType(element or ElementType.from_dtype(array.dtype), PartialShape(array.shape)), array
+        )
+
+    @classmethod
+    def unknown(cls, element: ElementType, shape: PartialShape) -> Value:
+        """A tensor of which only the type is known."""
+        return cls(TensorType(element, shape))
+
+    @classmethod
+    def bounded(cls, element: ElementType, numbers: Array) -> Value:
+        """Integers, some of which may be intervals; plain numbers once none is."""
+        shape = PartialShape(numbers.shape)
+        if all(isinstance(n, int | np.integer) or n.is_static for n in numbers.flat):
+            numbers = np.array([int(n) for n in numbers.flat], element.dtype).reshape(numbers.shape)
+        return cls(TensorType(element, shape), numbers)
+
+    @property
+    def shape(self) -> PartialShape:
+        """The shape, as far as it is known."""
+        return self.type.shape
+
+    @property
+    def element(self) -> ElementType:
+        """The element type."""
+        return self.type.element
+
+    @property
+    def count(self) -> Dimension:
+        """The number of elements, as far as it is known."""
+        if self.shape.rank is None:
+            return Dimension()
+        count: Interval = Dimension(1)
+        for dim in self.shape:
+            count = count * dim
+        return Dimension.of(count)
+
+    def known(self) -> Array | None:
+        """The contents, if every number is known."""
+        return None if self.data is None or self.data.dtype == object else self.data
+
+    def ints(self) -> tuple[int, ...] | None:
+        """The contents as a flat tuple of numbers, if every number is known."""
+        known = self.known()
+        return None if known is None else tuple(int(n) for n in known.flat)
+
+    def numbers(self) -> tuple[int | Interval, ...] | None:
+        """The contents as a flat tuple in which some numbers may have only bounds."""
+        if self.data is None or self.data.dtype.kind not in "iuO":
+            return None
+        return tuple(n if isinstance(n, Interval) else int(n) for n in self.data.flat)
+
+    def dims(self) -> tuple[Dimension, ...] | None:
+        """The contents as lengths, each of which may be unknown; negative ones are unknown."""
+        numbers = self.numbers()
+        return None if numbers is None else tuple(map(Dimension.of, numbers))
+
+    def symbolic(self) -> Array | None:
+        """The contents as an array of ``dtype=object``, for arithmetic on intervals."""
+        if self.data is None or self.data.dtype.kind not in "iuO":
+            return None
+        return objects(self.numbers() or (), self.data.shape)
+
+
+def objects(numbers: Iterable[int | Interval], shape: tuple[int, ...]) -> Array:
+    """An array of ``dtype=object``; NumPy left alone would try to look into the elements."""
+    flat = list(numbers)
+    array = np.empty(len(flat), object)
+    array[:] = flat
+    return array.reshape(shape)

@@ -1,0 +1,39 @@
+"""Every operation, grouped as the specification groups them.
+
+A module of this package is a group, or a package where a group is large; its name is the group's.
+Modules that start with an underscore are what groups share. Other packages add operations with `op`, and announce the module that does so
+as an entry point of the group ``ir_runtime.ops``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pkgutil import walk_packages
+
+from ._define import Element, InferenceError, Input, Op, Output, attr, op, payload, registry
+
+__all__ = [
+    "Element",
+    "InferenceError",
+    "Input",
+    "Op",
+    "Output",
+    "attr",
+    "load_extensions",
+    "op",
+    "payload",
+    "registry",
+]
+
+for _module in walk_packages(__path__, f"{__name__}."):
+    if "._" not in _module.name:
+        import_module(_module.name)
+
+
+@cache
+def load_extensions() -> None:
+    """Import what installed packages announce as operations; asked for when a type is unknown."""
+    for extension in entry_points(group="ir_runtime.ops"):
+        extension.load()

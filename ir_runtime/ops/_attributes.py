@@ -1,0 +1,184 @@
+"""Attributes of operations: types, defaults, bounds, and how they are read from XML."""
+
+from __future__ import annotations
+
+import difflib
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+
+__all__ = ["MISSING", "Attribute", "attr", "payload", "read_schema"]
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute: its type, default and bounds, read from a class annotation."""
+
+    name: str
+    type: Any
+    default: Any = MISSING
+    gt: float | None = None
+    ge: float | None = None
+    le: float | None = None
+    doc: str = ""
+    xml: str = ""
+    payload: bool = False
+
+    @property
+    def required(self) -> bool:
+        """Whether a layer must have it."""
+        return self.default is MISSING and not self.payload
+
+    def parse(self, text: str) -> Any:
+        """Read it from a string in a file; `ValueError` says what is allowed."""
+        try:
+            return self.check(_parse(self.type, text))
+        except ValueError as problem:
+            raise ValueError(f"{self.allows()}, not {text!r}{problem}") from None
+
+    def check(self, value: Any) -> Any:
+        """Return the value, or raise `ValueError` if it is not allowed."""
+        if value is MISSING:
+            raise ValueError("is missing")
+        if value is self.default or self.payload:
+            return value
+        if get_origin(self.type) is Literal and value not in get_args(self.type):
+            raise ValueError(_near(str(value), map(str, get_args(self.type))))
+        items = value if isinstance(value, tuple) else (value,)
+        if not all(map(self._within, items)):
+            raise ValueError("")
+        return value
+
+    def _within(self, item: Any) -> bool:
+        return (
+            (self.gt is None or item > self.gt)
+            and (self.ge is None or item >= self.ge)
+            and (self.le is None or item <= self.le)
+        )
+
+    def allows(self) -> str:
+        """What it may be, in words.
+
+        >>> Attribute("strides", tuple[int, ...], gt=0).allows()
+        'must be a list of integers greater than 0'
+        """
+        bounds = [
+            f"{words} {bound:g}"
+            for words, bound in (("greater than", self.gt), ("at least", self.ge), ("at most", self.le))
+            if bound is not None
+        ]
+        return " ".join(filter(None, ("must be", _kind(self.type), " and ".join(bounds))))
+
+
+def attr(
+    default: Any = MISSING,
+    *,
+    gt: float | None = None,
+    ge: float | None = None,
+    le: float | None = None,
+    doc: str = "",
+    xml: str = "",
+) -> Any:
+    """Declare an attribute that needs more than an annotation.
+
+    Args:
+        default: the value where a layer has none; without it, the attribute is required.
+        gt: each number must be greater than this.
+        ge: each number must be at least this.
+        le: each number must be at most this.
+        doc: what it does, for the operation's page.
+        xml: its name in files, where that is no Python name (``exclude-pad``).
+    """
+    return Attribute("", None, default, gt, ge, le, doc, xml)
+
+
+def payload(*, doc: str = "") -> Any:
+    """Declare something that a layer carries beside its attributes: a constant's data, a body."""
+    return Attribute("", None, doc=doc, payload=True)
+
+
+def read_schema(cls: type) -> Mapping[str, Attribute]:
+    """The attributes a class annotates, with those of its bases first."""
+    schema = {}
+    for name, kind in get_type_hints(cls).items():
+        if get_origin(kind) is ClassVar or name.startswith("_"):
+            continue
+        given = getattr(cls, name, MISSING)
+        a = given if isinstance(given, Attribute) else attr(given)
+        schema[name] = Attribute(name, kind, a.default, a.gt, a.ge, a.le, a.doc, a.xml or name, a.payload)
+    return types.MappingProxyType(schema)
+
+
+def _parse(kind: Any, text: str) -> Any:
+    text = text.strip()
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _parse(next(a for a in args if a is not type(None)), text)
+    if origin is Literal:
+        return _choose(args, text)
+    if origin is tuple:
+        return tuple(_parse(args[0], part) for part in text.split(",")) if text else ()
+    if kind is bool:
+        return _boolean(text)
+    if kind is ElementType:
+        return ElementType.parse(text)
+    if kind is int:
+        return _integer(text)
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError("") from None
+
+
+def _integer(text: str) -> int:
+    if len(text) > 20 or not text.removeprefix("-").isdecimal() or not -(2**63) <= int(text) < 2**64:
+        raise ValueError("")
+    return int(text)
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+    except KeyError:
+        raise ValueError("") from None
+
+
+def _choose(choices: tuple[Any, ...], text: str) -> Any:
+    # OpenVINO compares the names of enumerations without regard to case.
+    by_text = {str(choice).lower(): choice for choice in choices}
+    if text.lower() not in by_text:
+        raise ValueError(_near(text, by_text))
+    return by_text[text.lower()]
+
+
+def _near(text: str, choices: Any) -> str:
+    near = difflib.get_close_matches(text.lower(), list(choices), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _kind(kind: Any) -> str:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _kind(next(a for a in args if a is not type(None)))
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, args))
+    if origin is tuple:
+        return "a list of " + _PLURAL.get(args[0], f"{args[0].__name__}s")
+    return _SINGULAR.get(kind, f"a {getattr(kind, '__name__', kind)}")
+
+
+_SINGULAR = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+    ElementType: "an element type",
+    PartialShape: "a shape",
+}
+_PLURAL = {int: "integers", float: "numbers", str: "texts", bool: "true or false"}

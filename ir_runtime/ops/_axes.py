@@ -1,0 +1,74 @@
+"""Axes that count from the end, and shapes with axes removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..errors import InferenceError
+from ..ir.dimension import Dimension
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, Value
+
+__all__ = ["axes_of", "check_list", "normalize_axes", "normalize_axis", "reduced_shape"]
+
+
+def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
+    """Count an axis from the front, or say that it is out of range."""
+    if not -rank <= axis < rank:
+        allowed = f"[{-rank}, {rank - 1}]" if rank else "none, as the input is a scalar"
+        raise InferenceError(f"{name} {axis} is out of range for rank {rank}; allowed: {allowed}")
+    return axis % rank
+
+
+def normalize_axes(axes: Iterable[int], rank: int, name: str = "axis") -> tuple[int, ...]:
+    """Count axes from the front, or say which one is out of range or repeated."""
+    given = tuple(axes)
+    found = tuple(normalize_axis(axis, rank, name) for axis in given)
+    if len(set(found)) < len(found):
+        raise InferenceError(f"{name} list {list(given)} names an axis of rank {rank} twice")
+    return found
+
+
+def axes_of(axes: Array) -> tuple[int, ...]:
+    """The axes in a scalar or 1-D array, as NumPy takes them."""
+    return tuple(axes.ravel().tolist())
+
+
+def check_list(value: Value, name: str) -> None:
+    """Require a scalar or a 1-D tensor."""
+    if value.shape.rank is not None and value.shape.rank > 1:
+        raise InferenceError(f"{name} must be a scalar or 1-D, not of shape {value.shape}")
+
+
+def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool) -> PartialShape:
+    """The shape left after reducing ``axes``, whose contents may be unknown."""
+    check_list(axes, "axes")
+    known = axes.ints()
+    if shape.rank is None:
+        return PartialShape.dynamic()
+    if known is not None:
+        gone = set(normalize_axes(known, shape.rank))
+        if keep_dims:
+            return shape.replace(dict.fromkeys(gone, 1))
+        return PartialShape([d for i, d in enumerate(shape) if i not in gone])
+    if axes.count.min > shape.rank:
+        raise InferenceError(f"{axes.count} axes to reduce, but the data has rank {shape.rank}")
+    if axes.count == 0:
+        return shape
+    if keep_dims:
+        return PartialShape([d.join(Dimension(1)) for d in shape])
+    if not axes.count.is_static:
+        return PartialShape.dynamic()
+    return _some_of(shape, shape.rank - axes.count.__index__())
+
+
+def _some_of(shape: PartialShape, left: int) -> PartialShape:
+    """``left`` dimensions of a shape, in order, when it is not known which."""
+    places = [shape[i : len(shape) - left + i + 1] for i in range(left)]
+    joined = []
+    for candidates in places:
+        dim = candidates[0]
+        for other in candidates[1:]:
+            dim = dim.join(other)
+        joined.append(dim)
+    return PartialShape(joined)

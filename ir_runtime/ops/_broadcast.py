@@ -1,0 +1,90 @@
+"""Broadcasting rules: ``none``, ``numpy`` and ``pdpd``."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from ..errors import InferenceError
+from ..ir.dimension import Dimension
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array
+
+__all__ = ["Rule", "align", "broadcast_dims", "broadcast_shapes"]
+
+Rule: TypeAlias = Literal["none", "numpy", "pdpd"]
+
+
+def broadcast_shapes(a: PartialShape, b: PartialShape, rule: Rule = "numpy") -> PartialShape:
+    """The shape of an element-wise operation on two inputs.
+
+    Raises:
+        InferenceError: if no tensors of these shapes go together.
+    """
+    if rule == "none":
+        return _equal(a, b)
+    if a.rank is None or b.rank is None:
+        return PartialShape.dynamic()
+    if rule == "pdpd":
+        return _onto(a, b)
+    rank = max(a.rank, b.rank)
+    left = [Dimension(1)] * (rank - a.rank) + list(a)
+    right = [Dimension(1)] * (rank - b.rank) + list(b)
+    dims = [broadcast_dims(x, y) for x, y in zip(left, right, strict=True)]
+    if None in dims:
+        raise InferenceError(f"shapes {a} and {b} do not broadcast: dims must be equal, or one of them 1")
+    return PartialShape([d for d in dims if d is not None])
+
+
+def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
+    """The dimension two dimensions broadcast to, or ``None`` if they do not.
+
+    >>> broadcast_dims(Dimension(1), Dimension(2, 8)), broadcast_dims(Dimension(), Dimension(4))
+    (2..8, 4)
+    >>> broadcast_dims(Dimension(3), Dimension(4)) is None
+    True
+    """
+    if a == 1 or (a.symbol is not None and a.symbol is b.symbol):
+        return b
+    if b == 1:
+        return a
+    if not a.contains(1) and not b.contains(1):
+        return a.merge(b)
+    if not a.contains(1):
+        return a if b.contains(1) or a.compatible(b) else None
+    if not b.contains(1):
+        return b
+    low = max(a.min, b.min) if a.min and b.min else 0
+    high = None if a.max is None or b.max is None else max(a.max, b.max)
+    return Dimension.between(low, high)
+
+
+def align(b: Array, rank: int, axis: int) -> Array:
+    """Give ``b`` trailing axes so that, from ``axis`` on, it lines up with a tensor of ``rank``."""
+    start = rank - b.ndim if axis < 0 else axis
+    return b.reshape(b.shape + (1,) * max(rank - start - b.ndim, 0))
+
+
+def _equal(a: PartialShape, b: PartialShape) -> PartialShape:
+    merged = a.merge(b)
+    if merged is None:
+        raise InferenceError(f"shapes {a} and {b} differ, and auto_broadcast is none")
+    return merged
+
+
+def _onto(a: PartialShape, b: PartialShape) -> PartialShape:
+    """PDPD with axis 0, as files have it: ``b`` starts at the first axis of ``a``."""
+    if a.rank is None or b.rank is None:
+        return PartialShape.dynamic()
+    dims = list(b)
+    while dims and dims[-1] == 1 and len(dims) > a.rank:
+        dims.pop()
+    if len(dims) > a.rank:
+        raise InferenceError(f"shape {b} does not fit into {a}, as auto_broadcast pdpd requires")
+    return broadcast_shapes(a, PartialShape([*dims, *[1] * (a.rank - len(dims))]))
+
+
+def numpy_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to."""
+    return np.broadcast_shapes(*shapes)

@@ -1,0 +1,288 @@
+"""The vocabulary in which operations are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+
+import numpy as np
+
+from ..codes import Code
+from ..diagnostics import Diagnostic
+from ..errors import InferenceError, ValidationError
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, TensorType, Value
+from ._attributes import Attribute, attr, payload, read_schema
+from ._registry import registry
+
+__all__ = ["Element", "InferenceError", "Input", "Op", "Output", "attr", "op", "payload", "registry"]
+
+# Values are followed through shape arithmetic, not through data: beyond this many elements they are data.
+FOLLOWED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A type variable of the specification: a name and the element types it may take.
+
+    Ports that share a type variable have the same element type in one layer.
+    """
+
+    name: str
+    allowed: tuple[ElementType, ...]
+    doc: str = ""
+
+    @property
+    def default(self) -> ElementType:
+        """The type to take where a fragment of a model does not say."""
+        usual = (ElementType.f32, ElementType.i64, ElementType.boolean)
+        return next((e for e in usual if e in self.allowed), self.allowed[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input port. A variadic one takes all inputs from its place on."""
+
+    element: Element
+    doc: str = ""
+    optional: bool = False
+    variadic: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output port. Its element type is a type variable, a fixed type, or the name of an attribute."""
+
+    element: Element | ElementType | str
+    doc: str = ""
+    variadic: bool = False
+    name: str = ""
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(attr, payload))
+class Op:
+    """One version of one operation. An instance holds the attributes of one layer.
+
+    A subclass declares ports (`Input`, `Output`) and attributes (annotations), and defines
+    `infer` and `evaluate`, both of which take the inputs by position, in declared order.
+    """
+
+    name: ClassVar[str] = ""
+    since: ClassVar[int] = 0
+    spec: ClassVar[str] = ""
+    inputs: ClassVar[tuple[Input, ...]] = ()
+    outputs: ClassVar[tuple[Output, ...]] = ()
+    pure: ClassVar[bool] = True
+    """Whether equal inputs give equal outputs; random and stateful operations say False."""
+    symbolic: ClassVar[bool] = False
+    """Whether `evaluate` also works on arrays of `Interval`, and so carries shapes."""
+
+    def __init_subclass__(cls) -> None:
+        ports: dict[str, Input | Output] = {}
+        for base in reversed(cls.__mro__):
+            ports |= {k: v for k, v in vars(base).items() if isinstance(v, Input | Output)}
+        named = [replace(port, name=name) for name, port in ports.items() if getattr(cls, name) is not None]
+        cls.inputs = tuple(p for p in named if isinstance(p, Input))
+        cls.outputs = tuple(p for p in named if isinstance(p, Output))
+
+    def __init__(self, **values: Any) -> None:
+        problems = []
+        for name, attribute in self.schema().items():
+            value = values.pop(name, attribute.default)
+            try:
+                vars(self)[name] = attribute.check(value)
+            except ValueError as problem:
+                problems.append(f"attribute {attribute.xml!r} {problem}")
+        if values:
+            raise TypeError(f"{type(self).__name__} has no attribute {', '.join(values)}")
+        _raise_all(problems)
+        self._agree()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{n}={v!r}" for n, v in self.attributes().items())
+        return f"{type(self).__name__}({fields})"
+
+    @classmethod
+    def versioned_name(cls) -> str:
+        """The name that the specification uses, such as ``ReduceL2-4``."""
+        return f"{cls.name}-{cls.since}"
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Attribute]:
+        """The attributes in declaration order; read from the annotations on first use."""
+        if "_schema" not in vars(cls):
+            cls._schema = read_schema(cls)  # type: ignore[attr-defined]
+        return cls._schema  # type: ignore[attr-defined,no-any-return]
+
+    @classmethod
+    def parse(cls, data: Mapping[str, str], /, **payloads: Any) -> Self:
+        """Build from the strings of a ``<data>`` element; names it does not know are left alone.
+
+        Raises:
+            ValidationError: naming every attribute that is missing or not allowed.
+        """
+        values, problems = dict(payloads), []
+        for name, attribute in cls.schema().items():
+            if attribute.xml not in data or attribute.payload:
+                continue
+            try:
+                values[name] = attribute.parse(data[attribute.xml])
+            except ValueError as problem:
+                problems.append(f"attribute {attribute.xml!r} {problem}")
+        missing = [a for n, a in cls.schema().items() if a.required and n not in values and a.xml not in data]
+        problems += [f"attribute {a.xml!r} is missing; it {a.allows()}" for a in missing]
+        _raise_all(problems)
+        return cls(**values)
+
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of this layer by name, without payloads."""
+        return {n: vars(self)[n] for n, a in self.schema().items() if not a.payload}
+
+    def verify(self) -> None:
+        """Raise `ValueError` if attributes contradict each other. A hook for operations."""
+
+    def infer(self, *inputs: Any, **context: Any) -> Any:
+        """Return the shape of each output, given a `Value` for each input.
+
+        Element types follow from the declaration; return a `TensorType` where they do not.
+        Raise `InferenceError` if the inputs contradict each other.
+        """
+        raise NotImplementedError
+
+    def evaluate(self, *inputs: Any, **context: Any) -> Any:
+        """Compute the outputs with NumPy: the reference semantics."""
+        raise NotImplementedError
+
+    def propagate(self, *inputs: Value) -> Any:
+        """What is known of the outputs' contents: arrays, of numbers or intervals, or ``None``.
+
+        The general rule runs `evaluate` on what is known of the inputs. ``TypeError`` means that
+        the arithmetic is not defined on intervals, and so that nothing is known.
+        """
+        if not self.pure or not inputs or any(v.data is None or v.data.size > FOLLOWED for v in inputs):
+            return None
+        intervals = any(v.known() is None for v in inputs)
+        if intervals and not self.symbolic:
+            return None
+        try:
+            return self.evaluate(*(v.data for v in inputs))
+        except TypeError:
+            if not intervals:
+                raise
+            return None
+
+    def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
+        """Check the inputs against the declaration, then infer the type of each output."""
+        bound = self._bind(inputs)
+        result = self.infer(*inputs, **context)
+        shapes = result if isinstance(result, tuple) else (result,)
+        last = self.outputs[-1:]
+        ports = self.outputs + last * (len(shapes) - len(self.outputs))
+        return tuple(
+            s if isinstance(s, TensorType) else TensorType(self._element(p, bound), s)
+            for s, p in zip(shapes, ports, strict=False)
+        )
+
+    def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
+        """As `infer_types`, with the contents of small outputs where they follow from the inputs."""
+        types = self.infer_types(*inputs, **context)
+        if any(t.shape.rank is None or Value(t).count.min > FOLLOWED for t in types):
+            return tuple(map(Value, types))
+        with np.errstate(all="ignore"):
+            found = self.propagate(*inputs)
+        contents = found if isinstance(found, tuple) else (found,) * len(types)
+        return tuple(_value(t, c) for t, c in zip(types, contents, strict=True))
+
+    @classmethod
+    def port_of(cls, index: int) -> Input | None:
+        """The declared input at a position; the variadic one serves all from its place on."""
+        if index < len(cls.inputs):
+            return cls.inputs[index]
+        return cls.inputs[-1] if cls.inputs and cls.inputs[-1].variadic else None
+
+    def _bind(self, inputs: tuple[Value, ...]) -> dict[str, ElementType]:
+        required = sum(not (p.optional or p.variadic) for p in self.inputs)
+        if len(inputs) < required or (inputs and self.port_of(len(inputs) - 1) is None):
+            raise InferenceError(f"takes {self._arity(required)}, got {len(inputs)}", code=Code.PORT_COUNT)
+        bound: dict[str, ElementType] = {}
+        for index, value in enumerate(inputs):
+            port = self.port_of(index)
+            assert port is not None
+            element = value.element
+            if element is ElementType.dynamic:
+                continue
+            if element not in port.element.allowed:
+                allowed = ", ".join(map(str, port.element.allowed))
+                raise InferenceError(
+                    f"input {port.name!r} is {element}; allowed are {allowed}", code=Code.ELEMENT_TYPE
+                )
+            if bound.setdefault(port.element.name, element) is not element:
+                raise InferenceError(
+                    f"input {port.name!r} is {element} where {bound[port.element.name]} is expected, "
+                    f"as the inputs before it",
+                    code=Code.ELEMENT_TYPE,
+                )
+        return bound
+
+    def _arity(self, required: int) -> str:
+        if self.inputs and self.inputs[-1].variadic:
+            return f"at least {required} inputs"
+        most = len(self.inputs)
+        names = ", ".join(p.name for p in self.inputs)
+        count = str(most) if most == required else f"{required} to {most}"
+        return f"{count} inputs ({names})" if names else "no inputs"
+
+    def _element(self, port: Output, bound: Mapping[str, ElementType]) -> ElementType:
+        if isinstance(port.element, ElementType):
+            return port.element
+        if isinstance(port.element, str):
+            return vars(self)[port.element]  # type: ignore[no-any-return]
+        return bound.get(port.element.name, ElementType.dynamic)
+
+    def _agree(self) -> None:
+        try:
+            self.verify()
+        except ValueError as problem:
+            _raise_all([str(problem)])
+
+
+def _value(type: TensorType, contents: Array | None) -> Value:
+    if contents is None:
+        return Value(type)
+    if contents.dtype == object and type.element is not ElementType.string:
+        return Value.bounded(type.element, contents)
+    return Value(TensorType(type.element, PartialShape(contents.shape)), contents)
+
+
+def _raise_all(problems: Iterable[str]) -> None:
+    found = tuple(Diagnostic(Code.BAD_ATTRIBUTE, problem) for problem in problems)
+    if found:
+        text = "; ".join(d.message for d in found)
+        raise ValidationError(text, code=Code.BAD_ATTRIBUTE, diagnostics=found)
+
+
+_OpT = TypeVar("_OpT", bound=type[Op])
+
+
+def op(versioned_name: str, *, spec: str = "", aliases: tuple[str, ...] = ()) -> Callable[[_OpT], _OpT]:
+    """Register a class under the name and opset that IR files use, e.g. ``"ReduceL2-4"``.
+
+    Args:
+        versioned_name: the operation's type and the first opset whose files use this version.
+        spec: the page below the operation specifications, where it does not follow from the name.
+        aliases: other spellings of the type in files.
+    """
+    name, _, since = versioned_name.rpartition("-")
+
+    def register(cls: _OpT) -> _OpT:
+        cls.name, cls.since, cls.spec = name, int(since), spec
+        registry.add(cls, aliases)
+        return cls
+
+    return register

@@ -1,0 +1,65 @@
+"""Which operations there are, by type and by the opset in which each version appeared."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._define import Op
+
+__all__ = ["Registry", "registry"]
+
+
+class Registry:
+    """Operations by type, then by the opset that introduced the version."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, dict[int, type[Op]]] = {}
+        self._names: dict[str, str] = {}  # OpenVINO reads type names without regard to case
+
+    def add(self, cls: type[Op], aliases: tuple[str, ...] = ()) -> None:
+        """Register one version of an operation."""
+        versions = self._versions.setdefault(cls.name, {})
+        if cls.since in versions:
+            raise ValueError(f"{cls.versioned_name()} is defined twice")
+        versions[cls.since] = cls
+        self._names |= {spelling.lower(): cls.name for spelling in (cls.name, *aliases)}
+
+    def remove(self, cls: type[Op]) -> None:
+        """Forget one version of an operation, such as one a test declared."""
+        versions = self._versions[cls.name]
+        del versions[cls.since]
+        if not versions:
+            del self._versions[cls.name]
+            self._names = {k: v for k, v in self._names.items() if v != cls.name}
+
+    def name(self, type: str) -> str | None:
+        """The name of an operation, however a file spells its type."""
+        return self._names.get(type.lower())
+
+    def versions(self, type: str) -> list[type[Op]]:
+        """Every version of an operation, oldest first."""
+        found = self._versions.get(self.name(type) or "", {})
+        return [cls for _, cls in sorted(found.items())]
+
+    def resolve(self, type: str, opset: int | None = None) -> type[Op] | None:
+        """The newest version not newer than ``opset``, as OpenVINO reads files."""
+        found = [cls for cls in self.versions(type) if opset is None or cls.since <= opset]
+        return found[-1] if found else None
+
+    def near(self, type: str) -> str | None:
+        """The name of an operation that ``type`` may be a misspelling of."""
+        found = difflib.get_close_matches(type.lower(), self._names, n=1)
+        return self._names[found[0]] if found else None
+
+    def __iter__(self) -> Iterator[type[Op]]:
+        for _, versions in sorted(self._versions.items()):
+            yield from (cls for _, cls in sorted(versions.items()))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._versions.values()))
+
+
+registry = Registry()

@@ -1,0 +1,22 @@
+"""Type variables shared by many specifications."""
+
+from __future__ import annotations
+
+from ..ir.element import ElementType as E
+from ._define import Element
+
+FLOATS = (E.f32, E.f16, E.bf16, E.f64)
+SIGNED = (E.i64, E.i32, E.i16, E.i8)
+UNSIGNED = (E.u64, E.u32, E.u16, E.u8)
+INTEGERS = SIGNED + UNSIGNED
+NUMBERS = FLOATS + INTEGERS
+EVERY = tuple(e for e in E if e is not E.dynamic)
+
+T = Element("T", NUMBERS, "any numeric type")
+T_FLOAT = Element("T", FLOATS, "any floating-point type")
+T_INTEGER = Element("T", INTEGERS, "any integer type")
+T_ANY = Element("T", EVERY, "any type")
+T_PLAIN = Element("T", (*NUMBERS, E.boolean), "any numeric type or boolean")
+T_BOOLEAN = Element("T_BOOL", (E.boolean,), "boolean")
+T_INDEX = Element("T_IND", INTEGERS, "any integer type")
+T_INDEX_64 = Element("T_IND", (E.i64, E.i32), "i64 or i32")

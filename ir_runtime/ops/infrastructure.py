@@ -1,0 +1,68 @@
+"""Where tensors enter a model, where they leave it, and what it carries with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, TensorType, Value
+from ._define import Input, Op, Output, attr, op, payload
+from ._types import T_ANY
+
+
+@op("Parameter-1")
+class Parameter(Op):
+    """An input of the model."""
+
+    output = Output("element_type", "what the caller gives")
+
+    element_type: ElementType = attr(doc="element type of the input")
+    shape: PartialShape = attr(doc="shape of the input; -1 or ? where any length goes, 1..8 within bounds")
+
+    pure = False
+
+    def infer(self) -> PartialShape:
+        return self.shape
+
+    def evaluate(self) -> Array:
+        raise RuntimeError("a Parameter has the value that the caller gives; it is never computed")
+
+
+@op("Constant-1", aliases=("Const",))
+class Constant(Op):
+    """A tensor that the model carries."""
+
+    output = Output("element_type", "the tensor")
+
+    element_type: ElementType = attr(doc="element type of the tensor")
+    shape: PartialShape = attr(doc="shape of the tensor")
+    offset: int = attr(0, ge=0, doc="first byte in the .bin")
+    size: int = attr(0, ge=0, doc="number of bytes in the .bin")
+    value: Any = payload(doc="the array, a view of the .bin")
+
+    def infer(self) -> PartialShape:
+        return self.shape
+
+    def evaluate(self) -> Array:
+        return self.value  # type: ignore[no-any-return]
+
+    def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
+        """The type and all of the contents, which cost nothing: they are a view."""
+        return (Value(TensorType(self.element_type, self.shape), self.value),)
+
+
+@op("Result-1")
+class Result(Op):
+    """An output of the model."""
+
+    input = Input(T_ANY, "what the caller receives")
+    output = Output(T_ANY, "the same tensor")
+
+    symbolic = True
+
+    def infer(self, input: Value) -> PartialShape:
+        return input.shape
+
+    def evaluate(self, input: Array) -> Array:
+        return input

@@ -1,0 +1,1 @@
+"""What is done to a graph between reading and running it."""

@@ -1,0 +1,50 @@
+"""Is every input fed, and does the graph end?"""
+
+from __future__ import annotations
+
+from ..codes import Code
+from ..diagnostics import Diagnostics
+from ..ir.graph import Graph, Layer
+
+__all__ = ["check"]
+
+
+def check(graph: Graph, report: Diagnostics) -> None:
+    """Report inputs without an edge, layers in a ring, and missing output ports."""
+    for layer in graph.layers.values():
+        _check_inputs(graph, layer, report)
+        _check_outputs(layer, report)
+    if ring := graph.cycle():
+        path = " → ".join(repr(layer.name) for layer in [*ring[:6], ring[0]])
+        report.error(
+            Code.CYCLE,
+            f"layers depend on themselves: {path}",
+            ring[0].where,
+            "one of the edges between them goes the wrong way",
+        )
+
+
+def _check_inputs(graph: Graph, layer: Layer, report: Diagnostics) -> None:
+    for index, source in enumerate(graph.sources(layer)):
+        if source is not None:
+            continue
+        port = layer.op.port_of(index) if layer.op else None
+        name = f" ({port.name})" if port else ""
+        report.error(
+            Code.UNCONNECTED,
+            f"input port {layer.inputs[index].id}{name} has no edge",
+            layer.where,
+            "connect it, or remove the port if the input is optional",
+        )
+
+
+def _check_outputs(layer: Layer, report: Diagnostics) -> None:
+    op = layer.op
+    if op is None or op.name == "Result" or any(p.variadic for p in op.outputs):
+        return
+    if len(layer.outputs) > len(op.outputs) or not layer.outputs:
+        report.error(
+            Code.PORT_COUNT,
+            f"declares {len(layer.outputs)} outputs; {op.versioned_name()} has {len(op.outputs)}",
+            layer.where,
+        )

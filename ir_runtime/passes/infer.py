@@ -1,0 +1,95 @@
+"""Infer every type, and hold the result against what the file declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ..codes import Code
+from ..diagnostics import Diagnostics, Location
+from ..errors import ValidationError
+from ..ir.dimension import Dimension, Symbol
+from ..ir.element import ElementType
+from ..ir.graph import Graph, Layer, Port
+from ..ir.shape import PartialShape
+from ..ir.tensor import TensorType, Value
+
+__all__ = ["infer"]
+
+_UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
+
+
+def infer(
+    graph: Graph, report: Diagnostics, parameters: Mapping[int, TensorType] | None = None
+) -> dict[Port, Value]:
+    """What is known of every output, in one walk; findings go into ``report``.
+
+    Where inference fails, the file's word is taken and the walk goes on.
+
+    Args:
+        graph: the layers.
+        report: takes the findings.
+        parameters: types for Parameter layers, by id, in place of those they declare. Then the
+            declared types of the layers behind them say nothing, and are not compared.
+    """
+    known: dict[Port, Value] = {}
+    for layer in graph:
+        inputs = [known.get(source) if source else None for source in graph.sources(layer)]
+        values = _visit(layer, inputs, report, parameters or {})
+        if parameters is None:
+            values = [_agree(layer, i, v, report) for i, v in enumerate(values)]
+        known |= {Port(layer.id, i): v for i, v in enumerate(values)}
+    return known
+
+
+def _visit(
+    layer: Layer, inputs: list[Value | None], report: Diagnostics, parameters: Mapping[int, TensorType]
+) -> Iterable[Value]:
+    if layer.id in parameters:
+        return [_named(layer, Value(parameters[layer.id]))]
+    if layer.op is None or None in inputs:
+        return _declared(layer)
+    try:
+        found = layer.op.infer_values(*(v for v in inputs if v is not None))
+    except ValidationError as reason:
+        report.error(reason.code, reason.message, layer.where, reason.hint)
+        return _declared(layer)
+    return [_named(layer, found[0])] if layer.type == "Parameter" else found
+
+
+def _declared(layer: Layer) -> list[Value]:
+    return [Value(port.type or _UNKNOWN) for port in layer.outputs]
+
+
+def _named(layer: Layer, value: Value) -> Value:
+    """Give each unknown dimension of an input a symbol, so that equal lengths are known to be equal."""
+    if value.shape.rank is None or value.shape.is_static:
+        return value
+    dims = [
+        Dimension.between(d.min, d.max, d.symbol or Symbol(f"{layer.name}.{i}")) if d.is_dynamic else d
+        for i, d in enumerate(value.shape)
+    ]
+    return Value(TensorType(value.element, PartialShape(dims)))
+
+
+def _agree(layer: Layer, index: int, value: Value, report: Diagnostics) -> Value:
+    if index >= len(layer.outputs) or (declared := layer.outputs[index].type) is None:
+        return value
+    port = layer.outputs[index]
+    where = Location(layer.where.file, port.line or layer.where.line, layer.name, layer.where.operation)
+    if ElementType.dynamic not in (value.element, declared.element) and value.element is not declared.element:
+        report.error(
+            Code.DECLARED_TYPE,
+            f"output port {port.id} declares {declared.element}, but the operation gives {value.element}",
+            where,
+        )
+    if not value.shape.compatible(declared.shape):
+        report.error(
+            Code.DECLARED_SHAPE,
+            f"output port {port.id} declares dims {declared.shape}, but the operation gives {value.shape}",
+            where,
+            "correct the dims, or the attribute or input that decides them",
+        )
+    if value.element is ElementType.dynamic:
+        return replace(value, type=TensorType(declared.element, value.shape))
+    return value

@@ -1,0 +1,112 @@
+"""A compiled model: a straight line of steps over numbered slots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..backends import Kernel
+from ..codes import Code
+from ..errors import ExecutionError, IRError
+from ..ir.graph import Layer
+from ..ir.tensor import Array
+
+__all__ = ["ExecutionPlan", "Observer", "Step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One layer at run time. ``frees`` are the slots nobody reads afterwards."""
+
+    layer: Layer
+    kernel: Kernel
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    frees: tuple[int, ...] = ()
+
+
+class Observer(Protocol):
+    """Watches a run. Profilers, tracers, NaN traps and progress bars are observers."""
+
+    def before(self, step: Step, inputs: Sequence[Array]) -> None:
+        """Called before a layer runs."""
+
+    def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
+        """Called after a layer ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionPlan:
+    """Steps in order. A plan holds no activations, so any number of runs may share it."""
+
+    steps: tuple[Step, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    slots: tuple[Array | None, ...]
+    """Constants in place, the rest empty."""
+
+    def run(self, feeds: Sequence[Array], observers: Sequence[Observer] = ()) -> list[Array]:
+        """Run every step on arrays for the inputs; return arrays for the outputs.
+
+        Raises:
+            ExecutionError: if a layer fails on its data; it names the layer.
+        """
+        env: list[Any] = list(self.slots)
+        for slot, array in zip(self.inputs, feeds, strict=True):
+            env[slot] = array
+        step: Step | None = None
+        try:
+            with np.errstate(all="ignore"):
+                for step in self.steps:
+                    args = [env[slot] for slot in step.reads]
+                    results = step.kernel(*args) if not observers else _watched(step, args, observers)
+                    if len(step.writes) == 1:
+                        env[step.writes[0]] = results
+                    else:
+                        for slot, array in zip(step.writes, results, strict=True):
+                            env[slot] = array
+                    for slot in step.frees:
+                        env[slot] = None
+        except _Watching as caught:
+            raise caught.reason from None
+        except Exception as reason:
+            assert step is not None
+            raise failure(step.layer, reason) from reason
+        return [env[slot] for slot in self.outputs]
+
+
+class _Watching(Exception):
+    """Carries an observer's own exception past the handler that blames the layer."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__()
+        self.reason = reason
+
+
+def _watched(step: Step, args: Sequence[Array], observers: Sequence[Observer]) -> Any:
+    _tell(observers, "before", step, args)
+    start = time.perf_counter()
+    results = step.kernel(*args)
+    seconds = time.perf_counter() - start
+    _tell(observers, "after", step, (results,) if len(step.writes) == 1 else results, seconds)
+    return results
+
+
+def _tell(observers: Sequence[Observer], event: str, *what: Any) -> None:
+    for observer in observers:
+        try:
+            getattr(observer, event)(*what)
+        except Exception as reason:
+            raise _Watching(reason) from reason
+
+
+def failure(layer: Layer, reason: Exception) -> ExecutionError:
+    """What happened, and in which layer."""
+    message = reason.message if isinstance(reason, IRError) else f"{type(reason).__name__}: {reason}"
+    return ExecutionError(
+        f"failed on the data it was given: {message}", code=Code.LAYER_FAILED, where=layer.where
+    )

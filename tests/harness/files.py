@@ -1,0 +1,117 @@
+"""IR files made from samples, as OpenVINO would write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from xml.sax.saxutils import quoteattr
+
+from harness.sample import Sample, text
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.tensor import Array, TensorType
+
+
+class Writer:
+    """Collects layers, edges and constants; ids follow the order in which layers come."""
+
+    def __init__(self) -> None:
+        self.layers: list[str] = []
+        self.edges: list[str] = []
+        self.weights = b""
+
+    def layer(
+        self,
+        type: str,
+        version: str,
+        attributes: dict[str, str],
+        sources: Sequence[tuple[int, int]] = (),
+        outputs: Sequence[TensorType] = (),
+        inputs: Sequence[TensorType] = (),
+        name: str = "",
+    ) -> int:
+        """Add a layer fed by (layer, port id) pairs; return its id."""
+        number = len(self.layers)
+        data = " ".join(f"{k}={quoteattr(v)}" for k, v in attributes.items())
+        ports = _ports("input", inputs, 0) + _ports("output", outputs, len(inputs))
+        self.layers.append(
+            f'<layer id="{number}" name="{name or type.lower()}{number}" type="{type}" version="{version}">'
+            f"{f'<data {data}/>' if data else ''}{ports}</layer>"
+        )
+        for port, (layer, source) in enumerate(sources):
+            self.edges.append(
+                f'<edge from-layer="{layer}" from-port="{source}" to-layer="{number}" to-port="{port}"/>'
+            )
+        return number
+
+    def constant(self, array: Array) -> int:
+        """Add a constant; return its id."""
+        element = ElementType.from_dtype(array.dtype)
+        raw = array.tobytes()
+        attributes = {
+            "element_type": element.label,
+            "shape": text(array.shape),
+            "offset": str(len(self.weights)),
+            "size": str(len(raw)),
+        }
+        self.weights += raw
+        return self.layer("Const", "opset1", attributes, outputs=[_type(array)])
+
+    def parameter(self, element: ElementType, shape: str, type: TensorType) -> int:
+        """Add an input; return its id."""
+        attributes = {"element_type": element.label, "shape": shape}
+        return self.layer("Parameter", "opset1", attributes, outputs=[type])
+
+    def xml(self) -> bytes:
+        layers, edges = "\n".join(self.layers), "\n".join(self.edges)
+        return (
+            f'<?xml version="1.0"?>\n<net name="sample" version="11">\n<layers>\n{layers}\n</layers>\n'
+            f"<edges>\n{edges}\n</edges>\n</net>\n"
+        ).encode()
+
+
+def model_of(sample: Sample, constant: Iterable[int] = (), dynamic: bool = False) -> tuple[bytes, bytes]:
+    """The sample as a whole model: inputs are Parameters but for those in ``constant``.
+
+    With ``dynamic``, Parameters leave every dimension open.
+    """
+    writer, fixed, sources = Writer(), set(constant), []
+    for index, array in enumerate(sample.inputs):
+        if index in fixed:
+            layer = writer.constant(array)
+        else:
+            element = ElementType.from_dtype(array.dtype)
+            shape = text(tuple("?" if dynamic else n for n in array.shape))
+            layer = writer.parameter(element, shape, _type(array, dynamic))
+        sources.append((layer, 0))
+    outputs = sample.layer().infer_types(*sample.values())
+    if dynamic:
+        outputs = tuple(TensorType(t.element, type(t.shape).dynamic(t.shape.rank)) for t in outputs)
+    attributes = {k: text(v) for k, v in sample.attributes.items()}
+    types = [_type(a, dynamic) for a in sample.inputs]
+    layer = writer.layer(sample.cls.name, f"opset{sample.cls.since}", attributes, sources, outputs, types)
+    for index, found in enumerate(outputs):
+        writer.layer("Result", "opset1", {}, [(layer, len(types) + index)], inputs=[found])
+    return writer.xml(), writer.weights
+
+
+def _type(array: Array, dynamic: bool = False) -> TensorType:
+    from ir_runtime.ir.tensor import Value
+
+    found = Value.constant(array).type
+    return TensorType(found.element, type(found.shape).dynamic(found.shape.rank)) if dynamic else found
+
+
+def _ports(side: str, types: Sequence[TensorType], first: int) -> str:
+    if not types:
+        return ""
+    ports = (
+        f'<port id="{first + i}" precision="{_precision(t.element)}">'
+        f"{''.join(f'<dim>{d.get_max_length() if d.is_static else -1}</dim>' for d in t.shape)}</port>"
+        for i, t in enumerate(types)
+    )
+    return f"<{side}>{''.join(ports)}</{side}>"
+
+
+def _precision(element: ElementType) -> str:
+    if element.label in ("f16", "f32", "f64"):
+        return element.label.replace("f", "FP")
+    return "BOOL" if element is ElementType.boolean else element.label.upper()

@@ -1,0 +1,104 @@
+"""A sample: one operation, its attributes, and inputs to try it on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.tensor import Array, Value
+from ir_runtime.ops import Op, registry
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One layer on given inputs. ``differs`` says why OpenVINO may not agree, and what is right."""
+
+    op: str
+    inputs: tuple[Array, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    constant: tuple[int, ...] = ()
+    """Inputs that OpenVINO wants as constants, also in the dynamic variant."""
+    oracle: Literal["reference", "plugin", "none"] = "reference"
+    """Where to ask. The reference falls back on the CPU plugin where it does not implement an operation."""
+    expect: tuple[Array, ...] | None = None
+    """The right outputs, where OpenVINO is not asked."""
+    differs: str = ""
+    wider: str = ""
+    """Why our inferred shapes may be wider than OpenVINO's."""
+    rtol: float | None = None
+    atol: float | None = None
+
+    @property
+    def cls(self) -> type[Op]:
+        name, _, since = self.op.rpartition("-")
+        return next(c for c in registry.versions(name) if c.since == int(since))
+
+    def layer(self) -> Op:
+        """The operation with its attributes, read from text as from a file."""
+        return self.cls.parse({k: text(v) for k, v in self.attributes.items()})
+
+    def values(self) -> list[Value]:
+        return [Value.constant(x) for x in self.inputs]
+
+    def __str__(self) -> str:
+        shapes = "-".join(map(_brief, self.inputs))
+        attributes = ",".join(f"{k}={text(v)}" for k, v in self.attributes.items())
+        return f"{self.op}({shapes};{attributes})".replace(" ", "").replace("::", ":")
+
+
+def _brief(x: Array) -> str:
+    short = x.dtype.kind in "iu" and x.size <= 6
+    return f"{ElementType.from_dtype(x.dtype)}{list(x.shape)}{x.tolist() if short else ''}"
+
+
+def case(op: str, *inputs: Any, **attributes: Any) -> Sample:
+    """A sample in one line: operation, inputs, attributes.
+
+    A dash in an attribute's name is written ``__``; a leading ``_`` marks a field of `Sample`.
+    """
+    fields = {k[1:]: v for k, v in attributes.items() if k.startswith("_")}
+    named = {k.replace("__", "-"): v for k, v in attributes.items() if not k.startswith("_")}
+    return Sample(op, tuple(np.asarray(x) for x in inputs), named, **fields)
+
+
+def text(value: Any) -> str:
+    """An attribute as files write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return ", ".join(map(text, value))
+    return str(value)
+
+
+def numbers(*shape: int, dtype: str = "f32", low: float = -3, high: float = 3, seed: int = 0) -> Array:
+    """Random numbers of an element type, the same each time: within [low, high] where it can hold them."""
+    element = ElementType.parse(dtype)
+    rng = np.random.default_rng([seed, *shape])
+    if element is ElementType.boolean:
+        return rng.integers(0, 2, shape).astype(bool)
+    if element.is_integral:
+        low = max(low, 0) if element.label.startswith("u") else low
+        return rng.integers(int(low), int(high) + 1, shape).astype(element.dtype)
+    return np.asarray(rng.uniform(low, high, shape)).astype(element.dtype)
+
+
+def ints(*numbers: int, dtype: str = "i64") -> Array:
+    """A 1-D tensor of the numbers given, such as axes."""
+    return np.array(numbers, ElementType.parse(dtype).dtype)
+
+
+def scalar(number: float, dtype: str = "i64") -> Array:
+    """A 0-D tensor."""
+    return np.array(number, ElementType.parse(dtype).dtype)
+
+
+def all_samples() -> Iterator[Sample]:
+    """The samples of every group."""
+    for file in sorted((Path(__file__).parents[1] / "samples").glob("[a-z]*.py")):
+        yield from import_module(f"samples.{file.stem}").SAMPLES

@@ -1,0 +1,60 @@
+"""What every operation owes: documentation, ports that match its methods, attributes that can be read."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from typing import Any
+
+import pytest
+
+from ir_runtime.errors import ValidationError
+from ir_runtime.ops import Op, registry
+
+ops = pytest.mark.parametrize("cls", list(registry), ids=lambda cls: cls.versioned_name())
+
+
+@ops
+def test_is_documented(cls: type[Op]) -> None:
+    assert inspect.getdoc(cls)
+    assert cls.__doc__, "the docstring is the operation's own, not inherited"
+    for port in (*cls.inputs, *cls.outputs):
+        assert port.doc, f"{port.name} has no description"
+    for attribute in cls.schema().values():
+        assert attribute.doc, f"{attribute.name} has no description"
+
+
+@ops
+def test_methods_take_the_declared_ports(cls: type[Op]) -> None:
+    ports = [p.name for p in cls.inputs]
+    for method in (cls.infer, cls.evaluate):
+        found = [
+            p.name
+            for p in inspect.signature(method).parameters.values()
+            if p.name != "self" and p.kind is not p.KEYWORD_ONLY
+        ]
+        assert found == ports, f"{method.__qualname__} takes {found}; the ports are {ports}"
+
+
+@ops
+@pytest.mark.parametrize("text", ["", "-1", "1,x", "NaN", "nonsense", "9" * 30])
+def test_bad_attributes_are_refused(cls: type[Op], text: str) -> None:
+    """Whatever text an attribute has, the outcome is an operation or a `ValidationError`."""
+    for attribute in cls.schema().values():
+        if attribute.payload:
+            continue
+        data: dict[str, Any] = {attribute.xml: text}
+        with contextlib.suppress(ValidationError):
+            cls.parse(data)
+
+
+@ops
+def test_attributes_without_default_are_required(cls: type[Op]) -> None:
+    required = [a.xml for a in cls.schema().values() if a.required]
+    if not required:
+        assert cls.parse({}) is not None
+        return
+    with pytest.raises(ValidationError) as caught:
+        cls.parse({})
+    for name in required:
+        assert repr(name) in str(caught.value)

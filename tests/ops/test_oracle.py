@@ -1,0 +1,87 @@
+"""Every sample against OpenVINO: types, shapes and values, static and dynamic, on every backend."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness.files import model_of
+from harness.oracle import answer, read
+from harness.ours import Ours
+from harness.sample import Sample, all_samples
+
+from ir_runtime.backends import available
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Array
+
+samples = pytest.mark.parametrize("sample", list(all_samples()), ids=str)
+
+# Relative to the largest number of a result: what rounding alone may do in a reasonable order of summing.
+ROUNDING = {"f64": 1e-12, "f32": 1e-5, "f16": 2e-3, "bf16": 1.6e-2}
+
+
+def expected(sample: Sample, xml: bytes, weights: bytes, fed: list[Array]) -> list[Array]:
+    if sample.oracle == "none":
+        assert sample.expect is not None, "say what is right"
+        assert sample.differs, "say why OpenVINO is not asked"
+        return list(sample.expect)
+    return answer(read(xml, weights), fed, sample.oracle)
+
+
+def assert_same(sample: Sample, found: Array, wanted: Array) -> None:
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    element = ElementType.from_dtype(found.dtype)
+    if not element.is_real:
+        np.testing.assert_array_equal(found, wanted)
+        return
+    wide = np.float64
+    bound = ROUNDING.get(element.label, 0.0)
+    finite = wanted.astype(wide)[np.isfinite(wanted.astype(wide))]
+    largest = np.abs(finite).max(initial=0.0)
+    rtol = bound if sample.rtol is None else sample.rtol
+    atol = bound * largest if sample.atol is None else sample.atol
+    np.testing.assert_allclose(found.astype(wide), wanted.astype(wide), rtol=rtol, atol=atol)
+
+
+@samples
+def test_values(sample: Sample) -> None:
+    xml, weights = model_of(sample, sample.constant)
+    fed = [x for i, x in enumerate(sample.inputs) if i not in sample.constant]
+    for x in sample.inputs:
+        x.setflags(write=False)  # a kernel that changes its input fails here
+    wanted = expected(sample, xml, weights, fed)
+    ours = Ours(xml, weights)
+    assert list(ours.report) == []
+    for backend in available():
+        found = ours.run(fed, backend)
+        assert len(found) == len(wanted)
+        for f, w in zip(found, wanted, strict=True):
+            assert_same(sample, f, w)
+
+
+@samples
+def test_inferred_from_constants(sample: Sample) -> None:
+    """With every input known, the exact type follows, and folding gives what running gives."""
+    op, values = sample.layer(), sample.values()
+    with np.errstate(all="ignore"):
+        run = op.evaluate(*sample.inputs)
+    outputs = run if isinstance(run, tuple) else (run,)
+    for inferred, array in zip(op.infer_values(*values), outputs, strict=True):
+        assert isinstance(array, np.ndarray)
+        assert inferred.shape == PartialShape(array.shape)
+        assert inferred.element is ElementType.from_dtype(array.dtype)
+        if (known := inferred.known()) is not None:
+            np.testing.assert_array_equal(known, array)
+
+
+@samples
+def test_inferred_as_openvino_does(sample: Sample) -> None:
+    """Our partial shapes equal OpenVINO's or refine them; both for static and for dynamic inputs."""
+    for dynamic in (False, True):
+        xml, weights = model_of(sample, sample.constant, dynamic)
+        theirs = [PartialShape(str(o.get_partial_shape())) for o in read(xml, weights).outputs]
+        ours = Ours(xml, weights)
+        assert list(ours.report) == []
+        for found, wanted in zip(ours.types(), theirs, strict=True):
+            if not sample.wider:
+                assert found.shape.refines(wanted), f"{found.shape} is wider than OpenVINO's {wanted}"

@@ -1,0 +1,71 @@
+"""What is inferred with less knowledge still contains what is found with more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.sample import Sample, all_samples
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ir_runtime.ir.dimension import Dimension, Interval
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import TensorType, Value, objects
+from ir_runtime.ops import registry
+
+BY_OP: dict[str, list[Sample]] = {}
+for _sample in all_samples():
+    BY_OP.setdefault(_sample.op, []).append(_sample)
+
+
+def relax(draw: Callable[[Any], Any], value: Value) -> Value:
+    """Forget part of what is known of a value: dims, the rank, numbers, all contents."""
+    around = {
+        n: (Dimension(n), Dimension(), Dimension.between(max(n - 1, 0), n + 2)) for n in value.shape.static
+    }
+    dims = [draw(st.sampled_from(around[n])) for n in value.shape.static]
+    contents = value.data
+    if contents is None or draw(st.booleans()):
+        shape = PartialShape(dims if draw(st.integers(0, 5)) else None)
+        return Value(TensorType(value.element, shape))
+    if contents.dtype.kind in "iu" and contents.size <= 16 and draw(st.booleans()):
+        numbers = [draw(st.sampled_from((int(n), Interval(int(n) - 1, int(n) + 2)))) for n in contents.flat]
+        return Value.bounded(value.element, objects(map(dimension, numbers), contents.shape))
+    return value
+
+
+def dimension(number: int | Interval) -> int | Interval:
+    """Intervals that cannot be negative are dimensions, as in shape arithmetic."""
+    if isinstance(number, Interval) and number.min is not None and number.min >= 0:
+        return Dimension.of(number)
+    return number
+
+
+@pytest.mark.parametrize("name", sorted(BY_OP))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_inference_contains_the_truth(name: str, data: st.DataObject) -> None:
+    sample = data.draw(st.sampled_from(BY_OP[name]))
+    op, values = sample.layer(), sample.values()
+    with np.errstate(all="ignore"):
+        run = op.evaluate(*sample.inputs)
+    outputs = run if isinstance(run, tuple) else (run,)
+    loose = [relax(data.draw, v) for v in values]
+    for inferred, array in zip(op.infer_values(*loose), outputs, strict=True):
+        assert inferred.shape.contains(array.shape), f"{inferred.shape} excludes {array.shape}"
+        for bound, number in zip(inferred.numbers() or (), array.flat, strict=False):
+            if isinstance(bound, Interval):
+                assert bound.min is None or bound.min <= number
+                assert bound.max is None or number <= bound.max
+            else:
+                assert bound == number
+
+
+def test_every_operation_has_samples() -> None:
+    made_by_the_frontend = {"Parameter-1", "Constant-1", "Result-1"}
+    names = {cls.versioned_name() for cls in registry} - made_by_the_frontend
+    few = {name: len(BY_OP.get(name, [])) for name in names if len(BY_OP.get(name, [])) < 8}
+    assert not few, "each operation version needs at least 8 samples under tests/samples"
