@@ -1,0 +1,1 @@
+"""Movement: elements rearranged, selected and repeated, none of them changed."""
