@@ -1,0 +1,1 @@
+"""Numerical kernels that operations and backends share; nothing here knows the IR."""
