@@ -1,0 +1,121 @@
+"""Padding: elements added to, or cut from, both ends of each axis."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import Element, Input, Op, Output, attr, op
+from .._types import INTEGERS, NUMBERS
+
+T_DATA = Element("T", (*NUMBERS, ElementType.boolean, ElementType.string), "any number, boolean or string")
+# Two variables, as OpenVINO lets the two inputs differ in type.
+T_BEGIN = Element("T_BEGIN", INTEGERS, "any integer type")
+T_END = Element("T_END", INTEGERS, "any integer type")
+
+
+class Padding(Op):
+    """What the versions share. A negative pad cuts elements off, in both versions."""
+
+    data = Input(T_DATA, "tensor to pad")
+    pads_begin = Input(T_BEGIN, "elements to add before each axis; negative numbers cut")
+    pads_end = Input(T_END, "elements to add after each axis; negative numbers cut")
+    pad_value = Input(T_DATA, "scalar that fills, for pad_mode constant; absent, it is 0", optional=True)
+    padded = Output(T_DATA, "each axis longer by its two pads")
+
+    pad_mode: Literal["constant", "edge", "reflect", "symmetric"] = attr(
+        doc="fill with pad_value, the outermost element, or a mirror image without or with that element"
+    )
+
+    symbolic = True
+
+    def infer(
+        self, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None
+    ) -> PartialShape:
+        constant = self.pad_mode == "constant"
+        if constant and pad_value is not None and pad_value.shape.rank not in (None, 0):
+            raise InferenceError(f"pad_value must be a scalar, not of shape {pad_value.shape}")
+        pads = []
+        for value, name in ((pads_begin, "pads_begin"), (pads_end, "pads_end")):
+            if value.shape.rank not in (None, 1):
+                raise InferenceError(f"{name} must be 1-D, not of shape {value.shape}")
+            if None not in (value.shape.rank, data.shape.rank) and not value.count.contains(len(data.shape)):
+                raise InferenceError(f"{name} has {value.count} elements, data of rank {data.shape.rank}")
+            pads.append(value.numbers())
+        begins, ends = pads
+        if data.shape.rank is None or begins is None or ends is None:
+            return PartialShape.dynamic(data.shape.rank)
+        return PartialShape(map(self._length, data.shape, begins, ends))
+
+    def _length(self, dim: Dimension, begin: int | Interval, end: int | Interval) -> Dimension:
+        if self.pad_mode != "constant" and dim.max is not None:
+            most = {"reflect": dim.max - 1, "symmetric": dim.max}.get(self.pad_mode)
+            for pad in (begin, end):
+                least = pad.min if isinstance(pad, Interval) else pad
+                if least is None or least <= 0:
+                    continue
+                if dim.max == 0:
+                    raise InferenceError(
+                        f"{self.pad_mode} padding by {least} needs an element, but there is none"
+                    )
+                if most is not None and least > most:
+                    raise InferenceError(
+                        f"{self.pad_mode} padding by {least} of an axis of length {dim}; at most {most} is possible"
+                    )
+        padded = dim + (begin + end)
+        return Dimension.of(padded.map(lambda n: max(n, 0)) if padded is not dim else dim)
+
+    def evaluate(
+        self, data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None
+    ) -> Array:
+        inputs = (data, pads_begin, pads_end) + (() if pad_value is None else (pad_value,))
+        shape = self.infer(*map(Value.constant, inputs)).static  # raises if a mirror image is too short
+        begins = [int(n) for n in pads_begin]
+        if self.pad_mode == "constant":
+            return _filled(data, shape, begins, _nothing(data) if pad_value is None else pad_value)
+        for axis, (length, new, begin) in enumerate(zip(data.shape, shape, begins, strict=True)):
+            places = np.arange(new) - begin
+            if self.pad_mode == "edge":
+                places = places.clip(0, max(length - 1, 0))
+            else:
+                # The mirror stands on the data as they are, not on what a negative pad leaves of them.
+                gap = int(self.pad_mode == "symmetric")
+                places = np.where(places < 0, -places - gap, places)
+                places = np.where(places >= length, 2 * (length - 1) - places + gap, places)
+            data = data.take(places, axis)
+        return data
+
+
+def _filled(data: Array, shape: tuple[int, ...], begins: list[int], fill: object) -> Array:
+    padded = np.full(shape, fill, data.dtype)
+    source, target = [], []
+    for old, new, begin in zip(data.shape, shape, begins, strict=True):
+        first = max(-begin, 0)
+        last = max(min(old, new - begin), first)
+        source.append(slice(first, last))
+        target.append(slice(first + begin, last + begin))
+    padded[tuple(target)] = data[tuple(source)]
+    return padded
+
+
+def _nothing(data: Array) -> object:
+    return "" if data.dtype == object and all(isinstance(x, str) for x in data.flat) else 0
+
+
+@op("Pad-1")
+class Pad1(Padding):
+    """Extend ``data`` by ``pads_begin`` and ``pads_end`` elements along each axis.
+
+    The page asks for pads of at least 0; OpenVINO treats this version as the next.
+    """
+
+
+@op("Pad-12")
+class Pad12(Padding):
+    """Extend or shorten ``data`` by ``pads_begin`` and ``pads_end`` elements along each axis."""

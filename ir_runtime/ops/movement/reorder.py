@@ -1,0 +1,139 @@
+"""Elements in another order along an axis: rolled, reversed, shuffled."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._axes import axes_of, check_list, normalize_axes, normalize_axis
+from .._define import Element, Input, Op, Output, attr, op
+from .._types import INTEGERS, NUMBERS, T_ANY, T_PLAIN
+
+T_SHIFT = Element("T_IND_1", (ElementType.i64, ElementType.i32), "i64 or i32")
+T_AXES = Element("T_IND_2", (ElementType.i64, ElementType.i32), "i64 or i32")
+T_REVERSED = Element("T_AXES", (*INTEGERS, ElementType.boolean), "any integer type, or boolean for a mask")
+T_LENGTHS = Element("T_LENGTHS", NUMBERS, "any numeric type")
+
+
+@op("Roll-7")
+class Roll(Op):
+    """Shift ``data`` by ``shift`` along ``axes``; what leaves at one end enters at the other."""
+
+    data = Input(T_ANY, "tensor to roll")
+    shift = Input(T_SHIFT, "places to shift by: one number for all axes, or one for each")
+    axes = Input(T_AXES, "axes to roll, a scalar or 1-D; shifts of an axis given twice add up")
+    rolled = Output(T_ANY, "of the shape of data")
+
+    symbolic = True
+
+    def infer(self, data: Value, shift: Value, axes: Value) -> PartialShape:
+        check_list(shift, "shift")
+        check_list(axes, "axes")
+        if shift.shape.rank == 1 and not shift.shape.compatible(axes.shape):
+            raise InferenceError(f"shift is of shape {shift.shape}, but axes of shape {axes.shape}")
+        known = axes.ints()
+        if known is not None and data.shape.rank is not None:
+            for axis in known:
+                normalize_axis(axis, data.shape.rank)
+        return data.shape
+
+    def evaluate(self, data: Array, shift: Array, axes: Array) -> Array:
+        return np.roll(data, tuple(map(int, shift)) if shift.ndim else int(shift), axes_of(axes))
+
+
+@op("Reverse-1")
+class Reverse(Op):
+    """Turn ``data`` around along some axes."""
+
+    data = Input(T_ANY, "tensor to reverse")
+    reversed_axes = Input(T_REVERSED, "1-D: the axes, or for each axis whether to reverse it")
+    reversed = Output(T_ANY, "of the shape of data")
+
+    mode: Literal["index", "mask"] = attr(doc="whether the second input lists axes or is a mask over them")
+
+    symbolic = True
+
+    def infer(self, data: Value, reversed_axes: Value) -> PartialShape:
+        if reversed_axes.shape.rank not in (None, 1):
+            raise InferenceError(f"reversed_axes must be 1-D, not of shape {reversed_axes.shape}")
+        is_mask = reversed_axes.element is ElementType.boolean
+        if reversed_axes.element is not ElementType.dynamic and is_mask != (self.mode == "mask"):
+            raise InferenceError(
+                f"reversed_axes is {reversed_axes.element}, which mode {self.mode} does not take"
+            )
+        if data.shape.rank is None:
+            return data.shape
+        if is_mask and not reversed_axes.count.contains(data.shape.rank):
+            raise InferenceError(f"a mask of {reversed_axes.count} axes for data of rank {data.shape.rank}")
+        if not is_mask and (known := reversed_axes.ints()) is not None:
+            normalize_axes(known, data.shape.rank)
+        return data.shape
+
+    def evaluate(self, data: Array, reversed_axes: Array) -> Array:
+        return np.flip(data, axes_of(np.flatnonzero(reversed_axes) if self.mode == "mask" else reversed_axes))
+
+
+@op("ReverseSequence-1")
+class ReverseSequence(Op):
+    """Reverse the beginning of each sequence in ``data``: as much of it as ``seq_lengths`` says."""
+
+    data = Input(T_ANY, "a batch of sequences")
+    seq_lengths = Input(T_LENGTHS, "1-D: how many elements to reverse, for each entry of the batch")
+    reversed = Output(T_ANY, "of the shape of data")
+
+    batch_axis: int = attr(0, doc="axis of the batch; a negative one counts from the end")
+    seq_axis: int = attr(1, doc="axis of the sequences; a negative one counts from the end")
+
+    def infer(self, data: Value, seq_lengths: Value) -> PartialShape:
+        if seq_lengths.shape.rank not in (None, 1):
+            raise InferenceError(f"seq_lengths must be 1-D, not of shape {seq_lengths.shape}")
+        rank = data.shape.rank
+        if rank is None:
+            return data.shape
+        if rank < 2:
+            raise InferenceError(f"data must have a batch and a sequence axis, but is of shape {data.shape}")
+        batch, _ = normalize_axes((self.batch_axis, self.seq_axis), rank)
+        entries = data.shape[batch].merge(seq_lengths.count)
+        if entries is None:
+            raise InferenceError(f"{seq_lengths.count} seq_lengths for a batch of {data.shape[batch]}")
+        return data.shape.replace({batch: entries})
+
+    def evaluate(self, data: Array, seq_lengths: Array) -> Array:
+        batch, axis = normalize_axes((self.batch_axis, self.seq_axis), data.ndim)
+        lengths = seq_lengths.astype(np.int64)
+        if lengths.max(initial=0) > data.shape[axis] or lengths.min(initial=0) < 0:
+            raise InferenceError(
+                f"seq_lengths {lengths.tolist()} must lie between 0 and {data.shape[axis]}, the length of axis {axis}"
+            )
+        lengths = np.expand_dims(lengths, [i for i in range(data.ndim) if i != batch])
+        places = np.expand_dims(np.arange(data.shape[axis]), [i for i in range(data.ndim) if i != axis])
+        return np.take_along_axis(data, np.where(places < lengths, lengths - 1 - places, places), axis)
+
+
+@op("ShuffleChannels-1")
+class ShuffleChannels(Op):
+    """Deal the channels of ``data`` out like cards: the first of each group, then the second of each, and on."""
+
+    data = Input(T_PLAIN, "tensor to shuffle")
+    shuffled = Output(T_PLAIN, "of the shape of data")
+
+    axis: int = attr(1, doc="axis of the channels; a negative one counts from the end")
+    group: int = attr(1, ge=1, doc="number of groups, which divides the number of channels")
+
+    def infer(self, data: Value) -> PartialShape:
+        if data.shape.rank is not None:
+            channels = data.shape[normalize_axis(self.axis, data.shape.rank)]
+            if channels.is_static and int(channels) % self.group:
+                raise InferenceError(f"{channels} channels do not divide into {self.group} groups")
+        return data.shape
+
+    def evaluate(self, data: Array) -> Array:
+        axis = self.axis % data.ndim
+        before, channels, after = data.shape[:axis], data.shape[axis], data.shape[axis + 1 :]
+        grouped = data.reshape(*before, self.group, channels // self.group, *after)
+        return grouped.swapaxes(axis, axis + 1).reshape(data.shape)
