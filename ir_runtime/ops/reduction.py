@@ -1,4 +1,8 @@
-"""Reductions: many elements become one along chosen axes."""
+"""Reductions: many elements become one along chosen axes.
+
+Floating-point sums are accumulated wide and rounded once. OpenVINO's reference computes f16 and
+bf16 in f32 and compensates its sums, which comes to the same.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,20 @@ import numpy as np
 
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ._axes import axes_of, reduced_shape
+from ..kernels.statistics import accumulator, mean, total, working
+from ._axes import axes_of, normalize_axes, reduced_shape
 from ._define import Input, Op, Output, attr, op
-from ._types import T_INDEX, T
+from ._types import T_BOOLEAN, T_INDEX, T
+
+Axes = tuple[int, ...]
 
 
 class Reduction(Op):
     """What all reductions share. A member says how to reduce along a tuple of axes.
 
-    Empty axes leave the data as they are. The pages forbid repeated axes; OpenVINO accepts them,
-    we report them.
+    Empty axes leave the data as they are: the pages say so of every reduction, where OpenVINO's
+    ReduceL1 and ReduceL2 still take absolute values. The pages forbid repeated axes; OpenVINO
+    accepts them, we report them.
     """
 
     data = Input(T, "tensor to reduce")
@@ -32,11 +40,50 @@ class Reduction(Op):
     def evaluate(self, data: Array, axes: Array) -> Array:
         if axes.size == 0:
             return data
-        return np.asarray(self.reduce(data, axis=axes_of(axes), keepdims=self.keep_dims))
+        reduced = self.reduce(data, normalize_axes(axes_of(axes), data.ndim))
+        return np.asarray(reduced).astype(data.dtype, copy=False)
 
-    def reduce(self, data: Array, **how: Any) -> Any:
-        """Reduce along ``how['axis']``."""
+    def reduce(self, data: Array, axes: Axes) -> Array:
+        """Reduce along ``axes``, of which there is at least one; the result may be of a wider type."""
         raise NotImplementedError
+
+
+@op("ReduceSum-1")
+class ReduceSum(Reduction):
+    """Sum of ``data`` over ``axes``."""
+
+    symbolic = True
+
+    def reduce(self, data: Array, axes: Axes) -> Array:
+        return total(data, axes, self.keep_dims)
+
+
+@op("ReduceMean-1")
+class ReduceMean(Reduction):
+    """Mean of ``data`` over ``axes``; for integers, without what follows the point.
+
+    The sum of integers does not overflow here, as it may in OpenVINO; the mean of nothing is 0.
+    """
+
+    def reduce(self, data: Array, axes: Axes) -> Array:
+        return mean(data, axes, self.keep_dims)
+
+
+@op("ReduceL1-4")
+class ReduceL1(Reduction):
+    """Sum of the absolute values of ``data`` over ``axes``."""
+
+    def reduce(self, data: Array, axes: Axes) -> Array:
+        return total(np.abs(data), axes, self.keep_dims)
+
+
+@op("ReduceL2-4")
+class ReduceL2(Reduction):
+    """Square root of the sum of squares of ``data`` over ``axes``; for integers, rounded towards zero."""
+
+    def reduce(self, data: Array, axes: Axes) -> Array:
+        squares = np.square(data, dtype=accumulator(data.dtype))
+        return np.asarray(np.sqrt(total(squares, axes, self.keep_dims)))
 
 
 class Fold(Reduction):
@@ -44,16 +91,9 @@ class Fold(Reduction):
 
     ufunc: ClassVar[np.ufunc]
 
-    def reduce(self, data: Array, **how: Any) -> Any:
-        return self.ufunc.reduce(data, dtype=data.dtype, **how)
-
-
-@op("ReduceSum-1")
-class ReduceSum(Fold):
-    """Sum of ``data`` over ``axes``."""
-
-    ufunc = np.add
-    symbolic = True
+    def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
+        wide = working(data.dtype)
+        return np.asarray(self.ufunc.reduce(data, axis=axes, dtype=wide, keepdims=self.keep_dims, **how))
 
 
 @op("ReduceProd-1")
@@ -62,3 +102,51 @@ class ReduceProd(Fold):
 
     ufunc = np.multiply
     symbolic = True
+
+
+@op("ReduceMin-1")
+class ReduceMin(Fold):
+    """Smallest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the highest number."""
+
+    ufunc = np.fmin
+
+    def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
+        wide = working(data.dtype)
+        highest = np.inf if wide.kind == "f" else np.iinfo(wide).max
+        return super().reduce(data, axes, initial=highest)
+
+
+@op("ReduceMax-1")
+class ReduceMax(Fold):
+    """Largest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the lowest number.
+
+    As in OpenVINO, that number is finite, and negative infinities do not get below it.
+    """
+
+    ufunc = np.fmax
+
+    def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
+        wide = working(data.dtype)
+        lowest = np.finfo(wide).min if wide.kind == "f" else np.iinfo(wide).min
+        return super().reduce(data, axes, initial=lowest)
+
+
+class Logical(Fold):
+    """A reduction of truth values."""
+
+    data = Input(T_BOOLEAN, "tensor to reduce")
+    reduced = Output(T_BOOLEAN, "the axes gone, or of length 1")
+
+
+@op("ReduceLogicalAnd-1")
+class ReduceLogicalAnd(Logical):
+    """Whether all of ``data`` is true over ``axes``."""
+
+    ufunc = np.logical_and
+
+
+@op("ReduceLogicalOr-1")
+class ReduceLogicalOr(Logical):
+    """Whether any of ``data`` is true over ``axes``."""
+
+    ufunc = np.logical_or
