@@ -1,0 +1,158 @@
+"""Sliding windows: what convolutions and poolings have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ..ir.dimension import Dimension
+from ..ir.shape import PartialShape
+from ._define import InferenceError, Op, attr
+
+__all__ = ["Dilated", "Pads", "Sliding", "data_dims"]
+
+Pads = tuple[tuple[int, int], ...]
+
+
+class Sliding(Op):
+    """Attributes of every operation that slides a kernel over spatial axes, and where windows fit.
+
+    The pages of convolutions let strides and dilations start at 0; neither has a meaning, and
+    OpenVINO refuses both.
+    """
+
+    strides: tuple[int, ...] = attr(gt=0, doc="step of the window along each spatial axis")
+    pads_begin: tuple[int, ...] = attr(
+        ge=0, doc="padding before each spatial axis; ignored unless auto_pad is explicit"
+    )
+    pads_end: tuple[int, ...] = attr(
+        ge=0, doc="padding after each spatial axis; ignored unless auto_pad is explicit"
+    )
+    auto_pad: Literal["explicit", "same_upper", "same_lower", "valid"] = attr(
+        "explicit",
+        doc="explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: "
+        "so much that the output is the input divided by the stride, rounded up, an odd one at the end "
+        "or at the beginning",
+    )
+
+    def verify(self) -> None:
+        """Require one number for each spatial axis."""
+        self._per_axis("dilations", self.spread())
+        if self.auto_pad == "explicit":
+            self._per_axis("pads_begin", self.pads_begin)
+            self._per_axis("pads_end", self.pads_end)
+
+    def _per_axis(self, name: str, numbers: Sequence[int]) -> None:
+        if len(numbers) != len(self.strides):
+            raise ValueError(f"strides and {name} differ in length: {list(self.strides)} and {list(numbers)}")
+
+    def spread(self) -> tuple[int, ...]:
+        """The distance between kernel elements along each axis."""
+        return (1,) * len(self.strides)
+
+    def rounding(self) -> str:
+        """How the number of windows is rounded."""
+        return "floor"
+
+    def extent(self, axis: int, kernel: int) -> int:
+        """The length a kernel covers."""
+        return (kernel - 1) * self.spread()[axis] + 1
+
+    def pads(self, lengths: Sequence[int], kernel: Sequence[int]) -> Pads:
+        """Padding before and after each spatial axis, once lengths are known."""
+        return tuple(self._pads(axis, n, k) for axis, (n, k) in enumerate(zip(lengths, kernel, strict=True)))
+
+    def _pads(self, axis: int, length: int, kernel: int) -> tuple[int, int]:
+        if self.auto_pad == "valid" or (self.auto_pad != "explicit" and length == 0):
+            return 0, 0
+        if self.auto_pad == "explicit":
+            return self.pads_begin[axis], self.pads_end[axis]
+        stride = self.strides[axis]
+        total = max((-(-length // stride) - 1) * stride + self.extent(axis, kernel) - length, 0)
+        small, large = total // 2, total - total // 2
+        return (small, large) if self.auto_pad == "same_upper" else (large, small)
+
+    def windows(self, lengths: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
+        """How many windows fit along each spatial axis.
+
+        Raises:
+            InferenceError: if none does.
+        """
+        return tuple(
+            self._windows(axis, n, k) for axis, (n, k) in enumerate(zip(lengths, kernel, strict=True))
+        )
+
+    def _windows(self, axis: int, length: int, kernel: int) -> int:
+        same = self.auto_pad.startswith("same")
+        if same and length == 0:
+            return 0
+        begin, end = self._pads(axis, length, kernel)
+        stride, extent = self.strides[axis], self.extent(axis, kernel)
+        room = length + begin + end - extent
+        if room < 0:
+            raise self._too_short(axis, extent, length + begin + end)
+        if self.rounding() == "floor":
+            return room // stride + 1
+        count = -(-room // stride) + 1
+        if self.rounding() == "ceil_torch" and (count - 1) * stride >= length + begin:
+            count -= 1  # the last window would start in the padding
+        return count
+
+    def _too_short(self, axis: int, extent: int, padded: int) -> InferenceError:
+        return InferenceError(
+            f"kernel of extent {extent} exceeds the padded length {padded} of spatial axis {axis}"
+        )
+
+    def slide(self, lengths: Sequence[Dimension], kernel: Sequence[Dimension]) -> list[Dimension]:
+        """How many windows fit along each spatial axis, where lengths may be unknown."""
+        return [self._fit(axis, n, k) for axis, (n, k) in enumerate(zip(lengths, kernel, strict=True))]
+
+    def _fit(self, axis: int, length: Dimension, kernel: Dimension) -> Dimension:
+        if kernel == 0:
+            raise InferenceError(f"kernel has length 0 along spatial axis {axis}, at least 1 is expected")
+        least = max(kernel.min, 1)
+        if length.is_static and kernel.is_static:
+            return Dimension(self._windows(axis, length.min, least))
+        if self.auto_pad.startswith("same"):
+            return self._same(length, self.strides[axis])
+        extent, pads = self.extent(axis, least), sum(self._pads(axis, 0, least))
+        if length.max is not None and length.max + pads < extent:
+            raise self._too_short(axis, extent, length.max + pads)
+        if kernel.is_static and self.strides[axis] == 1 and pads == extent - 1:
+            return length
+        # More data fits more windows, a longer kernel fewer; that at least one fits is certain.
+        low = 1
+        if kernel.max is not None:
+            shortest = max(length.min, self.extent(axis, kernel.max) - pads)
+            low = self._windows(axis, shortest, kernel.max)
+        high = None if length.max is None else self._windows(axis, length.max, least)
+        return Dimension.between(low, high)
+
+    def _same(self, length: Dimension, stride: int) -> Dimension:
+        if stride == 1 and self.rounding() != "ceil":
+            return length
+        high = None if length.max is None else -(-length.max // stride) + (self.rounding() == "ceil")
+        return Dimension.between(-(-length.min // stride), high)
+
+
+class Dilated(Sliding):
+    """A window whose elements may lie apart."""
+
+    dilations: tuple[int, ...] = attr(gt=0, doc="distance between kernel elements along each spatial axis")
+
+    def spread(self) -> tuple[int, ...]:
+        """The distance between kernel elements along each axis."""
+        return self.dilations
+
+
+def data_dims(shape: PartialShape, spatial: int) -> PartialShape:
+    """The shape of the data, ``[N, C, spatial...]``, which must have so many spatial axes."""
+    if shape.rank is None:
+        return PartialShape.dynamic(spatial + 2)
+    if not 3 <= shape.rank <= 5:
+        raise InferenceError(f"data must have rank 3, 4 or 5, found {shape}")
+    if shape.rank != spatial + 2:
+        raise InferenceError(
+            f"data {shape} has {shape.rank - 2} spatial axes, the attributes are for {spatial}"
+        )
+    return shape

@@ -1,0 +1,1 @@
+"""Convolutions: plain, grouped, transposed, deformable and binary."""

@@ -1,0 +1,117 @@
+"""Convolutions: one to three spatial axes, every way to pad, every type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from harness.sample import Sample, case, numbers
+
+from ir_runtime.ir.element import ElementType
+
+WRAPS = "integers: the plugin saturates, the reference's arithmetic wraps around"
+EMPTY_SUM = "the plugin leaves the memory as it was where there is nothing to add up"
+
+
+def conv(data: Any, filters: Any, **attributes: Any) -> Sample:
+    """A convolution without padding, unless said otherwise."""
+    spatial = data.ndim - 2
+    plain: dict[str, Any] = {
+        "strides": (1,) * spatial,
+        "pads_begin": (0,) * spatial,
+        "pads_end": (0,) * spatial,
+        "dilations": (1,) * spatial,
+    }
+    group = filters.ndim == data.ndim + 1
+    return case("GroupConvolution-1" if group else "Convolution-1", data, filters, **plain | attributes)
+
+
+def around(pads: int, spatial: int = 2) -> dict[str, Any]:
+    return {"pads_begin": (pads,) * spatial, "pads_end": (pads,) * spatial}
+
+
+def f64() -> dict[str, Any]:
+    return {"_oracle": "plugin", "_rtol": 1e-6, "_atol": 1e-5, "_differs": "the plugin computes f64 as f32"}
+
+
+ONE = [
+    conv(numbers(1, 5, 128), numbers(16, 5, 4), strides=(2,), auto_pad="valid"),
+    conv(numbers(2, 3, 9), numbers(4, 3, 3)),
+    conv(numbers(2, 3, 9), numbers(4, 3, 3), strides=(2,), pads_begin=(2,), pads_end=(1,)),
+    conv(numbers(2, 3, 10), numbers(4, 3, 4), strides=(3,), auto_pad="same_upper"),
+    conv(numbers(2, 3, 10), numbers(4, 3, 4), strides=(3,), auto_pad="same_lower"),
+    conv(numbers(1, 2, 9), numbers(1, 2, 3), dilations=(4,)),
+    conv(numbers(1, 2, 3), numbers(5, 2, 3)),
+]
+TWO = [
+    conv(numbers(1, 3, 8, 9), numbers(2, 3, 5, 5), **around(2)),
+    conv(numbers(2, 3, 7, 6), numbers(4, 3, 1, 1), strides=(2, 2)),
+    conv(numbers(2, 3, 7, 6), numbers(4, 3, 3, 2), strides=(2, 1), dilations=(2, 3), **around(1)),
+    conv(numbers(1, 2, 7, 8), numbers(3, 2, 2, 4), strides=(2, 3), auto_pad="same_upper"),
+    conv(numbers(1, 2, 7, 8), numbers(3, 2, 2, 4), strides=(2, 3), auto_pad="same_lower"),
+    conv(numbers(1, 2, 7, 8), numbers(3, 2, 2, 2), dilations=(3, 2), auto_pad="same_lower"),
+    conv(numbers(1, 2, 7, 8), numbers(3, 2, 2, 4), auto_pad="VALID", **around(7)),
+    conv(numbers(1, 2, 2, 2), numbers(1, 2, 1, 1), strides=(5, 5), auto_pad="same_upper"),
+    conv(numbers(1, 2, 4, 4), numbers(2, 2, 3, 3), pads_begin=(0, 3), pads_end=(2, 0)),
+    conv(numbers(0, 2, 4, 4), numbers(2, 2, 3, 3)),
+    conv(numbers(1, 2, 4, 4), numbers(0, 2, 3, 3)),
+    conv(
+        numbers(1, 0, 4, 4),
+        numbers(2, 0, 3, 3),
+        _oracle="none",
+        _differs=EMPTY_SUM,
+        _expect=(np.zeros((1, 2, 2, 2), "f4"),),
+    ),
+]
+THREE = [
+    conv(numbers(1, 3, 5, 6, 7), numbers(2, 3, 3, 3, 3), strides=(2, 2, 2), **around(1, 3)),
+    conv(numbers(2, 2, 4, 5, 6), numbers(3, 2, 2, 3, 1), dilations=(1, 2, 3)),
+    conv(numbers(1, 2, 4, 5, 6), numbers(3, 2, 2, 3, 4), strides=(1, 2, 3), auto_pad="same_upper"),
+    conv(numbers(1, 2, 4, 5, 6), numbers(3, 2, 2, 3, 4), strides=(1, 2, 3), auto_pad="same_lower"),
+]
+GROUPS = [
+    conv(numbers(1, 4, 9), numbers(4, 1, 1, 5), **around(2, 1)),
+    conv(numbers(2, 4, 9), numbers(2, 3, 2, 3), strides=(2,)),
+    conv(numbers(1, 3, 8), numbers(1, 2, 3, 3), auto_pad="same_lower", strides=(2,)),
+    conv(numbers(1, 12, 6, 7), numbers(4, 1, 3, 5, 5), **around(2)),
+    conv(numbers(2, 6, 6, 7), numbers(6, 1, 1, 3, 3), **around(1), strides=(2, 2)),
+    conv(numbers(2, 6, 6, 7), numbers(6, 2, 1, 3, 3), dilations=(2, 2)),
+    conv(numbers(2, 6, 6, 7), numbers(3, 2, 2, 2, 2), auto_pad="same_upper", strides=(2, 3)),
+    conv(numbers(2, 6, 6, 7), numbers(2, 1, 3, 2, 2), auto_pad="valid"),
+    conv(numbers(2, 4, 4, 3, 3), numbers(2, 3, 2, 2, 2, 2), pads_begin=(1, 0, 0), pads_end=(0, 1, 2)),
+    conv(numbers(1, 3, 4, 5, 5), numbers(3, 1, 1, 3, 3, 3), **around(1, 3), strides=(2, 2, 2)),
+    conv(numbers(0, 4, 6), numbers(2, 3, 2, 3)),
+    conv(numbers(1, 4, 3, 3, dtype="f64"), numbers(2, 1, 2, 2, 2, dtype="f64"), **f64()),
+    conv(numbers(1, 4, 3, 3, dtype="f16"), numbers(2, 1, 2, 2, 2, dtype="f16")),
+    conv(numbers(1, 4, 3, 3, dtype="bf16"), numbers(2, 1, 2, 2, 2, dtype="bf16")),
+    conv(numbers(1, 4, 3, 3, dtype="i32"), numbers(2, 1, 2, 2, 2, dtype="i32")),
+]
+TYPES = [
+    conv(numbers(1, 3, 5, 5, dtype="f64"), numbers(2, 3, 3, 3, dtype="f64"), **f64()),
+    *(
+        conv(numbers(1, 3, 5, 5, dtype=dtype), numbers(2, 3, 3, 3, dtype=dtype), **around(1))
+        for dtype in ("f16", "bf16", "i64", "i32", "i16", "i8", "u8")
+    ),
+    *(
+        conv(
+            np.full((1, 1, 2), 100, ElementType.parse(dtype).dtype),
+            np.full((1, 1, 2), 3, ElementType.parse(dtype).dtype),
+            _oracle="none",
+            _differs=WRAPS,
+            _expect=(np.full((1, 1, 1), wrapped, ElementType.parse(dtype).dtype),),
+        )
+        for dtype, wrapped in (("i8", 600 - 512), ("u8", 600 - 512), ("i16", 600), ("i32", 600))
+    ),
+    conv(
+        np.full((1, 1, 1), 2**30, np.int32),
+        np.full((1, 1, 1), 3, np.int32),
+        _oracle="none",
+        _differs=WRAPS,
+        _expect=(np.full((1, 1, 1), 3 * 2**30 - 2**32, np.int32),),
+    ),
+]
+SPECIAL = [
+    conv(np.array([[[1, np.nan, 2, np.inf, 3, 4]]], "f4"), np.array([[[1, 1]]], "f4"), pads_end=(1,)),
+]
+
+SAMPLES = [*ONE, *TWO, *THREE, *GROUPS, *TYPES, *SPECIAL]
