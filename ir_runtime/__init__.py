@@ -1,3 +1,130 @@
-"""Read, validate and run OpenVINO IR models exactly, with NumPy."""
+"""Read, validate and run OpenVINO IR models exactly, with NumPy.
+
+>>> import ir_runtime
+>>> model = ir_runtime.read_fragment('<layer id="0" type="ReduceSum" version="opset1">'
+...     '<input><port id="0"><dim>2</dim><dim>3</dim></port><port id="1"/></input>'
+...     '<output><port id="2"/></output></layer>', values={1: -1}, strict=False)
+>>> compiled = ir_runtime.compile_model(model)
+>>> compiled([[[1, 2, 3], [4, 5, 6]]])[0]
+array([ 6., 15.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from .api.compiled import CompiledModel, ConstOutput
+    from .api.core import Core, compile_model, read_fragment, read_fragments, read_model, validate
+    from .api.model import Model
+    from .api.ports import Node, Output
+    from .api.queue import AsyncInferQueue
+    from .api.request import InferRequest, ProfilingInfo
+    from .api.results import OVDict
+    from .api.tensor import Tensor
+    from .diagnostics import Diagnostic, Diagnostics, Location, Severity
+    from .errors import (
+        ExecutionError,
+        InferenceError,
+        InputError,
+        IRError,
+        LimitError,
+        ParseError,
+        UnsupportedError,
+        ValidationError,
+    )
+    from .ir.dimension import Dimension, Symbol
+    from .ir.element import ElementType as Type
+    from .ir.shape import PartialShape
+    from .limits import Limits
+    from .runtime.plan import Observer, Step
+
+# Where each public name lives. Nothing is imported before it is used, so importing the package is free.
+_HOMES = {
+    "api.compiled": ("CompiledModel", "ConstOutput"),
+    "api.core": ("Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"),
+    "api.model": ("Model",),
+    "api.ports": ("Node", "Output"),
+    "api.queue": ("AsyncInferQueue",),
+    "api.request": ("InferRequest", "ProfilingInfo"),
+    "api.results": ("OVDict",),
+    "api.tensor": ("Tensor",),
+    "diagnostics": ("Diagnostic", "Diagnostics", "Location", "Severity"),
+    "errors": (
+        "ExecutionError",
+        "IRError",
+        "InferenceError",
+        "InputError",
+        "LimitError",
+        "ParseError",
+        "UnsupportedError",
+        "ValidationError",
+    ),
+    "ir.dimension": ("Dimension", "Symbol"),
+    "ir.element": ("Type",),
+    "ir.shape": ("PartialShape",),
+    "limits": ("Limits",),
+    "runtime.plan": ("Observer", "Step"),
+}
+_WHERE = {name: module for module, names in _HOMES.items() for name in names}
+_RENAMED = {"Type": "ElementType"}
+
+__all__ = [
+    "AsyncInferQueue",
+    "CompiledModel",
+    "ConstOutput",
+    "Core",
+    "Diagnostic",
+    "Diagnostics",
+    "Dimension",
+    "ExecutionError",
+    "IRError",
+    "InferRequest",
+    "InferenceError",
+    "InputError",
+    "LimitError",
+    "Limits",
+    "Location",
+    "Model",
+    "Node",
+    "OVDict",
+    "Observer",
+    "Output",
+    "ParseError",
+    "PartialShape",
+    "ProfilingInfo",
+    "Severity",
+    "Step",
+    "Symbol",
+    "Tensor",
+    "Type",
+    "UnsupportedError",
+    "ValidationError",
+    "__version__",
+    "compile_model",
+    "get_version",
+    "read_fragment",
+    "read_fragments",
+    "read_model",
+    "validate",
+]
+
+
+def get_version() -> str:
+    """The version of this package."""
+    return __version__
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f".{_WHERE[name]}", __name__), _RENAMED.get(name, name))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

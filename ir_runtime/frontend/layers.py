@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -37,29 +37,26 @@ class LayerReader:
         type = element.get("type")
         number = integer(element, "id", self.file)
         if not type:
-            raise ParseError(
-                "'type' of <layer> is missing", code=Code.BAD_ELEMENT, where=self._where(element, "", "")
-            )
+            where = Location(self.file, element.sourceline, element.get("name") or str(number))
+            raise ParseError("'type' of <layer> is missing", code=Code.BAD_ELEMENT, where=where)
         version = element.get("version") or version or "opset1"
         cls = self._resolve(type, version)
         operation = cls.versioned_name() if cls else type
-        where = self._where(element, operation, element.get("name", ""))
+        name = element.get("name") or f"{type}_{number}"
+        where = Location(self.file, element.sourceline, name, operation)
         data = _attributes(element)
         return Layer(
             id=number,
-            name=element.get("name", f"{type}_{number}"),
+            name=name,
             type=cls.name if cls else type,
             version=version,
             op=self._operation(cls, type, version, data, where),
             where=where,
-            inputs=tuple(self._ports(element, "input", where)),
+            inputs=self._inputs(element, where),
             outputs=tuple(self._ports(element, "output", where)),
             attributes=data,
             rt_info=rt_info(element),
         )
-
-    def _where(self, element: Element, operation: str, name: str) -> Location:
-        return Location(self.file, element.sourceline, name or element.get("id", "?"), operation)
 
     def _resolve(self, type: str, version: str) -> type[Op] | None:
         opset = re.fullmatch(r"opset(\d{1,4})", version)
@@ -113,6 +110,11 @@ class LayerReader:
             elements *= max(dim.min, 1)
         self.limits.check("elements", elements)
 
+    def _inputs(self, element: Element, where: Location) -> tuple[PortSpec, ...]:
+        ports = tuple(self._ports(element, "input", where))
+        names = tensor_names(element.get("output_names"))  # a Result may name the output of the model
+        return tuple(replace(port, names=(*names, *port.names)) for port in ports) if names else ports
+
     def _ports(self, element: Element, side: str, where: Location) -> Iterator[PortSpec]:
         seen = set()
         for port in element.iterfind(f"{side}/port"):
@@ -154,7 +156,7 @@ def unknown_operation(type: str, version: str, where: Location) -> tuple[str, Lo
         return f"{version} has no {oldest.name}; it starts with opset{oldest.since}", where, ""
     near = registry.near(type)
     hint = f"did you mean {near}? " if near else ""
-    hint += "an operation of your own is declared with @ir_runtime.op, see examples/custom_op.py"
+    hint += "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op.py"
     return f"there is no operation {type!r} ({version})", where, hint
 
 

@@ -1,15 +1,21 @@
-"""The one way in: a path, bytes or a file becomes a document."""
+"""The one way in: a path, bytes or a file becomes documents."""
 
 from __future__ import annotations
+
+import re
 
 from ..diagnostics import Diagnostics
 from ..limits import DEFAULT, Limits
 from .document import parse
+from .fragment import read_fragments
 from .model import Document, read_net
 from .source import SourceLike, open_source
 from .weights import WeightsLike, open_weights
 
 __all__ = ["load"]
+
+# A whole model starts with <net>, perhaps behind a declaration and comments; a page has <layer> anywhere.
+_WHOLE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml.*?\?>\s*)?(?:<!--.*?-->\s*)*<(?!layer)", re.DOTALL)
 
 
 def load(
@@ -17,14 +23,23 @@ def load(
     weights: WeightsLike | None = None,
     report: Diagnostics | None = None,
     limits: Limits = DEFAULT,
-) -> Document:
-    """Read a model; what is wrong inside it goes into ``report``.
+) -> list[Document]:
+    """Read a model, or each example on a page of the specification.
+
+    Args:
+        source: a path, bytes or an open file.
+        weights: the ``.bin``; by default the one beside the file.
+        report: takes what is wrong inside it.
+        limits: bounds on what it may ask for.
 
     Raises:
         ParseError: if it cannot be read as an IR at all.
         LimitError: if it asks for more than ``limits`` allow.
     """
     found = open_source(source, limits)
-    root = parse(found.data, found.name)
     report = Diagnostics() if report is None else report
-    return read_net(root, found, open_weights(weights, found.path), report, limits)
+    if _WHOLE.match(found.data) or b"<layer" not in found.data:
+        root = parse(found.data, found.name)
+        return [read_net(root, found, open_weights(weights, found.path), report, limits)]
+    text = found.data.decode("utf-8", errors="replace")
+    return read_fragments(text, report, name=found.name, limits=limits)

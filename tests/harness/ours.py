@@ -19,7 +19,7 @@ class Ours:
 
     def __init__(self, xml: bytes, weights: bytes = b"") -> None:
         self.report = Diagnostics()
-        self.graph = load(xml, weights, self.report).graph
+        self.graph = load(xml, weights, self.report)[0].graph
         check(self.graph, self.report)
         self.values = infer(self.graph, self.report)
         results = self.graph.of_type("Result")

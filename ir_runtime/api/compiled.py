@@ -1,0 +1,168 @@
+"""A model with kernels chosen, ready to run any number of times, also at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..backends import load
+from ..ir.tensor import Array
+from ..runtime.compile import compile_plan
+from ..runtime.plan import ExecutionPlan, Observer
+from .config import check_config, describe_device
+from .feeding import bind
+from .model import Model
+from .names import find_port, find_ports
+from .ports import Output
+from .results import OVDict, owned
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .request import InferRequest
+
+__all__ = ["CompiledModel", "ConstOutput"]
+
+ConstOutput = Output
+
+
+class CompiledModel:
+    """A model compiled for a backend. As OpenVINO's ``CompiledModel``.
+
+    Args:
+        model: what to run; later changes to it do not matter.
+        backend: ``reference`` or ``numpy``.
+        outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
+        config: OpenVINO's properties.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        backend: str | None = None,
+        outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.config = check_config(config)
+        self._model = model.clone()
+        self.backend, self._chain = load(backend or self.config.get("BACKEND"))
+        self._inputs = model.inputs
+        asked = find_ports(model._graph, [outputs] if isinstance(outputs, str) else outputs or ())
+        own = model.outputs
+        self._outputs = own + [model._output(p) for p in asked if p not in {o._port for o in own}]
+        self._plan = self._compile(fold=self.backend != "reference")
+        self._every: ExecutionPlan | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def inputs(self) -> list[Output]:
+        """The inputs, in the order of the file."""
+        return list(self._inputs)
+
+    @property
+    def outputs(self) -> list[Output]:
+        """The outputs, in the order of the file, then those asked for."""
+        return list(self._outputs)
+
+    def input(self, key: int | str | None = None) -> Output:
+        """An input by index or name; without a key, the only one."""
+        return find_port(self._inputs, key, "input")
+
+    def output(self, key: int | str | None = None) -> Output:
+        """An output by index or name; without a key, the only one."""
+        return find_port(self._outputs, key, "output")
+
+    def __call__(
+        self,
+        inputs: Any = None,
+        share_inputs: bool = True,
+        share_outputs: bool = False,
+        *,
+        observers: Sequence[Observer] = (),
+    ) -> OVDict:
+        """Run on inputs: a mapping by index, name or port; a sequence; or the only array.
+
+        Args:
+            inputs: the data.
+            share_inputs: for OpenVINO's signature; inputs are never changed.
+            share_outputs: for OpenVINO's signature; results are always the caller's own.
+            observers: see every layer's inputs and outputs. Then nothing is folded or fused.
+
+        Raises:
+            InputError: if an input is missing, unknown, or has another type or shape.
+            ExecutionError: if a layer fails on the data.
+        """
+        return self._run(inputs, {}, observers, every_layer=bool(observers))
+
+    def infer_new_request(self, inputs: Any = None) -> OVDict:
+        """Run once, on a request of its own."""
+        return self(inputs)
+
+    def create_infer_request(self) -> InferRequest:
+        """A request that keeps its inputs and outputs between runs."""
+        from .request import InferRequest
+
+        return InferRequest(self)
+
+    def get_property(self, name: str) -> Any:
+        """The value of a property."""
+        if name in self.config:
+            return self.config[name]
+        return self._model.friendly_name if name == "NETWORK_NAME" else describe_device(name, self.backend)
+
+    def set_property(self, properties: Mapping[str, Any]) -> None:
+        """Set properties; those that would change what is compiled have no effect any more."""
+        self.config |= check_config(properties)
+
+    def get_runtime_model(self) -> Model:
+        """The model that runs."""
+        return self._model
+
+    def query_state(self) -> list[Any]:
+        """The variables of the model."""
+        return []
+
+    def reset_state(self) -> None:
+        """Give variables their initial values."""
+
+    def release_memory(self) -> None:
+        """For OpenVINO's API: nothing is held between runs."""
+
+    def _compile(self, fold: bool) -> ExecutionPlan:
+        ports = [output._port for output in self._outputs]
+        return compile_plan(self._model._graph, self._model._values, ports, self._chain, fold)
+
+    def _every_layer(self) -> ExecutionPlan:
+        with self._lock:
+            if self._every is None:
+                self._every = self._compile(fold=False)
+            return self._every
+
+    def _run(
+        self,
+        inputs: Any,
+        kept: Mapping[Output, Tensor],
+        observers: Sequence[Observer] = (),
+        every_layer: bool = False,
+    ) -> OVDict:
+        feeds = bind(self._inputs, inputs, kept)
+        return self._run_arrays(feeds, observers, every_layer)
+
+    def _run_arrays(
+        self, feeds: Sequence[Array], observers: Sequence[Observer] = (), every_layer: bool = False
+    ) -> OVDict:
+        plan = self._every_layer() if every_layer else self._plan
+        arrays = plan.run(feeds, observers)
+        return OVDict(self._outputs, owned(arrays, [*feeds, *plan.slots]))
+
+    def _timed(
+        self, inputs: Any, kept: Mapping[Output, Tensor], observers: Sequence[Observer]
+    ) -> tuple[OVDict, float]:
+        start = time.perf_counter()
+        results = self._run(inputs, kept, observers)
+        return results, (time.perf_counter() - start) * 1e3
+
+    def __repr__(self) -> str:
+        inputs, outputs = ("\n".join(map(repr, ports)) for ports in (self._inputs, self._outputs))
+        return f"<CompiledModel:\ninputs[\n{inputs}\n]\noutputs[\n{outputs}\n]>"

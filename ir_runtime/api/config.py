@@ -1,0 +1,88 @@
+"""Devices and properties: what OpenVINO's scripts set, and what it means here."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from ..backends import load
+from ..codes import Code
+from ..errors import InputError
+
+__all__ = ["DEVICES", "check_device", "check_config", "describe_device"]
+
+DEVICES = ("CPU", "GPU", "NPU", "AUTO")
+
+# Properties that change how fast OpenVINO runs, or that ask for what is always so here.
+_HARMLESS = frozenset(
+    ["AFFINITY", "ALLOW_AUTO_BATCHING", "CACHE_DIR", "CACHE_MODE", "COMPILATION_NUM_THREADS", "CPU_DENORMALS_OPTIMIZATION", "ENABLE_CPU_PINNING", "ENABLE_HYPER_THREADING", "ENABLE_MMAP", "EXECUTION_MODE_HINT", "INFERENCE_NUM_THREADS", "KV_CACHE_PRECISION", "DYNAMIC_QUANTIZATION_GROUP_SIZE", "LOG_LEVEL", "MODEL_DISTRIBUTION_POLICY", "MODEL_PRIORITY", "NUM_STREAMS", "PERFORMANCE_HINT", "PERFORMANCE_HINT_NUM_REQUESTS", "SCHEDULING_CORE_TYPE"]
+)
+_MEANT = frozenset({"PERF_COUNT", "INFERENCE_PRECISION_HINT", "BACKEND"})
+_warned: set[str] = set()
+
+
+def check_device(name: str | None) -> None:
+    """Accept the devices that OpenVINO has; say once that the model runs on the CPU all the same.
+
+    Raises:
+        InputError: if there is no such device.
+    """
+    for device in (name or "CPU").upper().replace(":", ",").split(","):
+        kind = device.strip().partition(".")[0].partition("(")[0]
+        if kind not in (*DEVICES, "MULTI", "HETERO", "BATCH"):
+            hint = "there is CPU; GPU, NPU and AUTO are accepted and mean the same"
+            raise InputError(f"there is no device {device.strip()!r}", code=Code.BAD_REQUEST, hint=hint)
+        if kind in ("GPU", "NPU"):
+            _warn_once(f"device {kind} is not used: ir_runtime runs on the CPU")
+
+
+def check_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The properties that mean something here; the others are accepted, and said to be ignored.
+
+    Raises:
+        InputError: if there is no such property.
+    """
+    found = {str(key): value for key, value in (config or {}).items()}
+    for key, value in found.items():
+        if key not in _HARMLESS | _MEANT:
+            near = difflib.get_close_matches(key, _HARMLESS | _MEANT, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else ""
+            raise InputError(f"there is no property {key!r}", code=Code.BAD_REQUEST, hint=hint)
+        if key in _HARMLESS:
+            _warn_once(f"property {key}={value} is accepted, but has no effect in ir_runtime")
+    precision = str(found.get("INFERENCE_PRECISION_HINT", "f32")).lower()
+    if precision not in ("f32", "<type: 'float32'>", "dynamic"):
+        _warn_once(
+            f"INFERENCE_PRECISION_HINT={precision} is not followed: tensors have the types of the model"
+        )
+    return found
+
+
+def describe_device(name: str, backend: str | None = None) -> Any:
+    """The value of a read-only property.
+
+    Raises:
+        InputError: if there is no such property.
+    """
+    known = {
+        "FULL_DEVICE_NAME": f"ir_runtime ({load(backend)[0]} backend)",
+        "AVAILABLE_DEVICES": [""],
+        "EXECUTION_DEVICES": ["CPU"],
+        "OPTIMAL_NUMBER_OF_INFER_REQUESTS": 1,
+        "NUM_STREAMS": 1,
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
+    known["SUPPORTED_PROPERTIES"] = sorted({*known, *_MEANT, "SUPPORTED_PROPERTIES"})
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        raise InputError(f"there is no property {name!r}", code=Code.BAD_REQUEST, hint=hint)
+    return known[name]
+
+
+def _warn_once(message: str) -> None:
+    if message not in _warned:
+        _warned.add(message)
+        warnings.warn(message, stacklevel=4)

@@ -1,0 +1,238 @@
+"""The ways in: read, validate, compile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..codes import Code
+from ..diagnostics import Diagnostics
+from ..errors import InputError, IRError
+from ..frontend.fragment import Values
+from ..frontend.fragment import read_fragments as _read_fragments
+from ..frontend.load import load
+from ..frontend.source import SourceLike
+from ..frontend.weights import WeightsLike
+from ..limits import DEFAULT, Limits
+from ..ops import registry
+from .compiled import CompiledModel
+from .config import check_config, check_device, describe_device
+from .model import Model
+from .ports import Output
+
+__all__ = ["Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"]
+
+
+def read_model(
+    model: SourceLike,
+    weights: WeightsLike | None = None,
+    config: Mapping[str, Any] | None = None,
+    *,
+    strict: bool = True,
+    limits: Limits = DEFAULT,
+) -> Model:
+    """Read an OpenVINO IR.
+
+    Args:
+        model: path of the ``.xml``, its bytes, or an open file. A page of the specification with
+            one example will do, too.
+        weights: path of the ``.bin``, its bytes, or an open file; by default the ``.bin`` beside the
+            ``.xml``. It is mapped, not read.
+        config: for OpenVINO's signature.
+        strict: raise if the model is not valid. Otherwise ``model.report`` has what is wrong.
+        limits: bounds on what the file may ask for.
+
+    Raises:
+        ParseError: if it cannot be read as an IR.
+        ValidationError: if the model contradicts itself or the specification.
+        UnsupportedError: if it has operations that are not known.
+    """
+    check_config(config)
+    report = Diagnostics()
+    documents = load(model, weights, report, limits)
+    if len(documents) != 1:
+        raise InputError(
+            f"{documents[0].file} has {len(documents)} examples",
+            hint="read them with ir_runtime.read_fragments",
+        )
+    read = Model(documents[0], report)
+    return read.raise_if_invalid() if strict else read
+
+
+def read_fragment(
+    text: str,
+    *,
+    values: Values | None = None,
+    version: str | int | None = None,
+    name: str = "<fragment>",
+    example: int | None = None,
+    strict: bool = True,
+) -> Model:
+    """Make a model of bare ``<layer>`` elements, as the specification prints them.
+
+    Input ports that nothing feeds become Parameters, those with a value Constants; outputs become
+    Results. A comment such as ``<!-- value is [2, 3] that means … -->`` gives a port its value.
+
+    Args:
+        text: the layers, or a whole page with one example.
+        values: contents for input ports, by port id, (layer id, port id) or name:
+            ``values={1: [2, 3]}``.
+        version: ``"ReduceL2-4"``, ``"opset4"`` or ``4``, where neither tag nor page says.
+        name: the file, for messages.
+        example: which of several examples, from 1.
+        strict: raise if the fragment is not valid.
+
+    Raises:
+        ParseError: if there is no layer in it, or it is not well-formed.
+        InputError: if there are several examples and none is chosen, or a value fits no port.
+        ValidationError: if it contradicts itself or the specification.
+    """
+    report = Diagnostics()
+    found = _read_fragments(text, report, values=values, version=version, name=name, example=example)
+    if len(found) > 1:
+        hint = f"choose one with example=1 … {len(found)}, or call read_fragments"
+        raise InputError(f"there are {len(found)} examples in it", hint=hint)
+    model = Model(found[0], report)
+    return model.raise_if_invalid() if strict else model
+
+
+def read_fragments(
+    text: str, *, version: str | int | None = None, name: str = "<fragment>", strict: bool = True
+) -> list[Model]:
+    """Make a model of each example on a page of the specification; see `read_fragment`."""
+    models = [Model(doc, r) for doc, r in _each(text, version, name)]
+    return [model.raise_if_invalid() if strict else model for model in models]
+
+
+def _each(text: str, version: str | int | None, name: str) -> Iterable[tuple[Any, Diagnostics]]:
+    count = len(_read_fragments(text, Diagnostics(), version=version, name=name))
+    for number in range(1, count + 1):
+        report = Diagnostics()
+        yield _read_fragments(text, report, version=version, name=name, example=number)[0], report
+
+
+def validate(
+    model: SourceLike | Model, weights: WeightsLike | None = None, *, limits: Limits = DEFAULT
+) -> Diagnostics:
+    """Find what is wrong with a model, without running it.
+
+    Args:
+        model: a path, bytes, an open file, or a model. A page of the specification counts as all of
+            its examples.
+        weights: as for `read_model`.
+        limits: bounds on what the file may ask for.
+
+    Returns:
+        A report: iterate over its findings, each with ``code``, ``severity``, ``message``,
+        ``layer``, ``line`` and ``hint``; ``report.ok`` says whether there is no error.
+    """
+    if isinstance(model, Model):
+        return model.report
+    report = Diagnostics()
+    try:
+        for document in load(model, weights, report, limits):
+            Model(document, report)
+    except IRError as problem:
+        report.found.append(problem.diagnostic)
+    return report
+
+
+def compile_model(
+    model: Model | SourceLike,
+    device_name: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    *,
+    weights: WeightsLike | None = None,
+    backend: str | None = None,
+    outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
+) -> CompiledModel:
+    """Choose kernels for a model, and fold what is constant.
+
+    Args:
+        model: a model, or what `read_model` takes.
+        device_name: for OpenVINO's signature: CPU, or AUTO, GPU and NPU, which mean the same here.
+        config: OpenVINO's properties; those without a meaning here are accepted, with a warning.
+        weights: as for `read_model`.
+        backend: ``numpy`` or ``reference``; by default what ``IR_RUNTIME_BACKEND`` says, else ``numpy``.
+        outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
+
+    Raises:
+        UnsupportedError: if an operation that is needed cannot run.
+        InputError: if there is no such device, property, backend or output.
+    """
+    check_device(device_name)
+    read = model if isinstance(model, Model) else read_model(model, weights)
+    return CompiledModel(read, backend, outputs, config)
+
+
+class Core:
+    """Reads and compiles models. As OpenVINO's ``Core``."""
+
+    def __init__(self, xml_config_file: str = "") -> None:
+        self._config: dict[str, Any] = {}
+
+    @property
+    def available_devices(self) -> list[str]:
+        """The devices there are."""
+        return ["CPU"]
+
+    def get_available_devices(self) -> list[str]:
+        """The devices there are."""
+        return self.available_devices
+
+    def read_model(
+        self, model: SourceLike, weights: WeightsLike | None = None, config: Mapping[str, Any] | None = None
+    ) -> Model:
+        """As `ir_runtime.read_model`."""
+        return read_model(model, weights, config)
+
+    def compile_model(
+        self,
+        model: Model | SourceLike,
+        device_name: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        weights: WeightsLike | None = None,
+        backend: str | None = None,
+        outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
+    ) -> CompiledModel:
+        """As `ir_runtime.compile_model`, with the properties set before."""
+        merged = {**self._config, **(config or {})}
+        return compile_model(model, device_name, merged, weights=weights, backend=backend, outputs=outputs)
+
+    def query_model(
+        self, model: Model, device_name: str, config: Mapping[str, Any] | None = None
+    ) -> dict[str, str]:
+        """Which layers a device can run, by name."""
+        check_device(device_name)
+        return {node.friendly_name: "CPU" for node in model.get_ops() if node.layer.op is not None}
+
+    def get_property(self, device_name: str, property: str | None = None) -> Any:
+        """The value of a property: ``get_property("CPU", "FULL_DEVICE_NAME")``."""
+        name = property or device_name
+        return self._config[name] if name in self._config else describe_device(name)
+
+    def set_property(self, device_name: Any, properties: Mapping[str, Any] | None = None) -> None:
+        """Set properties for what is compiled later: ``set_property("CPU", {...})``."""
+        given = properties if properties is not None else device_name
+        if not isinstance(given, Mapping):
+            raise InputError("properties are a mapping of names to values", code=Code.BAD_REQUEST)
+        self._config |= check_config(given)
+
+    def get_versions(self, device_name: str) -> dict[str, str]:
+        """The version of this package."""
+        from .. import __version__
+
+        return {device_name: f"ir_runtime {__version__}"}
+
+    def add_extension(self, extension: Any) -> None:
+        """Accept operations declared with `ir_runtime.ops.op`: they are registered already.
+
+        Raises:
+            InputError: for compiled extensions of OpenVINO, which cannot be used.
+        """
+        if isinstance(extension, str | Path) or extension not in list(registry):
+            raise InputError(
+                f"{extension!r} is no operation declared with ir_runtime.ops.op", code=Code.BAD_REQUEST
+            )

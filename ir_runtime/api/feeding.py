@@ -1,0 +1,138 @@
+"""From what a caller gives to one array for each input, or an error that says what was expected."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..codes import Code
+from ..errors import InputError
+from ..ir.element import ElementType
+from ..ir.tensor import Array
+from .names import find_port
+from .ports import Output
+from .tensor import Tensor
+
+__all__ = ["as_array", "bind"]
+
+
+def bind(ports: Sequence[Output], inputs: Any, kept: Mapping[Output, Tensor]) -> list[Array]:
+    """One array for each input, in order.
+
+    Args:
+        ports: the inputs of the model.
+        inputs: a mapping by index, name or port; a sequence by position; the only array; or ``None``.
+        kept: tensors that the request already holds.
+
+    Raises:
+        InputError: if an input is missing, unknown, given twice, or has another type or shape.
+    """
+    given: dict[Output, Any] = dict(kept)
+    seen: set[Output] = set()
+    for port, value in _pairs(ports, inputs):
+        if port in seen:
+            raise InputError(f"input {port.label!r} is given twice")
+        seen.add(port)
+        given[port] = value
+    missing = [port for port in ports if port not in given]
+    if missing:
+        wanted = "; ".join(describe(port) for port in missing)
+        count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
+        raise InputError(f"{count} missing: {wanted}")
+    return [as_array(port, given[port]) for port in ports]
+
+
+def describe(port: Output) -> str:
+    """An input in words: name, element type, shape."""
+    return f"{port.label!r} ({port.element_type}{port.partial_shape})"
+
+
+def as_array(port: Output, value: Any) -> Array:
+    """The array for an input; NumPy arrays must have the right type, Python numbers are converted.
+
+    Raises:
+        InputError: if element type or shape do not fit.
+    """
+    array = value.data if isinstance(value, Tensor) else value
+    if not isinstance(array, np.ndarray | np.generic):
+        array = _from_python(port, array)
+    array = np.asarray(array)
+    if port.element_type is not ElementType.dynamic:
+        array = _checked_type(port, array)
+    if not port.partial_shape.contains(array.shape):
+        raise InputError(
+            f"input {port.label!r} has shape {list(array.shape)}, expected {port.partial_shape}",
+            hint="change the data, or the model with model.reshape(...)",
+        )
+    return array
+
+
+def _checked_type(port: Output, array: Array) -> Array:
+    wanted = port.element_type
+    if wanted is ElementType.string and array.dtype.kind in "SU":
+        return array.astype(object)
+    native = array.dtype.newbyteorder("=")
+    if native != wanted.dtype:
+        raise InputError(
+            f"input {port.label!r} is {_type_name(array)}, expected {wanted}",
+            hint=f"convert it, if that is what you mean: x.astype({wanted.dtype.name!r})",
+        )
+    return array if array.dtype == wanted.dtype else array.astype(wanted.dtype)
+
+
+def _pairs(ports: Sequence[Output], inputs: Any) -> Iterator[tuple[Output, Any]]:
+    if inputs is None:
+        return
+    if isinstance(inputs, Mapping):
+        for key, value in inputs.items():
+            yield find_port(ports, _same(ports, key), "input"), value
+    elif isinstance(inputs, list | tuple) and not (len(ports) == 1 and _is_numbers(inputs)):
+        if len(inputs) > len(ports):
+            raise InputError(f"{len(inputs)} inputs are given, the model has {len(ports)}", hint=_all(ports))
+        yield from zip(ports, inputs, strict=False)
+    elif len(ports) != 1:
+        raise InputError(f"one array is given, the model has {len(ports)} inputs", hint=_all(ports))
+    else:
+        yield ports[0], inputs
+
+
+def _same(ports: Sequence[Output], key: Any) -> Any:
+    if isinstance(key, int | str | Output):
+        return key
+    raise InputError(
+        f"{key!r} is no input: inputs are named by index, name or port",
+        code=Code.NO_SUCH_NAME,
+        hint=_all(ports),
+    )
+
+
+def _all(ports: Iterable[Output]) -> str:
+    return "its inputs are " + ", ".join(map(describe, ports))
+
+
+def _is_numbers(values: Sequence[Any]) -> bool:
+    """Whether a sequence is itself the data, as in ``compiled([1.0, 2.0])``."""
+    return bool(values) and all(isinstance(v, numbers.Number | bool) for v in values)
+
+
+def _from_python(port: Output, value: Any) -> Array:
+    """Python numbers and nested lists of them, where nothing is lost."""
+    wanted = port.element_type
+    try:
+        found = np.asarray(value)
+        array = found if wanted is ElementType.dynamic else np.asarray(value, wanted.dtype)
+    except (TypeError, ValueError, OverflowError) as reason:
+        raise InputError(f"input {port.label!r} cannot be made an array of {wanted}: {reason}") from None
+    if found.dtype.kind not in "OSU" and wanted.is_integral and not np.array_equal(found, array):
+        raise InputError(f"input {port.label!r} has numbers that {wanted} cannot hold")
+    return array
+
+
+def _type_name(array: Array) -> str:
+    try:
+        return str(ElementType.from_dtype(array.dtype))
+    except ValueError:
+        return str(array.dtype)

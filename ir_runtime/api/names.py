@@ -1,0 +1,102 @@
+"""Finding tensors and layers by what users call them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from ..codes import Code
+from ..errors import InputError
+from ..ir.graph import Graph, Layer, Port
+from .ports import Output
+
+__all__ = ["find_port", "find_ports", "no_such"]
+
+
+def find_port(ports: Sequence[Output], key: int | str | Output | None, what: str) -> Output:
+    """An input or output of a model, by index, tensor name or layer name.
+
+    Raises:
+        InputError: if there is none; it says which there are.
+    """
+    if key is None:
+        if len(ports) != 1:
+            raise InputError(
+                f"the model has {len(ports)} {what}s, say which", code=Code.NO_SUCH_NAME, hint=_known(ports)
+            )
+        return ports[0]
+    if isinstance(key, int):
+        if not -len(ports) <= key < len(ports):
+            raise InputError(
+                f"there is no {what} {key}; the model has {len(ports)}",
+                code=Code.NO_SUCH_NAME,
+                hint=_known(ports),
+            )
+        return ports[key]
+    found = [p for p in ports if (p == key if isinstance(key, Output) else p.answers_to(key))]
+    if not found:
+        raise no_such(what, str(key), [p.label for p in ports])
+    return found[0]
+
+
+def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | Output]) -> list[Port]:
+    """Outputs of any layers: by tensor name, layer name, glob, or (layer name, output).
+
+    Raises:
+        InputError: if something that is asked for is not there.
+    """
+    ports: dict[Port, None] = {}
+    for item in asked:
+        ports |= dict.fromkeys(_matches(graph, item))
+    return list(ports)
+
+
+def no_such(what: str, name: str, known: Iterable[str]) -> InputError:
+    """An error that says which names there are, or which one may have been meant."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {shown}" if names else "there are none"
+    return InputError(f"there is no {what} {name!r}", code=Code.NO_SUCH_NAME, hint=hint)
+
+
+def _known(ports: Sequence[Output]) -> str:
+    return "they are " + ", ".join(p.label for p in ports) if ports else ""
+
+
+def _matches(graph: Graph, item: str | tuple[str, int] | Output) -> list[Port]:
+    if isinstance(item, Output):
+        return [item._port]
+    if isinstance(item, tuple):
+        return [_numbered(graph, *item)]
+    found = [port for port, names in _named(graph) if item in names]
+    found = found or [port for port, names in _named(graph) if any(fnmatchcase(n, item) for n in names)]
+    if not found:
+        raise no_such("layer or tensor", item, sorted({n for _, names in _named(graph) for n in names}))
+    return found
+
+
+def _numbered(graph: Graph, name: str, number: int) -> Port:
+    layer = next((la for la in graph.layers.values() if la.name == name), None)
+    if layer is None:
+        raise no_such("layer", name, [la.name for la in graph.layers.values()])
+    if not 0 <= number < len(layer.outputs):
+        raise InputError(
+            f"layer {name!r} has no output {number}",
+            code=Code.NO_SUCH_NAME,
+            hint=f"it has {len(layer.outputs)}",
+        )
+    return Port(layer.id, number)
+
+
+def _named(graph: Graph) -> Iterator[tuple[Port, set[str]]]:
+    """Every output of a layer that computes something, with all it is called."""
+    for layer in graph:
+        if layer.type not in ("Constant", "Result"):
+            for number, spec in enumerate(layer.outputs):
+                yield Port(layer.id, number), {*spec.names, *_layer_names(layer, number)}
+
+
+def _layer_names(layer: Layer, number: int) -> tuple[str, ...]:
+    return (layer.name, f"{layer.name}:{number}")

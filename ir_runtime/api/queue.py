@@ -1,0 +1,69 @@
+"""Several requests that share the work."""
+
+from __future__ import annotations
+
+import os
+import queue
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .compiled import CompiledModel
+from .request import InferRequest
+
+__all__ = ["AsyncInferQueue"]
+
+
+class AsyncInferQueue:
+    """A pool of requests, each of which runs in the background. As OpenVINO's ``AsyncInferQueue``."""
+
+    def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
+        self._requests = [model.create_infer_request() for _ in range(jobs or os.cpu_count() or 1)]
+        self._idle: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._callback: Callable[[InferRequest, Any], None] | None = None
+        self._failures: list[BaseException] = []
+        for index in range(len(self._requests)):
+            self._idle.put(index)
+
+    def set_callback(self, callback: Callable[[InferRequest, Any], None]) -> None:
+        """Call ``callback(request, userdata)`` after each run."""
+        self._callback = callback
+
+    def start_async(self, inputs: Any = None, userdata: Any = None, share_inputs: bool = False) -> None:
+        """Run on the next idle request; waits for one if all are busy."""
+        index = self._idle.get()
+        request = self._requests[index]
+        self._collect(request)
+        request.set_callback(lambda _: self._done(request, userdata))
+        request._after = lambda: self._idle.put(index)
+        request.start_async(inputs, userdata)
+
+    def is_ready(self) -> bool:
+        """Whether a request is idle."""
+        return not self._idle.empty()
+
+    def wait_all(self) -> None:
+        """Wait for every run; raise the first failure."""
+        for request in self._requests:
+            self._collect(request)
+        if self._failures:
+            first, self._failures = self._failures[0], []
+            raise first
+
+    def _done(self, request: InferRequest, userdata: Any) -> None:
+        if self._callback is not None:
+            self._callback(request, userdata)
+
+    def _collect(self, request: InferRequest) -> None:
+        try:
+            request.wait()
+        except Exception as reason:
+            self._failures.append(reason)
+
+    def __iter__(self) -> Iterator[InferRequest]:
+        return iter(self._requests)
+
+    def __getitem__(self, index: int) -> InferRequest:
+        return self._requests[index]
+
+    def __len__(self) -> int:
+        return len(self._requests)

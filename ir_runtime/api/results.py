@@ -1,0 +1,77 @@
+"""What a run gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ..ir.tensor import Array
+from .names import find_port
+from .ports import Output
+
+__all__ = ["OVDict", "owned"]
+
+
+class OVDict(Mapping[Output, Array]):
+    """The outputs of a run, read-only, by index, tensor name, layer name or port. As OpenVINO's."""
+
+    def __init__(self, ports: Sequence[Output], arrays: Sequence[Array]) -> None:
+        self._ports, self._arrays = tuple(ports), tuple(arrays)
+
+    def __getitem__(self, key: int | str | Output) -> Array:
+        try:
+            return self._arrays[self._ports.index(find_port(self._ports, key, "output"))]
+        except RuntimeError as reason:
+            raise KeyError(str(reason)) from None
+
+    def __iter__(self) -> Iterator[Output]:
+        return iter(self._ports)
+
+    def __len__(self) -> int:
+        return len(self._ports)
+
+    def __contains__(self, key: object) -> bool:
+        try:
+            return self[key] is not None  # type: ignore[index]
+        except KeyError:
+            return False
+
+    def names(self) -> tuple[set[str], ...]:
+        """The tensor names of each output."""
+        return tuple(port.names for port in self._ports)
+
+    def to_dict(self) -> dict[Output, Array]:
+        """A plain dictionary by port."""
+        return dict(zip(self._ports, self._arrays, strict=True))
+
+    def to_tuple(self) -> tuple[Array, ...]:
+        """The arrays in order."""
+        return self._arrays
+
+    def __repr__(self) -> str:
+        return repr(self.to_dict())
+
+
+def owned(arrays: Sequence[Array], shared: Sequence[Array | None]) -> list[Array]:
+    """The same arrays, contiguous, writable, and sharing memory with nothing else.
+
+    A plan may return an input, a constant or a view of one; a caller who writes into a result must
+    not reach them.
+    """
+    taken = {id(_root(a)) for a in shared if a is not None}
+    result = []
+    for array in arrays:
+        own = np.ascontiguousarray(array).reshape(array.shape)
+        if id(_root(own)) in taken or not own.flags.writeable:
+            own = own.copy()
+        taken.add(id(_root(own)))
+        result.append(own)
+    return result
+
+
+def _root(array: Array) -> object:
+    found: object = array
+    while isinstance(found, np.ndarray) and found.base is not None:
+        found = found.base
+    return found

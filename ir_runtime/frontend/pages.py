@@ -1,0 +1,117 @@
+"""Finding the ``<layer>`` elements on a page of text, as the specification prints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..codes import Code
+from ..diagnostics import Location
+from ..errors import ParseError
+
+__all__ = ["Excerpt", "excerpts", "value_in"]
+
+_LAYER = re.compile(r"<!--.*?-->|<layer\b[^<>]*?(?P<alone>/)?>|(?P<end></layer\s*>)", re.DOTALL)
+_MARKUP = re.compile(r"<!--.*?-->|<[^<>]*>", re.DOTALL)
+_BETWEEN = re.compile(r"(?:\s|<!--(?:(?!-->).)*-->|</?layers\b[^<>]*>)*+", re.DOTALL)
+_EDGES = re.compile(r"\s*(?:</layers\s*>)?\s*(<edges\b.*?</edges\s*>)", re.DOTALL)
+_NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
+_LIST = re.compile(rf"\[\s*((?:{_NUMBER})(?:\s*,\s*{_NUMBER})*)?\s*,?\s*\]")
+_SINGLE = re.compile(rf"(?:=|:|\bis|は)\s*({_NUMBER})(?![\d.])")
+_QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "\u00a0": " ", "\u3000": " "})
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """One example of a page: XML that can be parsed, with the lines where the page has them."""
+
+    xml: bytes
+    line: int
+
+
+def excerpts(text: str, name: str) -> Iterator[Excerpt]:
+    """The examples on a page, in order.
+
+    Layers that follow each other with other ids belong together; text between them, or an id that
+    comes again, starts the next example. ``<edges>`` right behind them belong to them.
+
+    Raises:
+        ParseError: if a layer does not end.
+    """
+    group: list[tuple[int, int]] = []
+    seen: set[str] = set()
+    for start, end in _layers(text, name):
+        number = _id(text, start)
+        if group and (number in seen or not _BETWEEN.fullmatch(text, group[-1][1], start)):
+            yield _excerpt(text, group)
+            group, seen = [], set()
+        group.append((start, end))
+        seen |= {number} if number else set()
+    if group:
+        yield _excerpt(text, group)
+
+
+def value_in(comment: str) -> list[float] | None:
+    """The numbers a comment gives as a value: a bracketed list, or one behind ``=``, ``:`` or ``is``.
+
+    >>> value_in(" value is [2, 3] that means independent reduction ")
+    [2.0, 3.0]
+    >>> value_in("axes list [1] means"), value_in(" axis = -1 "), value_in("any text")
+    ([1.0], [-1.0], None)
+    """
+    if found := _LIST.search(comment):
+        return [float(n) for n in (found.group(1) or "").split(",") if n.strip()]
+    single = _SINGLE.search(comment)
+    return [float(single.group(1))] if single else None
+
+
+def _layers(text: str, name: str) -> Iterator[tuple[int, int]]:
+    depth, start = 0, 0
+    for found in _LAYER.finditer(text):
+        if found.group().startswith("<!--"):
+            continue
+        if found.group("end"):
+            depth -= 1
+        else:
+            start = start if depth else found.start()
+            depth += 0 if found.group("alone") else 1
+        if depth == 0:
+            yield start, found.end()
+        depth = max(depth, 0)
+    if depth:
+        raise ParseError(
+            "a <layer> does not end",
+            code=Code.BAD_XML,
+            where=Location(name, _line(text, start)),
+            hint="</layer> is missing; the text may be cut off",
+        )
+
+
+def _id(text: str, start: int) -> str:
+    found = re.compile(r"<layer\b[^<>]*?\bid\s*=\s*[\"“]([^\"”]*)").match(text, start)
+    return found.group(1) if found else ""
+
+
+def _excerpt(text: str, group: list[tuple[int, int]]) -> Excerpt:
+    start, end = group[0][0], group[-1][1]
+    layers = _MARKUP.sub(_clean, text[start:end])
+    edges = _EDGES.match(text, end)
+    tail = edges.group(1) if edges else ""
+    line = _line(text, start)
+    above = "\n" * (line - 1)
+    return Excerpt(f"<net>{above}<layers>{layers}</layers>{tail}</net>".encode(), line)
+
+
+def _clean(markup: re.Match[str]) -> str:
+    """Make a tag well-formed: no literal dots, straight quotes."""
+    found = markup.group()
+    if found.startswith("<!--"):
+        return "<!--" + found[4:-3].replace("--", "- ") + "-->"
+    parts = found.translate(_QUOTES).split('"')
+    parts[::2] = [re.sub(r"\.\.\.|…", " ", outside) for outside in parts[::2]]
+    return '"'.join(parts)
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
