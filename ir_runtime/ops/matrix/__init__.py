@@ -1,0 +1,1 @@
+"""Matrices: products, sums over named axes, inverses."""

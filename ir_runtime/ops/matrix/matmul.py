@@ -1,0 +1,64 @@
+"""Products of matrices, and of batches of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.products import matmul
+from .._broadcast import broadcast_shapes
+from .._define import InferenceError, Input, Op, Output, attr, op
+from .._types import T
+
+
+@op("MatMul-1", spec="matrix/matmul-1")
+class MatMul(Op):
+    """Multiply the matrices in the last two axes of ``a`` and ``b``; the axes before are batches.
+
+    A 1-D ``a`` is a row, a 1-D ``b`` a column, and neither leaves an axis in the output. Integers
+    wrap around, as in OpenVINO's reference; its plugin saturates them.
+    """
+
+    a = Input(T, "matrices of the left side, rank 1 or more")
+    b = Input(T, "matrices of the right side, rank 1 or more; batches broadcast")
+    product = Output(T, "the products, with the broadcast batch axes")
+
+    transpose_a: bool = attr(False, doc="swap the last two axes of a, unless it is 1-D")
+    transpose_b: bool = attr(False, doc="swap the last two axes of b, unless it is 1-D")
+
+    def infer(self, a: Value, b: Value) -> PartialShape:
+        for name, shape in (("a", a.shape), ("b", b.shape)):
+            if shape.rank == 0:
+                raise InferenceError(f"{name} is a scalar; a rank of at least 1 is expected")
+        if a.shape.rank is None or b.shape.rank is None:
+            return PartialShape.dynamic()
+        left, right = _matrices(a.shape, self.transpose_a), _matrices(b.shape, self.transpose_b)
+        columns, rows = left[-1], right[-2] if len(right) > 1 else right[0]
+        if not columns.compatible(rows):
+            raise InferenceError(
+                f"a {_said(a.shape, self.transpose_a)} has {columns} columns, "
+                f"b {_said(b.shape, self.transpose_b)} has {rows} rows"
+            )
+        try:
+            batch = broadcast_shapes(PartialShape(left[:-2]), PartialShape(right[:-2]))
+        except InferenceError:
+            raise InferenceError(f"the batches of a {a.shape} and b {b.shape} do not broadcast") from None
+        return PartialShape([*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else [])])
+
+    def evaluate(self, a: Array, b: Array) -> Array:
+        left = np.swapaxes(a, -1, -2) if self.transpose_a and a.ndim > 1 else a
+        right = np.swapaxes(b, -1, -2) if self.transpose_b and b.ndim > 1 else b
+        return matmul(left, right)
+
+
+def _matrices(shape: PartialShape, transpose: bool) -> list[Dimension]:
+    dims = list(shape)
+    if transpose and len(dims) > 1:
+        dims[-2:] = dims[:-3:-1]
+    return dims
+
+
+def _said(shape: PartialShape, transpose: bool) -> str:
+    return f"{shape} transposed" if transpose and len(shape) > 1 else str(shape)
