@@ -1,0 +1,240 @@
+"""Scattering: a copy of a tensor with some elements replaced, or combined with others."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import ml_dtypes
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import Element, Input, Op, Output, attr, op
+from .._types import INTEGERS, T_INDEX, T_INDEX_64, T_PLAIN
+from ._indices import axis_input, flat_positions, positions
+
+T_AXIS = Element("T_AXIS", INTEGERS, "any integer type")
+
+_COMBINE = {"sum": np.add, "sub": np.subtract, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
+_COMBINE_BOOLEAN = {
+    "sum": np.logical_or,
+    "sub": np.logical_xor,
+    "prod": np.logical_and,
+    "min": np.logical_and,
+    "max": np.logical_or,
+}
+
+
+class ScatterND(Op):
+    """What the versions of ScatterNDUpdate share."""
+
+    data = Input(T_PLAIN, "tensor to copy")
+    indices = Input(T_INDEX_64, "tuples along the last axis, each naming an element or a slice of data")
+    updates = Input(T_PLAIN, "an element or a slice for each tuple")
+    updated = Output(T_PLAIN, "of the shape of data")
+
+    symbolic = True
+
+    def infer(self, data: Value, indices: Value, updates: Value) -> PartialShape:
+        if 0 in (data.shape.rank, indices.shape.rank):
+            raise InferenceError(f"data {data.shape} and indices {indices.shape} must have at least one axis")
+        if data.shape.rank is None or indices.shape.rank is None or indices.shape[-1].is_dynamic:
+            return data.shape
+        named = int(indices.shape[-1])
+        if named > data.shape.rank:
+            raise InferenceError(f"indices name {named} axes, but data has only {data.shape.rank}")
+        expected = PartialShape([*indices.shape[:-1], *data.shape[named:]])
+        fits = updates.shape.compatible(expected) or (not expected and updates.count.contains(1))
+        if not fits:
+            raise InferenceError(f"updates are of shape {updates.shape}; data and indices ask for {expected}")
+        return data.shape
+
+    def scatter(self, data: Array, indices: Array, updates: Array, reduction: str) -> Array:
+        """Apply updates in order, so that of equal indices the last one wins."""
+        named = indices.shape[-1]
+        whole, slices = math.prod(data.shape[:named]), data.shape[named:]
+        where = flat_positions(indices, data.shape[:named]).ravel()
+        updated = _copy(data, updates)
+        target = updated.reshape(whole, *slices)
+        _apply(target, (where,), updates.reshape(len(where), *slices), reduction)
+        return updated
+
+
+@op("ScatterNDUpdate-4", spec="movement/scatter-nd-update-3")
+class ScatterNDUpdate4(ScatterND):
+    """Replace the elements or slices of ``data`` that ``indices`` name with ``updates``.
+
+    The page calls it version 3; its opset is the fourth. Negative indices count from the end, as in
+    the reference.
+    """
+
+    def evaluate(self, data: Array, indices: Array, updates: Array) -> Array:
+        return self.scatter(data, indices, updates, "none")
+
+
+@op("ScatterNDUpdate-15")
+class ScatterNDUpdate15(ScatterND):
+    """Combine the elements or slices of ``data`` that ``indices`` name with ``updates``."""
+
+    reduction: Literal["none", "sum", "sub", "prod", "min", "max"] = attr(
+        "none", doc="how an update meets what is there; none replaces it"
+    )
+
+    def evaluate(self, data: Array, indices: Array, updates: Array) -> Array:
+        if self.reduction in ("min", "max") and data.dtype.kind in "fV":
+            # An update that is no number changes nothing.
+            neutral = math.inf if self.reduction == "min" else -math.inf
+            updates = np.where(np.isnan(updates), updates.dtype.type(neutral), updates)
+        return self.scatter(data, indices, updates, self.reduction)
+
+
+@op("ScatterUpdate-3")
+class ScatterUpdate(Op):
+    """Replace the slices of ``data`` that ``indices`` name along ``axis`` with ``updates``."""
+
+    data = Input(T_PLAIN, "tensor to copy")
+    indices = Input(T_INDEX, "places along axis, none negative; of equal ones the last wins")
+    updates = Input(T_PLAIN, "shaped as data, with the shape of indices in place of axis")
+    axis = Input(T_AXIS, "one number; a negative one counts from the end")
+    updated = Output(T_PLAIN, "of the shape of data")
+
+    symbolic = True
+
+    def infer(self, data: Value, indices: Value, updates: Value, axis: Value) -> PartialShape:
+        along = axis_input(axis, data.shape.rank)
+        if data.shape.rank is None or indices.shape.rank is None:
+            return data.shape
+        if along is not None:
+            before, after = data.shape[:along], data.shape[along + 1 :]
+            expected = PartialShape([*before, *indices.shape, *after])
+        else:
+            expected = PartialShape.dynamic(max(data.shape.rank + indices.shape.rank - 1, 0))
+        if not updates.shape.compatible(expected):
+            raise InferenceError(f"updates are of shape {updates.shape}; data and indices ask for {expected}")
+        return data.shape
+
+    def evaluate(self, data: Array, indices: Array, updates: Array, axis: Array) -> Array:
+        along = int(axis.item()) % data.ndim
+        if (indices.astype(np.int64) < 0).any():
+            raise InferenceError(f"indices must not be negative: {indices.tolist()}")
+        where = (slice(None),) * along + (positions(indices, data.shape[along]),)
+        updated = _copy(data, updates)
+        updated[where] = updates
+        return updated
+
+
+class ScatterElements(Op):
+    """What the versions of ScatterElementsUpdate share."""
+
+    data = Input(T_PLAIN, "tensor to copy")
+    indices = Input(T_INDEX, "for each update its place along axis; a negative one counts from the end")
+    updates = Input(T_PLAIN, "of the shape of indices; places along other axes are as in data")
+    axis = Input(T_AXIS, "one number; a negative one counts from the end")
+    updated = Output(T_PLAIN, "of the shape of data")
+
+    symbolic = True
+
+    def infer(self, data: Value, indices: Value, updates: Value, axis: Value) -> PartialShape:
+        along = axis_input(axis, data.shape.rank)
+        if not indices.shape.compatible(updates.shape):
+            raise InferenceError(
+                f"indices are of shape {indices.shape}, but updates of shape {updates.shape}"
+            )
+        if data.shape.rank is None or indices.shape.rank is None:
+            return data.shape
+        if data.shape.rank != indices.shape.rank:
+            raise InferenceError(f"data {data.shape} and indices {indices.shape} must have the same rank")
+        for i, (have, want) in enumerate(zip(data.shape, indices.shape, strict=True)):
+            if along is not None and i != along and have.max is not None and want.min > have.max:
+                raise InferenceError(f"indices are of length {want} along axis {i}, data only of {have}")
+        return data.shape
+
+    def scatter(self, target: Array, where: tuple[Array, ...], updates: Array) -> None:
+        """Change ``target`` at the places given by one array of indices for each axis."""
+        raise NotImplementedError
+
+    def evaluate(self, data: Array, indices: Array, updates: Array, axis: Array) -> Array:
+        along = int(axis.item()) % data.ndim
+        where: list[Array] = list(np.indices(indices.shape, sparse=True))
+        where[along] = positions(indices, data.shape[along])
+        updated = _copy(data, updates)
+        self.scatter(updated, tuple(where), updates)
+        return updated
+
+
+@op("ScatterElementsUpdate-3")
+class ScatterElementsUpdate3(ScatterElements):
+    """Replace the elements of ``data`` that ``indices`` name along ``axis`` with ``updates``."""
+
+    def scatter(self, target: Array, where: tuple[Array, ...], updates: Array) -> None:
+        target[where] = updates
+
+
+@op("ScatterElementsUpdate-12")
+class ScatterElementsUpdate12(ScatterElements):
+    """Combine the elements of ``data`` that ``indices`` name along ``axis`` with ``updates``."""
+
+    reduction: Literal["none", "sum", "prod", "min", "max", "mean"] = attr(
+        "none", doc="how an update meets what is there; none replaces it, mean of integers rounds down"
+    )
+    use_init_val: bool = attr(True, doc="whether what is in data takes part in the reduction")
+
+    def infer(self, data: Value, indices: Value, updates: Value, axis: Value) -> PartialShape:
+        if self.reduction == "mean" and data.element is ElementType.boolean:
+            raise InferenceError("reduction mean is not defined for boolean data")
+        return super().infer(data, indices, updates, axis)
+
+    def scatter(self, target: Array, where: tuple[Array, ...], updates: Array) -> None:
+        if self.reduction == "none":
+            target[where] = updates
+            return
+        if not self.use_init_val:
+            target[where] = _neutral(target.dtype, self.reduction)
+        elif self.reduction in ("min", "max") and target.dtype.kind in "fV":
+            # Where data are no number, the updates alone decide.
+            touched = target[where]
+            target[where] = np.where(np.isnan(touched), _neutral(target.dtype, self.reduction), touched)
+        _apply(target, where, updates, "sum" if self.reduction == "mean" else self.reduction)
+        if self.reduction == "mean":
+            counts = np.zeros(target.shape, np.int64)
+            np.add.at(counts, where, 1)
+            used = counts > 0
+            target[used] = _quotient(target[used], counts[used] + int(self.use_init_val))
+
+
+def _copy(data: Array, updates: Array) -> Array:
+    """A copy that can also hold the updates, which may be intervals where data are numbers."""
+    return data.astype(np.result_type(data.dtype, updates.dtype))
+
+
+def _apply(target: Array, where: tuple[Array, ...], updates: Array, reduction: str) -> None:
+    if reduction == "none":
+        target[where] = updates
+    elif target.dtype == object:
+        raise TypeError("intervals are followed where they are replaced, not where they are combined")
+    else:
+        combine = _COMBINE_BOOLEAN if target.dtype == np.bool_ else _COMBINE
+        combine[reduction].at(target, where, updates)
+
+
+def _neutral(dtype: np.dtype[Any], reduction: str) -> Any:
+    """What a reduction starts from. Of floating-point types it is finite, as in the reference."""
+    if reduction in ("sum", "prod", "mean"):
+        return dtype.type(reduction == "prod")
+    if dtype == np.bool_:
+        return reduction == "min"
+    limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return limits.max if reduction == "min" else limits.min
+
+
+def _quotient(sums: Array, counts: Array) -> Array:
+    if sums.dtype.kind in "iu":
+        return np.asarray(
+            np.floor_divide(sums, counts.astype(np.result_type(sums.dtype, np.uint8))), sums.dtype
+        )
+    return np.asarray(
+        np.true_divide(sums.astype(np.promote_types(sums.dtype, np.float32)), counts), sums.dtype
+    )
