@@ -60,10 +60,13 @@ def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
     return Dimension.between(low, high)
 
 
-def align(b: Array, rank: int, axis: int) -> Array:
-    """Give ``b`` trailing axes so that, from ``axis`` on, it lines up with a tensor of ``rank``."""
+def align(b: Array, rank: int, axis: int = 0) -> Array:
+    """Give ``b`` trailing axes so that, from ``axis`` on, it lines up with a tensor of ``rank``.
+
+    Trailing axes of length 1 that do not fit are dropped.
+    """
     start = rank - b.ndim if axis < 0 else axis
-    return b.reshape(b.shape + (1,) * max(rank - start - b.ndim, 0))
+    return b.reshape((b.shape + (1,) * rank)[: rank - start])
 
 
 def _equal(a: PartialShape, b: PartialShape) -> PartialShape:
@@ -74,15 +77,21 @@ def _equal(a: PartialShape, b: PartialShape) -> PartialShape:
 
 
 def _onto(a: PartialShape, b: PartialShape) -> PartialShape:
-    """PDPD with axis 0, as files have it: ``b`` starts at the first axis of ``a``."""
+    """PDPD with axis 0, as files have it: ``b`` starts at the first axis of ``a``, and is stretched to it."""
     if a.rank is None or b.rank is None:
-        return PartialShape.dynamic()
+        return a
     dims = list(b)
     while dims and dims[-1] == 1 and len(dims) > a.rank:
         dims.pop()
-    if len(dims) > a.rank:
+    padded = [*dims, *[Dimension(1)] * (a.rank - len(dims))]
+    fitted = [_stretch(x, y) for x, y in zip(a, padded, strict=False)]
+    if len(padded) > a.rank or None in fitted:
         raise InferenceError(f"shape {b} does not fit into {a}, as auto_broadcast pdpd requires")
-    return broadcast_shapes(a, PartialShape([*dims, *[1] * (a.rank - len(dims))]))
+    return PartialShape([d for d in fitted if d is not None])
+
+
+def _stretch(a: Dimension, b: Dimension) -> Dimension | None:
+    return a if b.contains(1) else a.merge(b)
 
 
 def numpy_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,0 +1,96 @@
+"""What element-wise operations share: shapes, broadcasting, and how they carry bounds on numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir.dimension import Interval
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, Value
+from ._bounds import Number, fit
+from ._broadcast import Rule, align, broadcast_shapes
+from ._define import FOLLOWED, Input, Op, Output, attr
+from ._types import T
+
+__all__ = ["BROADCAST", "Binary", "Unary", "carried", "contents"]
+
+BROADCAST = "how shapes that differ go together: not at all, as in NumPy, or the second onto the first"
+
+
+class Unary(Op):
+    """One tensor in, one of the same type and shape out."""
+
+    data = Input(T, "tensor to map")
+    output = Output(T, "the result for each element")
+
+    def infer(self, data: Value) -> PartialShape:
+        return data.shape
+
+    def evaluate(self, data: Array) -> Array:
+        raise NotImplementedError
+
+    def bounds(self, x: Number) -> Number:
+        """The result for an integer of which only bounds may be known."""
+        return Interval()
+
+    def propagate(self, *inputs: Value) -> Any:
+        """Contents from contents, number by number where some are only bounded."""
+        (data,) = inputs
+        if data.known() is not None:
+            return super().propagate(data)
+        return carried(self.bounds, data.element, contents(data))
+
+
+class Binary(Op):
+    """Two tensors of one type in, broadcast together."""
+
+    a = Input(T, "first operand")
+    b = Input(T, "second operand")
+    output = Output(T, "the result for each pair of elements")
+
+    auto_broadcast: Rule = attr("numpy", doc=BROADCAST)
+
+    def infer(self, a: Value, b: Value) -> PartialShape:
+        return broadcast_shapes(a.shape, b.shape, self.auto_broadcast)
+
+    def evaluate(self, a: Array, b: Array) -> Array:
+        if self.auto_broadcast == "pdpd":
+            b = align(b, a.ndim)
+        return np.asarray(self.compute(a, b))
+
+    def compute(self, a: Array, b: Array) -> Array:
+        """The result for arrays that broadcast as NumPy does."""
+        raise NotImplementedError
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        """The result for integers of which only bounds may be known."""
+        return Interval()
+
+    def propagate(self, *inputs: Value) -> Any:
+        """Contents from contents, number by number where some are only bounded."""
+        a, b = inputs
+        if a.known() is not None and b.known() is not None:
+            return super().propagate(a, b)
+        first, second = contents(a), contents(b)
+        if self.auto_broadcast == "pdpd" and first is not None and second is not None:
+            second = align(second, first.ndim)
+        return carried(self.bounds, a.element, first, second)
+
+
+def carried(bounds: Callable[..., Number], element: ElementType, *arrays: Array | None) -> Array | None:
+    """Apply a function of bounded numbers to contents, where known, and keep what fits an element type."""
+    if any(array is None for array in arrays):
+        return None
+    found = np.frompyfunc(lambda *numbers: fit(bounds(*numbers), element), len(arrays), 1)(*arrays)
+    return np.asarray(found, object)
+
+
+def contents(value: Value) -> Array | None:
+    """What is known of whole numbers or truth values, as an array of ``dtype=object``."""
+    if value.data is None or value.data.size > FOLLOWED or value.element is ElementType.string:
+        return None
+    return value.data.astype(object) if value.data.dtype.kind in "biuO" else None

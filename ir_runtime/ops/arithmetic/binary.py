@@ -1,0 +1,172 @@
+"""Arithmetic on pairs of numbers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ...ir.tensor import Array, Value
+from .._bounds import Number, absolute, maximum, minimum, power, quotient, remainder
+from .._define import Input, attr, op
+from .._elementwise import BROADCAST, Binary
+from .._types import T
+
+
+class Arithmetic(Binary):
+    """A NumPy ufunc of two numbers. Integers wrap around, as in OpenVINO's reference; its plugin saturates 8 bits."""
+
+    ufunc: ClassVar[np.ufunc]
+
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.asarray(self.ufunc(a, b))
+
+
+class NumpyOnly(Binary):
+    """Members whose pages allow no PDPD broadcasting."""
+
+    auto_broadcast: Literal["none", "numpy"] = attr("numpy", doc=BROADCAST)
+
+
+class Division(Binary):
+    """Quotients and remainders. Of whole numbers, those by zero are errors, as in OpenVINO's reference."""
+
+    a = Input(T, "dividend")
+    b = Input(T, "divisor")
+
+    def evaluate(self, a: Array, b: Array) -> Array:
+        if b.dtype.kind in "iu" and not b.all() and a.size:
+            raise ZeroDivisionError("integer division by zero")
+        return super().evaluate(a, b)
+
+    def propagate(self, *inputs: Value) -> Any:
+        try:
+            return super().propagate(*inputs)
+        except ZeroDivisionError:
+            return None
+
+
+@op("Add-1")
+class Add(Arithmetic):
+    """Sum of ``a`` and ``b``."""
+
+    ufunc = np.add
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return x + y
+
+
+@op("Subtract-1")
+class Subtract(Arithmetic):
+    """``a`` less ``b``."""
+
+    ufunc = np.subtract
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return x - y
+
+
+@op("Multiply-1")
+class Multiply(Arithmetic):
+    """Product of ``a`` and ``b``."""
+
+    ufunc = np.multiply
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return x * y
+
+
+@op("Divide-1")
+class Divide(Division):
+    """``a`` divided by ``b``; whole numbers rounded down, or towards zero."""
+
+    m_pythondiv: bool = attr(True, doc="round quotients of whole numbers down, not towards zero")
+
+    def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind not in "iu":
+            return np.asarray(np.divide(a, b))
+        # The CPU plugin rounds towards zero whatever the attribute says; its reference does not.
+        return np.floor_divide(a if self.m_pythondiv else a - np.fmod(a, b), b)
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return quotient(x, y, self.m_pythondiv)
+
+
+@op("Mod-1", spec="arithmetic/mod-1")
+class Mod(NumpyOnly, Division):
+    """Remainder of ``a`` divided by ``b`` and rounded towards zero; it has the sign of ``a``."""
+
+    # Exact, as in C. The plugin computes a - trunc(a / b) * b, which is inexact for large quotients and NaN
+    # for infinite divisors.
+
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.asarray(np.fmod(a, b))
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return remainder(x, y, floor=False)
+
+
+@op("FloorMod-1", spec="arithmetic/floormod-1")
+class FloorMod(NumpyOnly, Division):
+    """Remainder of ``a`` divided by ``b`` and rounded down; it has the sign of ``b``."""
+
+    def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind in "iu":
+            return np.remainder(a, b)
+        # The reference's formula, in f64 as there: an infinite divisor gives NaN.
+        dividend, divisor = a.astype(np.float64), b.astype(np.float64)
+        return np.asarray((dividend - divisor * np.floor(dividend / divisor)).astype(a.dtype))
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return remainder(x, y)
+
+
+@op("Power-1")
+class Power(NumpyOnly):
+    """``a`` raised to the power ``b``."""
+
+    a = Input(T, "base")
+    b = Input(T, "exponent")
+
+    def compute(self, a: Array, b: Array) -> Array:
+        if a.dtype.kind not in "iu":
+            return np.asarray(np.power(a, b))
+        # In f64 as the reference does it: fractions are dropped, what does not fit becomes what C makes of it.
+        return np.asarray(np.rint(np.power(a.astype(np.float64), b.astype(np.float64))).astype(a.dtype))
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return power(x, y)
+
+
+@op("Maximum-1")
+class Maximum(NumpyOnly):
+    """The larger one of ``a`` and ``b``."""
+
+    def compute(self, a: Array, b: Array) -> Array:
+        # A comparison with NaN fails, and leaves ``a``, in the reference; the plugin takes ``b``.
+        return np.where(a < b, b, a)
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return maximum(x, y)
+
+
+@op("Minimum-1")
+class Minimum(NumpyOnly):
+    """The smaller one of ``a`` and ``b``."""
+
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.where(b < a, b, a)  # NaN as in Maximum
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return minimum(x, y)
+
+
+@op("SquaredDifference-1")
+class SquaredDifference(NumpyOnly):
+    """Square of ``a`` less ``b``."""
+
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.asarray(np.square(a - b))
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return power(absolute(x - y), 2)

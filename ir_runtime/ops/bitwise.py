@@ -1,0 +1,68 @@
+"""Logic and shifts on the bits of integers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ..ir.dimension import Interval, span
+from ..ir.element import ElementType
+from ..ir.tensor import Array
+from ._bounds import Number, ends, minimum
+from ._define import Element, Input, Output, op
+from ._elementwise import Binary, Unary
+from ._types import INTEGERS
+
+T_BITS = Element("T", (*INTEGERS, ElementType.boolean), "any integer type or boolean")
+
+
+class Bitwise(Binary):
+    """A NumPy ufunc of the bits of two integers; booleans have one bit."""
+
+    a = Input(T_BITS, "first operand")
+    b = Input(T_BITS, "second operand")
+    output = Output(T_BITS, "the result for each pair of elements")
+
+    ufunc: ClassVar[np.ufunc]
+
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.asarray(self.ufunc(a, b))
+
+
+@op("BitwiseAnd-13")
+class BitwiseAnd(Bitwise):
+    """The bits set in both ``a`` and ``b``."""
+
+    ufunc = np.bitwise_and
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        positive = [n for n in (x, y) if (ends(n)[0] or 0) >= 0 and ends(n)[0] is not None]
+        if not positive:
+            return Interval()
+        return span(0, ends(minimum(positive[0], positive[-1]))[1])
+
+
+@op("BitwiseOr-13")
+class BitwiseOr(Bitwise):
+    """The bits set in ``a`` or ``b``, or both."""
+
+    ufunc = np.bitwise_or
+
+
+@op("BitwiseXor-13")
+class BitwiseXor(Bitwise):
+    """The bits set in either ``a`` or ``b``, but not both."""
+
+    ufunc = np.bitwise_xor
+
+
+@op("BitwiseNot-13")
+class BitwiseNot(Unary):
+    """The bits of ``data``, each turned over."""
+
+    data = Input(T_BITS, "integers, or booleans, which have one bit")
+    output = Output(T_BITS, "the bits that were not set")
+
+    def evaluate(self, data: Array) -> Array:
+        return np.bitwise_not(data)

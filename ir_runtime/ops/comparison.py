@@ -1,0 +1,86 @@
+"""Comparisons of pairs of elements, and questions about single ones."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ..ir.tensor import Array
+from ._bounds import Number, equal, less, truth
+from ._define import Input, Output, op
+from ._elementwise import Binary
+from ._types import T_ANY, T_BOOLEAN
+
+
+class Comparison(Binary):
+    """A question about pairs of elements. With NaN, only NotEqual holds."""
+
+    a = Input(T_ANY, "left-hand side")
+    b = Input(T_ANY, "right-hand side")
+    output = Output(T_BOOLEAN.default, "whether it holds, for each pair of elements")
+
+    ufunc: ClassVar[np.ufunc]
+
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.asarray(self.ufunc(a, b))
+
+
+@op("Equal-1")
+class Equal(Comparison):
+    """Whether ``a`` and ``b`` are equal."""
+
+    ufunc = np.equal
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return truth(equal(x, y))
+
+
+@op("NotEqual-1", spec="comparison/notequal-1")
+class NotEqual(Comparison):
+    """Whether ``a`` and ``b`` differ."""
+
+    ufunc = np.not_equal
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return 1 - truth(equal(x, y))
+
+
+@op("Greater-1")
+class Greater(Comparison):
+    """Whether ``a`` is larger than ``b``."""
+
+    ufunc = np.greater
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return truth(less(y, x))
+
+
+@op("GreaterEqual-1")
+class GreaterEqual(Comparison):
+    """Whether ``a`` is at least ``b``."""
+
+    ufunc = np.greater_equal
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return 1 - truth(less(x, y))
+
+
+@op("Less-1")
+class Less(Comparison):
+    """Whether ``a`` is smaller than ``b``."""
+
+    ufunc = np.less
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return truth(less(x, y))
+
+
+@op("LessEqual-1", spec="comparison/lessequal-1")
+class LessEqual(Comparison):
+    """Whether ``a`` is at most ``b``."""
+
+    ufunc = np.less_equal
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return 1 - truth(less(y, x))

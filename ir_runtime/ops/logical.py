@@ -1,0 +1,71 @@
+"""Logic on truth values."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from ..ir.tensor import Array
+from ._bounds import UNDECIDED, Number, maximum, minimum
+from ._define import Input, Output, op
+from ._elementwise import Binary, Unary
+from ._types import T_BOOLEAN
+
+
+class Logical(Binary):
+    """A NumPy ufunc of two truth values."""
+
+    a = Input(T_BOOLEAN, "first operand")
+    b = Input(T_BOOLEAN, "second operand")
+    output = Output(T_BOOLEAN, "the result for each pair of elements")
+
+    ufunc: ClassVar[np.ufunc]
+
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.asarray(self.ufunc(a, b))
+
+
+@op("LogicalAnd-1")
+class LogicalAnd(Logical):
+    """Whether both ``a`` and ``b`` hold."""
+
+    ufunc = np.logical_and
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return minimum(x, y)
+
+
+@op("LogicalOr-1")
+class LogicalOr(Logical):
+    """Whether ``a`` or ``b`` holds, or both."""
+
+    ufunc = np.logical_or
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return maximum(x, y)
+
+
+# OpenVINO writes it as opset2, and reads it as opset1, too.
+@op("LogicalXor-1")
+class LogicalXor(Logical):
+    """Whether either ``a`` or ``b`` holds, but not both."""
+
+    ufunc = np.logical_xor
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        return UNDECIDED
+
+
+@op("LogicalNot-1")
+class LogicalNot(Unary):
+    """Whether ``data`` does not hold."""
+
+    data = Input(T_BOOLEAN, "truth values")
+    output = Output(T_BOOLEAN, "their opposites")
+
+    def evaluate(self, data: Array) -> Array:
+        return np.logical_not(data)
+
+    def bounds(self, x: Number) -> Number:
+        return 1 - x

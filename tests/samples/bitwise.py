@@ -1,0 +1,26 @@
+"""Bits of integers and booleans."""
+
+from __future__ import annotations
+
+from harness.sample import case, numbers
+
+TYPES = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "boolean")
+WIDE = {"low": -100, "high": 100}
+
+SAMPLES = [
+    sample
+    for name in ("BitwiseAnd-13", "BitwiseOr-13", "BitwiseXor-13")
+    for sample in (
+        *(case(name, numbers(2, 5, dtype=t, **WIDE), numbers(5, dtype=t, seed=1, **WIDE)) for t in TYPES),
+        case(name, numbers(3, dtype="i32"), numbers(3, dtype="i32", seed=1), auto_broadcast="none"),
+        case(name, numbers(2, 3, 4, dtype="i32"), numbers(2, 3, dtype="i32"), auto_broadcast="pdpd"),
+        case(name, numbers(dtype="i64"), numbers(dtype="i64", seed=1)),
+        case(name, numbers(2, 0, dtype="u8"), numbers(1, 1, dtype="u8")),
+        case(name, numbers(2, 1, 2, 1, 3, dtype="i32", **WIDE), numbers(3, 2, 1, dtype="i32", **WIDE)),
+    )
+] + [
+    *(case("BitwiseNot-13", numbers(7, dtype=t, **WIDE)) for t in TYPES),
+    case("BitwiseNot-13", numbers(dtype="i32")),
+    case("BitwiseNot-13", numbers(2, 0, 3, dtype="u8")),
+    case("BitwiseNot-13", numbers(2, 3, 1, 2, dtype="i64", **WIDE)),
+]

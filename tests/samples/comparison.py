@@ -1,0 +1,31 @@
+"""Comparisons, with NaN and infinities; and the questions about single numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from harness.sample import case, ints, numbers, scalar
+
+NAN, INF = np.nan, np.inf
+LEFT = np.array([1, NAN, NAN, -0.0, INF, -INF, 2, 5], np.float32)
+RIGHT = np.array([NAN, 1, NAN, 0.0, INF, INF, 2, 4], np.float32)
+
+SAMPLES = [
+    sample
+    for name in ("Equal-1", "NotEqual-1", "Greater-1", "GreaterEqual-1", "Less-1", "LessEqual-1")
+    for sample in (
+        case(name, LEFT, RIGHT),
+        case(name, LEFT.astype(np.float16), RIGHT.astype(np.float16), auto_broadcast="none"),
+        case(name, numbers(2, 3, dtype="bf16"), numbers(2, 3, dtype="bf16")),
+        case(name, numbers(2, 3, dtype="f64"), numbers(2, 3, dtype="f64", seed=1), _oracle="plugin"),
+        case(name, numbers(2, 3, 4, dtype="i64"), numbers(3, 1, dtype="i64", seed=1)),
+        case(name, numbers(2, 3, 4, dtype="i32"), numbers(2, 3, dtype="i32", seed=1), auto_broadcast="pdpd"),
+        case(name, numbers(2, 3, 4, dtype="i8"), numbers(1, 3, 1, dtype="i8", seed=1), auto_broadcast="pdpd"),
+        case(name, numbers(5, dtype="u8", high=200), scalar(100, "u8")),
+        case(name, numbers(4, dtype="u64"), numbers(3, 4, dtype="u64", seed=1)),
+        case(name, numbers(6, dtype="boolean"), numbers(6, dtype="boolean", seed=1)),
+        case(name, numbers(), numbers()),
+        case(name, numbers(0, 3, dtype="i32"), numbers(2, 1, 3, dtype="i32")),
+        case(name, numbers(2, 1, 2, 1, 3, dtype="u16"), numbers(2, 1, 2, 1, dtype="u16")),
+        case(name, ints(2**53 + 1, -(2**62)), ints(2**53, -(2**62) + 1)),
+    )
+]
