@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["erf"]
+__all__ = ["erf", "log_softmax", "sigmoid", "softmax"]
 
 Floats = NDArray[Any]
 
@@ -67,3 +67,28 @@ def _far(x: Floats) -> Floats:
 def _ratio(coefficients: tuple[tuple[float, ...], tuple[float, ...]], x: Floats) -> Floats:
     above, below = (np.polyval(np.asarray(c), x) for c in coefficients)
     return np.asarray(above / below)
+
+
+def sigmoid(x: Floats) -> Floats:
+    """One over one plus the exponential of ``-x``."""
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def softmax(x: Floats, axis: int) -> Floats:
+    """Exponentials, scaled so that they sum to one along ``axis``."""
+    powers = np.exp(x - _largest(x, axis))
+    return np.asarray(powers / _sum(powers, axis))
+
+
+def log_softmax(x: Floats, axis: int) -> Floats:
+    """The logarithm of `softmax`, also where that is too small to be a number."""
+    below = x - _largest(x, axis)
+    return np.asarray(below - np.log(_sum(np.exp(below), axis)))
+
+
+def _largest(x: Floats, axis: int) -> Floats:
+    return np.asarray(np.max(x, axis=axis, keepdims=True, initial=-np.inf))
+
+
+def _sum(x: Floats, axis: int) -> Floats:
+    return np.asarray(np.sum(x, axis=axis, keepdims=True, dtype=np.float64)).astype(x.dtype)
