@@ -156,7 +156,7 @@ def unknown_operation(type: str, version: str, where: Location) -> tuple[str, Lo
         return f"{version} has no {oldest.name}; it starts with opset{oldest.since}", where, ""
     near = registry.near(type)
     hint = f"did you mean {near}? " if near else ""
-    hint += "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op.py"
+    hint += "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
     return f"there is no operation {type!r} ({version})", where, hint
 
 

@@ -12,14 +12,26 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import walk_packages
 
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, Value
 from ._define import Element, InferenceError, Input, Op, Output, attr, op, payload, registry
+from ._types import T_ANY, T_BOOLEAN, T_FLOAT, T_INDEX, T_INTEGER, T
 
 __all__ = [
+    "Array",
     "Element",
     "InferenceError",
     "Input",
     "Op",
     "Output",
+    "PartialShape",
+    "T",
+    "T_ANY",
+    "T_BOOLEAN",
+    "T_FLOAT",
+    "T_INDEX",
+    "T_INTEGER",
+    "Value",
     "attr",
     "load_extensions",
     "op",

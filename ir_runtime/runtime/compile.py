@@ -65,7 +65,7 @@ def _refuse_unknown(layers: Sequence[Layer]) -> None:
         f"{len(unknown)} layers cannot run: {', '.join(names)}",
         code=Code.UNKNOWN_OPERATION,
         where=unknown[0].where,
-        hint="declare an operation of your own with ir_runtime.ops.op; see examples/custom_op.py",
+        hint="declare an operation of your own with ir_runtime.ops.op; see examples/custom_op",
     )
 
 

@@ -1,0 +1,58 @@
+# Every target works on a fresh machine with Python 3.11 or later and nothing else.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+ZOO ?= out/zoo
+
+.DEFAULT_GOAL := help
+.PHONY: help demo setup test lint type oracle bench zoo clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/run ## recognise handwritten digits with the shipped model
+	@$(BIN)/ir-runtime inspect examples/digits/digits.xml
+	@$(BIN)/ir-runtime run examples/digits/digits.xml -i image=examples/digits/images.npy
+	@$(BIN)/python examples/digits/demo.py
+
+setup: $(VENV)/test ## make the virtual environment for working on the project
+
+test: $(VENV)/test lint type ## lint, types, and all tests but the exhaustive ones
+	$(BIN)/pytest -n 2 -m "not oracle"
+
+lint: $(VENV)/test ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: $(VENV)/test ## types
+	$(BIN)/mypy
+
+oracle: $(VENV)/zoo zoo ## exhaustive comparison with OpenVINO: whole converted networks
+	IR_RUNTIME_ZOO=$(abspath $(ZOO)) $(BIN)/pytest -m oracle
+
+zoo: $(VENV)/zoo ## build and convert the networks that oracle and bench use
+	$(BIN)/python tests/models/zoo.py --out $(ZOO)
+
+bench: $(VENV)/zoo zoo ## time against OpenVINO, side by side
+	$(BIN)/python tests/bench/models.py --dir $(ZOO)
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The environment grows with what is asked for; each stamp is newer than pyproject.toml when it is up to date.
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/test: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/run
+
+$(VENV)/zoo: pyproject.toml $(VENV)/test
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,zoo]'
+	@touch $@
