@@ -65,4 +65,4 @@ class BitwiseNot(Unary):
     output = Output(T_BITS, "the bits that were not set")
 
     def evaluate(self, data: Array) -> Array:
-        return np.bitwise_not(data)
+        return np.asarray(np.bitwise_not(data))

@@ -65,7 +65,7 @@ class LogicalNot(Unary):
     output = Output(T_BOOLEAN, "their opposites")
 
     def evaluate(self, data: Array) -> Array:
-        return np.logical_not(data)
+        return np.asarray(np.logical_not(data))
 
     def bounds(self, x: Number) -> Number:
         return 1 - x
