@@ -1,0 +1,161 @@
+"""Gathering by a tensor of places: one for each element, or tuples that name slices."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._axes import normalize_axis
+from .._broadcast import broadcast_dims
+from .._define import Input, Op, Output, attr, op
+from .._types import T_ANY, T_INDEX, T_INDEX_64, T
+from ._indices import flat_positions, positions
+
+
+@op("GatherElements-6")
+class GatherElements(Op):
+    """For each number in ``indices``, the element of ``data`` that is so far along ``axis``.
+
+    Negative indices count from the end. The page has none, and the reference refuses them; converters
+    from ONNX write them, and the plugin takes them.
+    """
+
+    data = Input(T_ANY, "tensor to take from")
+    indices = Input(T_INDEX_64, "shaped as data but along axis")
+    gathered = Output(T_ANY, "of the shape of indices")
+
+    axis: int = attr(doc="axis that the indices count along; a negative one counts from the end")
+
+    symbolic = True
+
+    def infer(self, data: Value, indices: Value) -> PartialShape:
+        for name, shape in (("data", data.shape), ("indices", indices.shape)):
+            if shape.rank == 0:
+                raise InferenceError(f"{name} must have at least one axis")
+        if data.shape.rank is None:
+            return indices.shape
+        axis = normalize_axis(self.axis, data.shape.rank)
+        expected = data.shape.replace({axis: -1})
+        merged = indices.shape.merge(expected)
+        if merged is None:
+            raise InferenceError(
+                f"indices are of shape {indices.shape}; data and axis {axis} ask for {expected}"
+            )
+        return merged
+
+    def evaluate(self, data: Array, indices: Array) -> Array:
+        axis = self.axis % data.ndim
+        return np.take_along_axis(data, positions(indices, data.shape[axis]), axis)
+
+
+class GatherSlices(Op):
+    """What the versions of GatherND share. Negative indices count from the end."""
+
+    data = Input(T_ANY, "tensor to take from")
+    indices = Input(T_INDEX, "tuples along the last axis, each naming an element or a slice of data")
+    gathered = Output(T_ANY, "the slices, arranged as the tuples were")
+
+    batch_dims: int = attr(0, ge=0, doc="how many leading axes data and indices have in common")
+
+    symbolic = True
+
+    def infer(self, data: Value, indices: Value) -> PartialShape:
+        batch = self.batch_dims
+        for name, value in (("data", data), ("indices", indices)):
+            if value.shape.rank is not None and value.shape.rank <= batch:
+                raise InferenceError(
+                    f"{name} {value.shape} must have more axes than batch_dims, which is {batch}"
+                )
+        if data.shape.rank is None or indices.shape.rank is None or indices.shape[-1].is_dynamic:
+            return PartialShape.dynamic()
+        named = batch + int(indices.shape[-1])
+        if named > data.shape.rank:
+            raise InferenceError(
+                f"indices name {named - batch} axes of {data.shape}, after {batch} of the batch"
+            )
+        common = []
+        for x, y in zip(data.shape[:batch], indices.shape[:batch], strict=True):
+            if (dim := broadcast_dims(x, y)) is None:
+                raise InferenceError(f"data {data.shape} and indices {indices.shape} have different batches")
+            common.append(dim)
+        return PartialShape([*self.arrange(common), *indices.shape[batch:-1], *data.shape[named:]])
+
+    def arrange(self, batch: list[Dimension]) -> list[Dimension]:
+        """The axes of the batch in the output."""
+        return batch
+
+    def evaluate(self, data: Array, indices: Array) -> Array:
+        shape = self.infer(Value.constant(data), Value.constant(indices)).static
+        split, named = self.batch_dims, self.batch_dims + indices.shape[-1]
+        batch = np.broadcast_shapes(data.shape[:split], indices.shape[:split])
+        entries, tuples = math.prod(batch), math.prod(indices.shape[split:-1])
+        places = flat_positions(indices, data.shape[split:named])
+        places = np.broadcast_to(places, batch + indices.shape[split:-1]).reshape(entries, tuples)
+        slices = np.broadcast_to(data, batch + data.shape[split:])
+        slices = slices.reshape(entries, math.prod(data.shape[split:named]), *data.shape[named:])
+        return np.asarray(slices[np.arange(entries)[:, None], places].reshape(shape))
+
+
+@op("GatherND-5")
+class GatherND5(GatherSlices):
+    """The slices of ``data`` that the tuples in ``indices`` name; axes of the batch become one."""
+
+    def arrange(self, batch: list[Dimension]) -> list[Dimension]:
+        return [Dimension.of(math.prod(batch[1:], start=batch[0]))] if batch else []
+
+
+@op("GatherND-8")
+class GatherND8(GatherSlices):
+    """The slices of ``data`` that the tuples in ``indices`` name.
+
+    The page lets axes of the batch broadcast. OpenVINO 2026.4 still asks for equal ones.
+    """
+
+
+@op("GatherTree-1")
+class GatherTree(Op):
+    """The tokens of each beam, found by going from its last step back to the parents."""
+
+    step_ids = Input(T, "[time, batch, beam]: the token chosen at each step")
+    parent_ids = Input(T, "[time, batch, beam]: the beam that a step continues")
+    max_seq_len = Input(T, "[batch]: how many steps there are")
+    end_token = Input(T, "scalar: the token that ends a sequence, and fills the rest")
+    final_ids = Output(T, "[time, batch, beam]: whole sequences")
+
+    def infer(self, step_ids: Value, parent_ids: Value, max_seq_len: Value, end_token: Value) -> PartialShape:
+        if end_token.shape.rank not in (None, 0):
+            raise InferenceError(f"end_token must be a scalar, not of shape {end_token.shape}")
+        if max_seq_len.shape.rank not in (None, 1):
+            raise InferenceError(f"max_seq_len must be 1-D, not of shape {max_seq_len.shape}")
+        shape = step_ids.shape.merge(parent_ids.shape)
+        if shape is None or shape.rank not in (None, 3):
+            raise InferenceError(
+                f"step_ids {step_ids.shape} and parent_ids {parent_ids.shape} must both be [time, batch, beam]"
+            )
+        if shape.rank is None:
+            return shape
+        if (batch := shape[1].merge(max_seq_len.count)) is None:
+            raise InferenceError(f"{max_seq_len.count} lengths in max_seq_len for a batch of {shape[1]}")
+        return shape.replace({1: batch})
+
+    def evaluate(self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array) -> Array:
+        final = np.full_like(step_ids, end_token)
+        steps, batch, beams = step_ids.shape
+        lengths = max_seq_len.astype(np.int64)[:, None]
+        entry = np.arange(batch)[:, None]
+        beam = np.broadcast_to(np.arange(beams), (batch, beams))
+        for step in reversed(range(steps)):
+            reached = np.broadcast_to(step < lengths, beam.shape)
+            wrong = reached & ((beam < 0) | (beam >= beams))
+            if wrong.any():
+                raise InferenceError(f"parent_ids has {beam[wrong][0]}, but there are {beams} beams")
+            source = np.where(reached, beam, 0)
+            final[step] = np.where(reached, step_ids[step][entry, source], end_token)
+            beam = np.where(reached, parent_ids[step].astype(np.int64)[entry, source], beam)
+        ended = np.logical_or.accumulate(final == end_token, axis=0)
+        return np.where(ended, end_token, final)

@@ -1,0 +1,106 @@
+"""GatherElements, GatherND, GatherTree: axes, batches, negative indices, beams, every type."""
+
+from __future__ import annotations
+
+import numpy as np
+from harness.sample import Sample, case, ints, numbers, scalar
+
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.tensor import Array
+
+TYPES = ("f32", "f16", "bf16", "i64", "i32", "i8", "u8", "boolean")
+WHOLE = np.arange(6.0).reshape(3, 2)  # in f64: OpenVINO's plugin computes it as f32
+
+
+def table(*rows: object, dtype: str = "i64") -> Array:
+    return np.array(rows, ElementType.parse(dtype).dtype)
+
+
+ELEMENTS = [
+    case("GatherElements-6", numbers(2, 2), table([0, 1], [0, 0]), axis=0),
+    case("GatherElements-6", numbers(2, 2), table([1, 1, 0], [1, 0, 1]), axis=1),
+    case("GatherElements-6", numbers(3, 3), table([1, 0, 1], [1, 2, 0]), axis=0),
+    case("GatherElements-6", numbers(2, 2, 2), table([[1], [0]], [[0], [1]], dtype="i32"), axis=-1),
+    case("GatherElements-6", numbers(5), ints(4, 0, 0, 2), axis=0),
+    case(
+        "GatherElements-6",
+        numbers(2, 3, 1, 2),
+        table([[[[2, 0]], [[1, 1]]]]).reshape(1, 2, 1, 2).repeat(2, 0),
+        axis=1,
+    ),
+    case("GatherElements-6", numbers(1, 1, 2, 1, 2), ints(1, 0).reshape(1, 1, 1, 1, 2), axis=2),
+    case("GatherElements-6", numbers(3), ints(-1, 0, -3), axis=0, _oracle="plugin"),
+    case("GatherElements-6", numbers(3, 2), np.zeros((0, 2), np.int64), axis=0),
+    case("GatherElements-6", WHOLE, table([2, 0]), axis=0),
+    *(case("GatherElements-6", numbers(3, 2, dtype=t), table([2, 0]), axis=0) for t in TYPES),
+]
+
+
+def nd(name: str) -> list[Sample]:
+    """Cases that both versions share."""
+    return [
+        case(name, numbers(2, 2), table([0, 0], [1, 0])),
+        case(name, numbers(2, 2), table([1], [0])),
+        case(name, numbers(2, 2), table([[1]], [[0]], dtype="i32")),
+        case(name, numbers(4, 3, 2), table([-1, 2], [0, -3])),
+        case(name, numbers(4), table([3], [0], [3], dtype="u8")),
+        case(name, numbers(4, 3), ints(2, 1)),
+        case(name, numbers(4, 3), ints(-2)),
+        case(name, numbers(2, 2), table([1], [0]), batch_dims=1),
+        case(name, numbers(2, 3, 4), table([1], [0]), batch_dims=1),
+        case(
+            name, numbers(2, 3, 4), table([[1], [0], [2]], [[0], [2], [2]]).reshape(2, 3, 1, 1), batch_dims=2
+        ),
+        case(name, numbers(1, 2, 2, 4), table([[[1], [0]], [[3], [2]]]).reshape(1, 2, 2, 1), batch_dims=3),
+        case(name, numbers(2, 3, 2, 2), table([[2, 1], [0, 0]], [[1, 1], [2, 0]]), batch_dims=1),
+        case(name, numbers(2, 3, 2, 2, 2), table([[[0]], [[1]], [[0]]], [[[1]], [[1]], [[0]]]), batch_dims=2),
+        case(name, numbers(3, 2), np.zeros((0, 1), np.int64)),
+        case(name, numbers(3, 0), table([1], [2])),
+        case(name, WHOLE, table([2], [0])),
+        *(case(name, numbers(3, 2, dtype=t), table([2], [0])) for t in TYPES),
+    ]
+
+
+STEPS = table([[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]], dtype="i32")
+PARENTS = table([[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]], dtype="i32")
+
+TREE = [
+    case("GatherTree-1", STEPS, PARENTS, ints(3, dtype="i32"), scalar(10, "i32")),
+    case("GatherTree-1", STEPS, PARENTS, ints(3, dtype="i32"), scalar(5, "i32")),
+    case("GatherTree-1", STEPS, PARENTS, ints(2, dtype="i32"), scalar(10, "i32")),
+    case(
+        "GatherTree-1",
+        STEPS,
+        PARENTS,
+        ints(0, dtype="i32"),
+        scalar(10, "i32"),
+        _oracle="none",
+        _differs="the plugin leaves sequences of length 0 as they come from memory",
+        _expect=(np.full_like(STEPS, 10),),
+    ),
+    case("GatherTree-1", STEPS, PARENTS, ints(9, dtype="i32"), scalar(1, "i32")),
+    case(
+        "GatherTree-1",
+        STEPS.astype(np.float32),
+        PARENTS.astype(np.float32),
+        np.array([3], np.float32),
+        scalar(8, "f32"),
+    ),
+    case(
+        "GatherTree-1",
+        numbers(5, 3, 4, dtype="i32", low=1, high=6),
+        numbers(5, 3, 4, dtype="i32", low=0, high=3, seed=1),
+        ints(5, 1, 3, dtype="i32"),
+        scalar(4, "i32"),
+    ),
+    case(
+        "GatherTree-1",
+        numbers(4, 2, 1, dtype="i32", low=1, high=6),
+        np.zeros((4, 2, 1), np.int32),
+        ints(4, 2, dtype="i32"),
+        scalar(0, "i32"),
+    ),
+    case("GatherTree-1", STEPS.astype(np.int64), PARENTS.astype(np.int64), ints(3), scalar(10)),
+]
+
+SAMPLES = [*ELEMENTS, *(s for name in ("GatherND-5", "GatherND-8") for s in nd(name)), *TREE]
