@@ -119,7 +119,7 @@ class Sliding(Op):
         if length.max is not None and length.max + pads < extent:
             raise self._too_short(axis, extent, length.max + pads)
         if kernel.is_static and self.strides[axis] == 1 and pads == extent - 1:
-            return length
+            return Dimension.between(max(length.min, 1), length.max, length.symbol)
         # More data fits more windows, a longer kernel fewer; that at least one fits is certain.
         low = 1
         if kernel.max is not None:

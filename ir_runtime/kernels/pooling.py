@@ -1,0 +1,111 @@
+"""Pooling: windows over trailing axes, reduced one kernel element at a time. Knows nothing of the IR."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .convolution import pad_spatial
+
+Array = NDArray[Any]
+Pads = Sequence[tuple[int, int]]
+
+__all__ = ["Windows", "lowest", "pool", "pool_indices"]
+
+
+class Windows:
+    """Where windows lie along each trailing axis: their number, kernel, strides, dilations, padding."""
+
+    def __init__(
+        self,
+        count: Sequence[int],
+        kernel: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        begins: Sequence[int],
+    ) -> None:
+        self.count, self.kernel, self.begins = count, kernel, begins
+        self.strides, self.dilations = strides, dilations
+
+    def pads(self, lengths: Sequence[int]) -> Pads:
+        """Padding before and after each axis, so that the last window ends inside."""
+        ends = [
+            max((c - 1) * s + (k - 1) * d + 1 - b - n, 0)
+            for n, c, k, s, d, b in zip(
+                lengths, self.count, self.kernel, self.strides, self.dilations, self.begins, strict=True
+            )
+        ]
+        return list(zip(self.begins, ends, strict=True))
+
+    def places(self, axis: int, element: int) -> slice:
+        """Where, on the padded axis, each window has this element of the kernel."""
+        start = element * self.dilations[axis]
+        return slice(start, start + (self.count[axis] - 1) * self.strides[axis] + 1, self.strides[axis])
+
+    def inside(self, axis: int, length: int) -> Array:
+        """How many elements of each window are data."""
+        first = np.arange(self.count[axis]) * self.strides[axis] - self.begins[axis]
+        where = first[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
+        return np.count_nonzero((where >= 0) & (where < length), axis=1)
+
+    def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+        """Each element of the kernel: its offset from a window's start, and where the windows have it."""
+        for element in itertools.product(*map(range, self.kernel)):
+            offset = tuple(e * d for e, d in zip(element, self.dilations, strict=True))
+            yield offset, tuple(self.places(axis, e) for axis, e in enumerate(element))
+
+
+def pool(x: Array, ufunc: np.ufunc, start: Any, windows: Windows) -> Array:
+    """Reduce ``x[N, C, ...]`` under each window with an associative ufunc, one axis after the other.
+
+    ``start`` is what padding holds, and what each result starts from.
+    """
+    found = pad_spatial(x, windows.pads(x.shape[2:]), start)
+    for axis, kernel in enumerate(windows.kernel):
+        before = (slice(None),) * (axis + 2)
+        shape = (*found.shape[: axis + 2], windows.count[axis], *found.shape[axis + 3 :])
+        reduced = np.full(shape, start, x.dtype)
+        for element in range(kernel):
+            ufunc(reduced, found[(*before, windows.places(axis, element))], out=reduced)
+        found = reduced
+    return found
+
+
+def pool_indices(x: Array, windows: Windows) -> tuple[Array, Array]:
+    """The largest element of ``x[N, C, ...]`` under each window, and where it is in its channel.
+
+    The first one wins; where nothing is above the lowest finite number, the index is 0.
+    """
+    least = lowest(x.dtype)
+    padded = pad_spatial(x, windows.pads(x.shape[2:]), least)
+    largest = np.full((*x.shape[:2], *windows.count), least, x.dtype)
+    indices = np.zeros(largest.shape, np.int64)
+    # The index of a window's first element, were there no padding.
+    first = np.zeros(windows.count, np.int64)
+    steps = [math.prod(x.shape[axis + 1 :]) for axis in range(2, x.ndim)]
+    for axis, (count, step) in enumerate(zip(windows.count, steps, strict=True)):
+        starts = (np.arange(count) * windows.strides[axis] - windows.begins[axis]) * step
+        first += starts.reshape((-1,) + (1,) * (len(steps) - axis - 1))
+    for offset, places in windows.taps():
+        candidates = padded[(slice(None), slice(None), *places)]
+        better = candidates > largest
+        np.copyto(largest, candidates, where=better)
+        shift = sum(o * s for o, s in zip(offset, steps, strict=True))
+        np.copyto(indices, first + shift, where=better)
+    return largest, indices
+
+
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """The lowest finite number of a dtype."""
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min
+    if dtype.kind == "f":
+        return np.finfo(dtype).min
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype).min

@@ -1,0 +1,1 @@
+"""Poolings: many elements under a window become one."""

@@ -1,0 +1,199 @@
+"""Poolings of the elements under a sliding window: their largest, or their mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.pooling import Windows, lowest, pool, pool_indices
+from .._axes import normalize_axis
+from .._define import InferenceError, Input, Output, attr, op
+from .._types import T
+from .._window import Sliding, data_dims
+
+
+class Pooling(Sliding):
+    """What poolings share: windows of a fixed kernel over the spatial axes.
+
+    With auto_pad same_upper or same_lower and rounding ceil, OpenVINO rounds after it has padded,
+    and may count one window more than the page says; so is it here.
+    """
+
+    data = Input(T, "[N, C, spatial...]")
+    output = Output(T, "[N, C, windows...]")
+
+    kernel: tuple[int, ...] = attr(gt=0, doc="length of the window along each spatial axis")
+    rounding_type: Literal["floor", "ceil", "ceil_torch"] = attr(
+        "floor",
+        doc="how the number of windows is rounded; with ceil, the last one may be cut off; ceil_torch leaves "
+        "it out if it would start in the padding",
+    )
+
+    def verify(self) -> None:
+        """Require one number for each spatial axis."""
+        super().verify()
+        self._per_axis("kernel", self.kernel)
+
+    def rounding(self) -> str:
+        """How the number of windows is rounded."""
+        return self.rounding_type
+
+    def pooled(self, data: Value) -> PartialShape:
+        """The shape of the output."""
+        x = data_dims(data.shape, len(self.kernel))
+        return PartialShape([*x[:2], *self.slide(x[2:], [Dimension(k) for k in self.kernel])])
+
+    def placed(self, lengths: tuple[int, ...]) -> Windows:
+        """Where the windows lie on data of such lengths."""
+        begins = [before for before, _ in self.pads(lengths, self.kernel)]
+        count = self.windows(lengths, self.kernel)
+        return Windows(count, self.kernel, self.strides, self.spread(), begins)
+
+
+class FloorOrCeil(Pooling):
+    """Versions before opset14."""
+
+    rounding_type: Literal["floor", "ceil"] = attr(
+        "floor", doc="how the number of windows is rounded; with ceil, the last one may be cut off"
+    )
+
+
+class Dilating(Pooling):
+    """Versions whose windows may have gaps."""
+
+    dilations: tuple[int, ...] = attr(
+        (), gt=0, doc="distance between elements of the window along each spatial axis; 1 when absent"
+    )
+
+    def spread(self) -> tuple[int, ...]:
+        """The distance between kernel elements along each axis."""
+        return self.dilations or super().spread()
+
+
+@op("MaxPool-1")
+class MaxPool1(FloorOrCeil):
+    """Largest element of ``data`` under each window.
+
+    NaN is never the largest. Where a window has nothing above it, the result is the lowest finite
+    number, and not the negative infinity of the page: so in OpenVINO's reference and plugin.
+    """
+
+    def infer(self, data: Value) -> PartialShape:
+        return self.pooled(data)
+
+    def evaluate(self, data: Array) -> Array:
+        return pool(data, np.fmax, lowest(data.dtype), self.placed(data.shape[2:]))
+
+
+class MaxWithIndices(Dilating):
+    """Versions of MaxPool that also say where the largest elements are."""
+
+    indices = Output("index_element_type", "where in data, flattened from ``axis`` on, each was found")
+
+    index_element_type: ElementType = attr(ElementType.i64, doc="type of the indices, i64 or i32")
+    axis: int = attr(0, doc="first axis that the indices count over; negative ones count from the end")
+
+    def verify(self) -> None:
+        """Require an index type that the page allows."""
+        super().verify()
+        if self.index_element_type not in (ElementType.i32, ElementType.i64):
+            raise ValueError(f"index_element_type must be i64 or i32, not {self.index_element_type}")
+
+    def infer(self, data: Value) -> tuple[PartialShape, PartialShape]:
+        normalize_axis(self.axis, len(self.kernel) + 2)
+        shape = self.pooled(data)
+        return shape, shape
+
+    def evaluate(self, data: Array) -> tuple[Array, Array]:
+        largest, within = pool_indices(data, self.placed(data.shape[2:]))
+        # Of the axes before the spatial ones, those from `axis` on count, too. Then the index is
+        # cut to the size of what it counts over, as OpenVINO does also for spatial axes.
+        channel = math.prod(data.shape[2:])
+        flat = within + np.arange(math.prod(data.shape[:2])).reshape(*data.shape[:2], *self._ones()) * channel
+        limit = math.prod(data.shape[self.axis % data.ndim :])
+        return largest, (flat % max(limit, 1)).astype(self.index_element_type.dtype)
+
+    def _ones(self) -> tuple[int, ...]:
+        return (1,) * len(self.kernel)
+
+
+@op("MaxPool-8")
+class MaxPool8(MaxWithIndices, FloorOrCeil):
+    """Largest element of ``data`` under each window, as version 1, and where it is: the first, if many."""
+
+
+@op("MaxPool-14")
+class MaxPool14(MaxWithIndices):
+    """As version 8, with one rounding more."""
+
+
+class Average(Pooling):
+    """What versions of AvgPool share.
+
+    Without exclude-pad, a window's sum is divided by the size of the whole kernel if there is any
+    padding, even where the kernel reaches beyond it; without padding, by the number of elements
+    inside. The divisor of a window of padding alone is 1.
+    Integers are rounded to the nearest, halves to even: so does the plugin for all of them, and the
+    reference for 8 bits only.
+    """
+
+    exclude_pad: bool = attr(xml="exclude-pad", doc="whether the mean is over data only, without padding")
+
+    def infer(self, data: Value) -> PartialShape:
+        if self.exclude_pad and self.auto_pad == "explicit":
+            self._no_window_of_padding_alone()
+        return self.pooled(data)
+
+    def _no_window_of_padding_alone(self) -> None:
+        for axis, (kernel, before, after) in enumerate(
+            zip(self.kernel, self.pads_begin, self.pads_end, strict=True)
+        ):
+            extent = self.extent(axis, kernel)
+            if max(before, after) >= extent:
+                raise InferenceError(
+                    f"padding of {before} and {after} hides whole windows of extent {extent} along spatial "
+                    f"axis {axis}; with exclude-pad, less than {extent} is expected"
+                )
+
+    def evaluate(self, data: Array) -> Array:
+        lengths = data.shape[2:]
+        windows = self.placed(lengths)
+        sums = pool(data.astype(_wide(data.dtype), copy=False), np.add, 0, windows)
+        padded = any(map(any, self.pads(lengths, self.kernel)))
+        divisor: Any = math.prod(self.kernel)
+        if self.exclude_pad or not padded:
+            divisor = np.ones((), np.int64)
+            for axis, n in enumerate(lengths):
+                divisor = divisor[..., None] * windows.inside(axis, n)
+            divisor = np.maximum(divisor, 1)
+        if data.dtype.kind in "iu":
+            return np.asarray(np.rint(sums / divisor)).astype(data.dtype)
+        return np.asarray(sums / np.asarray(divisor, sums.dtype)).astype(data.dtype, copy=False)
+
+
+def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Where sums of many elements are right."""
+    if dtype.kind in "iu":
+        return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+    return dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
+
+
+@op("AvgPool-1")
+class AvgPool1(Average, FloorOrCeil):
+    """Mean of the elements of ``data`` under each window."""
+
+
+@op("AvgPool-14")
+class AvgPool14(Average):
+    """As version 1, with one rounding more."""
+
+
+@op("AvgPool-16")
+class AvgPool16(Average, Dilating):
+    """As version 14, with windows that may have gaps."""
