@@ -76,8 +76,10 @@ class Interval:
         return hash(self._min if self.is_static else (self._min, self._max, self.symbol))
 
     def __add__(self, other: IntervalLike) -> Interval:
-        if isinstance(other, int) and other == 0:
+        if other == 0:
             return self
+        if self == 0 and isinstance(other, Interval):
+            return other
         low, high = _bounds(other)
         return span(_add(self._min, low), _add(self._max, high))
 
@@ -93,8 +95,10 @@ class Interval:
         return -self + other
 
     def __mul__(self, other: IntervalLike) -> Interval:
-        if isinstance(other, int) and other == 1:
+        if other == 1:
             return self
+        if self == 1 and isinstance(other, Interval):
+            return other
         low, high = _bounds(other)
         if low == high == 0:
             return Dimension(0)

@@ -99,7 +99,7 @@ class Value:
         """The contents as a flat tuple in which some numbers may have only bounds."""
         if self.data is None or self.data.dtype.kind not in "iuO":
             return None
-        return tuple(n if isinstance(n, Interval) else int(n) for n in self.data.flat)
+        return tuple(n if isinstance(n, Interval) and n.is_dynamic else int(n) for n in self.data.flat)
 
     def dims(self) -> tuple[Dimension, ...] | None:
         """The contents as lengths, each of which may be unknown; negative ones are unknown."""

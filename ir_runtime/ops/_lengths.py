@@ -1,0 +1,54 @@
+"""Inputs whose contents are lengths, some of which may be unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import mul
+
+from ..errors import InferenceError
+from ..ir.dimension import Dimension, Interval
+from ..ir.tensor import Value
+
+__all__ = ["check_vector", "common_count", "count_of", "lengths_of", "product"]
+
+
+def check_vector(value: Value, name: str) -> None:
+    """Require a 1-D tensor."""
+    if value.shape.rank not in (None, 1):
+        raise InferenceError(f"{name} must be 1-D, not of shape {value.shape}")
+
+
+def count_of(value: Value) -> int | None:
+    """How many numbers an input holds, if that is known."""
+    return value.count.__index__() if value.count.is_static else None
+
+
+def common_count(**inputs: Value | None) -> int | None:
+    """How many numbers each of some 1-D inputs holds, if that is known; all must hold as many."""
+    given = {name: value for name, value in inputs.items() if value is not None}
+    for name, value in given.items():
+        check_vector(value, name)
+    known = {name: count for name, value in given.items() if (count := count_of(value)) is not None}
+    if len(set(known.values())) > 1:
+        found = ", ".join(f"{name} {count}" for name, count in known.items())
+        raise InferenceError(f"inputs are to hold equally many numbers, found: {found}")
+    return next(iter(known.values()), None)
+
+
+def lengths_of(value: Value, name: str) -> tuple[Dimension, ...] | None:
+    """The lengths that a 1-D input asks for, as far as known; ``None`` if not even how many."""
+    check_vector(value, name)
+    numbers = value.numbers()
+    if numbers is None:
+        count = count_of(value)
+        return None if count is None else (Dimension(),) * count
+    for number in numbers:
+        if isinstance(number, int) and number < 0:
+            raise InferenceError(f"{name} asks for length {number}; lengths are at least 0")
+    return tuple(map(Dimension.of, numbers))
+
+
+def product(lengths: Iterable[Interval]) -> Dimension:
+    """The number of elements that lengths make."""
+    return Dimension.of(reduce(mul, lengths, Dimension(1)))

@@ -1,0 +1,90 @@
+"""How far a slice reaches: ``start``, ``stop`` and ``step`` along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+
+from ...ir.dimension import Dimension, Interval
+from ...ir.tensor import Value
+
+__all__ = ["FAR", "Bound", "bounds_of", "python_slice", "sliced"]
+
+Bound: TypeAlias = int | Interval
+"""Where a slice starts or stops; an interval is known in part."""
+
+FAR = 2**200
+"""Beyond the end of every axis; ``-FAR`` is before the beginning."""
+
+_ENDLESS = 2**140  # stands for the length of an axis that has no bound
+_LONGEST = 2**31 - 1  # no axis is longer, as far as the identity of lengths goes
+
+
+def bounds_of(value: Value, count: int) -> list[Bound]:
+    """The numbers in ``start`` or ``stop``. The largest and smallest of a type mean as far as possible."""
+    numbers = value.numbers()
+    if numbers is None:
+        return [Interval()] * count
+    limits = np.iinfo(value.element.dtype)
+    extremes = {int(limits.max): FAR} | ({int(limits.min): -FAR} if limits.min else {})
+    return [extremes.get(n, n) if isinstance(n, int) else n for n in numbers]
+
+
+def python_slice(length: int, start: int, stop: int, step: int) -> slice:
+    """The slice of a list of this length, as Python has it but for one thing.
+
+    Going backwards, a start before the first element is moved to it. So says the page of
+    StridedSlice, and so does OpenVINO in Slice, although that page refers to Python.
+    """
+    if step < 0 and start < -length:
+        start = 0
+    return slice(start, stop, step)
+
+
+def sliced(length: Dimension, start: Bound, stop: Bound, step: int | None) -> Dimension:
+    """How many elements a slice takes from an axis, as far as that is known."""
+    if step is None:
+        return Dimension.between(0, length.max)
+    if start == 0 and step == 1 and isinstance(stop, Dimension) and stop.symbol is not None:
+        if stop.symbol is length.symbol:
+            return length
+        if stop.max is not None and stop.max <= length.min:
+            return stop
+    starts, stops = _extremes(start), _extremes(stop)
+    counts = [
+        (n, _count(n, a, b, step))
+        for n in _lengths(length, [*starts, *stops])
+        for a, b in product(starts, stops)
+    ]
+    fewest, most = min(c for _, c in counts), max(c for _, c in counts)
+    high = None if most > 2**64 else most
+    if abs(step) == 1 and all(c == n for n, c in counts if n <= _LONGEST):
+        return Dimension.between(length.min, high, length.symbol)
+    return Dimension.between(fewest, high)
+
+
+def _count(length: int, start: int, stop: int, step: int) -> int:
+    first, last, step = python_slice(length, start, stop, step).indices(length)
+    return max(0, (last - first + step + (-1 if step > 0 else 1)) // step)
+
+
+def _extremes(bound: Bound) -> list[int]:
+    """Values among which are those that take most and fewest elements: the ends, and around the sign."""
+    if isinstance(bound, int):
+        return [bound]
+    low = -FAR if bound.min is None else bound.min
+    high = FAR if bound.max is None else bound.max
+    return sorted({low, high} | {n for n in (-1, 0) if low <= n <= high})
+
+
+def _lengths(length: Dimension, bounds: list[int]) -> Iterator[int]:
+    """Lengths among which are those of which most and fewest elements are taken.
+
+    In between, the number of elements changes steadily: it bends only where a bound meets an end.
+    """
+    low, high = length.min, _ENDLESS if length.max is None else length.max
+    bends = {abs(b) + d for b in bounds for d in (-1, 0, 1)} | {0, 1}
+    yield from sorted({low, high} | {n for n in bends if low <= n <= high})

@@ -1,0 +1,153 @@
+"""Tensors repeated until they have a given shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._axes import axes_of
+from .._broadcast import broadcast_shapes
+from .._define import Input, Op, Output, attr, op
+from .._lengths import check_vector, count_of, lengths_of
+from .._types import T_ANY, T_AXIS, T_SHAPE
+
+_InputT = TypeVar("_InputT", Array, Value)
+
+
+class Expansion(Op):
+    """What the versions share. OpenVINO also reads mode ``none``, and means explicit."""
+
+    symbolic = True
+
+    data = Input(T_ANY, "tensor to broadcast")
+    target_shape = Input(T_SHAPE, "1-D; the lengths to reach")
+    axes_mapping = Input(
+        T_AXIS,
+        "1-D; for each axis of the data its axis in the target, rising; for mode explicit",
+        optional=True,
+    )
+    expanded = Output(T_ANY, "the data, repeated along new axes and those of length 1")
+
+    mode: str = attr("numpy", doc="how axes of the data find theirs in the target")
+
+    def infer(self, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> PartialShape:
+        target, mapping, shape = (
+            lengths_of(target_shape, "target_shape"),
+            self._used(axes_mapping),
+            data.shape,
+        )
+        if mapping is not None:
+            check_vector(mapping, "axes_mapping")
+            if shape.rank is not None and count_of(mapping) not in (None, shape.rank):
+                raise InferenceError(f"axes_mapping names {mapping.count} axes, but the data is {shape}")
+        if target is None:
+            return PartialShape.dynamic()
+        goal = PartialShape(target)
+        if shape.rank is None:
+            known = {"bidirectional": PartialShape.dynamic(), "pdpd": PartialShape.dynamic(len(goal))}
+            return known.get(self.mode, goal)
+        if self.mode == "bidirectional":
+            return broadcast_shapes(shape, goal)
+        if shape.rank > len(goal):
+            raise InferenceError(f"data {shape} has more axes than target {goal}")
+        if self.mode == "pdpd":
+            return broadcast_shapes(PartialShape([*shape, *[1] * (len(goal) - shape.rank)]), goal)
+        if mapping is None:
+            return _fit(shape, goal, range(len(goal) - shape.rank, len(goal)))
+        places = mapping.ints()
+        return goal if places is None else _fit(shape, goal, places)
+
+    def evaluate(self, data: Array, target_shape: Array, axes_mapping: Array | None = None) -> Array:
+        target, mapping = tuple(target_shape.tolist()), self._used(axes_mapping)
+        if mapping is not None:
+            lengths = dict(zip(axes_of(mapping), data.shape, strict=True))
+            data = data.reshape([lengths.get(i, 1) for i in range(len(target))])
+        elif self.mode == "pdpd":
+            data = data.reshape(data.shape + (1,) * (len(target) - data.ndim))
+        if self.mode in ("bidirectional", "pdpd"):
+            target = np.broadcast_shapes(data.shape, target)
+        return np.broadcast_to(data, target)
+
+    def _used(self, axes_mapping: _InputT | None) -> _InputT | None:
+        """The mapping, if the mode asks for one."""
+        return axes_mapping if self.mode in ("explicit", "none") else None
+
+
+def _fit(shape: PartialShape, goal: PartialShape, places: Sequence[int]) -> PartialShape:
+    """The goal, made more precise by lengths of the data that cannot be 1, and so have to be reached."""
+    if list(places) != sorted(set(places)) or any(not 0 <= i < len(goal) for i in places):
+        raise InferenceError(f"axes_mapping {list(places)} does not name axes of target {goal}, rising")
+    lengths = {}
+    for length, place in zip(shape, places, strict=True):
+        fits = goal[place] if length.contains(1) else goal[place].merge(length)
+        if fits is None:
+            raise InferenceError(
+                f"data {shape} does not broadcast to {goal}: {length} is neither 1 nor {goal[place]}"
+            )
+        lengths[place] = fits
+    return goal.replace(lengths)
+
+
+@op("Broadcast-3")
+class Broadcast(Expansion):
+    """Repeat ``data`` along axes until it has the lengths in ``target_shape``.
+
+    The page does not list mode ``pdpd``, which OpenVINO reads: there the first axes are aligned.
+    Like ``bidirectional`` it keeps lengths of the data where the target has 1.
+    """
+
+    mode: Literal["numpy", "explicit", "bidirectional", "pdpd", "none"] = attr(
+        "numpy", doc="whether last axes are aligned, one way or both, first ones, or those in axes_mapping"
+    )
+
+    def infer(self, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> PartialShape:
+        asked = self.mode in ("explicit", "none")
+        if asked != (axes_mapping is not None):
+            raise InferenceError(f"mode {self.mode} {'needs' if asked else 'takes no'} axes_mapping")
+        return super().infer(data, target_shape, axes_mapping)
+
+
+@op("Broadcast-1")
+class Broadcast1(Expansion):
+    """Repeat ``data`` along axes until it has the lengths in ``target_shape``.
+
+    Without ``axes_mapping`` mode explicit is numpy, as in OpenVINO.
+    """
+
+    mode: Literal["numpy", "explicit", "none"] = attr(
+        "numpy", doc="whether the last axes are aligned, or those in axes_mapping"
+    )
+
+
+@op("Tile-1")
+class Tile(Op):
+    """Repeat ``data`` along each axis as often as ``repeats`` says."""
+
+    symbolic = True
+
+    data = Input(T_ANY, "tensor to repeat")
+    repeats = Input(
+        T_SHAPE, "1-D; for the last axes, or for more axes than there are; negative ones count as 0"
+    )
+    tiled = Output(T_ANY, "the data, repeated")
+
+    def infer(self, data: Value, repeats: Value) -> PartialShape:
+        check_vector(repeats, "repeats")
+        shape, count = data.shape, count_of(repeats)
+        if shape.rank is None or count is None:
+            return PartialShape.dynamic()
+        asked = repeats.numbers() or [Interval()] * count
+        times = [Dimension.of(n if isinstance(n, Interval) else max(n, 0)) for n in asked]
+        rank, one = max(shape.rank, count), Dimension(1)
+        lengths = [one] * (rank - shape.rank) + list(shape)
+        times = [one] * (rank - count) + times
+        return PartialShape([length * n for length, n in zip(lengths, times, strict=True)])
+
+    def evaluate(self, data: Array, repeats: Array) -> Array:
+        return np.tile(data, np.maximum(repeats, 0).tolist())

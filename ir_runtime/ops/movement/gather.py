@@ -1,0 +1,112 @@
+"""Slices of a tensor, picked by their indices along an axis."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._axes import normalize_axis
+from .._define import Input, Op, Output, attr, op
+from .._types import T_ANY, T_AXIS, T_INDEX
+
+
+class Pick(Op):
+    """What the versions share.
+
+    An index outside the axis picks zeros, and a negative one counts from the end. So says the page
+    of version 8; the pages before it leave both open, and the reference treats all versions alike.
+    """
+
+    symbolic = True
+
+    data = Input(T_ANY, "tensor to pick from")
+    indices = Input(T_INDEX, "indices along the axis, of any shape; negative ones count from its end")
+    axis = Input(T_AXIS, "the axis, a scalar or one number; a negative one counts from the end")
+    picked = Output(T_ANY, "the data with the axes of the indices, after the batch, in place of the axis")
+
+    def infer(self, data: Value, indices: Value, axis: Value) -> PartialShape:
+        if axis.shape.rank is not None and (axis.shape.rank > 1 or not axis.count.contains(1)):
+            raise InferenceError(f"axis must be a scalar or one number, not of shape {axis.shape}")
+        x, i, known = data.shape, indices.shape, axis.ints()
+        if x.rank is not None and known:
+            normalize_axis(known[0], x.rank)
+        if i.rank is None:
+            return PartialShape.dynamic(
+                None if x.rank is None or self.batch >= 0 else x.rank - 1 - self.batch
+            )
+        batch = self._batch(i.rank)
+        if x.rank is None:
+            return PartialShape.dynamic()
+        place = normalize_axis(known[0], x.rank) if known else None
+        last = x.rank - 1 if place is None else place
+        if batch > last:
+            raise InferenceError(f"{batch} batch dims of data {x} reach beyond axis {last}")
+        shared = PartialShape(x[:batch]).merge(PartialShape(i[:batch]))
+        if shared is None:
+            raise InferenceError(f"data {x} and indices {i} differ in their {batch} batch dims")
+        if place is None:
+            return PartialShape([*shared, *[-1] * (x.rank + i.rank - 1 - 2 * batch)])
+        return PartialShape([*shared, *x[batch:place], *i[batch:], *x[place + 1 :]])
+
+    def evaluate(self, data: Array, indices: Array, axis: Array) -> Array:
+        place = normalize_axis(axis.ravel().tolist()[0], data.ndim)
+        batch, length = self._batch(indices.ndim), data.shape[place]
+        index = indices.astype(np.int64)
+        index = np.where(index < 0, index + length, index)
+        inside = (index >= 0) & (index < length)
+        lead, front, tail = data.shape[:batch], data.shape[batch:place], data.shape[place + 1 :]
+        shape = (*lead, *front, *indices.shape[batch:], *tail)
+        if length == 0:
+            return _nothing(data, shape)
+        groups, before = prod(lead), prod(front)
+        blocks = data.reshape(groups, before, length, prod(tail))
+        rows = np.where(inside, index, 0).reshape(groups, prod(indices.shape[batch:]))
+        if batch == 0:
+            found: Array = np.take(blocks, rows[0], axis=2)
+        else:
+            found = blocks[np.arange(groups)[:, None, None], np.arange(before)[:, None], rows[:, None]]
+        if not inside.all():
+            gone = np.broadcast_to(~inside.reshape(groups, 1, -1), found.shape[:3])
+            found[gone] = _nothing(data, ())
+        return found.reshape(shape)
+
+    @property
+    def batch(self) -> int:
+        """The number of leading axes that data and indices share; a negative one counts from the end."""
+        return 0
+
+    def _batch(self, rank: int) -> int:
+        if not -rank <= self.batch <= rank:
+            raise InferenceError(f"batch_dims {self.batch} is out of range for indices of rank {rank}")
+        return self.batch if self.batch >= 0 else self.batch + rank
+
+
+def _nothing(data: Array, shape: tuple[int, ...]) -> Array:
+    if data.dtype == object and data.size and isinstance(data.flat[0], str):
+        return np.full(shape, "", object)
+    return np.zeros(shape, data.dtype)
+
+
+@op("Gather-8")
+class Gather(Pick):
+    """Slices of ``data`` along ``axis`` at ``indices``; zeros where an index is outside."""
+
+    batch_dims: int = attr(0, doc="leading axes that data and indices share; negative: from the indices' end")
+
+    @property
+    def batch(self) -> int:
+        return self.batch_dims
+
+
+@op("Gather-7")
+class Gather7(Gather):
+    """Slices of ``data`` along ``axis`` at ``indices``, which are meant to lie inside."""
+
+
+@op("Gather-1")
+class Gather1(Pick):
+    """Slices of ``data`` along ``axis`` at ``indices``, without a batch."""

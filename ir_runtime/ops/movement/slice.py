@@ -1,0 +1,123 @@
+"""Slices along axes by start, stop and step, and their replacement."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._axes import axes_of, normalize_axes
+from .._define import Input, Op, Output, op
+from .._lengths import common_count
+from .._types import T_ANY, T_AXIS, T_INDEX
+from ._slicing import bounds_of, python_slice, sliced
+
+_STEPS = "1-D; numbers from one element to the next, negative backwards, never 0"
+_AXES = "1-D; the axes, each once; the first ones when absent"
+
+
+class Region(Op):
+    """A region of a tensor: along some axes a slice, along the others everything."""
+
+    def region(
+        self, shape: PartialShape, start: Value, stop: Value, step: Value, axes: Value | None
+    ) -> PartialShape:
+        """The shape of the region, as far as known."""
+        count = common_count(start=start, stop=stop, step=step, axes=axes)
+        if shape.rank is None:
+            return shape
+        if shape.rank == 0:
+            raise InferenceError("data is a scalar; a slice needs at least one axis")
+        if count is not None and count > shape.rank:
+            raise InferenceError(f"{count} slices are more than the axes of data {shape}")
+        chosen = tuple(range(count or 0)) if axes is None else axes.ints()
+        if count is None or chosen is None:
+            return PartialShape([Dimension.between(0, d.max) for d in shape])
+        steps = step.ints() or (None,) * count
+        if 0 in steps:
+            raise InferenceError(f"step {list(steps)} holds a 0; slices would never end")
+        places = normalize_axes(chosen, shape.rank)
+        parts = zip(places, bounds_of(start, count), bounds_of(stop, count), steps, strict=True)
+        return shape.replace({i: sliced(shape[i], a, b, k) for i, a, b, k in parts})
+
+    def index(
+        self, shape: tuple[int, ...], start: Array, stop: Array, step: Array, axes: Array | None
+    ) -> tuple[slice, ...]:
+        """The region as NumPy takes it."""
+        chosen = range(start.size) if axes is None else axes_of(axes)
+        index = [slice(None)] * len(shape)
+        steps = zip(start.tolist(), stop.tolist(), step.tolist(), strict=True)
+        for axis, (a, b, k) in zip(normalize_axes(chosen, len(shape)), steps, strict=True):
+            index[axis] = python_slice(shape[axis], int(a), int(b), int(k))
+        return tuple(index)
+
+
+@op("Slice-8")
+class Slice(Region):
+    """The elements of ``data`` from ``start`` to before ``stop`` by ``step``, along ``axes``."""
+
+    symbolic = True
+
+    data = Input(T_ANY, "tensor to slice")
+    start = Input(T_INDEX, "1-D; first indices; negative ones count from the end, and all are clamped")
+    stop = Input(T_INDEX, "1-D; indices behind the last ones, likewise")
+    step = Input(T_INDEX, _STEPS)
+    axes = Input(T_AXIS, _AXES, optional=True)
+    region_of_data = Output(T_ANY, "the elements in the slices")
+
+    def infer(
+        self, data: Value, start: Value, stop: Value, step: Value, axes: Value | None = None
+    ) -> PartialShape:
+        return self.region(data.shape, start, stop, step, axes)
+
+    def evaluate(
+        self, data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None
+    ) -> Array:
+        return data[self.index(data.shape, start, stop, step, axes)]
+
+
+@op("SliceScatter-15")
+class SliceScatter(Region):
+    """``data`` with the elements from ``start`` to before ``stop`` by ``step`` replaced by ``updates``."""
+
+    symbolic = True
+
+    data = Input(T_ANY, "tensor to update")
+    updates = Input(T_ANY, "the new elements, in the shape of the slices")
+    start = Input(T_INDEX, "1-D; first indices; negative ones count from the end, and all are clamped")
+    stop = Input(T_INDEX, "1-D; indices behind the last ones, likewise")
+    step = Input(T_INDEX, _STEPS)
+    axes = Input(T_AXIS, _AXES, optional=True)
+    updated = Output(T_ANY, "the data with the updates in place")
+
+    def infer(
+        self,
+        data: Value,
+        updates: Value,
+        start: Value,
+        stop: Value,
+        step: Value,
+        axes: Value | None = None,
+    ) -> PartialShape:
+        shape, new = data.shape, updates.shape
+        if shape.rank is None and new.rank is not None:
+            shape = PartialShape.dynamic(new.rank)
+        region = self.region(shape, start, stop, step, axes)
+        if not region.compatible(new):
+            raise InferenceError(f"updates have shape {new}; the slices have {region}")
+        return shape
+
+    def evaluate(
+        self,
+        data: Array,
+        updates: Array,
+        start: Array,
+        stop: Array,
+        step: Array,
+        axes: Array | None = None,
+    ) -> Array:
+        updated = data.astype(np.result_type(data, updates))
+        updated[self.index(data.shape, start, stop, step, axes)] = updates
+        return updated

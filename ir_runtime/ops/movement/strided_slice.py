@@ -1,0 +1,121 @@
+"""Slices steered by masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import Input, Op, Output, attr, op
+from .._lengths import common_count
+from .._types import T_ANY, T_INDEX
+from ._slicing import FAR, Bound, bounds_of, python_slice, sliced
+
+_MASK = "where 1, {}; entry by entry of begin, 0 where it is too short"
+
+
+def _mask(what: str, *default: Any) -> Any:
+    return attr(*default, ge=0, le=1, doc=_MASK.format(what))
+
+
+@op("StridedSlice-1")
+class StridedSlice(Op):
+    """The elements of ``data`` from ``begin`` to before ``end`` by ``strides``, as the masks have it.
+
+    The reference says what the page leaves open: an end mask on the way back takes the first element,
+    too; a slice whose end is its begin is empty; an index of an axis that shrinks must lie inside.
+    """
+
+    symbolic = True
+
+    data = Input(T_ANY, "tensor to slice")
+    begin = Input(T_INDEX, "1-D; first indices; negative ones count from the end, and all are clamped")
+    end = Input(T_INDEX, "1-D; indices behind the last ones, likewise")
+    strides = Input(T_INDEX, "1-D; steps, negative backwards, never 0; 1 when absent", optional=True)
+    region = Output(T_ANY, "the elements in the slices, without axes that shrink, and with new ones")
+
+    begin_mask: tuple[int, ...] = _mask("the slice starts where the axis does")
+    end_mask: tuple[int, ...] = _mask("the slice goes on to the end of the axis")
+    new_axis_mask: tuple[int, ...] = _mask("an axis of length 1 is inserted", ())
+    shrink_axis_mask: tuple[int, ...] = _mask("only the element at begin is taken, and the axis goes", ())
+    ellipsis_mask: tuple[int, ...] = _mask("as many axes are taken whole as the others leave; once only", ())
+
+    def verify(self) -> None:
+        if sum(self.ellipsis_mask) > 1:
+            raise ValueError(f"attribute 'ellipsis_mask' holds more than one 1: {list(self.ellipsis_mask)}")
+
+    def infer(self, data: Value, begin: Value, end: Value, strides: Value | None = None) -> PartialShape:
+        count, shape = common_count(begin=begin, end=end, strides=strides), data.shape
+        if shape.rank is None or count is None:
+            return PartialShape.dynamic()
+        steps = (1,) * count if strides is None else strides.ints() or (None,) * count
+        firsts, lasts, indices = bounds_of(begin, count), bounds_of(end, count), begin.ints()
+        dims: list[Dimension] = []
+        for axis, entry in self._plan(count, shape.rank):
+            if axis is None:
+                dims.append(Dimension(1))
+            elif entry is None:
+                dims.append(shape[axis])
+            elif not _set(self.shrink_axis_mask, entry):
+                ends = self._ends(entry, firsts[entry], lasts[entry], steps[entry])
+                dims.append(sliced(shape[axis], *ends, steps[entry]))
+            elif indices is not None:
+                _check_inside(indices[entry], shape[axis], axis)
+        return PartialShape(dims)
+
+    def evaluate(self, data: Array, begin: Array, end: Array, strides: Array | None = None) -> Array:
+        steps = [1] * begin.size if strides is None else strides.tolist()
+        index: list[slice | int | None] = []
+        for axis, entry in self._plan(begin.size, data.ndim):
+            if axis is None:
+                index.append(None)
+            elif entry is None:
+                index.append(slice(None))
+            elif _set(self.shrink_axis_mask, entry):
+                at = int(begin[entry])
+                _check_inside(at, Dimension(data.shape[axis]), axis)
+                index.append(at)
+            else:
+                step = int(steps[entry])
+                first, last = self._ends(entry, int(begin[entry]), int(end[entry]), step)
+                index.append(python_slice(data.shape[axis], int(first), int(last), step))
+        return data[(*index, ...)]
+
+    def _plan(self, count: int, rank: int) -> Iterator[tuple[int | None, int | None]]:
+        """For each axis met: its number, unless it is new, and the entry that slices it, if one does."""
+        special = [_set(self.new_axis_mask, i) or _set(self.ellipsis_mask, i) for i in range(count)]
+        hidden = rank - special.count(False)
+        if hidden < 0:
+            raise InferenceError(f"{rank - hidden} slices are more than the {rank} axes of the data")
+        axis = 0
+        for entry in [*range(count), None]:
+            if entry is None or _set(self.ellipsis_mask, entry):
+                yield from ((axis + i, None) for i in range(hidden))
+                axis, hidden = axis + hidden, 0
+            elif _set(self.new_axis_mask, entry):
+                yield None, entry
+            else:
+                yield axis, entry
+                axis += 1
+
+    def _ends(self, entry: int, first: Bound, last: Bound, step: int | None) -> tuple[Bound, Bound]:
+        """Where a slice starts and stops, as far as possible where a mask says so."""
+        if step == 0:
+            raise InferenceError(f"strides[{entry}] is 0; the slice would never end")
+        far = -FAR if step is not None and step < 0 else FAR
+        return (
+            -far if _set(self.begin_mask, entry) else first,
+            far if _set(self.end_mask, entry) else last,
+        )
+
+
+def _set(mask: Sequence[int], entry: int) -> bool:
+    return entry < len(mask) and mask[entry] == 1
+
+
+def _check_inside(index: int, length: Dimension, axis: int) -> None:
+    if length.max is not None and not -length.max <= index < length.max:
+        raise InferenceError(f"index {index} is outside axis {axis}, which has length {length}")

@@ -1,0 +1,48 @@
+"""Axes in another order."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._axes import axes_of
+from .._define import Input, Op, Output, op
+from .._lengths import check_vector, count_of
+from .._types import T_ANY, T_AXIS
+
+
+@op("Transpose-1")
+class Transpose(Op):
+    """Put the axes of ``data`` into the given ``order``."""
+
+    symbolic = True
+
+    data = Input(T_ANY, "tensor to transpose")
+    order = Input(T_AXIS, "for each axis of the result, the axis of the data; empty to reverse them")
+    transposed = Output(T_ANY, "the data with its axes in this order")
+
+    def infer(self, data: Value, order: Value) -> PartialShape:
+        check_vector(order, "order")
+        shape, known, count = data.shape, order.ints(), count_of(order)
+        rank = count if shape.rank is None else shape.rank
+        if known is None and count == 0:
+            known = ()
+        if rank is None or (not count and shape.rank is None):
+            return PartialShape.dynamic()
+        if known is None:
+            if not (order.count.contains(rank) or order.count.contains(0)):
+                raise InferenceError(f"order names {order.count} axes, but data {shape} has rank {rank}")
+            if shape.rank is None:
+                return PartialShape.dynamic(rank)
+            return PartialShape([reduce(Dimension.join, shape)] * rank if rank else [])
+        known = known or tuple(reversed(range(rank)))
+        if sorted(known) != list(range(rank)):
+            what = f"of data {shape}" if shape.rank is not None else "of any rank"
+            raise InferenceError(f"order {list(known)} is no permutation of the axes {what}")
+        return PartialShape.dynamic(rank) if shape.rank is None else PartialShape([shape[i] for i in known])
+
+    def evaluate(self, data: Array, order: Array) -> Array:
+        return data.transpose(axes_of(order) or None)

@@ -1,0 +1,161 @@
+"""Another shape for the same elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import Input, Op, Output, attr, op
+from .._lengths import count_of, product
+from .._types import T_ANY, T_SHAPE
+
+
+@op("Reshape-1")
+class Reshape(Op):
+    """Give the elements of ``data``, in order, the lengths in ``shape``."""
+
+    symbolic = True
+
+    data = Input(T_ANY, "tensor to reshape")
+    shape = Input(T_SHAPE, "1-D lengths; -1 stands for what is left, 0 as special_zero says")
+    reshaped = Output(T_ANY, "the same elements in the new shape")
+
+    special_zero: bool = attr(doc="whether a 0 copies the length of the same axis of the data")
+
+    def infer(self, data: Value, shape: Value) -> PartialShape:
+        if shape.shape.rank not in (None, 1):
+            raise InferenceError(f"shape must be 1-D, not of shape {shape.shape}")
+        pattern = shape.numbers()
+        if pattern is None:
+            count = count_of(shape)
+            if count is None:
+                return PartialShape.dynamic()
+            pattern = (Interval(),) * count
+        return PartialShape(_Target(data.shape, pattern, self.special_zero).lengths())
+
+    def evaluate(self, data: Array, shape: Array) -> Array:
+        lengths = shape.ravel().tolist()
+        copied = [i for i, n in enumerate(lengths) if n == 0] if self.special_zero else []
+        for axis in copied:
+            if axis >= data.ndim:
+                raise InferenceError(_beyond(axis, data.shape))
+            lengths[axis] = data.shape[axis]
+        if -1 in lengths:
+            place = lengths.index(-1)
+            given = prod(n for i, n in enumerate(data.shape) if i not in copied)
+            taken = prod(n for i, n in enumerate(lengths) if i not in copied and i != place)
+            lengths[place] = given // taken if taken else 1  # as OpenVINO has it for no elements
+        if prod(lengths) != data.size:
+            raise InferenceError(f"data of shape {list(data.shape)} has no shape {shape.ravel().tolist()}")
+        return data.reshape(lengths)
+
+
+def _beyond(axis: int, shape: Sequence[object]) -> str:
+    return f"shape[{axis}] is 0, but data {list(shape)} has no axis {axis} whose length it could copy"
+
+
+class _Target:
+    """The shape that a pattern asks for.
+
+    The number of elements stays the same: that gives the length at -1, or another one that
+    alone is unknown. Lengths that stand on both sides cancel.
+    """
+
+    def __init__(self, source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool) -> None:
+        self.source, self.pattern, self.special_zero = source, pattern, special_zero
+        negative = [n for n in pattern if isinstance(n, int) and n < -1]
+        if negative or list(pattern).count(-1) > 1:
+            raise InferenceError(f"shape {self} is no shape: it may hold one -1, and lengths from 0")
+
+    def __str__(self) -> str:
+        return f"[{','.join(str(n) if isinstance(n, int | Dimension) else '?' for n in self.pattern)}]"
+
+    def lengths(self) -> list[Dimension]:
+        """The lengths, as far as they are known."""
+        copied = [i for i, n in enumerate(self.pattern) if self.special_zero and n == 0]
+        found = [self._length(i, n) for i, n in enumerate(self.pattern)]
+        if self.source.rank is None:
+            return found
+        given = [d for i, d in enumerate(self.source) if i not in copied]
+        unknown = [i for i, d in enumerate(found) if i not in copied and d.is_dynamic]
+        if -1 in self.pattern:
+            unknown = [list(self.pattern).index(-1)]
+        taken = [d for i, d in enumerate(found) if i not in copied and unknown != [i]]
+        given, taken = _cancel(given, taken)
+        if len(unknown) == 1:
+            found[unknown[0]] = self._left(found[unknown[0]], given, taken)
+        elif not product(given).compatible(product(taken)):
+            raise self._impossible()
+        return found
+
+    def _length(self, axis: int, number: int | Interval) -> Dimension:
+        if number == 0 and self.special_zero:
+            return self._copied(axis)
+        if isinstance(number, int):
+            return Dimension() if number == -1 else Dimension(number)
+        if number.min is None or number.min < 0:
+            return Dimension()  # it may turn out to be -1
+        length = Dimension.of(number)
+        if not self.special_zero or number.min > 0 or self.source.rank is None or axis >= self.source.rank:
+            return length
+        # It may turn out to be 0, and copy. The symbol stays, as in OpenVINO: it errs only where
+        # the data has no elements.
+        other = self.source[axis]
+        high = None if length.max is None or other.max is None else max(length.max, other.max)
+        return Dimension.between(0, high, length.symbol)
+
+    def _copied(self, axis: int) -> Dimension:
+        if self.source.rank is None:
+            return Dimension()
+        if axis >= self.source.rank:
+            raise InferenceError(_beyond(axis, self.source))
+        return self.source[axis]
+
+    def _left(self, found: Dimension, given: list[Dimension], taken: list[Dimension]) -> Dimension:
+        """What is left of the given lengths for one axis when others are taken."""
+        many, few = product(given), product(taken)
+        if few == 0:
+            if not many.contains(0):
+                raise self._impossible()
+            return Dimension(1) if -1 in self.pattern and many.is_static else found
+        if few == 1 and many.symbol is not None and found.max is None:
+            return many
+        if few.is_static and many.is_static and many.min % few.min:
+            raise self._impossible()
+        if few.min == 0:
+            return found
+        high = None if many.max is None else many.max // few.min
+        low = 0 if few.max is None else -(-many.min // few.max)
+        left = Dimension.between(low, high).merge(found) if high is None or low <= high else None
+        if left is None:
+            raise self._impossible()
+        return left
+
+    def _impossible(self) -> InferenceError:
+        return InferenceError(
+            f"data of shape {self.source} has no shape {self}: the numbers of elements differ"
+        )
+
+
+def _cancel(
+    given: Sequence[Dimension], taken: Sequence[Dimension]
+) -> tuple[list[Dimension], list[Dimension]]:
+    """Strike out lengths known to be the same on both sides; a 0 says nothing, and stays."""
+    left, rest = [], list(taken)
+    for length in given:
+        same = next((i for i, other in enumerate(rest) if _same(length, other)), None)
+        if same is None:
+            left.append(length)
+        else:
+            del rest[same]
+    return left, rest
+
+
+def _same(a: Dimension, b: Dimension) -> bool:
+    if a.is_static or b.is_static:
+        return a.is_static and a == b and a != 0
+    return a.symbol is not None and a.symbol is b.symbol

@@ -1,0 +1,53 @@
+"""The shape of a tensor, as a tensor: where shape arithmetic begins."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value, objects
+from .._define import Input, Op, Output, attr, op
+from .._types import T_ANY
+
+
+class Measurement(Op):
+    """What the versions share: only the shape of the data matters, not what it holds."""
+
+    data = Input(T_ANY, "tensor to measure")
+
+    def infer(self, data: Value) -> PartialShape:
+        rank = data.shape.rank
+        return PartialShape([-1 if rank is None else rank])
+
+    def propagate(self, *inputs: Value) -> Array | None:
+        shape = inputs[0].shape
+        if shape.rank is None:
+            return None
+        return objects((d if d.is_dynamic else d.get_length() for d in shape), (shape.rank,))
+
+
+@op("ShapeOf-3")
+class ShapeOf(Measurement):
+    """Lengths of ``data`` along each axis."""
+
+    shape = Output("output_type", "as many numbers as the data has axes")
+
+    output_type: ElementType = attr(ElementType.i64, doc="element type of the result, i64 or i32")
+
+    def verify(self) -> None:
+        if self.output_type not in (ElementType.i64, ElementType.i32):
+            raise ValueError(f"attribute 'output_type' must be i64 or i32, not {self.output_type}")
+
+    def evaluate(self, data: Array) -> Array:
+        return np.array(data.shape, self.output_type.dtype)
+
+
+@op("ShapeOf-1")
+class ShapeOf1(Measurement):
+    """Lengths of ``data`` along each axis, always as i64."""
+
+    shape = Output(ElementType.i64, "as many numbers as the data has axes")
+
+    def evaluate(self, data: Array) -> Array:
+        return np.array(data.shape, np.int64)
