@@ -11,20 +11,37 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from ..codes import Code
 from ..errors import InputError
 from ..ir.tensor import Array, Value
 from ..ops import Op
 
-__all__ = ["Backend", "Kernel", "Offer", "available", "choose", "load"]
+__all__ = ["Absorbing", "Backend", "Kernel", "Offer", "available", "choose", "load"]
 
 Kernel: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
 """Takes the inputs of a layer, returns its outputs; never changes an input."""
 
 Offer: TypeAlias = Callable[..., "Kernel | None"]
 """Takes an operation and what is known of its inputs; returns a kernel, or declines."""
+
+
+@runtime_checkable
+class Absorbing(Protocol):
+    """A kernel that can take over the layer that alone reads its result."""
+
+    def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
+        """A kernel that computes that layer, too, or ``None``.
+
+        It takes what this kernel takes, then the layer's other inputs.
+
+        Args:
+            op: the operation of the layer.
+            inputs: what is known of its inputs.
+            place: which of them is this kernel's result.
+        """
+
 
 _CHAINS = {"reference": (), "numpy": ("numpy",)}
 DEFAULT = "numpy"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ..codes import Code
 from ..errors import UnsupportedError
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value
+from ..passes.fuse import Group, fuse
 from .plan import ExecutionPlan, Step, failure
 
 __all__ = ["compile_plan"]
@@ -35,7 +36,8 @@ def compile_plan(
         types: what is known of every output, from the `infer` pass.
         outputs: what to compute.
         backends: asked in turn for a kernel for each layer.
-        fold: compute what follows from constants now; without it every layer stays observable.
+        fold: compute what follows from constants now, and let kernels fuse layers; without it every
+            layer stays observable.
 
     Raises:
         UnsupportedError: if an operation that is needed has no implementation here.
@@ -122,7 +124,10 @@ class _Planner:
     def plan(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> ExecutionPlan:
         parameters = self.graph.of_type("Parameter")
         inputs = tuple(self._slot(Port(layer.id, 0)) for layer in parameters)
-        steps = [self._step(layer) for layer in layers if self._runs(layer)]
+        groups = [Group.of(self.graph, layer, self._kernel(layer)) for layer in layers if self._runs(layer)]
+        if self.fold:
+            groups = fuse(self.graph, groups, set(outputs), self._seen)
+        steps = [self._step(group) for group in groups]
         wanted = tuple(self._slot(port) for port in outputs)
         return ExecutionPlan(_free(steps, wanted), inputs, wanted, tuple(self.slots))
 
@@ -141,15 +146,16 @@ class _Planner:
             self.slots.append(self._known(port))
         return self.places[port]
 
-    def _step(self, layer: Layer) -> Step:
-        sources = [s for s in self.graph.sources(layer) if s is not None]
-        reads = tuple(self._slot(s) for s in sources)
-        writes = tuple(self._slot(Port(layer.id, i)) for i in range(len(layer.outputs)))
-        return Step(layer, self._kernel(layer, sources), reads, writes)
+    def _step(self, group: Group) -> Step:
+        reads = tuple(map(self._slot, group.reads))
+        writes = tuple(map(self._slot, group.writes))
+        layer, *also = group.layers
+        return Step(layer, group.kernel, reads, writes, also=tuple(also))
 
-    def _kernel(self, layer: Layer, sources: Sequence[Port]) -> Kernel:
+    def _kernel(self, layer: Layer) -> Kernel:
         assert layer.op is not None
-        return choose(layer.op, [self._seen(s) for s in sources], self.backends)
+        sources = [self._seen(s) for s in self.graph.sources(layer) if s is not None]
+        return choose(layer.op, sources, self.backends)
 
     def _seen(self, port: Port) -> Value:
         """What a kernel may rely on: contents only where they are fixed in the plan."""
@@ -167,5 +173,5 @@ def _free(steps: Sequence[Step], wanted: Sequence[int]) -> tuple[Step, ...]:
         touched = set(step.reads) | set(step.writes)
         frees = tuple(sorted(s for s in touched if s in made and s not in kept and s not in read_later))
         read_later |= touched
-        freed.append(Step(step.layer, step.kernel, step.reads, step.writes, frees))
+        freed.append(replace(step, frees=frees))
     return tuple(reversed(freed))

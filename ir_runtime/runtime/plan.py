@@ -20,13 +20,22 @@ __all__ = ["ExecutionPlan", "Observer", "Step"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One layer at run time. ``frees`` are the slots nobody reads afterwards."""
+    """One layer at run time, and those that its kernel computes with it.
+
+    ``frees`` are the slots nobody reads afterwards.
+    """
 
     layer: Layer
     kernel: Kernel
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     frees: tuple[int, ...] = ()
+    also: tuple[Layer, ...] = ()
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Every layer that this step computes, in order."""
+        return (self.layer, *self.also)
 
 
 class Observer(Protocol):
@@ -75,7 +84,7 @@ class ExecutionPlan:
             raise caught.reason from None
         except Exception as reason:
             assert step is not None
-            raise failure(step.layer, reason) from reason
+            raise failure(step.layer, reason, step.also) from reason
         return [env[slot] for slot in self.outputs]
 
 
@@ -104,9 +113,10 @@ def _tell(observers: Sequence[Observer], event: str, *what: Any) -> None:
             raise _Watching(reason) from reason
 
 
-def failure(layer: Layer, reason: Exception) -> ExecutionError:
-    """What happened, and in which layer."""
+def failure(layer: Layer, reason: Exception, also: Sequence[Layer] = ()) -> ExecutionError:
+    """What happened, and in which layer, or in which layers that run as one."""
     message = reason.message if isinstance(reason, IRError) else f"{type(reason).__name__}: {reason}"
+    together = f", together with {', '.join(map(str, also))}" if also else ""
     return ExecutionError(
-        f"failed on the data it was given: {message}", code=Code.LAYER_FAILED, where=layer.where
+        f"failed on the data it was given{together}: {message}", code=Code.LAYER_FAILED, where=layer.where
     )
