@@ -1,0 +1,214 @@
+"""Blocks of spatial elements moved into the batch or the channels, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import Input, Op, Output, attr, op
+from .._lengths import common_count, product
+from .._types import T_ANY, T_INDEX
+
+__all__ = ["divided"]
+
+
+class BatchBlocks(Op):
+    """What the two operations between batch and space share."""
+
+    data = Input(T_ANY, "[batch, spatial...]")
+    block_shape = Input(T_INDEX, "1-D: length of a block along each axis; 1 for the batch")
+
+    def margins(
+        self, data: Value, block_shape: Value, **margins: Value
+    ) -> tuple[list[Interval], list[Interval]] | None:
+        """Lengths of blocks, and what is added or cut at both ends together; nothing where the rank is unknown."""
+        rank = data.shape.rank
+        count = common_count(block_shape=block_shape, **margins)
+        if rank is None:
+            return None
+        if rank < 2:
+            raise InferenceError(f"data must have a batch and a spatial axis, but is of shape {data.shape}")
+        if count not in (None, rank):
+            raise InferenceError(f"block_shape has {count} numbers for data of rank {rank}")
+        blocks = _at_least(1, block_shape, rank, "block_shape")
+        begins, ends = (_at_least(0, value, rank, name) for name, value in margins.items())
+        total = [begin + end for begin, end in zip(begins, ends, strict=True)]
+        for name, number, expected in (("block_shape", blocks[0], 1), *((n, total[0], 0) for n in margins)):
+            if number.is_static and number != expected:
+                raise InferenceError(f"{name} must be {expected} for the batch, not {int(number)}")
+        return blocks, total
+
+
+@op("BatchToSpace-2")
+class BatchToSpace(BatchBlocks):
+    """Move parts of the batch of ``data`` into blocks along the spatial axes, then crop these."""
+
+    crops_begin = Input(T_INDEX, "1-D: elements to cut from the beginning of each axis; 0 for the batch")
+    crops_end = Input(T_INDEX, "1-D: elements to cut from the end of each axis; 0 for the batch")
+    output = Output(T_ANY, "a smaller batch, longer spatial axes")
+
+    def infer(self, data: Value, block_shape: Value, crops_begin: Value, crops_end: Value) -> PartialShape:
+        found = self.margins(data, block_shape, crops_begin=crops_begin, crops_end=crops_end)
+        if found is None:
+            return PartialShape.dynamic()
+        blocks, crops = found
+        dims = [divided(data.shape[0], product(blocks[1:]), "batch")]
+        for dim, block, crop in zip(data.shape[1:], blocks[1:], crops[1:], strict=True):
+            left = dim * block - crop
+            if left.max is not None and left.max < 0:
+                raise InferenceError(f"crops of {crop} elements exceed {dim} blocks of {block}")
+            dims.append(Dimension.of(left))
+        return PartialShape(dims)
+
+    def evaluate(self, data: Array, block_shape: Array, crops_begin: Array, crops_end: Array) -> Array:
+        shape = self.infer(*map(Value.constant, (data, block_shape, crops_begin, crops_end))).static
+        blocks = block_shape[1:].tolist()
+        spatial = len(blocks)
+        split = data.reshape(*blocks, shape[0], *data.shape[1:])
+        joined = _join(split.transpose(*range(spatial, split.ndim), *range(spatial)), 1)
+        begins = crops_begin.tolist()
+        return joined[tuple(slice(b, b + n) for b, n in zip(begins, shape, strict=True))]
+
+
+@op("SpaceToBatch-2")
+class SpaceToBatch(BatchBlocks):
+    """Pad the spatial axes of ``data`` with zeros, then move blocks along them into the batch."""
+
+    pads_begin = Input(T_INDEX, "1-D: zeros to add before each axis; none for the batch")
+    pads_end = Input(T_INDEX, "1-D: zeros to add after each axis; none for the batch")
+    output = Output(T_ANY, "a larger batch, shorter spatial axes")
+
+    def infer(self, data: Value, block_shape: Value, pads_begin: Value, pads_end: Value) -> PartialShape:
+        found = self.margins(data, block_shape, pads_begin=pads_begin, pads_end=pads_end)
+        if found is None:
+            return PartialShape.dynamic()
+        blocks, pads = found
+        spatial = [
+            divided(Dimension.of(dim + pad), block, f"padded axis {axis}")
+            for axis, (dim, block, pad) in enumerate(zip(data.shape, blocks, pads, strict=True))
+        ]
+        return PartialShape([data.shape[0] * product(blocks[1:]), *spatial[1:]])
+
+    def evaluate(self, data: Array, block_shape: Array, pads_begin: Array, pads_end: Array) -> Array:
+        shape = self.infer(*map(Value.constant, (data, block_shape, pads_begin, pads_end))).static
+        padded = np.pad(data, list(zip(pads_begin.tolist(), pads_end.tolist(), strict=True)))
+        split = _divide(padded, 1, block_shape[1:].tolist())
+        return split.transpose(*range(data.ndim, split.ndim), *range(data.ndim)).reshape(shape)
+
+
+class DepthBlocks(Op):
+    """What the two operations between channels and space share."""
+
+    data = Input(T_ANY, "[batch, channels, spatial...]")
+
+    block_size: int = attr(1, gt=0, doc="length of a block along each spatial axis")
+    mode: Literal["blocks_first", "depth_first"] = attr(
+        doc="whether the channels are ordered by place in the block, then by channel, or the other way round"
+    )
+
+    def block(self, rank: int | None) -> int:
+        """The number of elements of a block."""
+        if rank is not None and rank < 3:
+            raise InferenceError(f"data must have batch, channels and a spatial axis, but have rank {rank}")
+        return 1 if rank is None else int(self.block_size ** (rank - 2))
+
+
+@op("DepthToSpace-1")
+class DepthToSpace(DepthBlocks):
+    """Move parts of the channels of ``data`` into blocks along the spatial axes."""
+
+    output = Output(T_ANY, "fewer channels, longer spatial axes")
+
+    def infer(self, data: Value) -> PartialShape:
+        size = self.block(data.shape.rank)
+        if data.shape.rank is None:
+            return PartialShape.dynamic()
+        batch, channels, *spatial = data.shape
+        return PartialShape(
+            [batch, divided(channels, size, "channels"), *(d * self.block_size for d in spatial)]
+        )
+
+    def evaluate(self, data: Array) -> Array:
+        batch, channels, *spatial = self.infer(Value.constant(data)).static
+        count, blocks = len(spatial), [self.block_size] * len(spatial)
+        if self.mode == "depth_first":
+            split = data.reshape(batch, channels, *blocks, *data.shape[2:])
+            split = split.transpose(0, 1, *range(2 + count, split.ndim), *range(2, 2 + count))
+        else:
+            split = data.reshape(batch, *blocks, channels, *data.shape[2:])
+            split = split.transpose(0, *range(1 + count, split.ndim), *range(1, 1 + count))
+        return _join(split, 2)
+
+
+@op("SpaceToDepth-1")
+class SpaceToDepth(DepthBlocks):
+    """Move blocks along the spatial axes of ``data`` into the channels."""
+
+    output = Output(T_ANY, "more channels, shorter spatial axes")
+
+    def infer(self, data: Value) -> PartialShape:
+        size = self.block(data.shape.rank)
+        if data.shape.rank is None:
+            return PartialShape.dynamic()
+        batch, channels, *spatial = data.shape
+        shorter = [divided(d, self.block_size, f"axis {axis}") for axis, d in enumerate(spatial, 2)]
+        return PartialShape([batch, channels * size, *shorter])
+
+    def evaluate(self, data: Array) -> Array:
+        shape = self.infer(Value.constant(data)).static
+        split = _divide(data, 2, [self.block_size] * (data.ndim - 2))
+        grid, blocks = range(2, data.ndim), range(data.ndim, split.ndim)
+        first = (1, *blocks) if self.mode == "depth_first" else (*blocks, 1)
+        return split.transpose(0, *first, *grid).reshape(shape)
+
+
+def divided(length: Dimension, by: Interval | int, name: str) -> Dimension:
+    """A length divided without rest by a number of at least 1, either of which may be unknown.
+
+    >>> divided(Dimension(5, 20), 4, "batch"), divided(Dimension(6), Dimension(1, 3), "batch")
+    (2..5, 2..6)
+    """
+    if by == 1:
+        return length
+    least, most = (by.min or 1, by.max) if isinstance(by, Interval) else (by, by)
+    low = min(length.min, 1) if most is None else -(-length.min // most)
+    high = None if length.max is None else length.max // least
+    if high is not None and low > high:
+        raise InferenceError(f"{name} of length {length} does not divide into blocks of {by}")
+    return Dimension.between(low, high)
+
+
+def _at_least(least: int, value: Value, rank: int, name: str) -> list[Interval]:
+    """The numbers of an input, with bounds where they are unknown."""
+    numbers = value.numbers()
+    if numbers is None:
+        return [Dimension.between(least)] * rank
+    found: list[Interval] = []
+    for number in numbers:
+        low, high = (number.min, number.max) if isinstance(number, Interval) else (number, number)
+        if high is not None and high < least:
+            raise InferenceError(f"{name} must be at least {least}, not {high}")
+        found.append(Dimension.between(max(low or 0, least), high))
+    return found
+
+
+def _divide(x: Array, lead: int, blocks: Sequence[int]) -> Array:
+    """``[leading..., grid..., block...]`` from a tensor whose other axes are made of blocks."""
+    pairs = [pair for n, b in zip(x.shape[lead:], blocks, strict=True) for pair in (n // b, b)]
+    split = x.reshape(*x.shape[:lead], *pairs)
+    return split.transpose(*range(lead), *range(lead, split.ndim, 2), *range(lead + 1, split.ndim, 2))
+
+
+def _join(x: Array, lead: int) -> Array:
+    """The opposite: a tensor whose other axes are made of blocks, from ``[leading..., grid..., block...]``."""
+    count = (x.ndim - lead) // 2
+    pairs = [axis for i in range(lead, lead + count) for axis in (i, i + count)]
+    shape = [math.prod(x.shape[i : i + count + 1 : count]) for i in range(lead, lead + count)]
+    return x.transpose(*range(lead), *pairs).reshape(*x.shape[:lead], *shape)
