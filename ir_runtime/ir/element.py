@@ -8,6 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ..kernels.packing import packed_size
+
 __all__ = ["ElementType"]
 
 
@@ -109,8 +111,7 @@ class ElementType(Enum):
         >>> ElementType.u4.nbytes(3), ElementType.u3.nbytes(8), ElementType.u6.nbytes(4)
         (2, 3, 3)
         """
-        group = {3: 8, 6: 4}.get(self.bits, 1)  # u3 and u6 are split over planes of whole groups
-        return -(-(-(-count // group) * group * self.bits) // 8)
+        return packed_size(self.bits, count)
 
     def to_dtype(self) -> np.dtype[Any]:
         """The NumPy dtype of arrays of this type."""
