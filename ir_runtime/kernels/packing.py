@@ -42,7 +42,7 @@ def unpack(raw: Bytes, bits: int, count: int) -> Codes:
     array([1, 2, 3], dtype=uint8)
     """
     if bits == 1:
-        return np.unpackbits(raw, count=count)
+        return np.asarray(np.unpackbits(raw, count=count))
     if bits not in _SPLIT:
         return _fields(raw, bits, high_first=False)[:count]
     low, high = _SPLIT[bits]
