@@ -33,6 +33,8 @@ def value(x: Any) -> Value:
     return Value.constant(np.asarray(x))
 
 
+PATCH = {"sizes": "2,2", "strides": "1,1", "rates": "1,1", "auto_pad": "valid"}
+
 REFUSED = [
     ("Pad-12", {"pad_mode": "constant"}, ("f32 2", "i64 1", "i64 1", "f32 1"), "pad_value must be a scalar"),
     ("Pad-12", {"pad_mode": "constant"}, ("f32 2", "i64 1,1", "i64 1"), "pads_begin must be 1-D"),
@@ -135,6 +137,71 @@ REFUSED = [
     ),
     ("GatherTree-1", {}, ("i32 2,1,1", "i32 2,1,1", "i32 1,1", "i32"), "max_seq_len must be 1-D"),
     ("GatherTree-1", {}, ("i32 2,1,1", "i32 2,1,1", "i32 1", "i32 1"), "end_token must be a scalar"),
+    ("BatchToSpace-2", {}, ("f32 4", [1], [0], [0]), "data must have a batch and a spatial axis"),
+    (
+        "BatchToSpace-2",
+        {},
+        ("f32 4,2", [1, 2, 2], [0] * 3, [0] * 3),
+        "block_shape has 3 numbers for data of rank 2",
+    ),
+    (
+        "BatchToSpace-2",
+        {},
+        ("f32 4,2", [1, 2], [0, 0], [0]),
+        "equally many numbers, found: block_shape 2, crops_begin 2, crops_end 1",
+    ),
+    (
+        "BatchToSpace-2",
+        {},
+        ("f32 5,2", [1, 2], [0, 0], [0, 0]),
+        "batch of length 5 does not divide into blocks of 2",
+    ),
+    ("BatchToSpace-2", {}, ("f32 4,2", [1, 2], [0, 3], [0, 2]), "crops of 5 elements exceed 2 blocks of 2"),
+    ("BatchToSpace-2", {}, ("f32 4,2", [1, 0], [0, 0], [0, 0]), "block_shape must be at least 1, not 0"),
+    ("BatchToSpace-2", {}, ("f32 4,2", [2, 2], [0, 0], [0, 0]), "block_shape must be 1 for the batch, not 2"),
+    ("BatchToSpace-2", {}, ("f32 4,2", [1, 2], [1, 0], [0, 0]), "crops_begin must be 0 for the batch, not 1"),
+    ("SpaceToBatch-2", {}, ("f32 4,2", [1, 2], [0, -1], [0, 0]), "pads_begin must be at least 0, not -1"),
+    (
+        "SpaceToBatch-2",
+        {},
+        ("f32 4,2", [1, 2], [0, 1], [0, 0]),
+        "padded axis 1 of length 3 does not divide into blocks of 2",
+    ),
+    ("DepthToSpace-1", {"mode": "depth_first"}, ("f32 4,2",), "but have rank 2"),
+    (
+        "DepthToSpace-1",
+        {"mode": "depth_first", "block_size": "2"},
+        ("f32 1,6,2,2",),
+        "channels of length 6 does not divide",
+    ),
+    (
+        "SpaceToDepth-1",
+        {"mode": "depth_first", "block_size": "2"},
+        ("f32 1,6,2,3",),
+        "axis 3 of length 3 does not divide",
+    ),
+    ("ExtractImagePatches-3", PATCH, ("f32 1,1,3",), "data must be [batch, channels, rows, columns]"),
+    ("Col2Im-15", {}, ("f32 1,1,4,4", [2, 2], [2, 2]), "or without batch, not of shape [1,1,4,4]"),
+    (
+        "Col2Im-15",
+        {},
+        ("f32 4,4", [2, 2, 2], [2, 2]),
+        "output_size must have a number for rows and one for columns, not 3",
+    ),
+    ("Col2Im-15", {}, ("f32 4,4", [2, 2], [2, 0]), "kernel_size must be at least 1, not ['2', '0']"),
+    ("Col2Im-15", {}, ("f32 4,4", [4, 4], [2, 2]), "4 patches, where output_size and kernel_size make 9"),
+    (
+        "Col2Im-15",
+        {},
+        ("f32 4,4", [4, 1], [2, 2]),
+        "kernel of extent 2 exceeds the padded length 1 of axis 1",
+    ),
+    (
+        "Col2Im-15",
+        {},
+        ("f32 6,9", [4, 4], [2, 2]),
+        "axis of channels of length 6 does not divide into blocks of 4",
+    ),
 ]
 
 
@@ -237,7 +304,42 @@ def test_lengths_of_padded_axes() -> None:
     assert pad.infer(value("f32 ..."), pads, pads).rank is None
 
 
+@pytest.mark.parametrize(
+    ("name", "attributes", "inputs", "expected"),
+    [
+        ("BatchToSpace-2", {}, ("f32 4..8,1..3", [1, 2], "i64 2", "i64 2"), "[2..4,..6]"),
+        ("BatchToSpace-2", {}, ("f32 8,3", "i64 2", [0, 1], [0, 0]), "[1..8,2..]"),
+        ("BatchToSpace-2", {}, ("f32 ...", [1, 2], "i64 2", "i64 2"), "[...]"),
+        ("SpaceToBatch-2", {}, ("f32 2,3..5", [1, 2], [0, 1], [0, 0]), "[4,2..3]"),
+        ("SpaceToBatch-2", {}, ("f32 2,3", "i64 2", [0, 1], [0, 0]), "[2..,1..4]"),
+        (
+            "DepthToSpace-1",
+            {"mode": "depth_first", "block_size": "2"},
+            ("f32 ?,5..12,1..3,?",),
+            "[?,2..3,2..6,?]",
+        ),
+        (
+            "SpaceToDepth-1",
+            {"mode": "depth_first", "block_size": "2"},
+            ("f32 ?,1..2,3..8,?",),
+            "[?,4..8,2..4,?]",
+        ),
+        ("DepthToSpace-1", {"mode": "depth_first"}, ("f32 ...",), "[...]"),
+        ("ExtractImagePatches-3", PATCH, ("f32 ...",), "[?,?,?,?]"),
+        ("ExtractImagePatches-3", PATCH, ("f32 1,2,..3,5..",), "[1,8,..2,4..]"),
+        ("Col2Im-15", {}, ("f32 ?,8,?", "i64 2", [2, 2]), "[?,2,?,?]"),
+        ("Col2Im-15", {}, ("f32 8,?", [4, 5], "i64 2"), "[1..8,4,5]"),
+    ],
+)
+def test_lengths_in_part(
+    name: str, attributes: dict[str, str], inputs: tuple[Any, ...], expected: str
+) -> None:
+    assert str(layer(name, **attributes).infer(*map(value, inputs))) == expected
+
+
 def test_attributes_are_checked() -> None:
+    with pytest.raises(ValidationError, match="sizes must have a number for rows and one for columns, not"):
+        layer("ExtractImagePatches-3", **(PATCH | {"sizes": "2"}))
     with pytest.raises(ValidationError, match="did you mean 'reflect'"):
         layer("Pad-12", pad_mode="reflection")
     with pytest.raises(ValidationError, match="'group' must be an integer at least 1"):
