@@ -14,6 +14,9 @@ from ._axes import axes_of, normalize_axes, normalize_axis, reduced_shape
 from ._define import Input, Op, Output, attr, op
 from ._types import T_FLOAT, T_INDEX, T_INDEX_64
 
+Axes = tuple[int, ...]
+SAME = "of the shape of data"
+
 
 @op("NormalizeL2-1")
 class NormalizeL2(Op):
@@ -24,7 +27,7 @@ class NormalizeL2(Op):
 
     data = Input(T_FLOAT, "tensor to normalize")
     axes = Input(T_INDEX, "axes of the norm, a scalar or 1-D; none means each element alone")
-    normalized = Output(T_FLOAT, "of the shape of data")
+    normalized = Output(T_FLOAT, SAME)
 
     eps: float = attr(gt=0, doc="keeps the norm away from zero")
     eps_mode: Literal["add", "max"] = attr(doc="how eps meets the sum of squares")
@@ -36,21 +39,41 @@ class NormalizeL2(Op):
     def evaluate(self, data: Array, axes: Array) -> Array:
         if axes.size == 0:
             return np.asarray(data != 0).astype(data.dtype)
-        over = normalize_axes(axes_of(axes), data.ndim)
+        return self.divide(data, normalize_axes(axes_of(axes), data.ndim))
+
+    def divide(self, data: Array, axes: Axes) -> Array:
+        """Divide by the norm over at least one axis."""
         x = data.astype(working(data.dtype), copy=False)
-        squares = total(np.square(x, dtype=np.float64), over, keepdims=True)
-        eps = x.dtype.type(self.eps)
-        guarded = squares + eps if self.eps_mode == "add" else np.maximum(squares, eps)
+        squares = total(np.square(x, dtype=np.float64), axes, keepdims=True)
+        guarded = squares + self.eps if self.eps_mode == "add" else np.maximum(squares, self.eps)
         return np.asarray(x / np.sqrt(guarded)).astype(data.dtype, copy=False)
 
 
-@op("MVN-6")
+@op("GRN-1", spec="normalization/grn-1")
+class GRN(Op):
+    """Divide ``data`` by its L2 norm across the channels, which are the second axis."""
+
+    data = Input(T_FLOAT, "[N, C, ...], of 2 to 4 dimensions")
+    normalized = Output(T_FLOAT, SAME)
+
+    bias: float = attr(gt=0, doc="added to the sum of squares")
+
+    def infer(self, data: Value) -> PartialShape:
+        if data.shape.rank not in (None, 2, 3, 4):
+            raise InferenceError(f"data has shape {data.shape}; it must have 2 to 4 dimensions")
+        return data.shape
+
+    def evaluate(self, data: Array) -> Array:
+        return NormalizeL2(eps=self.bias, eps_mode="add").divide(data, (1,))
+
+
+@op("MVN-6", spec="normalization/mvn-6")
 class MVN(Op):
     """Subtract the mean of ``data`` over ``axes`` and, if asked to, divide by the standard deviation."""
 
     data = Input(T_FLOAT, "tensor to normalize")
     axes = Input(T_INDEX_64, "axes of the mean, 1-D, in any order")
-    normalized = Output(T_FLOAT, "of the shape of data")
+    normalized = Output(T_FLOAT, SAME)
 
     normalize_variance: bool = attr(doc="divide by the standard deviation, too")
     eps: float = attr(gt=0, doc="keeps the divisor away from zero")
@@ -59,26 +82,202 @@ class MVN(Op):
     )
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
-        if axes.shape.rank not in (None, 1):
-            raise InferenceError(f"axes have shape {axes.shape}; they must be 1-D")
-        known = axes.ints()
-        if known is not None and data.shape.rank is not None:
-            _distinct(known, data.shape.rank)
+        _check_axes(data, axes)
+        return data.shape
+
+    def evaluate(self, data: Array, axes: Array) -> Array:
+        return self.normalize(data, axes_of(axes))
+
+    def normalize(self, data: Array, axes: Axes) -> Array:
+        """Normalize over axes, of which some may be named twice."""
+        over = _distinct(axes, data.ndim)
+        x = data.astype(working(data.dtype), copy=False)
+        centred = x - mean(x, over, keepdims=True)
+        if self.normalize_variance:
+            variance = mean(np.square(centred), over, keepdims=True)
+            inside = self.eps_mode == "inside_sqrt"
+            deviation = np.sqrt(variance + self.eps) if inside else np.sqrt(variance) + self.eps
+            centred = centred / deviation
+        return np.asarray(centred).astype(data.dtype)
+
+
+@op("MVN-1", spec="normalization/mvn-1")
+class MVN1(Op):
+    """As version 6, over axes that are an attribute.
+
+    OpenVINO writes ``across_channels`` beside ``reduction_axes``; then the axes decide.
+    """
+
+    data = Input(T_FLOAT, "[N, C, ...] unless reduction_axes are given")
+    normalized = Output(T_FLOAT, SAME)
+
+    across_channels: bool = attr(False, doc="one mean for all channels, where there are no reduction_axes")
+    reduction_axes: Axes = attr((), doc="axes of the mean; negative ones count from the end")
+    normalize_variance: bool = attr(doc="divide by the standard deviation, too")
+    eps: float = attr(gt=0, doc="added to the variance")
+
+    def infer(self, data: Value) -> PartialShape:
+        if data.shape.rank is not None:
+            _distinct(self.reduction_axes, data.shape.rank)
+        return data.shape
+
+    def evaluate(self, data: Array) -> Array:
+        axes = self.reduction_axes or tuple(range(1 if self.across_channels else 2, data.ndim))
+        modern = MVN(normalize_variance=self.normalize_variance, eps=self.eps, eps_mode="inside_sqrt")
+        return modern.normalize(data, axes)
+
+
+@op("LRN-1", spec="normalization/lrn-1")
+class LRN(Op):
+    """Divide ``data`` by a power of the sum of squares in a window around each element.
+
+    The window is ``size`` long, or one less where that is even: so OpenVINO's reference and plugin,
+    where the page adds one. The plugin rounds ``bias`` to an integer; we do not.
+    """
+
+    data = Input(T_FLOAT, "tensor to normalize")
+    axes = Input(T_INDEX, "axes along which the window extends, 1-D")
+    normalized = Output(T_FLOAT, SAME)
+
+    alpha: float = attr(doc="factor of the mean square")
+    beta: float = attr(gt=0, doc="exponent of the divisor")
+    bias: float = attr(doc="added to the mean square before it is raised")
+    size: int = attr(ge=1, doc="length of the window")
+
+    def infer(self, data: Value, axes: Value) -> PartialShape:
+        _check_axes(data, axes)
         return data.shape
 
     def evaluate(self, data: Array, axes: Array) -> Array:
         over = _distinct(axes_of(axes), data.ndim)
         x = data.astype(working(data.dtype), copy=False)
-        centred = x - mean(x, over, keepdims=True)
-        if self.normalize_variance:
-            variance = mean(np.square(centred), over, keepdims=True)
-            if self.eps_mode == "inside_sqrt":
-                centred /= np.sqrt(variance + self.eps)
-            else:
-                centred /= np.sqrt(variance) + self.eps
-        return np.asarray(centred).astype(data.dtype)
+        squares = np.square(x, dtype=np.float64)
+        for axis in over:
+            squares = _window_sum(squares, axis, (self.size - 1) // 2)
+        scale = self.alpha / self.size ** len(over)
+        return np.asarray(x / (self.bias + scale * squares) ** self.beta).astype(data.dtype)
 
 
-def _distinct(axes: tuple[int, ...], rank: int) -> tuple[int, ...]:
+def _window_sum(x: Array, axis: int, reach: int) -> Array:
+    """For each element, the sum of those at most ``reach`` away along an axis."""
+    reach = min(reach, x.shape[axis])
+    sides = [(reach, reach) if i == axis else (0, 0) for i in range(x.ndim)]
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, sides), 2 * reach + 1, axis)
+    return np.asarray(windows.sum(-1))
+
+
+@op("GroupNormalization-12")
+class GroupNormalization(Op):
+    """Normalize groups of channels of ``data``, then scale and shift each channel."""
+
+    data = Input(T_FLOAT, "[N, C, ...]")
+    scale = Input(T_FLOAT, "factor of each channel, [C]")
+    bias = Input(T_FLOAT, "added to each channel, [C]")
+    normalized = Output(T_FLOAT, SAME)
+
+    num_groups: int = attr(ge=1, doc="number of groups, which divides the number of channels")
+    epsilon: float = attr(gt=0, doc="added to the variance")
+
+    def infer(self, data: Value, scale: Value, bias: Value) -> PartialShape:
+        shape = _with_channels(data, {"scale": scale, "bias": bias})
+        if shape.rank is None:
+            return shape
+        channels = shape[1]
+        if channels.is_static and channels.min % self.num_groups:
+            raise InferenceError(f"{channels} channels do not divide into {self.num_groups} groups")
+        if channels.max is not None and channels.max < self.num_groups:
+            raise InferenceError(f"{channels} channels are too few for {self.num_groups} groups")
+        return shape
+
+    def evaluate(self, data: Array, scale: Array, bias: Array) -> Array:
+        batch, channels, *rest = data.shape
+        grouped = data.reshape(batch, self.num_groups, channels // self.num_groups, *rest)
+        grouped = grouped.astype(working(data.dtype), copy=False)
+        modern = MVN(normalize_variance=True, eps=self.epsilon, eps_mode="inside_sqrt")
+        normal = modern.normalize(grouped, tuple(range(2, grouped.ndim))).reshape(data.shape)
+        factor, shift = (_per_channel(a, data.ndim) for a in (scale, bias))
+        return np.asarray(normal * factor + shift).astype(data.dtype, copy=False)
+
+
+@op("BatchNormInference-5")
+class BatchNormInference(Op):
+    """Scale and shift each channel of ``data``: ``gamma`` (x - ``mean``) / sqrt(``variance``) + ``beta``."""
+
+    data = Input(T_FLOAT, "[N, C, ...]")
+    gamma = Input(T_FLOAT, "factor of each channel, [C]")
+    beta = Input(T_FLOAT, "added to each channel, [C]")
+    mean = Input(T_FLOAT, "mean of each channel, [C]")
+    variance = Input(T_FLOAT, "variance of each channel, [C]")
+    normalized = Output(T_FLOAT, SAME)
+
+    epsilon: float = attr(ge=0, doc="added to the variance")
+
+    def infer(self, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value) -> PartialShape:
+        return _with_channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
+
+    def evaluate(self, data: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> Array:
+        g, b, m, v = (_per_channel(a, data.ndim) for a in (gamma, beta, mean, variance))
+        x = data.astype(working(data.dtype), copy=False)
+        deviation = np.sqrt(v + v.dtype.type(self.epsilon))
+        return np.asarray((x - m) / deviation * g + b).astype(data.dtype, copy=False)
+
+
+@op("BatchNormInference-1")
+class BatchNormInference1(Op):
+    """As version 5, with the data as third input: the order files have, whatever the page shows."""
+
+    gamma = Input(T_FLOAT, "factor of each channel, [C]")
+    beta = Input(T_FLOAT, "added to each channel, [C]")
+    data = Input(T_FLOAT, "[N, C, ...]")
+    mean = Input(T_FLOAT, "mean of each channel, [C]")
+    variance = Input(T_FLOAT, "variance of each channel, [C]")
+    normalized = Output(T_FLOAT, SAME)
+
+    epsilon: float = attr(ge=0, doc="added to the variance")
+
+    def modern(self) -> BatchNormInference:
+        """The same as version 5."""
+        return BatchNormInference(epsilon=self.epsilon)
+
+    def infer(self, gamma: Value, beta: Value, data: Value, mean: Value, variance: Value) -> PartialShape:
+        return self.modern().infer(data, gamma, beta, mean, variance)
+
+    def evaluate(self, gamma: Array, beta: Array, data: Array, mean: Array, variance: Array) -> Array:
+        return self.modern().evaluate(data, gamma, beta, mean, variance)
+
+
+def _with_channels(data: Value, settings: dict[str, Value]) -> PartialShape:
+    """The shape of the data, whose second dimension is as long as each of the settings."""
+    shape = data.shape
+    if shape.rank is not None and shape.rank < 2:
+        raise InferenceError(f"data has shape {shape}; it must have at least 2 dimensions")
+    for name, value in settings.items():
+        if value.shape.rank not in (None, 1):
+            raise InferenceError(f"{name} has shape {value.shape}; it must be 1-D")
+        if value.shape.rank is None or shape.rank is None:
+            continue
+        both = shape[1].merge(value.shape[0])
+        if both is None:
+            raise InferenceError(f"data has {shape[1]} channels, but {name} has {value.shape[0]} elements")
+        shape = shape.replace({1: both})
+    if shape.rank is not None and shape[1] == 0:
+        raise InferenceError(f"data of shape {data.shape} has no channels; it must have at least 1")
+    return shape
+
+
+def _per_channel(numbers: Array, rank: int) -> Array:
+    """One number per channel, such that it meets the second axis of a tensor."""
+    return numbers.astype(working(numbers.dtype), copy=False).reshape(-1, *[1] * (rank - 2))
+
+
+def _check_axes(data: Value, axes: Value) -> None:
+    if axes.shape.rank not in (None, 1):
+        raise InferenceError(f"axes have shape {axes.shape}; they must be 1-D")
+    known = axes.ints()
+    if known is not None and data.shape.rank is not None:
+        _distinct(known, data.shape.rank)
+
+
+def _distinct(axes: Axes, rank: int) -> Axes:
     """Axes from the front, each once."""
     return tuple(sorted({normalize_axis(axis, rank) for axis in axes}))

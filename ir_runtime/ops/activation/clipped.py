@@ -6,13 +6,22 @@ import math
 
 import numpy as np
 
-from ...ir.tensor import Array
-from .._define import Input, Output, attr, op
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.statistics import working
+from .._bounds import Number, maximum, minimum
+from .._broadcast import broadcast_shapes
+from .._define import Input, Op, Output, attr, op
 from .._pointwise import Pointwise
-from .._types import T
+from .._types import T_ANY, T_FLOAT, T
+from ._settings import require_scalar
+
+FAR = 2.0**64  # beyond every integer
 
 
-@op("ReLU-1")
+@op("ReLU-1", spec="activation/relu-1")
 class ReLU(Pointwise):
     """The elements of ``data``, but 0 for those below zero."""
 
@@ -21,6 +30,9 @@ class ReLU(Pointwise):
 
     def apply(self, x: Array) -> Array:
         return np.asarray(np.maximum(x, x.dtype.type(0)))
+
+    def bounds(self, x: Number) -> Number:
+        return maximum(x, 0)
 
 
 @op("Clamp-1")
@@ -44,9 +56,16 @@ class Clamp(Pointwise):
         low, high = self.min, self.max
         if x.dtype.kind in "iu":
             least, most = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
-            low, high = (min(max(bound, least), most) for bound in (low, high))
-            low, high = math.ceil(low), math.floor(high)
+            low, high = (min(max(bound, least), most) for bound in self._whole())
         return np.asarray(np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high)))
+
+    def bounds(self, x: Number) -> Number:
+        low, high = self._whole()
+        return minimum(maximum(x, low), high)
+
+    def _whole(self) -> tuple[int, int]:
+        low, high = (min(max(bound, -FAR), FAR) for bound in (self.min, self.max))
+        return math.ceil(low), math.floor(high)
 
 
 @op("HSigmoid-5", spec="activation/hsigmoid-5")
@@ -67,3 +86,74 @@ class HSwish(Pointwise):
 
 def _hard_sigmoid(x: Array) -> Array:
     return np.asarray(np.clip(x + 3, 0, 6) / 6)
+
+
+@op("HardSigmoid-1")
+class HardSigmoid(Op):
+    """The line ``alpha`` x + ``beta`` for each element x of ``data``, cut off below 0 and above 1."""
+
+    data = Input(T_FLOAT, "tensor of any shape")
+    alpha = Input(T_FLOAT, "slope of the line, a scalar")
+    beta = Input(T_FLOAT, "height of the line at 0, a scalar")
+    output = Output(T_FLOAT, "no element outside 0 and 1")
+
+    def infer(self, data: Value, alpha: Value, beta: Value) -> PartialShape:
+        require_scalar(alpha, "alpha")
+        require_scalar(beta, "beta")
+        return data.shape
+
+    def evaluate(self, data: Array, alpha: Array, beta: Array) -> Array:
+        x, slope, height = (a.astype(working(a.dtype), copy=False) for a in (data, alpha, beta))
+        return np.asarray(np.clip(x * slope + height, 0, 1)).astype(data.dtype, copy=False)
+
+
+@op("PReLU-1", spec="activation/prelu-1")
+class PReLU(Op):
+    """The elements of ``data``, but those below zero times ``slope``.
+
+    OpenVINO also takes a scalar as slope, where the page asks for at least one dimension.
+    """
+
+    data = Input(T_FLOAT, "tensor of any shape")
+    slope = Input(T_FLOAT, "one number per channel, or what broadcasts to data as in NumPy")
+    output = Output(T_FLOAT, "the function of each element")
+
+    def infer(self, data: Value, slope: Value) -> PartialShape:
+        x, s = data.shape, slope.shape
+        if x.rank is None or s.rank is None or (s.rank == 1 and s[0].compatible(_channels(x))):
+            return x
+        extra = max(s.rank - x.rank, 0)
+        inside = all(d.contains(1) for d in s[:extra])
+        if not inside or not broadcast_shapes(x, PartialShape(s[extra:])).compatible(x):
+            raise InferenceError(
+                f"slope of shape {s} is neither one number per channel nor broadcasts to data of shape {x}"
+            )
+        return x
+
+    def evaluate(self, data: Array, slope: Array) -> Array:
+        if slope.ndim == 1 and data.ndim > 1 and slope.shape[0] == data.shape[1]:
+            slope = slope.reshape(-1, *[1] * (data.ndim - 2))
+        x, s = (a.astype(working(a.dtype), copy=False) for a in (data, slope))
+        found = np.where(x < 0, x * s, x).reshape(data.shape)
+        return np.asarray(found).astype(data.dtype, copy=False)
+
+
+def _channels(shape: PartialShape) -> Dimension:
+    """The dimension of the channels: the second, or the only one."""
+    return shape[min(len(shape), 2) - 1] if len(shape) else Dimension(1)
+
+
+@op("Identity-16")
+class Identity(Op):
+    """The tensor ``data``, as it is."""
+
+    data = Input(T_ANY, "any tensor")
+    output = Output(T_ANY, "the same tensor")
+
+    symbolic = True
+
+    def infer(self, data: Value) -> PartialShape:
+        return data.shape
+
+    def evaluate(self, data: Array) -> Array:
+        return data

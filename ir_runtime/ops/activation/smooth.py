@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from ...errors import InferenceError
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.special import erf, sigmoid
@@ -15,6 +14,15 @@ from ...kernels.statistics import working
 from .._define import Input, Op, Output, attr, op
 from .._pointwise import Pointwise
 from .._types import T_FLOAT
+from ._settings import require_one, require_scalar
+
+
+@op("Exp-1")
+class Exp(Pointwise):
+    """The exponential of each element of ``data``."""
+
+    def apply(self, x: Array) -> Array:
+        return np.asarray(np.exp(x))
 
 
 @op("Sigmoid-1")
@@ -23,6 +31,34 @@ class Sigmoid(Pointwise):
 
     def apply(self, x: Array) -> Array:
         return sigmoid(x)
+
+
+@op("SoftPlus-4", spec="activation/softplus-4")
+class SoftPlus(Pointwise):
+    """The logarithm of 1 plus the exponential of each element of ``data``."""
+
+    def apply(self, x: Array) -> Array:
+        return _softplus(x)
+
+
+@op("Mish-4")
+class Mish(Pointwise):
+    """Each element of ``data`` times the hyperbolic tangent of its SoftPlus."""
+
+    def apply(self, x: Array) -> Array:
+        return np.asarray(x * np.tanh(_softplus(x)))
+
+
+def _softplus(x: Array) -> Array:
+    return np.asarray(np.logaddexp(x, x.dtype.type(0)))
+
+
+@op("SoftSign-9", spec="activation/softsign-9")
+class SoftSign(Pointwise):
+    """Each element of ``data``, divided by 1 plus its absolute value."""
+
+    def apply(self, x: Array) -> Array:
+        return np.asarray(x / (1 + np.abs(x)))
 
 
 @op("Gelu-7")
@@ -55,8 +91,8 @@ class Swish(Op):
     output = Output(T_FLOAT, "the function of each element")
 
     def infer(self, data: Value, beta: Value | None = None) -> PartialShape:
-        if beta is not None and beta.shape.rank not in (None, 0):
-            raise InferenceError(f"beta has shape {beta.shape}; it must be a scalar")
+        if beta is not None:
+            require_scalar(beta, "beta")
         return data.shape
 
     def evaluate(self, data: Array, beta: Array | None = None) -> Array:
@@ -64,3 +100,40 @@ class Swish(Op):
         x = data.astype(wide, copy=False)
         slope = x if beta is None else x * beta.astype(wide)
         return np.asarray(x * sigmoid(slope)).astype(data.dtype, copy=False)
+
+
+@op("Elu-1")
+class Elu(Pointwise):
+    """The elements of ``data``, but ``alpha`` (exp(x) - 1) for each x below zero."""
+
+    alpha: float = attr(ge=0, doc="how far below zero the function goes")
+
+    def apply(self, x: Array) -> Array:
+        return _elu(x, self.alpha)
+
+
+@op("Selu-1")
+class Selu(Op):
+    """``lambda_`` times the elements of ``data``, those below zero as in Elu.
+
+    OpenVINO also takes scalars as ``alpha`` and ``lambda_``, where the page asks for one dimension.
+    """
+
+    data = Input(T_FLOAT, "tensor of any shape")
+    alpha = Input(T_FLOAT, "how far below zero Elu goes, [1]")
+    lambda_ = Input(T_FLOAT, "the scale of everything, [1]")
+    output = Output(T_FLOAT, "the function of each element")
+
+    def infer(self, data: Value, alpha: Value, lambda_: Value) -> PartialShape:
+        require_one(alpha, "alpha")
+        require_one(lambda_, "lambda")
+        return data.shape
+
+    def evaluate(self, data: Array, alpha: Array, lambda_: Array) -> Array:
+        x, depth, scale = (a.astype(working(a.dtype), copy=False) for a in (data, alpha, lambda_))
+        found = scale.reshape(()) * _elu(x, depth.reshape(()))
+        return np.asarray(found).astype(data.dtype, copy=False)
+
+
+def _elu(x: Array, alpha: Array | float) -> Array:
+    return np.asarray(np.where(x > 0, x, alpha * np.expm1(x)))

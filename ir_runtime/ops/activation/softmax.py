@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.special import softmax
+from ...kernels.special import log_softmax, softmax
 from .._axes import normalize_axis
 from .._define import attr, op
 from .._pointwise import Pointwise
@@ -15,7 +13,7 @@ from .._pointwise import Pointwise
 class AlongAxis(Pointwise):
     """What functions along an axis share."""
 
-    axis: int
+    axis: int = attr(1, doc="the axis of the sums; a negative one counts from the end")
 
     def infer(self, data: Value) -> PartialShape:
         if data.shape.rank is not None:
@@ -27,7 +25,23 @@ class AlongAxis(Pointwise):
 class SoftMax(AlongAxis):
     """Exponentials of ``data``, scaled so that they sum to 1 along ``axis``."""
 
-    axis: int = attr(1, doc="the axis of the sums; a negative one counts from the end")
+    def apply(self, x: Array) -> Array:
+        return softmax(x, self.axis)
+
+
+@op("SoftMax-1", spec="activation/softmax-1")
+class SoftMax1(SoftMax):
+    """As version 8, with axes from the front only.
+
+    Where ``axis`` is left out, it is 1, as the page says; OpenVINO takes 0.
+    """
+
+    axis: int = attr(1, ge=0, doc="the axis of the sums")
+
+
+@op("LogSoftmax-5", spec="activation/log-soft-max-5")
+class LogSoftmax(AlongAxis):
+    """The logarithm of the SoftMax of ``data`` along ``axis``."""
 
     def apply(self, x: Array) -> Array:
-        return np.asarray(softmax(x, self.axis))
+        return log_softmax(x, self.axis)

@@ -1,0 +1,20 @@
+"""What inputs must be that set an activation function."""
+
+from __future__ import annotations
+
+from ...errors import InferenceError
+from ...ir.tensor import Value
+
+__all__ = ["require_one", "require_scalar"]
+
+
+def require_scalar(value: Value, name: str) -> None:
+    """Require a 0-D tensor."""
+    if value.shape.rank not in (None, 0):
+        raise InferenceError(f"{name} has shape {value.shape}; it must be a scalar")
+
+
+def require_one(value: Value, name: str) -> None:
+    """Require a single number, in a tensor of at most one dimension."""
+    if value.shape.rank not in (None, 0, 1) or not value.count.contains(1):
+        raise InferenceError(f"{name} has shape {value.shape}; it must be [1]")
