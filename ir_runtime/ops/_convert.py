@@ -1,0 +1,119 @@
+"""Numbers of one element type as numbers of another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ir.dimension import Interval
+from ..ir.element import ElementType
+from ..ir.tensor import Array, objects
+
+__all__ = ["NF4", "convert"]
+
+# What the 16 codes of nf4 stand for.
+NF4 = np.array(
+    [
+        *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635),
+        *(-0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725),
+        *(0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941),
+        *(0.7229568362236023, 1.0),
+    ],
+    np.float32,
+)
+
+
+def convert(data: Array, target: ElementType, source: ElementType | None = None) -> Array:
+    """Convert as C++ does on x86: floats to integers towards zero, integers modulo their size.
+
+    What the page leaves undefined: a float too large for a machine integer gives the lowest one,
+    and so does NaN, then cut to size: -2147483648 as i32, 0 as i8. OpenVINO's reference agrees but
+    in f32 to u32 of numbers that u32 does not have, where its answer depends on the length of the
+    tensor. The plugin gives its i32 answer also for i64 and u64, and converts NaN to false.
+
+    bf16 is rounded to the nearest, ties to even, as by the plugin; the reference means to, but
+    rounds an even number down whatever follows it.
+
+    Args:
+        data: numbers, or integers of which some have only bounds (``dtype=object``).
+        target: the type to convert to; not string, not dynamic.
+        source: the type of the data, where ``data.dtype`` does not tell it, as for nf4.
+    """
+    if data.dtype == object:
+        return _bounded(data, target)
+    source = source or ElementType.from_dtype(data.dtype)
+    if source is target:
+        return data
+    if source is ElementType.nf4:
+        data, source = NF4[data], ElementType.f32
+    if target is ElementType.boolean:
+        return np.asarray(data != 0)
+    if target.is_real:
+        return _real(data, target)
+    numbers = _whole(data.astype(np.float64), target) if source.is_real else data.astype(np.int64)
+    return _cut(numbers, target)
+
+
+def _real(data: Array, target: ElementType) -> Array:
+    if target is ElementType.nf4:
+        codes = np.searchsorted((NF4[1:] + NF4[:-1]) / 2, data.astype(np.float32))
+        return np.where(data != data, 0, codes).astype(np.uint8)
+    if target is ElementType.f8e8m0:
+        return _powers_of_two(data)
+    if target is ElementType.f16 and data.dtype == np.int32:
+        # The reference stops at the largest number for i32, and goes to infinity for all others.
+        limit = np.finfo(np.float16).max
+        return np.clip(data, -limit, limit).astype(np.float16)
+    if target is ElementType.f4e2m1:
+        data = np.where(data != data, np.asarray(6, data.dtype), data)  # it has no NaN
+    with np.errstate(all="ignore"):
+        return np.asarray(data.astype(target.dtype))
+
+
+def _powers_of_two(data: Array) -> Array:
+    """To f8e8m0: the nearest power of two, ties to the even exponent; none is below ``2**-127``."""
+    mantissa, exponent = np.frexp(data.astype(np.float64))  # in [0.5, 1)
+    code = exponent + 126 + ((mantissa > 0.75) | ((mantissa == 0.75) & (exponent % 2 == 1)))
+    code = np.where(data > 0, np.clip(code, 0, 254), 0)
+    code = np.where(np.isposinf(data.astype(np.float64)), 254, code)
+    code = np.where(data != data, 255, code)
+    return code.astype(np.uint8).view(ElementType.f8e8m0.dtype)
+
+
+def _whole(data: Array, target: ElementType) -> Array:
+    """Truncate to a machine integer as wide as needed, at least 32 bits; its lowest where none fits."""
+    limit = 2.0**31 if target.bits < 32 or target is ElementType.i32 else 2.0**63
+    truncated = np.trunc(data)
+    fits = (truncated >= -limit) & (truncated < limit)
+    whole = np.where(fits, np.where(fits, truncated, 0).astype(np.int64), np.int64(-limit))
+    if target is not ElementType.u64:
+        return whole
+    above = (data >= 2.0**63) & (data < 2.0**64)
+    upper = np.where(above, data - 2.0**63, 0).astype(np.int64) ^ np.int64(-limit)
+    return np.where(data >= 2.0**64, 0, np.where(above, upper, whole))
+
+
+def _cut(numbers: Array, target: ElementType) -> Array:
+    """The lowest bits of i64 numbers, as many as the type has."""
+    if target.bits >= 8:
+        return numbers.astype(target.dtype)
+    codes = numbers & ((1 << target.bits) - 1)
+    if target is ElementType.i4:
+        codes = (codes ^ 8) - 8
+    return codes.astype(target.dtype)
+
+
+def _bounded(data: Array, target: ElementType) -> Array:
+    if not target.is_integral or target is ElementType.boolean:
+        raise TypeError(f"bounds on integers say nothing as {target}")
+    unsigned, bits = target.label.startswith("u"), target.bits
+    low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    everything = Interval(low, high)
+
+    def kept(number: int | Interval) -> int | Interval:
+        bounds = number if isinstance(number, Interval) else Interval(int(number), int(number))
+        # Where a bound is not known the number is a length, for which 32 bits are enough.
+        above = low <= bounds.min if bounds.min is not None else bits >= 32 and not unsigned
+        below = bounds.max <= high if bounds.max is not None else bits >= 32
+        return number if above and below else everything
+
+    return objects(map(kept, data.flat), data.shape)

@@ -1,0 +1,94 @@
+"""Conversions: bounds on integers go through, types of few bits, and where the page says nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ir_runtime.errors import ValidationError
+from ir_runtime.ir.dimension import Dimension, Interval, Symbol
+from ir_runtime.ir.element import ElementType as E
+from ir_runtime.ir.tensor import Value, objects
+from ir_runtime.ops._convert import NF4, convert
+from ir_runtime.ops.type import Convert, ConvertLike
+
+
+def bounds(*numbers: int | Interval) -> Value:
+    return Value.bounded(E.i64, objects(numbers, (len(numbers),)))
+
+
+def test_lengths_go_through() -> None:
+    length = Dimension.between(1, None, Symbol("length"))
+    (found,) = Convert(destination_type=E.i32).infer_values(bounds(3, length, Interval(-1, 7)))
+    assert found.element is E.i32
+    assert found.numbers() == (3, length, Interval(-1, 7))
+    like = Value.unknown(E.i32, found.shape)
+    (found,) = ConvertLike().infer_values(bounds(3, length), like)
+    assert found.numbers() == (3, length)
+
+
+def test_bounds_that_may_wrap_become_those_of_the_type() -> None:
+    (found,) = Convert(destination_type=E.u8).infer_values(
+        bounds(5, Interval(-1, 3), Dimension(200, 300), Dimension())
+    )
+    assert found.numbers() == (5, *[Interval(0, 255)] * 3)
+
+
+@pytest.mark.parametrize("target", [E.f32, E.boolean])
+def test_bounds_say_nothing_as_floats(target: E) -> None:
+    (found,) = Convert(destination_type=target).infer_values(bounds(5, Dimension(1, 3)))
+    assert found.data is None
+    assert found.shape == [2]
+
+
+@pytest.mark.parametrize("target", [E.string, E.dynamic])
+def test_only_numbers(target: E) -> None:
+    with pytest.raises(ValidationError, match="destination_type must be a type of numbers, not"):
+        Convert(destination_type=target)
+
+
+def test_types_of_few_bits() -> None:
+    numbers = np.array([0, 1, 7, 8, 15, 16, -1, -9])
+    assert convert(numbers, E.u4).astype(int).tolist() == [0, 1, 7, 8, 15, 0, 15, 7]
+    assert convert(numbers, E.i4).astype(int).tolist() == [0, 1, 7, -8, -1, 0, -1, 7]
+    assert convert(numbers, E.u2).astype(int).tolist() == [0, 1, 3, 0, 3, 0, 3, 3]
+    assert convert(numbers, E.u1).tolist() == [0, 1, 1, 0, 1, 0, 1, 1]
+    assert convert(numbers, E.u3).tolist() == [0, 1, 7, 0, 7, 0, 7, 7]
+    assert convert(numbers, E.u6).tolist() == [0, 1, 7, 8, 15, 16, 63, 55]
+    for element in (E.u4, E.i4, E.u2):
+        few = np.arange(-2, 2).astype(element.dtype)
+        assert convert(few, E.i32).tolist() == few.astype(int).tolist()
+
+
+def test_nf4_is_carried_as_codes() -> None:
+    codes = np.arange(16, dtype=np.uint8)
+    assert convert(codes, E.f32, E.nf4).tolist() == NF4.tolist()
+    assert convert(NF4, E.nf4).tolist() == codes.tolist()
+    assert convert(codes, E.nf4, E.nf4) is codes
+    assert convert(np.array([-2, -0.84, -0.85, 0.05, 3, np.nan]), E.nf4).tolist() == [0, 1, 0, 8, 15, 0]
+
+
+def test_f4_and_f8e8m0() -> None:
+    numbers = np.array([0.25, 0.75, 1.25, 5, 7, np.inf, -np.inf, np.nan])
+    assert convert(numbers, E.f4e2m1).astype(float).tolist() == [0, 1, 1, 4, 6, 6, -6, 6]
+    ties = np.array([1.5, 3, 6, 12])
+    assert convert(ties, E.f8e8m0).astype(float).tolist() == [2, 2, 8, 8]
+
+
+def test_what_has_no_place_in_a_machine_integer() -> None:
+    strange = np.array([np.nan, np.inf, -np.inf, 1e30])
+    assert convert(strange, E.i32).tolist() == [-(2**31)] * 4
+    assert convert(strange, E.i64).tolist() == [-(2**63)] * 4
+    assert convert(strange, E.u32).tolist() == [0] * 4
+    assert convert(strange, E.u64).tolist() == [2**63, 0, 2**63, 0]
+    assert convert(strange, E.u8).tolist() == [0] * 4
+    assert convert(np.array([5e9, -3e9]), E.u32).tolist() == [5_000_000_000 - 2**32, 2**32 - 3_000_000_000]
+
+
+def test_bf16_is_rounded_to_the_nearest() -> None:
+    assert convert(np.array([0.4], "f4"), E.bf16).astype("f4").tolist() == [0.400390625]
+
+
+def test_the_same_type_is_not_copied() -> None:
+    data = np.ones(3, "f4")
+    assert Convert(destination_type=E.f32).evaluate(data) is data

@@ -1,0 +1,85 @@
+"""Conversions between all types, of numbers that fit and of numbers that do not."""
+
+from __future__ import annotations
+
+import numpy as np
+from harness.sample import Sample, case, numbers, scalar
+
+from ir_runtime.ir.element import ElementType as E
+
+TYPES = (
+    E.boolean,
+    E.bf16,
+    E.f16,
+    E.f32,
+    E.f64,
+    E.f8e4m3,
+    E.f8e5m2,
+    E.i8,
+    E.i16,
+    E.i32,
+    E.i64,
+    E.u8,
+    E.u16,
+    E.u32,
+    E.u64,
+)
+CORNERS = (
+    *(0, 1, 2, 3, 7, 8, 15, 16, 100, 127, 128, 129, 255, 256, 257, 300, 32767, 32768, 40000, 65535, 65536),
+    *(2**24 + 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1),
+    *(-1, -2, -8, -9, -128, -129, -200, -32768, -40000, -(2**31), -(2**31) - 7, -(2**63)),
+)
+FLOATS = (
+    *(0.0, -0.0, 0.5, 0.75, 1.5, 2.5, 3.75, 127.5, 128, 255.5, 256, 300.5, 32768, 65535, 70000),
+    *(-0.5, -0.75, -1.5, -128.5, -129, -200.5, -40000, np.inf, -np.inf, np.nan),
+)
+# What u32 does not have, the reference converts in a way that depends on the length of the tensor.
+LARGE = (2147483520, 2147483648, 3e9, 4294967040, 9.2e18, 1e-3, 6e-8)
+
+
+def corners(element: E) -> np.ndarray:
+    """Numbers that other types may not hold."""
+    if element is E.boolean:
+        return np.array([True, False])
+    if element.is_real:
+        with np.errstate(all="ignore"):
+            return np.array(FLOATS if element.bits == 8 else FLOATS + LARGE).astype(element.dtype)
+    limits = np.iinfo(element.dtype)
+    return np.array([n for n in CORNERS if limits.min <= n <= limits.max], element.dtype)
+
+
+def conversions() -> list[Sample]:
+    found = []
+    for source in TYPES:
+        for target in TYPES:
+            data = corners(source)
+            if source.is_real and target is E.u32:
+                data = data[np.isfinite(data.astype("f8"))]
+            found.append(case("Convert-1", data, destination_type=target))
+    return found
+
+
+SAMPLES = [
+    *conversions(),
+    *(
+        case("Convert-1", numbers(*shape), destination_type=target)
+        for shape in ((), (0, 3), (2, 1, 3), (1, 2, 1, 2, 2))
+        for target in ("i32", "f16", "boolean", "f32")
+    ),
+    case(
+        "Convert-1",
+        np.array([0, 1, 1.5, 3, 6, 100, -1, np.inf, -np.inf, np.nan, 1e-40], "f4"),
+        destination_type="f8e8m0",
+    ),
+    case("Convert-1", np.array([1, 2, 0.5], E.f8e8m0.dtype), destination_type="f32"),
+    case("ConvertLike-1", numbers(2, 3), numbers(4, dtype="i8")),
+    case("ConvertLike-1", numbers(2, 3, dtype="i32"), scalar(1.5, "f16")),
+    case("ConvertLike-1", numbers(dtype="i64"), numbers(2, dtype="i32")),
+    case("ConvertLike-1", numbers(3, dtype="u8"), numbers(2, 2, dtype="boolean")),
+    case("ConvertLike-1", numbers(0, 3, dtype="u8"), numbers(0, dtype="bf16")),
+    case("ConvertLike-1", numbers(2, 1, 2, dtype="f32"), numbers(2, dtype="f64")),
+    case("ConvertLike-1", numbers(2, 2, dtype="i8"), numbers(2, dtype="i8")),
+    case("ConvertLike-1", numbers(5, dtype="boolean"), numbers(2, dtype="f32")),
+    case("ConvertLike-1", np.array(FLOATS, "f4"), numbers(2, dtype="u8")),
+    case("ConvertLike-1", np.array([300, -200], "i4"), numbers(2, dtype="u8")),
+]
