@@ -8,8 +8,7 @@ read nothing else.
 
 from __future__ import annotations
 
-from .. import Backend
+from . import convolution
+from ._backend import backend
 
-__all__ = ["backend"]
-
-backend = Backend("numpy")
+__all__ = ["backend", "convolution"]

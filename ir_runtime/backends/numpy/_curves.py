@@ -1,0 +1,127 @@
+"""Functions of one number, over long rows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from ...ir.tensor import Array, Value
+from ...ops import Op
+from ...ops.activation.clipped import Clamp, HSigmoid, HSwish, ReLU
+from ...ops.activation.smooth import Sigmoid, Swish
+
+__all__ = ["Curve", "curve_of"]
+
+Curve: TypeAlias = Callable[[Array, Array], None]
+"""Takes 1-D arrays, contiguous: numbers, and where to put the results, which may be the same place."""
+
+# Numbers at a time where there are several passes: two rows of them fit into the second cache.
+CHUNK = 1 << 15
+# A ufunc against an array is twice as fast as against a scalar.
+BOUND = 1 << 12
+
+
+def curve_of(op: Op, inputs: Sequence[Value]) -> Curve | None:
+    """The function that an operation applies to every f32 of its first input, or ``None``."""
+    if type(op) not in _MAKERS or len(inputs) > 2:
+        return None
+    return _MAKERS[type(op)](op, inputs)
+
+
+def _relu(op: Op, inputs: Sequence[Value]) -> Curve:
+    return bounded(np.maximum, 0)
+
+
+def _clamp(op: Op, inputs: Sequence[Value]) -> Curve:
+    assert isinstance(op, Clamp)
+    lower, upper = bounded(np.maximum, op.min), bounded(np.minimum, op.max)
+
+    def curve(x: Array, out: Array) -> None:
+        lower(x, out)
+        upper(out, out)
+
+    return curve
+
+
+def bounded(ufunc: np.ufunc, bound: float) -> Curve:
+    """A ufunc of every number and one bound."""
+    tile = np.full(BOUND, bound, np.float32)
+
+    def curve(x: Array, out: Array) -> None:
+        whole = x.size // BOUND * BOUND
+        ufunc(x[:whole].reshape(-1, BOUND), tile, out=out[:whole].reshape(-1, BOUND))
+        if whole < x.size:
+            ufunc(x[whole:], tile[: x.size - whole], out=out[whole:])
+
+    return curve
+
+
+def _in_chunks(function: Callable[[Array, Array, Array], None]) -> Curve:
+    """Take numbers a chunk at a time; ``function`` gets numbers, scratch, and where to put results."""
+
+    def curve(x: Array, out: Array) -> None:
+        scratch = np.empty(min(x.size, CHUNK), np.float32)
+        for start in range(0, x.size, CHUNK):
+            part = x[start : start + CHUNK]
+            function(part, scratch[: part.size], out[start : start + CHUNK])
+
+    return curve
+
+
+def _logistic(x: Array, scratch: Array) -> None:
+    np.negative(x, out=scratch)
+    np.exp(scratch, out=scratch)
+    np.add(scratch, 1, out=scratch)
+
+
+def _sigmoid(op: Op, inputs: Sequence[Value]) -> Curve:
+    def function(x: Array, scratch: Array, out: Array) -> None:
+        _logistic(x, scratch)
+        np.reciprocal(scratch, out=out)
+
+    return _in_chunks(function)
+
+
+def _swish(op: Op, inputs: Sequence[Value]) -> Curve | None:
+    if len(inputs) == 2 and (inputs[1].known() is None or inputs[1].known() != 1):
+        return None
+
+    def function(x: Array, scratch: Array, out: Array) -> None:
+        _logistic(x, scratch)
+        np.divide(x, scratch, out=out)
+
+    return _in_chunks(function)
+
+
+def _hard(x: Array, scratch: Array) -> None:
+    np.add(x, 3, out=scratch)
+    np.clip(scratch, 0, 6, out=scratch)
+    np.multiply(scratch, np.float32(1 / 6), out=scratch)
+
+
+def _hsigmoid(op: Op, inputs: Sequence[Value]) -> Curve:
+    def function(x: Array, scratch: Array, out: Array) -> None:
+        _hard(x, scratch)
+        out[...] = scratch
+
+    return _in_chunks(function)
+
+
+def _hswish(op: Op, inputs: Sequence[Value]) -> Curve:
+    def function(x: Array, scratch: Array, out: Array) -> None:
+        _hard(x, scratch)
+        np.multiply(x, scratch, out=out)
+
+    return _in_chunks(function)
+
+
+_MAKERS: dict[type[Op], Callable[[Op, Sequence[Value]], Curve | None]] = {
+    ReLU: _relu,
+    Clamp: _clamp,
+    Sigmoid: _sigmoid,
+    Swish: _swish,
+    HSigmoid: _hsigmoid,
+    HSwish: _hswish,
+}

@@ -1,0 +1,78 @@
+"""How activations lie in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.element import ElementType
+from ...ir.tensor import Array, Value
+
+__all__ = [
+    "channel_axis",
+    "channels_first",
+    "channels_last",
+    "flat",
+    "is_f32",
+    "rows_of",
+    "same_shape",
+    "spread",
+]
+
+
+def is_f32(*values: Value) -> bool:
+    """Whether all of these are f32, the only type that kernels here compute in."""
+    return all(value.element is ElementType.f32 for value in values)
+
+
+def same_shape(a: Value, b: Value) -> bool:
+    """Whether two tensors have the same shape for certain: equal numbers or the same unknowns."""
+    if a.shape.rank is None or a.shape.rank != b.shape.rank:
+        return False
+    pairs = zip(a.shape, b.shape, strict=True)
+    return all(
+        x.min == y.min if x.is_static and y.is_static else _same_unknown(x.symbol, y.symbol) for x, y in pairs
+    )
+
+
+def _same_unknown(a: object, b: object) -> bool:
+    return a is not None and a is b
+
+
+def channels_last(x: Array) -> Array:
+    """``[N, C, spatial...]`` as a contiguous ``[N, spatial..., C]``; a view if it is stored so."""
+    return np.ascontiguousarray(np.moveaxis(x, 1, -1))
+
+
+def channels_first(x: Array) -> Array:
+    """``[N, spatial..., C]`` seen as ``[N, C, spatial...]``."""
+    return np.moveaxis(x, -1, 1)
+
+
+def channel_axis(rank: int) -> int:
+    """The axis that is stored last."""
+    return 1 if rank >= 4 else rank - 1
+
+
+def rows_of(x: Array) -> Array:
+    """A matrix whose columns are channels; a view if ``x`` is stored so."""
+    last = np.moveaxis(x, 1, -1) if x.ndim >= 4 else x
+    return last.reshape(-1, x.shape[channel_axis(x.ndim)])
+
+
+def flat(x: Array) -> Array | None:
+    """All elements in the order of memory as a 1-D view, or ``None`` if they lie apart."""
+    if x.flags.c_contiguous:
+        return x.reshape(-1)
+    ordered = x.transpose(sorted(range(x.ndim), key=lambda axis: -x.strides[axis]))
+    return ordered.reshape(-1) if ordered.flags.c_contiguous else None
+
+
+def spread(row: Array, length: int) -> Array:
+    """A row repeated until it has about ``length`` elements; read-only.
+
+    A loop of NumPy over short rows costs more per row than the arithmetic, and one against a scalar
+    more than twice as much as one against an array.
+    """
+    tile = np.tile(row, max(length // max(row.size, 1), 1))
+    tile.setflags(write=False)
+    return tile
