@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["erf", "log_softmax", "sigmoid", "softmax"]
+__all__ = ["erf", "erfinv", "log_softmax", "sigmoid", "softmax"]
 
 Floats = NDArray[Any]
 
@@ -32,6 +32,29 @@ FAR = (
      2.33520497626869185e-3),
 )  # fmt: skip
 
+# M. J. Wichura, "Algorithm AS 241: The percentage points of the normal distribution", Appl. Statist. 37
+# (1988): as above, around the median and for the tails.
+CENTRE = (
+    (2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
+     1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080),
+    (5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
+     5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0),
+)  # fmt: skip
+TAIL = (
+    (7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258,
+     3.64784832476320460504, 5.76949722146069140550, 4.63033784615654529590, 1.42343711074968357734),
+    (1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2,
+     1.48103976427480074590e-1, 6.89767334985100004550e-1, 1.67638483018380384940, 2.05319162663775882187, 1.0),
+)  # fmt: skip
+FAR_TAIL = (
+    (2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3,
+     2.65321895265761230930e-2, 2.96560571828504891230e-1, 1.78482653991729133580, 5.46378491116411436990,
+     6.65790464350110377720),
+    (2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5,
+     7.86869131145613259100e-4, 1.48753612908506148525e-2, 1.36929880922735805310e-1,
+     5.99832206555887937690e-1, 1.0),
+)  # fmt: skip
+
 ONE = 6.0  # from here on, erf is 1 in f64
 
 
@@ -48,6 +71,23 @@ def erf(x: Floats) -> Floats:
     for part, function in ((near, _near), (far, _far), (~(near | far), _middle)):
         found[part] = function(size[part])
     return np.asarray(np.copysign(found, given).astype(given.dtype))
+
+
+def erfinv(x: Floats) -> Floats:
+    """The inverse of `erf`; infinite at -1 and 1, NaN beyond. Computed in f64, returned in the type of ``x``.
+
+    >>> erfinv(np.array([0.5, 0.0, -1.0, 2.0]))
+    array([0.47693628, 0.        ,       -inf,        nan])
+    """
+    given = np.asarray(x)
+    wide = given.astype(np.float64)
+    with np.errstate(all="ignore"):
+        depth = np.sqrt(-np.log((1 - np.abs(wide)) / 2))  # of the tail: the half of what lies beyond x
+        tail = np.where(depth <= 5, _ratio(TAIL, depth - 1.6), _ratio(FAR_TAIL, depth - 5))
+        centre = wide / 2 * _ratio(CENTRE, 0.180625 - wide * wide / 4)
+    found = np.where(np.abs(wide) <= 0.85, centre, np.copysign(tail, wide)) / np.sqrt(2)
+    found = np.where(np.abs(wide) == 1, np.copysign(np.inf, wide), found)
+    return np.asarray(found.astype(given.dtype))
 
 
 def _near(x: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ._broadcast import Rule, align, broadcast_shapes
 from ._define import FOLLOWED, Input, Op, Output, attr
 from ._types import T
 
-__all__ = ["BROADCAST", "Binary", "Unary", "carried", "contents"]
+__all__ = ["BROADCAST", "Binary", "Curve", "Unary", "carried", "contents"]
 
 BROADCAST = "how shapes that differ go together: not at all, as in NumPy, or the second onto the first"
 
@@ -43,6 +43,23 @@ class Unary(Op):
         if data.known() is not None:
             return super().propagate(data)
         return carried(self.bounds, data.element, contents(data))
+
+
+class Curve(Unary):
+    """A function of real numbers. Integers go through f64; the result is rounded, or cut off."""
+
+    ufunc: ClassVar[np.ufunc]
+    rounds: ClassVar[bool] = True
+
+    def evaluate(self, data: Array) -> Array:
+        if data.dtype.kind not in "iu":
+            return np.asarray(self.curve(data))
+        real = self.curve(data.astype(np.float64))
+        return np.asarray((np.rint(real) if self.rounds else real).astype(data.dtype))
+
+    def curve(self, x: Array) -> Array:
+        """The function, for floating-point numbers."""
+        return np.asarray(self.ufunc(x))
 
 
 class Binary(Op):

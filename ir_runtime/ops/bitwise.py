@@ -9,12 +9,13 @@ import numpy as np
 from ..ir.dimension import Interval, span
 from ..ir.element import ElementType
 from ..ir.tensor import Array
-from ._bounds import Number, ends, minimum
+from ._bounds import Number, ends, minimum, quotient
 from ._define import Element, Input, Output, op
 from ._elementwise import Binary, Unary
-from ._types import INTEGERS
+from ._types import INTEGERS, T_INTEGER
 
 T_BITS = Element("T", (*INTEGERS, ElementType.boolean), "any integer type or boolean")
+WIDEST = 64
 
 
 class Bitwise(Binary):
@@ -66,3 +67,44 @@ class BitwiseNot(Unary):
 
     def evaluate(self, data: Array) -> Array:
         return np.asarray(np.bitwise_not(data))
+
+
+class Shift(Binary):
+    """Moves bits. Numbers of places that are negative, or not below the width, are undefined."""
+
+    a = Input(T_INTEGER, "integers whose bits to move")
+    b = Input(T_INTEGER, "by how many places")
+    output = Output(T_INTEGER, "the integers moved")
+
+    ufunc: ClassVar[np.ufunc]
+
+    def compute(self, a: Array, b: Array) -> Array:
+        return np.asarray(self.ufunc(a, b))
+
+
+@op("BitwiseLeftShift-15")
+class BitwiseLeftShift(Shift):
+    """The bits of ``a`` moved up by ``b`` places; those that leave the type are lost."""
+
+    ufunc = np.left_shift
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        factor = _factor(y)
+        return Interval() if factor is None else x * factor
+
+
+@op("BitwiseRightShift-15")
+class BitwiseRightShift(Shift):
+    """The bits of ``a`` moved down by ``b`` places; the sign stays."""
+
+    ufunc = np.right_shift
+
+    def bounds(self, x: Number, y: Number) -> Number:
+        factor = _factor(y)
+        return Interval() if factor is None else quotient(x, factor)
+
+
+def _factor(places: Number) -> int | None:
+    """What a shift by a known number of places multiplies by."""
+    low, high = ends(places)
+    return 1 << low if low is not None and low == high and 0 <= low < WIDEST else None

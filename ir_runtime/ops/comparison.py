@@ -8,9 +8,9 @@ import numpy as np
 
 from ..ir.tensor import Array
 from ._bounds import Number, equal, less, truth
-from ._define import Input, Output, op
-from ._elementwise import Binary
-from ._types import T_ANY, T_BOOLEAN
+from ._define import Input, Output, attr, op
+from ._elementwise import Binary, Unary
+from ._types import T_ANY, T_BOOLEAN, T_FLOAT
 
 
 class Comparison(Binary):
@@ -84,3 +84,42 @@ class LessEqual(Comparison):
 
     def bounds(self, x: Number, y: Number) -> Number:
         return 1 - truth(less(y, x))
+
+
+class Question(Unary):
+    """A question about single numbers."""
+
+    data = Input(T_FLOAT, "numbers to look at")
+    output = Output(T_BOOLEAN.default, "whether it holds, for each of them")
+
+
+@op("IsFinite-10", spec="comparison/isfinite-10")
+class IsFinite(Question):
+    """Whether ``data`` is neither infinite nor NaN."""
+
+    def evaluate(self, data: Array) -> Array:
+        return np.asarray(np.isfinite(data))
+
+
+@op("IsInf-10", spec="comparison/isinf-10")
+class IsInf(Question):
+    """Whether ``data`` is infinite, on either side or on one."""
+
+    detect_negative: bool = attr(True, doc="whether negative infinity counts")
+    detect_positive: bool = attr(True, doc="whether positive infinity counts")
+
+    def evaluate(self, data: Array) -> Array:
+        found = np.zeros(data.shape, bool)
+        if self.detect_negative:
+            found |= data == -np.inf
+        if self.detect_positive:
+            found |= data == np.inf
+        return found
+
+
+@op("IsNaN-10", spec="comparison/isnan-10")
+class IsNaN(Question):
+    """Whether ``data`` is not a number."""
+
+    def evaluate(self, data: Array) -> Array:
+        return np.asarray(np.isnan(data))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from ..ir.dimension import Interval
+from ..errors import InferenceError
+from ..ir.dimension import Dimension, Interval
+from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value, objects
 from ._bounds import UNDECIDED, Number, choose
 from ._broadcast import Rule, align, broadcast_shapes
-from ._define import FOLLOWED, Input, Op, Output, attr, op
+from ._define import FOLLOWED, Element, Input, Op, Output, attr, op
 from ._elementwise import BROADCAST, carried, contents
-from ._types import T_ANY, T_BOOLEAN
+from ._types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T
+
+T_BOUNDARIES = Element("T_BOUNDARIES", NUMBERS, "any numeric type")
 
 
 @op("Select-1")
@@ -46,6 +50,71 @@ class Select(Op):
         condition, then, otherwise = inputs
         arrays = (_known_or(UNDECIDED, condition), *(_known_or(Interval(), v) for v in (then, otherwise)))
         return carried(choose, then.element, *arrays)
+
+
+@op("NonZero-3", spec="condition/nonzero-3")
+class NonZero(Op):
+    """Where ``data`` is not zero: one row of indices for each axis, one column for each element found."""
+
+    data = Input(T_PLAIN, "tensor to search")
+    output = Output("output_type", "indices in row-major order")
+
+    output_type: ElementType = attr(ElementType.i64, doc="type of the indices: i64 or i32")
+
+    def verify(self) -> None:
+        index_type(self.output_type)
+
+    def infer(self, data: Value) -> PartialShape:
+        if (known := data.known()) is not None:
+            return PartialShape(self.evaluate(known).shape)
+        if data.shape.rank is None:
+            return PartialShape.dynamic(2)
+        if data.shape.rank == 0:
+            return PartialShape("..1,..1")
+        return PartialShape([data.shape.rank, Dimension.between(0, data.count.max)])
+
+    def evaluate(self, data: Array) -> Array:
+        if data.ndim == 0:  # a row for no axis, as in OpenVINO, unless there is nothing to point at
+            return np.zeros((1, 1) if data else (0, 0), self.output_type.dtype)
+        return np.stack(np.nonzero(data)).astype(self.output_type.dtype)
+
+
+@op("Bucketize-3")
+class Bucketize(Op):
+    """How many of ``buckets``, which ascend, lie below each element of ``data``."""
+
+    data = Input(T, "numbers to sort into buckets")
+    buckets = Input(T_BOUNDARIES, "the bounds between buckets, 1-D and ascending")
+    output = Output("output_type", "the bucket of each number")
+
+    output_type: ElementType = attr(ElementType.i64, doc="type of the result: i64 or i32")
+    with_right_bound: bool = attr(True, doc="whether a bound belongs to the bucket below it, not above")
+
+    def verify(self) -> None:
+        index_type(self.output_type)
+
+    def infer(self, data: Value, buckets: Value) -> PartialShape:
+        if buckets.shape.rank not in (None, 1):
+            raise InferenceError(f"buckets must be 1-D, not of shape {buckets.shape}")
+        return data.shape
+
+    def evaluate(self, data: Array, buckets: Array) -> Array:
+        common = np.result_type(_ordinary(data.dtype), _ordinary(buckets.dtype))
+        side: Literal["left", "right"] = "left" if self.with_right_bound else "right"
+        found = np.searchsorted(buckets.astype(common), data.astype(common), side)
+        if self.with_right_bound:  # a comparison with NaN fails: no bound is below it, and none above
+            found = np.where(np.isnan(data), 0, found)
+        return np.asarray(found).astype(self.output_type.dtype)
+
+
+def index_type(element: ElementType) -> None:
+    """Require i64 or i32."""
+    if element not in (ElementType.i64, ElementType.i32):
+        raise ValueError(f"output_type must be i64 or i32, not {element}")
+
+
+def _ordinary(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.kind in "iuf" else np.dtype(np.float32)
 
 
 def _known_or(number: Number, value: Value) -> Array | None:

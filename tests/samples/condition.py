@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from harness.sample import case, ints, numbers, scalar
 
 
 def truths(*shape: int):
     return numbers(*shape, dtype="boolean")
 
+
+NAN, INF = np.nan, np.inf
 
 SELECT = [
     case("Select-1", truths(2, 3), numbers(2, 3), numbers(2, 3, seed=1)),
@@ -32,4 +35,52 @@ SELECT = [
     case("Select-1", truths(4), numbers(4, dtype="u64"), numbers(4, dtype="u64", seed=1)),
 ]
 
-SAMPLES = SELECT
+NONZERO = [
+    case("NonZero-3", np.array([[1, 0], [1, 1]], np.float32)),
+    case("NonZero-3", numbers(2, 3, 4, dtype="i32", low=-1, high=1), output_type="i32"),
+    case("NonZero-3", numbers(7, dtype="boolean"), output_type="i64"),
+    case("NonZero-3", np.array([0, -0.0, NAN, INF, 1e-30, -2], np.float32)),
+    case("NonZero-3", np.array([0, 2, 0, -1], np.float16)),
+    case("NonZero-3", numbers(5, dtype="bf16").round()),
+    case("NonZero-3", np.array([0, 2, 0, -1], np.float64)),
+    case("NonZero-3", numbers(2, 1, 3, 2, 2, dtype="u8", high=1)),
+    case("NonZero-3", numbers(6, dtype="i8", low=0, high=1)),
+    case("NonZero-3", numbers(6, dtype="u64", high=1)),
+    case("NonZero-3", np.zeros((2, 3), np.int64)),
+    case("NonZero-3", numbers(2, 0, 3)),
+    case("NonZero-3", scalar(3, "f32")),
+    case("NonZero-3", scalar(0, "f32")),
+    case("NonZero-3", np.array([[0, 3, 0], [5, 0, 0]], np.int64), _constant=(0,)),
+]
+
+BOUNDS = ints(0, 5, 10).astype(np.float32)
+BUCKETIZE = [
+    *(
+        case("Bucketize-3", numbers(*shape, low=-3, high=14), BOUNDS, output_type=t, with_right_bound=right)
+        for shape, t in (((), "i64"), ((6,), "i32"), ((2, 0), "i64"), ((2, 3, 4), "i64"))
+        for right in (True, False)
+    ),
+    *(
+        case("Bucketize-3", np.array([[3, 50], [10, -1]], np.int32), ints(0, 5, 10), output_type=t)
+        for t in ("i32", "i64")
+    ),
+    *(
+        case(
+            "Bucketize-3",
+            np.array([0, 5, 4.5, 10, INF, -INF, NAN], np.float32),
+            BOUNDS,
+            output_type="i64",
+            with_right_bound=right,
+        )
+        for right in (True, False)
+    ),
+    case("Bucketize-3", ints(0, 5, 7), BOUNDS, output_type="i64", with_right_bound=False),
+    case("Bucketize-3", numbers(5, high=20), ints(0, 5, 10, dtype="i32"), output_type="i32"),
+    case("Bucketize-3", numbers(5, dtype="f16"), numbers(1, dtype="f16"), output_type="i64"),
+    case("Bucketize-3", numbers(5, dtype="bf16"), BOUNDS, output_type="i64"),
+    case("Bucketize-3", numbers(5, dtype="u8", high=20), ints(1, 5, dtype="i8"), output_type="i64"),
+    case("Bucketize-3", numbers(2, 1, 2, 2, 3), ints().astype(np.float32), output_type="i64"),
+    case("Bucketize-3", numbers(2, 3, dtype="i64", high=20), ints(-1, 1), output_type="i64"),
+]
+
+SAMPLES = SELECT + NONZERO + BUCKETIZE

@@ -3,59 +3,103 @@
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ...ir.dimension import Interval, span
 from ...ir.tensor import Array
-from ...kernels.special import erf
-from .._bounds import Number, ends
-from .._define import op
-from .._elementwise import Unary
+from ...kernels.special import erf, erfinv
+from .._bounds import Number, absolute, ends
+from .._define import Input, Output, attr, op
+from .._elementwise import Curve, Unary
+from .._types import T_FLOAT
+
+
+class Plain(Unary):
+    """A NumPy ufunc that keeps the type. Integers wrap around."""
+
+    ufunc: ClassVar[np.ufunc]
+
+    def evaluate(self, data: Array) -> Array:
+        return np.asarray(self.ufunc(data))
 
 
 class Whole(Unary):
     """Rounds to whole numbers; integers stay as they are."""
 
-    ufunc: ClassVar[np.ufunc]
-
     def evaluate(self, data: Array) -> Array:
-        return data if data.dtype.kind in "iu" else np.asarray(self.ufunc(data))
+        return data if data.dtype.kind in "iu" else np.asarray(self.whole(data))
+
+    def whole(self, x: Array) -> Any:
+        """Round floating-point numbers."""
+        raise NotImplementedError
 
     def bounds(self, x: Number) -> Number:
         return x
 
 
-class Curve(Unary):
-    """A function of real numbers. Integers go through f64; the result is rounded, or cut off."""
+@op("Abs-1")
+class Abs(Plain):
+    """Absolute value of ``data``."""
 
-    ufunc: ClassVar[np.ufunc]
-    rounds: ClassVar[bool] = True
+    ufunc = np.absolute
 
-    def evaluate(self, data: Array) -> Array:
-        if data.dtype.kind not in "iu":
-            return np.asarray(self.curve(data))
-        real = self.curve(data.astype(np.float64))
-        return np.asarray((np.rint(real) if self.rounds else real).astype(data.dtype))
+    def bounds(self, x: Number) -> Number:
+        return absolute(x)
 
-    def curve(self, x: Array) -> Any:
-        """The function, for floating-point numbers."""
-        return self.ufunc(x)
+
+@op("Negative-1")
+class Negative(Plain):
+    """``data`` with the opposite sign."""
+
+    ufunc = np.negative
+
+    def bounds(self, x: Number) -> Number:
+        return -x
+
+
+@op("Sign-1")
+class Sign(Plain):
+    """-1, 0 or 1, as ``data`` is negative, zero or positive; NaN stays NaN."""
+
+    ufunc = np.sign
+
+    def bounds(self, x: Number) -> Number:
+        low, high = (None if n is None else (n > 0) - (n < 0) for n in ends(x))
+        return span(-1 if low is None else low, 1 if high is None else high)
 
 
 @op("Floor-1")
 class Floor(Whole):
     """The largest whole number that is not above ``data``."""
 
-    ufunc = np.floor
+    def whole(self, x: Array) -> Any:
+        return np.floor(x)
 
 
 @op("Ceiling-1")
 class Ceiling(Whole):
     """The smallest whole number that is not below ``data``."""
 
-    ufunc = np.ceil
+    def whole(self, x: Array) -> Any:
+        return np.ceil(x)
+
+
+@op("Round-5")
+class Round(Whole):
+    """The whole number nearest to ``data``."""
+
+    mode: Literal["half_to_even", "half_away_from_zero"] = attr(
+        "half_to_even", doc="which of two numbers to take that are equally near"
+    )
+
+    def whole(self, x: Array) -> Any:
+        if self.mode == "half_to_even":
+            return np.rint(x)
+        towards_zero = np.trunc(x)
+        # Exact, as in the reference; the plugin adds 0.5, and makes 1 of the largest number below.
+        return np.where(np.abs(x - towards_zero) >= 0.5, towards_zero + np.sign(x), towards_zero)
 
 
 @op("Sqrt-1")
@@ -71,11 +115,12 @@ class Sqrt(Curve):
         return span(_root(low), None if high is None else _root(high))
 
 
-@op("Tanh-1")
-class Tanh(Curve):
-    """Hyperbolic tangent of ``data``."""
+@op("Log-1")
+class Log(Curve):
+    """Natural logarithm of ``data``."""
 
-    ufunc = np.tanh
+    ufunc = np.log
+    rounds = False  # in the reference; the plugin rounds
 
 
 @op("Erf-1")
@@ -84,6 +129,19 @@ class Erf(Curve):
 
     def curve(self, x: Array) -> Array:
         return erf(x)
+
+
+@op("ErfInv-17", spec="arithmetic/erfinv-17")
+class ErfInv(Curve):
+    """The number whose error function is ``data``; infinite for -1 and 1, NaN beyond."""
+
+    data = Input(T_FLOAT, "tensor to map")
+    output = Output(T_FLOAT, "the result for each element")
+
+    # Exact to f64, where OpenVINO's approximation is good to f32.
+
+    def curve(self, x: Array) -> Array:
+        return erfinv(x)
 
 
 def _root(n: int) -> int:

@@ -1,0 +1,99 @@
+"""Sums along an axis, and maxima over segments of one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.pooling import lowest
+from ...kernels.statistics import working
+from .._axes import normalize_axis
+from .._define import Element, Input, Op, Output, attr, op
+from .._types import SIGNED, T_INDEX_64, T
+
+T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
+
+
+@op("CumSum-3", spec="arithmetic/cumsum-3")
+class CumSum(Op):
+    """Sums of ``data`` up to each element along ``axis``."""
+
+    data = Input(T, "tensor to sum, of rank 1 or more")
+    axis = Input(T_INDEX_64, "axis to sum along, a scalar; 0 when absent", optional=True)
+    output = Output(T, "the sums")
+
+    exclusive: bool = attr(False, doc="leave each element out of its own sum")
+    reverse: bool = attr(False, doc="sum from the end")
+
+    def infer(self, data: Value, axis: Value | None = None) -> PartialShape:
+        if axis is not None and not axis.count.contains(1):
+            raise InferenceError(f"axis must be a single number, not of shape {axis.shape}")
+        known = (0,) if axis is None else axis.ints()
+        if data.shape.rank is not None and known is not None:
+            normalize_axis(known[0], data.shape.rank)
+        return data.shape
+
+    def evaluate(self, data: Array, axis: Array | None = None) -> Array:
+        along = 0 if axis is None else int(axis.reshape(()))
+        ordered = np.flip(data, along) if self.reverse else data
+        sums = np.cumsum(ordered, along, dtype=working(data.dtype)).astype(data.dtype, copy=False)
+        if self.exclusive:
+            sums = np.roll(sums, 1, along)
+            np.moveaxis(sums, along, 0)[:1] = 0
+        return np.flip(sums, along) if self.reverse else sums
+
+
+@op("SegmentMax-16")
+class SegmentMax(Op):
+    """Largest elements of ``data`` over runs of slices that have the same number in ``segment_ids``."""
+
+    data = Input(T, "slices, of rank 1 or more")
+    segment_ids = Input(T_INDEX_64, "the segment of each slice, ascending")
+    num_segments = Input(T_COUNT, "how many segments to return; all when absent", optional=True)
+    output = Output(T, "the largest elements in each segment")
+
+    fill_mode: Literal["ZERO", "LOWEST"] = attr(doc="what empty segments hold: zero, or the lowest number")
+
+    def infer(self, data: Value, segment_ids: Value, num_segments: Value | None = None) -> PartialShape:
+        if data.shape.rank == 0:
+            raise InferenceError("data is a scalar; it must have rank 1 or more")
+        if segment_ids.shape.rank not in (None, 1):
+            raise InferenceError(f"segment_ids must be 1-D, not of shape {segment_ids.shape}")
+        if num_segments is not None and num_segments.shape.rank not in (None, 0):
+            raise InferenceError(f"num_segments must be a scalar, not of shape {num_segments.shape}")
+        known = segment_ids.ints()
+        if known is not None and list(known) != sorted(known):
+            raise InferenceError(f"segment_ids must ascend, not be {list(known)}")
+        if data.shape.rank is None:
+            return PartialShape.dynamic()
+        if segment_ids.shape.rank is not None and not data.shape[0].compatible(segment_ids.shape[0]):
+            raise InferenceError(
+                f"data has {data.shape[0]} slices, segment_ids {segment_ids.shape[0]} numbers"
+            )
+        return data.shape.replace({0: _count(segment_ids, num_segments)})
+
+    def evaluate(self, data: Array, segment_ids: Array, num_segments: Array | None = None) -> Array:
+        needed = int(segment_ids.max(initial=-1)) + 1
+        count = needed if num_segments is None else int(num_segments)
+        kept = segment_ids < count
+        output = np.full((count, *data.shape[1:]), lowest(data.dtype), data.dtype)
+        np.fmax.at(output, segment_ids[kept], data[kept])  # a comparison with NaN fails in the reference, too
+        if self.fill_mode == "ZERO":
+            output[np.isin(np.arange(count), segment_ids, invert=True)] = 0
+        return output
+
+
+def _count(segment_ids: Value, num_segments: Value | None) -> Dimension:
+    if num_segments is not None:
+        counts = num_segments.dims()
+        return Dimension() if counts is None else counts[0]
+    ids = segment_ids.numbers()
+    if ids is None:
+        return Dimension()
+    return Dimension.of(ids[-1] + 1) if ids else Dimension(0)
+

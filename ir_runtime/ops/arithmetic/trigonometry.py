@@ -1,0 +1,109 @@
+"""Trigonometric and hyperbolic functions, and their inverses.
+
+Of whole numbers OpenVINO's reference rounds the result, but for Sin and Asin, where it cuts it off;
+its plugin rounds all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.tensor import Array
+from .._define import op
+from .._elementwise import Curve
+
+
+@op("Sin-1")
+class Sin(Curve):
+    """Sine of ``data``, in radians."""
+
+    ufunc = np.sin
+    rounds = False
+
+
+@op("Cos-1")
+class Cos(Curve):
+    """Cosine of ``data``, in radians."""
+
+    ufunc = np.cos
+
+
+@op("Tan-1")
+class Tan(Curve):
+    """Tangent of ``data``, in radians."""
+
+    ufunc = np.tan
+
+
+@op("Asin-1")
+class Asin(Curve):
+    """Inverse sine of ``data``, in radians; NaN beyond -1 and 1."""
+
+    ufunc = np.arcsin
+    rounds = False
+
+
+@op("Acos-1")
+class Acos(Curve):
+    """Inverse cosine of ``data``, in radians; NaN beyond -1 and 1."""
+
+    ufunc = np.arccos
+
+
+@op("Atan-1")
+class Atan(Curve):
+    """Inverse tangent of ``data``, in radians."""
+
+    ufunc = np.arctan
+
+
+@op("Sinh-1")
+class Sinh(Curve):
+    """Hyperbolic sine of ``data``."""
+
+    ufunc = np.sinh
+
+
+@op("Cosh-1")
+class Cosh(Curve):
+    """Hyperbolic cosine of ``data``."""
+
+    ufunc = np.cosh
+
+
+@op("Tanh-1")
+class Tanh(Curve):
+    """Hyperbolic tangent of ``data``."""
+
+    ufunc = np.tanh
+
+
+# The pages name version 3, but opset3 lacks these three; files say opset4.
+
+
+@op("Asinh-4", spec="arithmetic/asinh-3")
+class Asinh(Curve):
+    """Inverse hyperbolic sine of ``data``."""
+
+    ufunc = np.arcsinh
+
+
+@op("Acosh-4", spec="arithmetic/acosh-3")
+class Acosh(Curve):
+    """Inverse hyperbolic cosine of ``data``; NaN below 1."""
+
+    ufunc = np.arccosh
+
+
+@op("Atanh-4", spec="arithmetic/atanh-3")
+class Atanh(Curve):
+    """Inverse hyperbolic tangent of ``data``; infinite at -1 and 1, NaN beyond."""
+
+    ufunc = np.arctanh
+
+    def evaluate(self, data: Array) -> Array:
+        if data.dtype.kind not in "iu":
+            return super().evaluate(data)
+        # As in the reference: whole numbers other than 0 give the ends of their type.
+        ends = np.iinfo(data.dtype)
+        return np.where(data > 0, ends.max, np.where(data < 0, ends.min, 0)).astype(data.dtype)
