@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -58,7 +58,9 @@ class Backend:
         """Register a function that may offer kernels for the given operations.
 
         It is asked once for each layer, when compiling, with the operation and a `Value` for each
-        input: constants have their contents, which the kernel may pack.
+        input: constants have their contents, which the kernel may pack. For operations with several
+        outputs it is also told which ones nobody reads, as ``unread``; for those, the kernel may return
+        anything.
         """
 
         def register(offer: Offer) -> Offer:
@@ -68,18 +70,21 @@ class Backend:
 
         return register
 
-    def kernel(self, op: Op, inputs: Sequence[Value]) -> Kernel | None:
+    def kernel(self, op: Op, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
         """The first kernel offered for a layer, or ``None``."""
+        how = {"unread": unread} if len(op.outputs) > 1 else {}
         for offer in self.offers.get(type(op), ()):
-            if (kernel := offer(op, *inputs)) is not None:
+            if (kernel := offer(op, *inputs, **how)) is not None:
                 return kernel
         return None
 
 
-def choose(op: Op, inputs: Sequence[Value], backends: Sequence[Backend]) -> Kernel:
+def choose(
+    op: Op, inputs: Sequence[Value], backends: Sequence[Backend], unread: Collection[int] = ()
+) -> Kernel:
     """The first kernel that a backend offers for a layer, else its reference."""
     for backend in backends:
-        if (kernel := backend.kernel(op, inputs)) is not None:
+        if (kernel := backend.kernel(op, inputs, unread)) is not None:
             return kernel
     return op.evaluate
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -124,7 +124,9 @@ class _Planner:
     def plan(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> ExecutionPlan:
         parameters = self.graph.of_type("Parameter")
         inputs = tuple(self._slot(Port(layer.id, 0)) for layer in parameters)
-        groups = [Group.of(self.graph, layer, self._kernel(layer)) for layer in layers if self._runs(layer)]
+        running = {layer.id: layer for layer in layers if self._runs(layer)}
+        read = {s for layer in running.values() for s in self.graph.sources(layer)} | set(outputs)
+        groups = [Group.of(self.graph, la, self._kernel(la, read)) for la in running.values()]
         if self.fold:
             groups = fuse(self.graph, groups, set(outputs), self._seen)
         steps = [self._step(group) for group in groups]
@@ -152,10 +154,11 @@ class _Planner:
         layer, *also = group.layers
         return Step(layer, group.kernel, reads, writes, also=tuple(also))
 
-    def _kernel(self, layer: Layer) -> Kernel:
+    def _kernel(self, layer: Layer, read: Collection[Port | None]) -> Kernel:
         assert layer.op is not None
         sources = [self._seen(s) for s in self.graph.sources(layer) if s is not None]
-        return choose(layer.op, sources, self.backends)
+        unread = [i for i in range(len(layer.outputs)) if self.fold and Port(layer.id, i) not in read]
+        return choose(layer.op, sources, self.backends, unread)
 
     def _seen(self, port: Port) -> Value:
         """What a kernel may rely on: contents only where they are fixed in the plan."""

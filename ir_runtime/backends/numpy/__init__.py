@@ -8,7 +8,7 @@ read nothing else.
 
 from __future__ import annotations
 
-from . import convolution
+from . import convolution, pooling
 from ._backend import backend
 
-__all__ = ["backend", "convolution"]
+__all__ = ["backend", "convolution", "pooling"]

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
+from ...ops._window import Pads
 
 __all__ = [
     "channel_axis",
@@ -13,10 +14,14 @@ __all__ = [
     "channels_last",
     "flat",
     "is_f32",
+    "padded",
     "rows_of",
     "same_shape",
     "spread",
 ]
+
+# A picture that comes with its few channels apart is copied one channel at a time: that loops over rows.
+FEW = 4
 
 
 def is_f32(*values: Value) -> bool:
@@ -76,3 +81,22 @@ def spread(row: Array, length: int) -> Array:
     tile = np.tile(row, max(length // max(row.size, 1), 1))
     tile.setflags(write=False)
     return tile
+
+
+def padded(x: Array, pads: Pads, fill: float = 0) -> Array:
+    """``x[N, spatial..., C]``, contiguous, with so many elements of ``fill`` around the spatial axes."""
+    if not any(map(any, pads)):
+        return np.ascontiguousarray(x)
+    n, *lengths, channels = x.shape
+    out = np.empty((n, *(m + b + e for m, (b, e) in zip(lengths, pads, strict=True)), channels), x.dtype)
+    for axis, (length, (begin, _)) in enumerate(zip(lengths, pads, strict=True)):
+        before = (slice(None),) * (axis + 1)
+        out[(*before, slice(None, begin))] = fill
+        out[(*before, slice(begin + length, None))] = fill
+    inside = out[(slice(None), *(slice(b, b + m) for m, (b, _) in zip(lengths, pads, strict=True)))]
+    if channels <= FEW and not x.flags.c_contiguous:
+        for channel in range(channels):
+            inside[..., channel] = x[..., channel]
+    else:
+        inside[...] = x
+    return out

@@ -16,9 +16,9 @@ from ...ops.convolution.forward import Convolution, Forward, GroupConvolution
 from .. import Kernel
 from ._backend import backend
 from ._finish import Finish, Rows
-from ._memory import channels_first, is_f32, rows_of
+from ._memory import channels_first, is_f32, padded, rows_of
 
-__all__ = ["padded", "windows"]
+__all__ = ["windows"]
 
 # Patches are copied side by side for one matrix product; so many bytes of them stay in the second cache.
 PATCHES = 600_000
@@ -85,8 +85,8 @@ def _dense(op: Convolution, w: Array) -> Kernel:
         flat = y.reshape(-1, outputs)
         patches = np.empty((min(lines, out[0]) * inner, size), np.float32)
         first = 0
-        for image in np.moveaxis(x, 1, -1):
-            every = windows(padded(image, pads), kernel, op.strides, op.dilations)
+        for image in padded(np.moveaxis(x, 1, -1), pads):
+            every = windows(image, kernel, op.strides, op.dilations)
             for line in range(0, out[0], lines):
                 part = every[line : line + lines]
                 block = patches[: len(part) * inner]
@@ -123,8 +123,8 @@ def _grouped(op: GroupConvolution, w: Array) -> Kernel:
         lines = max(PATCHES // max(4 * size * groups * inner, 1), 1)
         y = np.empty((len(x), *out, groups * outputs), np.float32)
         flat, first = y.reshape(-1, groups * outputs), 0
-        for image in np.moveaxis(x, 1, -1):
-            every = windows(padded(image, pads), tuple(kernel), op.strides, op.dilations)
+        for image in padded(np.moveaxis(x, 1, -1), pads):
+            every = windows(image, tuple(kernel), op.strides, op.dilations)
             apart = every.reshape(*every.shape[:-1], groups, channels)
             for line in range(0, out[0], lines):
                 part = np.moveaxis(apart[line : line + lines], -2, 0)
@@ -152,8 +152,8 @@ def _depthwise(op: GroupConvolution, w: Array) -> Kernel:
         times = _run(out[1], channels) if op.strides[1] == 1 else 1
         filters = tiled(times)
         y = np.empty((len(x), *out, channels), np.float32)
-        for image, result in zip(np.moveaxis(x, 1, -1), y, strict=True):
-            every = windows(padded(image, pads), kernel, op.strides, op.dilations)
+        for image, result in zip(padded(np.moveaxis(x, 1, -1), pads), y, strict=True):
+            every = windows(image, kernel, op.strides, op.dilations)
             np.einsum(
                 "hwabc,abc->hwc",
                 _in_runs(every, times),
@@ -180,26 +180,6 @@ def _in_runs(every: Array, times: int) -> Array:
     up, along, *within, one = every.strides
     shape = (height, width // times, *kernel, channels * times)
     return as_strided(every, shape, (up, along * times, *within, one), writeable=False)
-
-
-def padded(x: Array, pads: Pads, fill: float = 0) -> Array:
-    """``x[spatial..., C]``, contiguous, with so many elements of ``fill`` around it."""
-    if not any(map(any, pads)):
-        return np.ascontiguousarray(x)
-    lengths = [n + b + e for n, (b, e) in zip(x.shape, pads, strict=False)]
-    out = np.empty((*lengths, x.shape[-1]), x.dtype)
-    for axis, (n, (b, e)) in enumerate(zip(x.shape, pads, strict=False)):
-        before = (slice(None),) * axis
-        out[(*before, slice(None, b))] = fill
-        out[(*before, slice(b + n, b + n + e))] = fill
-    inside = tuple(slice(b, b + n) for n, (b, _) in zip(x.shape, pads, strict=False))
-    target = out[inside]
-    if x.shape[-1] <= 4 and not x.flags.c_contiguous:
-        for channel in range(x.shape[-1]):  # a picture: rows are longer than the channels are many
-            target[..., channel] = x[..., channel]
-    else:
-        target[...] = x
-    return out
 
 
 def windows(x: Array, kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...]) -> Array:
