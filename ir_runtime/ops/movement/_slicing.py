@@ -24,10 +24,12 @@ _LONGEST = 2**31 - 1  # no axis is longer, as far as the identity of lengths goe
 
 
 def bounds_of(value: Value, count: int) -> list[Bound]:
-    """The numbers in ``start`` or ``stop``. The largest and smallest of a type mean as far as possible."""
+    """The numbers in ``start`` or ``stop``; the extremes of i32 and i64 mean as far as possible."""
     numbers = value.numbers()
     if numbers is None:
         return [Interval()] * count
+    if value.element.bits < 32:
+        return list(numbers)
     limits = np.iinfo(value.element.dtype)
     extremes = {int(limits.max): FAR} | ({int(limits.min): -FAR} if limits.min else {})
     return [extremes.get(n, n) if isinstance(n, int) else n for n in numbers]
