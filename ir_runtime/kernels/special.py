@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["erf", "erfinv", "log_softmax", "sigmoid", "softmax"]
+__all__ = ["erf", "erfinv", "gelu", "log_softmax", "sigmoid", "softmax"]
 
 Floats = NDArray[Any]
 
@@ -57,20 +59,25 @@ FAR_TAIL = (
 
 ONE = 6.0  # from here on, erf is 1 in f64
 
+# For f32 and narrower, to 3e-9: the error function over x, in x squared, for x up to 4.
+SHORT = (
+    (6.790476498917082e-6, 4.112576394322302e-4, 4.226584502365594e-3, 5.574956853224069e-2,
+     1.9288272348760208e-1, 1.1283791699503933),
+    (2.604400877334968e-7, 7.255734312624946e-5, 1.4211999677581082e-3, 1.6295266265434073e-2,
+     1.1749655441879438e-1, 5.042712964128515e-1, 1.0),
+)  # fmt: skip
+SHORT_ONE = 4.0  # from here on, erf is 1 in f32
+
+BLOCK = 1 << 13  # elements that stay in the cache between two passes
+
 
 def erf(x: Floats) -> Floats:
-    """The error function, within two ulps; computed in f64, returned in the type of ``x``.
+    """The error function: in f64 within two ulps, in narrower types within one.
 
     >>> erf(np.array([0.0, 0.5, -1.0, np.inf]))
     array([ 0.        ,  0.52049988, -0.84270079,  1.        ])
     """
-    given = np.asarray(x)
-    size = np.minimum(np.abs(given.astype(np.float64)), ONE)
-    found = np.empty_like(size)
-    near, far = size <= 0.46875, size > 4
-    for part, function in ((near, _near), (far, _far), (~(near | far), _middle)):
-        found[part] = function(size[part])
-    return np.asarray(np.copysign(found, given).astype(given.dtype))
+    return _blockwise(_erf(x.dtype), x)
 
 
 def erfinv(x: Floats) -> Floats:
@@ -79,15 +86,47 @@ def erfinv(x: Floats) -> Floats:
     >>> erfinv(np.array([0.5, 0.0, -1.0, 2.0]))
     array([0.47693628, 0.        ,       -inf,        nan])
     """
-    given = np.asarray(x)
-    wide = given.astype(np.float64)
+    wide = x.astype(np.float64)
     with np.errstate(all="ignore"):
         depth = np.sqrt(-np.log((1 - np.abs(wide)) / 2))  # of the tail: the half of what lies beyond x
         tail = np.where(depth <= 5, _ratio(TAIL, depth - 1.6), _ratio(FAR_TAIL, depth - 5))
         centre = wide / 2 * _ratio(CENTRE, 0.180625 - wide * wide / 4)
     found = np.where(np.abs(wide) <= 0.85, centre, np.copysign(tail, wide)) / np.sqrt(2)
     found = np.where(np.abs(wide) == 1, np.copysign(np.inf, wide), found)
-    return np.asarray(found.astype(given.dtype))
+    return np.asarray(found.astype(x.dtype))
+
+
+def gelu(x: Floats) -> Floats:
+    """Each number times the share of a normal distribution below it."""
+    inner = _erf(x.dtype)
+    return _blockwise(lambda wide: 0.5 * wide * (1 + inner(wide / math.sqrt(2))), x)
+
+
+def _blockwise(function: Callable[[Floats], Floats], x: Floats) -> Floats:
+    """Apply a function of f64 numbers, block by block; the result has the type of ``x``."""
+    flat, found = x.ravel(), np.empty(x.size, x.dtype)
+    for start in range(0, x.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        found[block] = function(flat[block].astype(np.float64))
+    return found.reshape(x.shape)
+
+
+def _erf(dtype: np.dtype[Any]) -> Callable[[Floats], Floats]:
+    return _long if dtype.itemsize == 8 else _short
+
+
+def _short(x: Floats) -> Floats:
+    inside = np.clip(x, -SHORT_ONE, SHORT_ONE)
+    return np.where(np.abs(x) < SHORT_ONE, inside * _ratio(SHORT, inside * inside), np.sign(x))
+
+
+def _long(x: Floats) -> Floats:
+    size = np.minimum(np.abs(x), ONE)
+    found = np.empty_like(size)
+    near, far = size <= 0.46875, size > 4
+    for part, function in ((near, _near), (far, _far), (~(near | far), _middle)):
+        found[part] = function(size[part])
+    return np.asarray(np.copysign(found, x))
 
 
 def _near(x: Floats) -> Floats:
@@ -100,13 +139,22 @@ def _middle(x: Floats) -> Floats:
 
 def _far(x: Floats) -> Floats:
     inverse = 1 / (x * x)
-    tail = (1 / np.sqrt(np.pi) - inverse * _ratio(FAR, inverse)) / x
+    tail = (1 / math.sqrt(math.pi) - inverse * _ratio(FAR, inverse)) / x
     return np.asarray(1 - np.exp(-x * x) * tail)
 
 
 def _ratio(coefficients: tuple[tuple[float, ...], tuple[float, ...]], x: Floats) -> Floats:
-    above, below = (np.polyval(np.asarray(c), x) for c in coefficients)
-    return np.asarray(above / below)
+    above, below = (_polynomial(c, x) for c in coefficients)
+    above /= below
+    return above
+
+
+def _polynomial(coefficients: tuple[float, ...], x: Floats) -> Floats:
+    found = np.full_like(x, coefficients[0])
+    for coefficient in coefficients[1:]:
+        found *= x
+        found += coefficient
+    return found
 
 
 def sigmoid(x: Floats) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.special import erf, sigmoid
+from ...kernels.special import gelu, sigmoid
 from ...kernels.statistics import working
 from .._define import Input, Op, Output, attr, op
 from .._pointwise import Pointwise
@@ -50,7 +50,7 @@ class Mish(Pointwise):
 
 
 def _softplus(x: Array) -> Array:
-    return np.asarray(np.logaddexp(x, x.dtype.type(0)))
+    return np.asarray(np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x))))
 
 
 @op("SoftSign-9", spec="activation/softsign-9")
@@ -70,8 +70,7 @@ class Gelu(Pointwise):
     def apply(self, x: Array) -> Array:
         if self.approximation_mode == "tanh":
             return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))))
-        wide = x.astype(np.float64)
-        return np.asarray(0.5 * wide * (1 + erf(wide / math.sqrt(2))))
+        return gelu(x)
 
 
 @op("Gelu-2")
