@@ -1,0 +1,128 @@
+"""Numbers at equal distances."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+
+from ...ir.dimension import Dimension, Interval
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._convert import convert
+from .._define import Element, InferenceError, Input, Op, Output, attr, op
+from .._types import NUMBERS, T
+
+Number: TypeAlias = int | float | Interval
+
+
+class Arithmetic(Op):
+    """What versions of Range share.
+
+    The i-th number is ``start + i * step``, computed in f32, or in f64 where the output is f64:
+    so does OpenVINO's reference. The page adds ``step`` up, and so does the plugin.
+    """
+
+    def count(self, start: Value, stop: Value, step: Value, element: ElementType) -> PartialShape:
+        """How many numbers there are, as far as it is known."""
+        ends = [
+            _number(name, value, element)
+            for name, value in (("start", start), ("stop", stop), ("step", step))
+        ]
+        first, last, by = ends
+        if isinstance(by, Interval) or by is None or first is None or last is None:
+            return PartialShape.dynamic(1)
+        return PartialShape([_between(first, last, by)])
+
+    def numbers(self, start: Array, stop: Array, step: Array, element: ElementType) -> Array:
+        """The numbers, of an element type."""
+        first, last, by = map(Value.constant, (start, stop, step))
+        (count,) = self.count(first, last, by, element)
+        index = np.arange(count.__index__())
+        if element.is_integral:
+            whole = convert(start, element) + index.astype(element.dtype) * convert(step, element)
+            return np.asarray(whole, element.dtype)
+        work = np.float64 if element is ElementType.f64 else np.float32
+        found = start.astype(work) + index.astype(work) * step.astype(work)
+        return np.asarray(found.astype(element.dtype))
+
+
+def _number(name: str, value: Value, element: ElementType) -> Number | None:
+    """A scalar, cut to a whole number where the output holds whole numbers."""
+    if value.shape.rank not in (0, None):
+        raise InferenceError(f"{name} must be a scalar, found shape {value.shape}")
+    known = value.known()
+    if known is None:
+        numbers = value.numbers()
+        return numbers[0] if numbers else None
+    number: int | float = known.astype(np.float64).item() if value.element.is_real else int(known)
+    if not math.isfinite(number):
+        raise InferenceError(f"{name} is {number}; a finite number is expected")
+    if element.is_integral:
+        number = math.trunc(number)
+    if name == "step" and number == 0:
+        raise InferenceError(f"step is 0{_cut(known, element)}; a number above or below is expected")
+    return number
+
+
+def _cut(known: Array, element: ElementType) -> str:
+    return f" after {known.item()} was cut to {element}" if known != 0 else ""
+
+
+def _between(first: Number, last: Number, by: int | float) -> Dimension:
+    if by < 0:
+        first, last, by = last, first, -by
+    if not isinstance(first, Interval) and not isinstance(last, Interval):
+        return Dimension(max(_rounded_up(last - first, by), 0))
+    if isinstance(first, float) or isinstance(last, float) or isinstance(by, float):
+        return Dimension()
+    span = last - first
+    assert isinstance(span, Interval)
+    return Dimension.of(span if by == 1 else span.map(lambda n: _rounded_up(max(n, 0), by)))
+
+
+def _rounded_up(span: int | float, by: int | float) -> int:
+    if isinstance(span, int) and isinstance(by, int):
+        return -(-span // by)
+    return math.ceil(span / by)
+
+
+@op("Range-1")
+class Range1(Arithmetic):
+    """Numbers from ``start`` up to, but not including, ``stop``, ``step`` apart."""
+
+    start = Input(T, "first number, a scalar")
+    stop = Input(T, "where to end, a scalar; not reached")
+    step = Input(T, "distance, a scalar other than 0; a negative one counts down")
+    output = Output(T, "the numbers, 1-D")
+
+    def infer(self, start: Value, stop: Value, step: Value) -> PartialShape:
+        return self.count(start, stop, step, start.element)
+
+    def evaluate(self, start: Array, stop: Array, step: Array) -> Array:
+        return self.numbers(start, stop, step, ElementType.from_dtype(start.dtype))
+
+
+@op("Range-4")
+class Range4(Arithmetic):
+    """As version 1, with inputs of any types; for whole numbers, they are cut towards zero first."""
+
+    start = Input(Element("T1", NUMBERS, "any numeric type"), "first number, a scalar")
+    stop = Input(Element("T2", NUMBERS, "any numeric type"), "where to end, a scalar; not reached")
+    step = Input(Element("T3", NUMBERS, "any numeric type"), "distance, a scalar; a negative one counts down")
+    output = Output("output_type", "the numbers, 1-D")
+
+    output_type: ElementType = attr(doc="element type of the output, a numeric one")
+
+    def verify(self) -> None:
+        """Require a numeric type."""
+        if self.output_type not in NUMBERS:
+            raise ValueError(f"output_type must be a numeric type, not {self.output_type}")
+
+    def infer(self, start: Value, stop: Value, step: Value) -> PartialShape:
+        return self.count(start, stop, step, self.output_type)
+
+    def evaluate(self, start: Array, stop: Array, step: Array) -> Array:
+        return self.numbers(start, stop, step, self.output_type)

@@ -1,0 +1,84 @@
+"""Ranges: what is refused and how it is said, lengths that follow from little."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_runtime.errors import InferenceError, ValidationError
+from ir_runtime.ir.dimension import Dimension, Interval, Symbol
+from ir_runtime.ir.element import ElementType as E
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Value, objects
+from ir_runtime.ops.generation.range import Range1, Range4
+
+
+def number(n: Any) -> Value:
+    if isinstance(n, Interval):
+        return Value.bounded(E.i64, objects([n], ()))
+    if isinstance(n, str):
+        return Value.unknown(E.i64, PartialShape(n))
+    return Value.constant(np.array(n))
+
+
+def length(start: Any, stop: Any, step: Any, output: E = E.i64) -> Dimension:
+    (found,) = Range4(output_type=output).infer_types(*map(number, (start, stop, step)))
+    assert found.shape.rank == 1
+    return found.shape[0]
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "step", "expected"),
+    [
+        (0, Dimension(1, 8), 1, Dimension(1, 8)),
+        (0, Dimension(), 1, Dimension()),
+        (2, Dimension(1, 8), 3, Dimension(0, 2)),
+        (Interval(-3, 4), 8, 1, Dimension(4, 11)),
+        (Dimension(1, 8), 0, -2, Dimension(1, 4)),
+        (0, Dimension(1, 8), 1.5, Dimension(1, 8)),
+        (0, "", 1, Dimension()),
+        (0, 8, "", Dimension()),
+        (0, 8, Interval(1, 2), Dimension()),
+        ("...", 8, 1, Dimension()),
+        (0.5, 8.9, 2.9, Dimension(4)),
+    ],
+)
+def test_lengths(start: Any, stop: Any, step: Any, expected: Dimension) -> None:
+    assert length(start, stop, step) == expected
+
+
+def test_bounds_and_fractions_give_no_length() -> None:
+    assert length(0, Dimension(1, 8), 0.5, E.f32) == length(0.5, Dimension(1, 8), 1, E.f32) == Dimension()
+
+
+def test_the_length_is_the_dimension_counted_to() -> None:
+    to = Dimension.between(1, None, Symbol("length"))
+    assert length(0, to, 1).symbol is to.symbol
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "step", "output", "message"),
+    [
+        (0, 3, 0, E.i64, "step is 0; a number above or below is expected"),
+        (0, 3, 0.5, E.i32, "step is 0 after 0.5 was cut to i32; a number above or below is expected"),
+        (0, np.inf, 1, E.f32, "stop is inf; a finite number is expected"),
+        (np.nan, 3, 1, E.f32, "start is nan; a finite number is expected"),
+        ("1", 3, 1, E.f32, "start must be a scalar, found shape [1]"),
+    ],
+)
+def test_contradictions_are_named(start: Any, stop: Any, step: Any, output: E, message: str) -> None:
+    with pytest.raises(InferenceError) as caught:
+        length(start, stop, step, output)
+    assert caught.value.message == message
+
+
+def test_a_step_of_zero_at_run_time() -> None:
+    with pytest.raises(InferenceError, match="step is 0"):
+        Range1().evaluate(*(np.array(n) for n in (0, 3, 0)))
+
+
+def test_only_numeric_types() -> None:
+    with pytest.raises(ValidationError, match="output_type must be a numeric type, not boolean"):
+        Range4(output_type=E.boolean)
