@@ -49,7 +49,7 @@ def unpack(raw: Bytes, bits: int, count: int) -> Codes:
     groups = raw.reshape(-1, 3)
     lows = _fields(groups[:, :2].ravel(), low, high_first=True)
     highs = _fields(groups[:, 2], high, high_first=True)
-    return (lows | highs << low)[:count]
+    return np.asarray(lows | highs << low)[:count]
 
 
 def pack(codes: Codes, bits: int) -> Bytes:
