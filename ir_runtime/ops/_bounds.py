@@ -79,7 +79,7 @@ def maximum(x: Number, y: Number) -> Number:
     (2..8, 4..8, ..3)
     """
     (a, b), (c, d) = ends(x), ends(y)
-    if _reaches(a, d):
+    if _reaches(a, d) or same(x, y):
         return x
     if _reaches(c, b):
         return y
@@ -94,7 +94,7 @@ def minimum(x: Number, y: Number) -> Number:
     (2..8, 2..4, ..5)
     """
     (a, b), (c, d) = ends(x), ends(y)
-    if _reaches(a, d):
+    if _reaches(a, d) or same(x, y):
         return y
     if _reaches(c, b):
         return x
@@ -138,8 +138,8 @@ def remainder(x: Number, y: Number, floor: bool = True) -> Number:
     (5..7, ..7, Interval(-2, 2))
     """
     (a, b), (c, d) = ends(x), ends(y)
-    if not floor and d is not None and d < 0:
-        return remainder(x, -y, floor)
+    if d is not None and d < 0:
+        return -remainder(-x, -y) if floor else remainder(x, -y, floor)
     if c is None or c <= 0:
         return Interval()
     if same(x, y):

@@ -24,10 +24,10 @@ def broadcast_shapes(a: PartialShape, b: PartialShape, rule: Rule = "numpy") -> 
     """
     if rule == "none":
         return _equal(a, b)
-    if a.rank is None or b.rank is None:
-        return PartialShape.dynamic()
     if rule == "pdpd":
         return _onto(a, b)
+    if a.rank is None or b.rank is None:
+        return PartialShape.dynamic()
     rank = max(a.rank, b.rank)
     left = [Dimension(1)] * (rank - a.rank) + list(a)
     right = [Dimension(1)] * (rank - b.rank) + list(b)

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ir_runtime.kernels.special import erf, gelu, log_softmax, softmax
+from ir_runtime.kernels.special import erf, erfinv, gelu, log_softmax, softmax
 
 EDGES = [0.0, -0.0, 5e-324, -1e-300, 0.46875, np.nextafter(0.46875, 1), 4.0, np.nextafter(4, 5), 6.0, 30.0]
 
@@ -66,3 +66,20 @@ def test_softmax_and_its_logarithm(axis: int) -> None:
 def test_softmax_does_not_overflow() -> None:
     x = np.array([1e38, 1e38, -1e38], np.float32)
     np.testing.assert_array_equal(softmax(x, 0), np.array([0.5, 0.5, 0], np.float32))
+
+
+def test_erfinv_undoes_erf() -> None:
+    x = np.concatenate(
+        [np.linspace(-1, 1, 20001)[1:-1], np.geomspace(1e-300, 0.9, 2001), 1 - np.geomspace(1e-15, 0.1, 99)]
+    )
+    np.testing.assert_allclose(truth(erfinv(x)), x, rtol=1e-15, atol=0)
+    far = 1 - np.geomspace(1e-15, 0.1, 99)
+    # Out here, an error of y is 2 y^2 (up to 60) times as large in erfc(y).
+    np.testing.assert_allclose([math.erfc(y) for y in erfinv(far)], 1 - far, rtol=3e-14, atol=0)
+
+
+def test_erfinv_of_what_is_no_ordinary_number() -> None:
+    found = erfinv(np.array([np.nan, 1, -1, 1.5, -np.inf, 0, -0.0], np.float32))
+    np.testing.assert_array_equal(found, [np.nan, np.inf, -np.inf, np.nan, np.nan, 0, 0])
+    assert found.dtype == np.float32
+    assert np.signbit(found[-1])

@@ -92,7 +92,7 @@ class Divide(Division):
         return quotient(x, y, self.m_pythondiv)
 
 
-@op("Mod-1", spec="arithmetic/mod-1")
+@op("Mod-1")
 class Mod(NumpyOnly, Division):
     """Remainder of ``a`` divided by ``b`` and rounded towards zero; it has the sign of ``a``."""
 
