@@ -22,3 +22,10 @@ T_INDEX = Element("T_IND", INTEGERS, "any integer type")
 T_INDEX_64 = Element("T_IND", (E.i64, E.i32), "i64 or i32")
 T_AXIS = Element("T_AXIS", INTEGERS, "any integer type")
 T_SHAPE = Element("T_SHAPE", INTEGERS, "any integer type")
+
+
+def check_index_types(**attributes: E) -> None:
+    """Require that attributes which say how wide indices are name i64 or i32; for `Op.verify`."""
+    for name, element in attributes.items():
+        if element not in (E.i64, E.i32):
+            raise ValueError(f"{name} must be i64 or i32, not {element}")

@@ -181,6 +181,9 @@ REFUSED = [
         "axis 3 of length 3 does not divide",
     ),
     ("ExtractImagePatches-3", PATCH, ("f32 1,1,3",), "data must be [batch, channels, rows, columns]"),
+    ("Unique-10", {}, ("f32", 0), "axis 0 is out of range for rank 0"),
+    ("Unique-10", {}, ("f32", "i64"), "axis is given, but data is a scalar"),
+    ("Unique-10", {}, ("f32 2,3", [0, 1]), "axis must be one number, not 2"),
     ("Col2Im-15", {}, ("f32 1,1,4,4", [2, 2], [2, 2]), "or without batch, not of shape [1,1,4,4]"),
     (
         "Col2Im-15",
@@ -253,6 +256,25 @@ def test_strings_are_padded_with_empty_ones() -> None:
     words = np.array(["a", "bc"], object)
     padded = layer("Pad-12", pad_mode="constant").evaluate(words, np.array([1]), np.array([0]))
     assert padded.tolist() == ["", "a", "bc"]
+
+
+def test_strings_and_nan_can_be_different() -> None:
+    words = np.array(["b", "a", "b"], object)
+    unique, indices, inverse, counts = layer("Unique-10").evaluate(words)
+    assert unique.tolist() == ["a", "b"]
+    assert (indices.tolist(), inverse.tolist(), counts.tolist()) == ([1, 0], [1, 0, 1], [1, 2])
+    found = layer("Unique-10").evaluate(np.array([np.nan, 1, np.nan], F))
+    assert found[3].tolist() == [1, 1, 1]
+    assert [x.size for x in layer("Unique-10").evaluate(np.zeros(0, F))] == [0, 0, 0, 0]
+
+
+def test_how_many_elements_may_differ() -> None:
+    unique = layer("Unique-10")
+    shapes = [str(s) for s in unique.infer(value("f32 2..3,4"))]
+    assert shapes == ["[1..12]", "[1..12]", "[8..12]", "[1..12]"]
+    shapes = [str(s) for s in unique.infer(value("f32 2,?"), value("i64"))]
+    assert shapes == ["[1..2,?]", "[?]", "[?]", "[?]"]
+    assert str(unique.infer(value("f32 ..."), value(0))[0]) == "[...]"
 
 
 def test_batches_broadcast() -> None:
@@ -344,3 +366,5 @@ def test_attributes_are_checked() -> None:
         layer("Pad-12", pad_mode="reflection")
     with pytest.raises(ValidationError, match="'group' must be an integer at least 1"):
         layer("ShuffleChannels-1", group="0")
+    with pytest.raises(ValidationError, match="count_element_type must be i64 or i32, not f32"):
+        layer("Unique-10", count_element_type="f32")

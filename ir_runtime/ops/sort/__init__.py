@@ -1,0 +1,1 @@
+"""Sorting: the largest elements, places in sorted sequences, and what is left of overlapping boxes."""

@@ -1,0 +1,60 @@
+"""Places in sorted sequences."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import Input, Op, Output, attr, op
+from .._types import T, check_index_types
+
+
+@op("SearchSorted-15")
+class SearchSorted(Op):
+    """Where to insert each of ``values`` so that ``sorted_sequence`` stays sorted.
+
+    Files call the attribute right_mode that the page calls right, and may have output_type.
+    """
+
+    sorted_sequence = Input(T, "1-D, or shaped as values but along the last axis; ascending along it")
+    values = Input(T, "numbers to find places for")
+    indices = Output("output_type", "of the shape of values")
+
+    right_mode: bool = attr(False, doc="insert behind equal elements instead of before them")
+    output_type: ElementType = attr(ElementType.i64, doc="element type of the indices, i64 or i32")
+
+    def verify(self) -> None:
+        """Require an index type."""
+        check_index_types(output_type=self.output_type)
+
+    def infer(self, sorted_sequence: Value, values: Value) -> PartialShape:
+        sequence, shape = sorted_sequence.shape, values.shape
+        if sequence.rank == 0:
+            raise InferenceError("sorted_sequence must have at least one axis")
+        if sequence.rank is None or sequence.rank == 1:
+            return shape
+        expected = sequence.replace({sequence.rank - 1: -1})
+        merged = shape.merge(expected)
+        if merged is None:
+            raise InferenceError(f"values are of shape {shape}; sorted_sequence asks for {expected}")
+        return merged
+
+    def evaluate(self, sorted_sequence: Array, values: Array) -> Array:
+        side: Literal["left", "right"] = "right" if self.right_mode else "left"
+        rows, wanted = (x.astype(np.float32) if x.dtype.kind == "V" else x for x in (sorted_sequence, values))
+        if rows.ndim == 1:
+            places = np.searchsorted(rows, wanted, side)
+        else:
+            count = math.prod(rows.shape[:-1])
+            rows, queries = (x.reshape(count, x.shape[-1]) for x in (rows, wanted))
+            found = [np.searchsorted(row, query, side) for row, query in zip(rows, queries, strict=True)]
+            places = np.array(found, np.int64).reshape(values.shape)
+        if wanted.dtype.kind == "f":
+            places = np.where(np.isnan(wanted), 0, places)  # nothing is less than NaN
+        return np.asarray(places, self.output_type.dtype)

@@ -1,0 +1,100 @@
+"""The largest or smallest elements along an axis."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._axes import normalize_axis
+from .._define import Input, Op, Output, attr, op
+from .._types import T_INDEX, T, check_index_types
+
+
+class Selection(Op):
+    """What the versions of TopK share.
+
+    Of equal elements the one with the lower index comes first, and is chosen first, as in the
+    reference; so the order is always a stable one. NaN counts as larger than any number.
+    """
+
+    data = Input(T, "tensor to choose from")
+    k = Input(T_INDEX, "scalar: how many elements to choose, at least 1")
+    values = Output(T, "k elements along axis")
+    indices = Output("index_element_type", "where they are along axis")
+
+    axis: int = attr(doc="axis to choose along; a negative one counts from the end")
+    mode: Literal["max", "min"] = attr(doc="whether to choose the largest or the smallest")
+    sort: Literal["value", "index", "none"] = attr(
+        doc="value: best first; index: in the order of the data; none: in any order, here as value"
+    )
+    index_element_type: ElementType = attr(ElementType.i32, doc="element type of the indices, i64 or i32")
+
+    def verify(self) -> None:
+        """Require an index type."""
+        check_index_types(index_element_type=self.index_element_type)
+
+    def infer(self, data: Value, k: Value) -> tuple[PartialShape, PartialShape]:
+        if k.shape.rank not in (None, 0):
+            raise InferenceError(f"k must be a scalar, not of shape {k.shape}")
+        if data.shape.rank is None:
+            return data.shape, data.shape
+        axis = normalize_axis(self.axis, data.shape.rank)
+        numbers = k.numbers()
+        shape = data.shape.replace({axis: _chosen(data.shape[axis], numbers[0] if numbers else Interval())})
+        return shape, shape
+
+    def evaluate(self, data: Array, k: Array) -> tuple[Array, Array]:
+        shape, _ = self.infer(Value.constant(data), Value.constant(k))  # raises if there are not so many
+        axis = self.axis % data.ndim
+        best = _ranking(data, axis, self.mode == "max").take(range(shape.static[axis]), axis)
+        if self.sort == "index":
+            best = np.sort(best, axis)
+        return np.take_along_axis(data, best, axis), best.astype(self.index_element_type.dtype)
+
+
+@op("TopK-1")
+class TopK1(Selection):
+    """The ``k`` largest or smallest elements of ``data`` along an axis, and their indices."""
+
+
+@op("TopK-3")
+class TopK3(Selection):
+    """The ``k`` largest or smallest elements of ``data`` along an axis, and their indices."""
+
+
+@op("TopK-11")
+class TopK11(Selection):
+    """The ``k`` largest or smallest elements of ``data`` along an axis, and their indices."""
+
+    stable: bool = attr(False, doc="whether equal elements keep their order; here they always do")
+
+    def verify(self) -> None:
+        """Require an index type, and an order that can be stable."""
+        super().verify()
+        if self.stable and self.sort == "none":
+            raise ValueError("stable asks for an order, but sort is none")
+
+
+def _chosen(length: Dimension, k: int | Interval) -> Dimension:
+    low, high = (k.min, k.max) if isinstance(k, Interval) else (k, k)
+    if high is not None and high < 1:
+        raise InferenceError(f"k must be at least 1, not {high}")
+    if low is not None and length.max is not None and low > length.max:
+        raise InferenceError(f"k asks for {low} elements along an axis of length {length}")
+    most = min((n for n in (high, length.max) if n is not None), default=None)
+    return Dimension.between(max(low or 0, 1) if length.min or low else 0, most)
+
+
+def _ranking(data: Array, axis: int, descending: bool) -> Array:
+    """The indices along an axis, best first, those of equal elements in ascending order."""
+    keys = data.astype(np.float32) if data.dtype.kind == "V" else data
+    if not descending:
+        return np.argsort(keys, axis, kind="stable")
+    order = np.argsort(np.flip(keys, axis), axis, kind="stable")
+    return np.asarray(data.shape[axis] - 1 - np.flip(order, axis))
