@@ -35,7 +35,8 @@ def infer(
     known: dict[Port, Value] = {}
     for layer in graph:
         inputs = [known.get(source) if source else None for source in graph.sources(layer)]
-        values = _visit(layer, inputs, report, parameters or {})
+        values = list(_visit(layer, inputs, report, parameters or {}))
+        values += _declared(layer)[len(values) :]  # where it is not even known how many there are
         if parameters is None:
             values = [_agree(layer, i, v, report) for i, v in enumerate(values)]
         known |= {Port(layer.id, i): v for i, v in enumerate(values)}

@@ -54,7 +54,9 @@ def test_inference_contains_the_truth(name: str, data: st.DataObject) -> None:
         run = op.evaluate(*sample.inputs)
     outputs = run if isinstance(run, tuple) else (run,)
     loose = [relax(data.draw, v) for v in values]
-    for inferred, array in zip(op.infer_values(*loose), outputs, strict=True):
+    found = op.infer_values(*loose)
+    # How many outputs there are follows from an input in some operations, and is unknown with it.
+    for inferred, array in zip(found, outputs, strict=bool(found)):
         assert inferred.shape.contains(array.shape), f"{inferred.shape} excludes {array.shape}"
         for bound, number in zip(inferred.numbers() or (), array.flat, strict=False):
             if isinstance(bound, Interval):

@@ -11,7 +11,6 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._axes import axes_of
 from .._broadcast import broadcast_shapes
 from .._define import Input, Op, Output, attr, op
 from .._lengths import check_vector, count_of, lengths_of
@@ -66,7 +65,7 @@ class Expansion(Op):
     def evaluate(self, data: Array, target_shape: Array, axes_mapping: Array | None = None) -> Array:
         target, mapping = tuple(target_shape.tolist()), self._used(axes_mapping)
         if mapping is not None:
-            lengths = dict(zip(axes_of(mapping), data.shape, strict=True))
+            lengths = dict(zip(map(int, mapping), data.shape, strict=True))
             data = data.reshape([lengths.get(i, 1) for i in range(len(target))])
         elif self.mode == "pdpd":
             data = data.reshape(data.shape + (1,) * (len(target) - data.ndim))

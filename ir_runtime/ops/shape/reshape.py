@@ -53,6 +53,11 @@ class Reshape(Op):
             raise InferenceError(f"data of shape {list(data.shape)} has no shape {shape.ravel().tolist()}")
         return data.reshape(lengths)
 
+    def propagate(self, *inputs: Value) -> Array | None:
+        """The contents stay what they are, wherever the new shape is certain."""
+        contents, shape = inputs[0].data, self.infer(*inputs)
+        return contents.reshape(shape.static) if contents is not None and shape.is_static else None
+
 
 def _beyond(axis: int, shape: Sequence[object]) -> str:
     return f"shape[{axis}] is 0, but data {list(shape)} has no axis {axis} whose length it could copy"
