@@ -31,17 +31,21 @@ def read_model(
     *,
     strict: bool = True,
     limits: Limits = DEFAULT,
+    values: Values | None = None,
+    example: int | None = None,
 ) -> Model:
     """Read an OpenVINO IR.
 
     Args:
-        model: path of the ``.xml``, its bytes, or an open file. A page of the specification with
-            one example will do, too.
+        model: path of the ``.xml``, its bytes, or an open file. A page of the specification will
+            do, too.
         weights: path of the ``.bin``, its bytes, or an open file; by default the ``.bin`` beside the
             ``.xml``. It is mapped, not read.
         config: for OpenVINO's signature.
         strict: raise if the model is not valid. Otherwise ``model.report`` has what is wrong.
         limits: bounds on what the file may ask for.
+        values: for a page: contents for input ports, as for `read_fragment`.
+        example: for a page: which of several examples, from 1.
 
     Raises:
         ParseError: if it cannot be read as an IR.
@@ -50,11 +54,11 @@ def read_model(
     """
     check_config(config)
     report = Diagnostics()
-    documents = load(model, weights, report, limits)
+    documents = load(model, weights, report, limits, values=values, example=example)
     if len(documents) != 1:
         raise InputError(
             f"{documents[0].file} has {len(documents)} examples",
-            hint="read them with ir_runtime.read_fragments",
+            hint=f"choose one with example=1 … {len(documents)} (--example), or call read_fragments",
         )
     read = Model(documents[0], report)
     return read.raise_if_invalid() if strict else read

@@ -65,7 +65,7 @@ def as_array(port: Output, value: Any) -> Array:
     if not port.partial_shape.contains(array.shape):
         raise InputError(
             f"input {port.label!r} has shape {list(array.shape)}, expected {port.partial_shape}",
-            hint="change the data, or the model with model.reshape(...)",
+            hint="change the data, or the model with model.reshape(...) or --shape",
         )
     return array
 

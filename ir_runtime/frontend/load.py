@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from ..diagnostics import Diagnostics
+from ..errors import InputError
 from ..limits import DEFAULT, Limits
 from .document import parse
-from .fragment import read_fragments
+from .fragment import Values, read_fragments
 from .model import Document, read_net
 from .source import SourceLike, open_source
 from .weights import WeightsLike, open_weights
@@ -23,6 +24,9 @@ def load(
     weights: WeightsLike | None = None,
     report: Diagnostics | None = None,
     limits: Limits = DEFAULT,
+    *,
+    values: Values | None = None,
+    example: int | None = None,
 ) -> list[Document]:
     """Read a model, or each example on a page of the specification.
 
@@ -31,15 +35,23 @@ def load(
         weights: the ``.bin``; by default the one beside the file.
         report: takes what is wrong inside it.
         limits: bounds on what it may ask for.
+        values: for a page: contents for input ports.
+        example: for a page: which one to read, from 1.
 
     Raises:
         ParseError: if it cannot be read as an IR at all.
         LimitError: if it asks for more than ``limits`` allow.
+        InputError: if ``values`` or ``example`` do not fit it.
     """
     found = open_source(source, limits)
     report = Diagnostics() if report is None else report
     if _WHOLE.match(found.data) or b"<layer" not in found.data:
+        if values or example is not None:
+            raise InputError(
+                f"{found.name} is a whole model, which has no examples and no open ports",
+                hint="values and examples are for pages of the specification",
+            )
         root = parse(found.data, found.name)
         return [read_net(root, found, open_weights(weights, found.path), report, limits)]
     text = found.data.decode("utf-8", errors="replace")
-    return read_fragments(text, report, name=found.name, limits=limits)
+    return read_fragments(text, report, values=values, name=found.name, example=example, limits=limits)
