@@ -1,0 +1,67 @@
+"""The command line. Results go to stdout; everything said about them goes to stderr.
+
+Only click is imported here and at the top of the commands: what a command needs, it imports when it
+runs, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from .. import __version__
+from .exits import Exit, reported
+from .inspect import inspect
+from .ops import ops
+from .run import run
+from .validate import validate
+
+__all__ = ["Exit", "main"]
+
+_EPILOG = """\b
+Exit codes:
+  0    done
+  1    findings: validate found errors
+  2    usage: an option, a name, an input or an output path is wrong
+  3    the model cannot be read, or is not valid
+  4    the model has an operation that is not supported
+  5    it failed while running: a layer on its data, memory, the disk
+  130  interrupted
+  141  whoever read the results has stopped
+
+Results go to stdout, all else to stderr. NO_COLOR=1 turns colours off, IR_RUNTIME_TRACEBACK=1 shows
+where an error comes from, IR_RUNTIME_BACKEND names the backend to use where --backend does not.
+"""
+
+
+class _Program(click.Group):
+    """Every failure ends in one message and an exit code."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        if hasattr(sys.stdout, "reconfigure"):  # names in a model may not fit the terminal's encoding
+            sys.stdout.reconfigure(errors="backslashreplace")
+        return super().main(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if os.environ.get("NO_COLOR"):
+            ctx.color = False
+        with reported():
+            return super().invoke(ctx)
+
+
+@click.group(
+    cls=_Program,
+    name="ir-runtime",
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
+def main() -> None:
+    """Read, validate and run OpenVINO IR models with NumPy."""
+
+
+for _command in (run, validate, inspect, ops):
+    main.add_command(_command)

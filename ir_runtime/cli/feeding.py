@@ -1,0 +1,169 @@
+"""From files and random numbers to an array for each input."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+
+from ..api.feeding import as_array, describe
+from ..api.model import Model
+from ..api.names import find_port
+from ..api.ports import Output
+from ..errors import InputError
+from ..ir.element import ElementType
+from ..ir.tensor import Array
+
+__all__ = ["Feed", "collect"]
+
+# Input ports of operations that want axes: distinct numbers, each below the rank.
+_AXES = ("axes", "order")
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The array for an input, and where it comes from."""
+
+    array: Array
+    source: str
+
+
+def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict[Output, Feed]:
+    """An array for each input of a model.
+
+    Args:
+        model: whose inputs to feed.
+        files: ``.npy`` and ``.npz``, each as ``FILE`` or ``NAME=FILE``. Arrays without a name go to
+            the inputs that are left, in order.
+        seed: for random numbers where no file gives an input; without it, that is an error.
+
+    Raises:
+        InputError: if a file cannot be read, or does not fit the model.
+    """
+    ports = model.inputs
+    named, unnamed = _sorted(ports, files)
+    free = [port for port in ports if port not in named]
+    if len(unnamed) > len(free):
+        raise InputError(
+            f"{unnamed[len(free)].source} has no input to go to; the model has {len(ports)}",
+            hint="its inputs are " + ", ".join(map(describe, ports)) if ports else "",
+        )
+    given = named | dict(zip(free, unnamed, strict=False))
+    missing = [port for port in ports if port not in given]
+    if missing and seed is None:
+        count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
+        hint = "-i NAME=FILE.npy gives an input its data, --random makes some up"
+        raise InputError(f"{count} missing: {'; '.join(map(describe, missing))}", hint=hint)
+    made_up = {port: Feed(_random(model, port, [seed or 0, ports.index(port)]), "random") for port in missing}
+    return {port: _fitting(port, (given | made_up)[port]) for port in ports}
+
+
+def _fitting(port: Output, feed: Feed) -> Feed:
+    array = feed.array
+    wanted = port.element_type.dtype
+    if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == wanted.itemsize:
+        array = array.view(wanted)  # as NumPy saves the types that it lacks
+    return Feed(as_array(port, array), feed.source)
+
+
+def _sorted(ports: Sequence[Output], files: Sequence[str]) -> tuple[dict[Output, Feed], list[Feed]]:
+    named: dict[Output, Feed] = {}
+    unnamed: list[Feed] = []
+    for name, feed in (found for text in files for found in _read(text)):
+        if name is None:
+            unnamed.append(feed)
+            continue
+        port = find_port(ports, name, "input")
+        if port in named:
+            raise InputError(f"input {port.label!r} is given twice: {named[port].source}, {feed.source}")
+        named[port] = feed
+    return named, unnamed
+
+
+def _read(text: str) -> Iterator[tuple[str | None, Feed]]:
+    """The arrays of one ``-i``, with the names of the inputs they are for."""
+    name, path = (None, text) if os.path.exists(text) else _split(text)
+    found = _load(path)
+    if not isinstance(found, Mapping):
+        yield name, Feed(found, path)
+    elif name is None:
+        yield from ((_name(key), Feed(array, path)) for key, array in found.items())
+    elif name in found or len(found) == 1:
+        yield name, Feed(found.get(name, next(iter(found.values()))), path)
+    else:
+        raise InputError(f"{path} has {len(found)} arrays, none of them called {name!r}")
+
+
+def _split(text: str) -> tuple[str | None, str]:
+    name, equals, path = text.partition("=")
+    return (name, path) if equals else (None, text)
+
+
+def _name(key: str) -> str | None:
+    """The name in an ``.npz``; arrays that were saved without one are called arr_0 and so on."""
+    return None if key.startswith("arr_") and key[4:].isdecimal() else key
+
+
+def _load(path: str) -> Array | Mapping[str, Array]:
+    try:
+        with open(path, "rb") as file:
+            return _load_open(file, path)
+    except OSError as reason:
+        raise InputError(f"{path} cannot be read: {reason.strerror or reason}") from None
+    except (ValueError, SyntaxError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as reason:
+        raise InputError(f"{path} cannot be read: {reason}") from None
+
+
+def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:
+    start = file.read(6)
+    if not (start == b"\x93NUMPY" or start.startswith(b"PK")):
+        raise InputError(f"{path} is neither .npy nor .npz", hint="numpy.save writes such files")
+    file.seek(0)
+    found = np.load(file, allow_pickle=False)
+    return found if isinstance(found, np.ndarray) else _members(found)
+
+
+def _members(archive: Any) -> dict[str, Array]:
+    with archive:
+        found = {key: archive[key] for key in archive.files}
+    if not all(isinstance(array, np.ndarray) for array in found.values()):
+        raise ValueError("it holds files that are no arrays")
+    return found
+
+
+def _random(model: Model, port: Output, seed: Sequence[int]) -> Array:
+    """Numbers that any model can take: normal ones, zeros and ones, or axes."""
+    shape, element = _some_shape(port), port.element_type
+    rng = np.random.default_rng(seed)
+    if element is ElementType.string:
+        return np.full(shape, "text", object)
+    if element is ElementType.dynamic:
+        return rng.standard_normal(shape).astype(np.float32)
+    if element.is_integral and len(shape) == 1 and _are_axes(model, port):
+        return np.arange(shape[0]).astype(element.dtype)
+    if element.is_real and not element.is_carried:
+        numbers = rng.standard_normal(shape)
+        return (np.abs(numbers) if element is ElementType.f8e8m0 else numbers).astype(element.dtype)
+    return rng.integers(0, 2, shape).astype(element.dtype)
+
+
+def _some_shape(port: Output) -> tuple[int, ...]:
+    """The shortest shape that fits, but no length of 0 where another will do."""
+    if port.partial_shape.rank is None:
+        raise InputError(
+            f"input {port.label!r} has no shape to make random numbers for",
+            hint=f"--shape {port.label}=1,3,8,8 gives it one",
+        )
+    return tuple(dim.min if dim.is_static else max(dim.min, 1) for dim in port.partial_shape)
+
+
+def _are_axes(model: Model, port: Output) -> bool:
+    graph = model._graph
+    readers = ((graph[layer].op, number) for layer, number in graph.readers(port._port))
+    ports = (op.port_of(number) for op, number in readers if op is not None)
+    return any(found is not None and found.name in _AXES for found in ports)

@@ -1,0 +1,153 @@
+"""``ir-runtime inspect``: what a model takes, gives, and is made of."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .models import as_json, port_record, read, selects, weights
+from .render import clean, dump, plain, plural, table
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+    from ..api.ports import Node, Output
+
+__all__ = ["inspect"]
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@selects
+@weights
+@as_json
+def inspect(
+    model: str, example: int | None, values: tuple[str, ...], weights: str | None, as_json: bool
+) -> None:
+    """Show the inputs, outputs, operations and weights of MODEL.
+
+    Models with operations that are not known, or with errors, are shown as far as they go.
+    """
+    net = read(model, weights, example, values, strict=False)
+    found = _record(model, net)
+    click.echo(dump(found) if as_json else _text(found))
+    _remark(found)
+
+
+def _record(path: str, net: Model) -> dict[str, Any]:
+    constants = [node.output() for node in net.get_ops() if node.type == "Constant"]
+    weights = list(_weights(constants))
+    return {
+        "file": path,
+        "name": net.name,
+        "version": net._document.version,
+        "inputs": [port_record(port) for port in net.inputs],
+        "outputs": [port_record(port) for port in net.outputs],
+        "layers": len(net.get_ops()),
+        "operations": list(_operations(net.get_ops())),
+        "parameters": sum(row["numbers"] for row in weights),
+        "weights": weights,
+        "dynamic": list(_dynamic(net.inputs)),
+        "errors": len(net.report.errors),
+        "warnings": len(net.report.warnings),
+    }
+
+
+def _operations(nodes: Sequence[Node]) -> Iterator[dict[str, Any]]:
+    """How many layers there are of each operation, the most frequent first."""
+    counts = Counter((_operation(node), _is_known(node)) for node in nodes)
+    for (name, known), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        yield {"operation": name, "count": count, "known": known}
+
+
+def _is_known(node: Node) -> bool:
+    return node.layer.where.operation != node.layer.type
+
+
+def _operation(node: Node) -> str:
+    layer = node.layer
+    return layer.where.operation if _is_known(node) else f"{layer.type} ({layer.version})"
+
+
+def _weights(constants: Sequence[Output]) -> Iterator[dict[str, Any]]:
+    """Constants by element type, the largest first."""
+    tensors: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    for port in constants:
+        if port.partial_shape.is_dynamic:
+            continue
+        count, name = math.prod(port.shape), str(port.element_type)
+        tensors[name] += 1
+        numbers[name] += count
+        size[name] += port.element_type.nbytes(count)
+    for name, total in size.most_common():
+        yield {"type": name, "tensors": tensors[name], "numbers": numbers[name], "bytes": total}
+
+
+def _dynamic(inputs: Sequence[Output]) -> Iterator[dict[str, Any]]:
+    """The lengths of inputs that are open; ``axis`` is null where even their number is."""
+    for port in inputs:
+        if port.partial_shape.rank is None:
+            yield {"input": port.label, "axis": None, "min": 0, "max": None}
+            continue
+        for axis, dim in enumerate(port.partial_shape):
+            if dim.is_dynamic:
+                yield {"input": port.label, "axis": axis, "min": dim.min, "max": dim.max}
+
+
+def _text(found: dict[str, Any]) -> str:
+    named = f"{found['name']!r}, " if found["name"] else ""
+    layers = plural(found["layers"], "layer")
+    title = f"{clean(found['file'])}: {named}IR version {found['version']}, {layers}"
+    parts = [title, _ports("Inputs", found["inputs"]), _ports("Outputs", found["outputs"])]
+    parts.append(_operation_table(found["operations"]))
+    if found["weights"]:
+        parts.append(_weight_table(found))
+    if found["dynamic"]:
+        rows = [[r["input"], _open(r["axis"]), str(r["min"]), _open(r["max"])] for r in found["dynamic"]]
+        parts.append(table("Dynamic dimensions", ["input", "axis", "min", "max"], rows))
+    return "\n\n".join(parts)
+
+
+def _ports(title: str, ports: Sequence[dict[str, Any]]) -> str:
+    rows = [[port["name"], port["type"], _shape(port["shape"])] for port in ports]
+    return table(title, ["name", "type", "shape"], rows)
+
+
+def _shape(dims: Sequence[int | str] | None) -> str:
+    return "[...]" if dims is None else f"[{','.join(map(str, dims))}]"
+
+
+def _open(value: int | None) -> str:
+    return "?" if value is None else str(value)
+
+
+def _operation_table(operations: Sequence[dict[str, Any]]) -> str:
+    rows = [[o["operation"], plain(o["count"]), "" if o["known"] else "unknown"] for o in operations]
+    return table("Operations", ["operation", "count", ""], rows, right=("count",))
+
+
+def _weight_table(found: dict[str, Any]) -> str:
+    rows = [[r["type"], *map(plain, (r["tensors"], r["numbers"], r["bytes"]))] for r in found["weights"]]
+    if len(rows) > 1:
+        totals = (sum(r[key] for r in found["weights"]) for key in ("tensors", "numbers", "bytes"))
+        rows.append(["total", *map(plain, totals)])
+    return table(
+        "Weights", ["type", "tensors", "numbers", "bytes"], rows, right=("tensors", "numbers", "bytes")
+    )
+
+
+def _remark(found: dict[str, Any]) -> None:
+    unknown = [o for o in found["operations"] if not o["known"]]
+    if unknown:
+        layers = plural(sum(o["count"] for o in unknown), "layer")
+        names = ", ".join(clean(o["operation"]) for o in unknown)
+        click.echo(f"not supported: {names}, in {layers}", err=True)
+    if found["errors"]:
+        click.echo(
+            f"the model has {plural(found['errors'], 'error')}; ir-runtime validate shows them", err=True
+        )

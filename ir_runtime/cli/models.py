@@ -1,0 +1,98 @@
+"""Reading the model a command names, and what several commands say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from .render import finding
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+    from ..api.ports import Output
+
+__all__ = ["as_json", "parse_value", "port_record", "read", "selects", "shape_of", "weights"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+weights = click.option(
+    "-w", "--weights", metavar="BIN", help="Weights of the model; by default the .bin beside it."
+)
+
+
+def selects(command: _Command) -> _Command:
+    """Give a command the options that choose an example of a page and fill its ports."""
+    example = click.option(
+        "--example", type=click.IntRange(min=1), metavar="N", help="Which example of a page, from 1."
+    )
+    value = click.option(
+        "--value",
+        "values",
+        multiple=True,
+        metavar="PORT=NUMBERS",
+        help="Contents of an example's input port, by id or name: 1=2,3 or axes=-1. Repeatable.",
+    )
+    return example(value(command))
+
+
+def read(
+    path: str,
+    weights: str | None,
+    example: int | None = None,
+    values: tuple[str, ...] = (),
+    strict: bool = True,
+) -> Model:
+    """Read a model, or an example of a page; warnings about it go to stderr."""
+    from ..api.core import read_model
+
+    given = dict(map(parse_value, values))
+    model = read_model(path, weights, strict=False, example=example, values=given)
+    if strict:
+        model.raise_if_invalid()
+        for found in model.report.warnings:
+            click.echo(finding(found), err=True)
+    return model
+
+
+def parse_value(text: str) -> tuple[Any, list[float]]:
+    """Split ``1=2,3`` into a port and its contents; ``4:1=2,3`` names port 1 of layer 4."""
+    port, equals, numbers = text.rpartition("=")
+    try:
+        contents = [_number(part) for part in numbers.split(",") if part.strip()]
+    except ValueError:
+        equals = ""
+    if not equals or not port:
+        raise click.BadParameter(f"{text!r} is not PORT=NUMBERS, such as 1=2,3", param_hint="--value")
+    return _port(port), contents
+
+
+def _number(text: str) -> float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _port(text: str) -> Any:
+    parts = text.split(":")
+    if len(parts) > 2 or not all(part.isdecimal() for part in parts):
+        return text
+    return int(text) if len(parts) == 1 else tuple(map(int, parts))
+
+
+def shape_of(text: str) -> tuple[str | None, str]:
+    """Split ``image=1,3,224,224`` into the name of an input, if there is one, and a shape."""
+    name, equals, shape = text.rpartition("=")
+    if not shape.strip() or (equals and not name):
+        raise click.BadParameter(f"{text!r} is not [NAME=]SHAPE, such as 1,3,224,224", param_hint="--shape")
+    return name or None, shape
+
+
+def port_record(port: Output) -> Mapping[str, Any]:
+    """An input or output for JSON."""
+    from .render import shape_record
+
+    return {"name": port.label, "type": str(port.element_type), "shape": shape_record(port.partial_shape)}

@@ -1,0 +1,72 @@
+"""``ir-runtime ops``: the operations there are, and the page of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from .models import as_json
+from .render import dump, table
+
+if TYPE_CHECKING:
+    from ..ops import Op
+
+__all__ = ["ops"]
+
+
+@click.command()
+@click.argument("name", metavar="[NAME]", required=False)
+@as_json
+def ops(name: str | None, as_json: bool) -> None:
+    """List the operations that are supported, or describe NAME.
+
+    NAME is an operation, such as ReduceL2, or one version of it, such as ReduceL2-4.
+    """
+    from ..ops._describe import describe, record
+
+    found = _every() if name is None else _named(name)
+    if as_json:
+        click.echo(dump([record(cls) for cls in found]))
+    elif name is None:
+        click.echo(_list(found))
+    else:
+        click.echo("\n\n".join(describe(cls) for cls in found))
+
+
+def _every() -> list[type[Op]]:
+    from ..ops import load_extensions, registry
+
+    load_extensions()
+    return list(registry)
+
+
+def _list(found: list[type[Op]]) -> str:
+    from ..ops._describe import group, summary
+
+    rows = [[cls.versioned_name(), group(cls), summary(cls)] for cls in found]
+    names = len({cls.name for cls in found})
+    return table(f"{names} operations, {len(found)} versions", ["operation", "group", "what it does"], rows)
+
+
+def _named(name: str) -> list[type[Op]]:
+    from ..ops import registry
+
+    every = _every()
+    type, _, number = name.rpartition("-")
+    wanted = type if type and number.isdecimal() else name
+    versions = registry.versions(wanted)
+    if not versions:
+        raise _unknown(f"there is no operation {wanted!r}", registry.near(wanted))
+    if wanted == name:
+        return versions
+    found = [cls for cls in every if cls in versions and cls.since == int(number)]
+    if not found:
+        newest = ", ".join(cls.versioned_name() for cls in versions)
+        raise _unknown(f"there is no {versions[0].name} of version {number}", newest)
+    return found
+
+
+def _unknown(message: str, near: str | None) -> click.BadParameter:
+    hint = f"; did you mean {near}?" if near else "; ir-runtime ops lists them"
+    return click.BadParameter(message + hint, param_hint="NAME")

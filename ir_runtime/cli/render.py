@@ -1,0 +1,112 @@
+"""Text for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ..diagnostics import Diagnostic
+    from ..ir.shape import PartialShape
+
+__all__ = ["clean", "dump", "failure", "finding", "number", "plain", "plural", "shape_record", "table"]
+
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+def dump(data: Any) -> str:
+    """JSON, in ASCII so that any encoding can carry it.
+
+    Numbers that JSON lacks are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
+    """
+    return json.dumps(_encodable(data), indent=2, allow_nan=False)
+
+
+def _encodable(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {str(key): _encodable(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_encodable(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return "NaN" if math.isnan(data) else "Infinity" if data > 0 else "-Infinity"
+    return data
+
+
+def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> str:
+    """Rows in columns under a title; the columns named in ``right`` are aligned to the right."""
+    cells = [[clean(cell) for cell in row] for row in rows]
+    widths = [max(map(_width, column)) for column in zip(header, *cells, strict=True)]
+    aligned = [name in right for name in header]
+    lines = [_line(row, widths, aligned) for row in (header, *cells)]
+    lines[0] = click.style(lines[0], dim=True)
+    return "\n".join([click.style(title, bold=True), *lines])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = [
+        " " * (width - _width(cell)) + cell if to_right else cell + " " * (width - _width(cell))
+        for cell, width, to_right in zip(cells, widths, right, strict=True)
+    ]
+    return "  " + "  ".join(padded).rstrip()
+
+
+def _width(text: str) -> int:
+    """Columns on a terminal; East Asian characters take two, marks none."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    marks = sum(unicodedata.combining(c) != 0 for c in text)
+    return len(text) + wide - marks
+
+
+def clean(text: str) -> str:
+    """Text from a file without what could steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def failure(message: str) -> str:
+    """A message as it is shown, with the words error and warning in colour."""
+    return "\n".join(_coloured(clean(line)) for line in message.splitlines())
+
+
+def finding(diagnostic: Diagnostic) -> str:
+    """A finding as it is shown: place, severity, code, message, and the hint on a line of its own."""
+    return failure(str(diagnostic))
+
+
+def _coloured(line: str) -> str:
+    for word, colour in _COLOURS.items():
+        for opening in (f"{word}[", f"{word}: "):
+            before, found, after = line.partition(opening)
+            if found and (not before or before.endswith(": ")):
+                return before + click.style(word, fg=colour, bold=True) + opening[len(word) :] + after
+    return line
+
+
+def number(value: float | int | None) -> str:
+    """A number in a table; a dash where there is none."""
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+
+def plain(count: int) -> str:
+    """A count with its thousands apart."""
+    return f"{count:,}"
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 error``, ``2 errors``."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def shape_record(shape: PartialShape) -> list[int | str] | None:
+    """A shape for JSON: numbers, text such as ``"1..8"`` or ``"?"`` where a length is open, or null."""
+    if shape.rank is None:
+        return None
+    return [dim.min if dim.is_static else str(dim) for dim in shape]

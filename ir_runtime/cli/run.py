@@ -1,0 +1,192 @@
+"""``ir-runtime run``: a model on arrays, or on random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .models import as_json, read, selects, shape_of, weights
+from .render import clean, dump, number, plural, table
+
+if TYPE_CHECKING:
+    from ..api.compiled import CompiledModel
+    from ..api.model import Model
+    from ..api.ports import Output
+    from ..ir.tensor import Array
+    from .feeding import Feed
+    from .summary import Summary
+
+__all__ = ["run"]
+
+
+_EPILOG = """\b
+ir-runtime run net.xml -i image=cat.npy -o out.npz
+ir-runtime run net.xml --random --shape 1,3,224,224 --layers 'conv*'
+ir-runtime run ReduceL2-4.txt --example 2 --random
+
+Random floating-point numbers are normal, integers 0 or 1, axes 0, 1, 2 …; a length that is open
+takes its lower bound, or 1.
+
+Minimum, mean and maximum pass over NaN. Types that NumPy lacks (bf16, f8, i4 …) are saved as raw
+bytes, as NumPy does; -i takes them back, and .view(ml_dtypes.bfloat16) shows them. In JSON,
+numbers may also be "NaN", "Infinity" and "-Infinity".
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "-i",
+    "--input",
+    "files",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="An input: .npy, or .npz with inputs by name. Repeatable.",
+)
+@click.option("--random", "random", is_flag=True, help="Make up the inputs that no file gives.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --random.")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="[NAME=]SHAPE",
+    help="Reshape an input first: 1,3,224,224. Repeatable.",
+)
+@click.option("-o", "--output", metavar="PATH", help="Save the outputs: an .npz, or a folder of .npy.")
+@click.option(
+    "--layers", multiple=True, metavar="GLOB", help="Also show, and save, what these layers give. Repeatable."
+)
+@selects
+@weights
+@click.option("--backend", metavar="NAME", help="What computes: numpy (default), reference, …")
+@as_json
+def run(
+    model: str,
+    files: Sequence[str],
+    random: bool,
+    seed: int,
+    shapes: Sequence[str],
+    output: str | None,
+    layers: Sequence[str],
+    example: int | None,
+    values: tuple[str, ...],
+    weights: str | None,
+    backend: str | None,
+    as_json: bool,
+) -> None:
+    """Run MODEL and show its outputs.
+
+    MODEL is the .xml of an IR, or a page of the specification with an example.
+    """
+    from ..api.core import compile_model
+    from .feeding import collect
+    from .saving import check_target
+
+    target = None if output is None else check_target(output)
+    net = read(model, weights, example, values)
+    if shapes:
+        net.reshape(dict(map(shape_of, shapes)))
+    feeds = collect(net, files, seed if random else None)
+    compiled = compile_model(net, backend=backend, outputs=layers or None)
+    tensors = _results(net, compiled, feeds)
+    if target is not None:
+        tensors = _saved(tensors, target)
+    if as_json:
+        click.echo(dump(_record(model, compiled, feeds, tensors)))
+    else:
+        click.echo(_text(tensors))
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    name: str
+    array: Array
+    summary: Summary
+    is_output: bool
+    file: str | None = None
+
+    def record(self) -> dict[str, Any]:
+        return {"name": self.name, **self.summary.record(), "file": self.file}
+
+
+def _results(net: Model, compiled: CompiledModel, feeds: dict[Output, Feed]) -> list[_Tensor]:
+    from .progress import progress
+    from .saving import unique
+    from .summary import summarize
+
+    arrays = {port: feed.array for port, feed in feeds.items()}
+    with progress(len(compiled._plan.steps)) as observers:
+        results = compiled._run(arrays, {}, observers)
+    own = len(net.outputs)
+    ports = compiled.outputs
+    names = unique([*(p.label for p in ports[:own]), *map(_layer_name, ports[own:])])
+    return [
+        _Tensor(name, array, summarize(array, port.element_type), index < own)
+        for index, (name, port, array) in enumerate(zip(names, ports, results.to_tuple(), strict=True))
+    ]
+
+
+def _layer_name(port: Output) -> str:
+    node = port.node
+    return node.friendly_name if node.get_output_size() == 1 else f"{node.friendly_name}:{port.index}"
+
+
+def _saved(tensors: Sequence[_Tensor], target: Any) -> list[_Tensor]:
+    from dataclasses import replace
+
+    from .saving import save
+
+    files = save(target, {tensor.name: tensor.array for tensor in tensors})
+    click.echo(f"saved {plural(len(tensors), 'tensor')} to {clean(str(target))}", err=True)
+    return [replace(tensor, file=str(files[tensor.name])) for tensor in tensors]
+
+
+def _record(
+    model: str, compiled: CompiledModel, feeds: dict[Output, Feed], tensors: Sequence[_Tensor]
+) -> dict[str, Any]:
+    return {
+        "model": model,
+        "backend": compiled.backend,
+        "inputs": [
+            {
+                "name": port.label,
+                "type": str(port.element_type),
+                "shape": feed.array.shape,
+                "source": feed.source,
+            }
+            for port, feed in feeds.items()
+        ],
+        "outputs": [tensor.record() for tensor in tensors if tensor.is_output],
+        "layers": [tensor.record() for tensor in tensors if not tensor.is_output],
+    }
+
+
+def _text(tensors: Sequence[_Tensor]) -> str:
+    parts = [_table("Outputs", [t for t in tensors if t.is_output])]
+    if inner := [t for t in tensors if not t.is_output]:
+        parts.append(_table("Layers", inner))
+    parts += [_top(t) for t in tensors if t.summary.top is not None]
+    return "\n\n".join(parts)
+
+
+def _table(title: str, tensors: Sequence[_Tensor]) -> str:
+    header = ["name", "type", "shape", "min", "mean", "max"]
+    odd = [key for key in ("nan", "inf") if any(getattr(t.summary, key) for t in tensors)]
+    rows = [_row(t.name, t.summary, odd) for t in tensors]
+    return table(title, [*header, *odd], rows, right=("min", "mean", "max", *odd))
+
+
+def _row(name: str, found: Summary, odd: Sequence[str]) -> list[str]:
+    shape = f"[{','.join(map(str, found.shape))}]"
+    numbers = [number(found.min), number(found.mean), number(found.max)]
+    return [name, found.type, shape, *numbers, *(str(getattr(found, key)) for key in odd)]
+
+
+def _top(tensor: _Tensor) -> str:
+    rows = [[str(index), number(value)] for index, value in tensor.summary.top or ()]
+    return table(
+        f"Top {len(rows)} of {clean(tensor.name)}", ["index", "value"], rows, right=("index", "value")
+    )

@@ -1,0 +1,111 @@
+"""Saving arrays so that a file is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from ..errors import InputError
+from ..ir.tensor import Array
+
+__all__ = ["check_target", "save", "unique"]
+
+
+def check_target(path: str) -> Path:
+    """Refuse a path that nothing can be saved to, before the work is done.
+
+    Raises:
+        InputError: if its folder does not exist, or something else is in the way.
+    """
+    target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {str(target.parent)!r} to save {target.name!r} in")
+    if target.suffix.lower() == ".npz" and target.is_dir():
+        raise InputError(f"{path!r} is a folder, but would become a file")
+    if target.suffix.lower() != ".npz" and target.exists() and not target.is_dir():
+        raise InputError(f"{path!r} is a file", hint="-o takes a path that ends in .npz, or a folder")
+    return target
+
+
+def save(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
+    """Save to an ``.npz``, or as ``.npy`` files in a folder; return the file of each array."""
+    plain = {name: _plain(array) for name, array in arrays.items()}
+    if target.suffix.lower() == ".npz":
+        _replacing(target, lambda file: _archive(file, plain))
+        return dict.fromkeys(plain, target)
+    return _folder(target, plain)
+
+
+def unique(names: Iterable[str]) -> list[str]:
+    """Names of which no two are the same, even where case does not count."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        number, candidate = 1, name
+        while candidate.casefold() in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        taken.add(candidate.casefold())
+        found.append(candidate)
+    return found
+
+
+def _plain(array: Array) -> Array:
+    """What can be saved without pickling."""
+    if array.dtype != object:
+        return array
+    kind = np.bytes_ if any(isinstance(item, bytes) for item in array.flat) else np.str_
+    return array.astype(kind)
+
+
+def _archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():  # a fixed date, so that equal results are equal files
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
+    """Write all beside the folder first; then put them in place."""
+    names = unique(map(_file_name, arrays))
+    stage = _temporary(target)
+    try:
+        stage.mkdir()
+        for name, array in zip(names, arrays.values(), strict=True):
+            with open(stage / f"{name}.npy", "xb") as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+        if not target.exists():
+            stage.rename(target)
+        for name in names:
+            with suppress(FileNotFoundError):  # already there, with the folder
+                os.replace(stage / f"{name}.npy", target / f"{name}.npy")
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return {key: target / f"{name}.npy" for key, name in zip(arrays, names, strict=True)}
+
+
+def _replacing(target: Path, write: Callable[[IO[bytes]], None]) -> None:
+    temporary = _temporary(target)
+    try:
+        with open(temporary, "xb") as file:
+            write(file)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _temporary(target: Path) -> Path:
+    return target.absolute().with_name(f".{target.name[:200]}.{os.getpid()}.part")
+
+
+def _file_name(name: str) -> str:
+    """A name that is safe on every file system, and stays inside its folder."""
+    return re.sub(r"[^A-Za-z0-9_.+=-]", "_", name).strip(".")[:150] or "_"

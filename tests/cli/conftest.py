@@ -1,0 +1,54 @@
+"""Running the command line in a folder of its own, and comparing what it says with what it said."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ir_runtime.cli import main
+
+SNAPSHOTS = Path(__file__).parents[1] / "snapshots" / "cli"
+
+Invoke = Callable[[str], Result]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, and the current one, so that messages have short paths."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("IR_RUNTIME_BACKEND", "IR_RUNTIME_TRACEBACK", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def invoke(folder: Path) -> Invoke:
+    """Runs a command line, in the folder."""
+    return lambda line: CliRunner().invoke(main, shlex.split(line))
+
+
+@pytest.fixture
+def check(invoke: Invoke) -> Callable[..., Result]:
+    """Runs a command line and compares all that it says with a snapshot.
+
+    ``UPDATE_SNAPSHOTS=1 pytest tests/cli`` writes the snapshots anew; look at the difference then.
+    """
+
+    def compare(name: str, line: str, hide: Callable[[str], str] = str) -> Result:
+        found = invoke(line)
+        said = hide(
+            f"$ ir-runtime {line}\n{found.stdout}--- stderr\n{found.stderr}--- exit {found.exit_code}\n"
+        )
+        path = SNAPSHOTS / f"{name}.txt"
+        if os.environ.get("UPDATE_SNAPSHOTS"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(said, encoding="utf-8")
+        assert said == path.read_text(encoding="utf-8")
+        return found
+
+    return compare

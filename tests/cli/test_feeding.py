@@ -1,0 +1,189 @@
+"""Where the inputs of a run come from: files, and random numbers."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from click.testing import Result
+from harness.tiny import net, parameter, passing, result, total, write, write_chain
+
+Invoke = Callable[[str], Result]
+Check = Callable[..., Result]
+
+SPEC = Path("/work/shared/spec")
+
+ONES, TWOS = np.ones(4, np.float32), np.full(4, 2, np.float32)
+
+
+def saved(invoke: Invoke, line: str) -> dict[str, Any]:
+    found = invoke(f"{line} -o out.npz")
+    assert found.exit_code == 0, found.stderr
+    with np.load("out.npz") as archive:
+        return dict(archive)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "-i a=one.npy -i b=two.npy",
+        "-i b=two.npy -i a=one.npy",
+        "-i one.npy -i two.npy",
+        "-i b=two.npy -i one.npy",
+        "-i both.npz",
+        "-i unnamed.npz",
+        "-i b=both.npz -i one.npy",
+        "-i a=single.npz -i two.npy",
+    ],
+)
+def test_files_reach_their_inputs(folder: Path, invoke: Invoke, given: str) -> None:
+    text = total().replace('type="Add"', 'type="Subtract"')
+    write(folder, text)
+    np.save("one.npy", ONES)
+    np.save("two.npy", TWOS)
+    np.savez("both.npz", b=TWOS, a=ONES)
+    np.savez("unnamed.npz", ONES, TWOS)
+    np.savez("single.npz", anything=ONES)
+    assert saved(invoke, f"run net.xml {given}")["sum"].tolist() == [-1, -1, -1, -1]
+
+
+def test_a_file_may_have_an_equals_sign_in_its_name(folder: Path, invoke: Invoke) -> None:
+    write(folder, passing("f32", "4"))
+    np.save("a=b.npy", ONES)
+    assert saved(invoke, "run net.xml -i a=b.npy")["x"].tolist() == [1, 1, 1, 1]
+    assert saved(invoke, "run net.xml -i x=a=b.npy")["x"].tolist() == [1, 1, 1, 1]
+
+
+def test_random_fills_what_is_missing(folder: Path, invoke: Invoke) -> None:
+    write(folder, total())
+    np.save("one.npy", ONES)
+    found = json.loads(invoke("run net.xml -i b=one.npy --random --json").stdout)
+    assert [(i["name"], i["source"]) for i in found["inputs"]] == [("a", "random"), ("b", "one.npy")]
+
+
+def test_random_depends_on_the_seed_alone(folder: Path, invoke: Invoke) -> None:
+    write(folder, total())
+    np.save("zero.npy", np.zeros(4, np.float32))
+    runs = [saved(invoke, f"run net.xml --random {more}")["sum"] for more in ("", "--seed 0", "--seed 1")]
+    assert runs[0].tolist() == runs[1].tolist() != runs[2].tolist()
+    alone = [saved(invoke, f"run net.xml --random -i {name}=zero.npy")["sum"] for name in "ab"]
+    assert (alone[0] + alone[1]).tolist() == runs[0].tolist(), "each input has numbers of its own"
+
+
+@pytest.mark.parametrize(
+    "element", ["f16", "bf16", "f64", "f8e4m3", "f8e8m0", "i4", "u1", "nf4", "i8", "u64"]
+)
+def test_random_numbers_of_every_type(folder: Path, invoke: Invoke, element: str) -> None:
+    write(folder, passing(element, "3,50"))
+    found = json.loads(invoke("run net.xml --random --json").stdout)["outputs"][0]
+    assert (found["type"], found["nan"], found["inf"]) == (element, 0, 0)
+    assert found["min"] < found["mean"] < found["max"]
+
+
+def test_random_integers_are_zeros_and_ones(folder: Path, invoke: Invoke) -> None:
+    write(folder, passing("i64", "40"))
+    assert set(saved(invoke, "run net.xml --random")["x"].tolist()) == {0, 1}
+
+
+def test_random_booleans_and_strings(folder: Path, invoke: Invoke) -> None:
+    write(folder, passing("boolean", "40"))
+    found = saved(invoke, "run net.xml --random")["x"]
+    assert found.dtype == bool
+    assert set(found.tolist()) == {True, False}
+    write(folder, passing("string", "2"))
+    assert saved(invoke, "run net.xml --random")["x"].tolist() == ["text", "text"]
+
+
+def test_random_lengths_are_the_shortest_but_not_0(folder: Path, invoke: Invoke) -> None:
+    write(folder, passing("f32", "?,3..8,..5,2"))
+    assert saved(invoke, "run net.xml --random")["x"].shape == (1, 3, 1, 2)
+    write(folder, passing("f32", "0,2"))
+    assert saved(invoke, "run net.xml --random")["x"].shape == (0, 2)
+
+
+def test_random_needs_a_rank(folder: Path, check: Check, invoke: Invoke) -> None:
+    layers = [parameter(0, "x", "...").replace("<dim>-1</dim>", ""), result(1, "")]
+    write(folder, net(layers, [(0, 0, 1, 0)]))
+    check("random_without_rank", "run net.xml --random")
+    assert saved(invoke, "run net.xml --random --shape 2,2")["x"].shape == (2, 2)
+
+
+def test_types_that_numpy_lacks_go_in_and_out(folder: Path, invoke: Invoke) -> None:
+    write(folder, passing("bf16", "3"))
+    numbers = np.array([1.5, -2, 0.125], ml_dtypes.bfloat16)
+    np.save("x.npy", numbers)
+    (folder / "out.npz").unlink(missing_ok=True)
+    found = saved(invoke, "run net.xml -i x.npy")["x"]
+    assert found.view(ml_dtypes.bfloat16).tolist() == [1.5, -2, 0.125]
+    assert json.loads(invoke("run net.xml -i out.npz --json").stdout)["outputs"][0]["max"] == 1.5
+
+
+def test_strings_go_in_and_out(folder: Path, invoke: Invoke) -> None:
+    write(folder, passing("string", "2"))
+    np.save("x.npy", np.array(["né", "b"]))
+    assert saved(invoke, "run net.xml -i x.npy")["x"].tolist() == ["né", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("missing", "run net.xml"),
+        ("missing_one", "run net.xml -i a=one.npy"),
+        ("unknown", "run net.xml -i c=one.npy --random"),
+        ("near", "run chain.xml -i X1=one.npy"),
+        ("twice", "run net.xml -i a=one.npy -i a=one.npy"),
+        ("too_many", "run net.xml -i one.npy -i one.npy -i one.npy"),
+        ("wrong_shape", "run chain.xml -i one.npy"),
+        ("wrong_type", "run net.xml -i a=double.npy --random"),
+        ("no_file", "run net.xml -i a=none.npy"),
+        ("folder", "run net.xml -i a=."),
+        ("no_array", "run net.xml -i a=net.xml"),
+        ("pickle", "run net.xml -i a=pickle.npy --random"),
+        ("cut_off", "run net.xml -i a=cut.npy --random"),
+        ("cut_off_npz", "run net.xml -i cut.npz --random"),
+        ("npz_without", "run net.xml -i b=both.npz --random"),
+    ],
+)
+def test_what_does_not_fit_is_refused(folder: Path, check: Check, name: str, line: str) -> None:
+    write(folder, total())
+    write_chain(folder)
+    np.save("one.npy", ONES)
+    np.save("double.npy", ONES.astype(np.float64))
+    np.save("pickle.npy", np.array([{}, []], object), allow_pickle=True)
+    np.savez("both.npz", c=ONES, d=ONES)
+    (folder / "cut.npy").write_bytes((folder / "one.npy").read_bytes()[:-4])
+    (folder / "cut.npz").write_bytes((folder / "both.npz").read_bytes()[:-30])
+    found = check(f"feeding_{name}", line)
+    assert (found.exit_code, found.stdout) == (2, "")
+
+
+def test_damaged_members_of_an_npz_are_refused(folder: Path, invoke: Invoke) -> None:
+    write(folder, total())
+    with zipfile.ZipFile("bad.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.npy", b"\x93NUMPY\x01\x00" + b"x" * 300)
+        archive.writestr("read me.txt", "no array")
+    for text in ("bad.npz", "a=bad.npz"):
+        found = invoke(f"run net.xml -i {text} --random")
+        assert found.exit_code == 2
+        assert found.stderr.startswith("error[IR401]: bad.npz cannot be read: ")
+
+
+PAGES = sorted(SPEC.glob("*.txt")) if SPEC.is_dir() else []
+
+
+@pytest.mark.skipif(not PAGES, reason="the pages of the specification are not here")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_example_of_the_specification_runs(invoke: Invoke, page: Path) -> None:
+    count = page.read_text(encoding="utf-8").count("</layer>")
+    assert count >= 2
+    for number in range(1, count + 1):
+        found = invoke(f"run {page} --example {number} --random --json")
+        assert found.exit_code == 0, found.stderr
+        assert len(json.loads(found.stdout)["outputs"]) == 1
+    assert invoke(f"run {page} --example {count + 1} --random").exit_code == 2
