@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .codes import Code
+from .diagnostics import Location
 from .errors import LimitError
 
 __all__ = ["DEFAULT", "Limits"]
@@ -16,24 +17,27 @@ class Limits:
 
     Args:
         xml_bytes: size of the XML.
+        page_bytes: size of a page of the specification.
         layers: number of layers of one graph.
         rank: number of dimensions of a tensor.
         elements: number of elements of one tensor.
     """
 
     xml_bytes: int = 1 << 30
+    page_bytes: int = 1 << 24
     layers: int = 1_000_000
     rank: int = 64
-    elements: int = 1 << 40
+    elements: int = 1 << 36
 
-    def check(self, name: str, found: int) -> None:
+    def check(self, name: str, found: int, where: Location | None = None) -> None:
         """Raise `LimitError` if ``found`` is more than the limit of that name."""
         most = getattr(self, name)
         if found > most:
             raise LimitError(
                 f"{found} {name.replace('_', ' ')}, but the limit is {most}",
                 code=Code.LIMIT,
-                hint=f"if you trust the file, raise limits=Limits({name}=...)",
+                where=where,
+                hint=f"if you trust the file, read it with limits=ir_runtime.Limits({name}=...)",
             )
 
 

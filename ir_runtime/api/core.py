@@ -9,8 +9,7 @@ from typing import Any
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import InputError, IRError
-from ..frontend.fragment import Values
-from ..frontend.fragment import read_fragments as _read_fragments
+from ..frontend.fragment import Page, Values
 from ..frontend.load import load
 from ..frontend.source import SourceLike
 from ..frontend.weights import WeightsLike
@@ -72,6 +71,7 @@ def read_fragment(
     name: str = "<fragment>",
     example: int | None = None,
     strict: bool = True,
+    limits: Limits = DEFAULT,
 ) -> Model:
     """Make a model of bare ``<layer>`` elements, as the specification prints them.
 
@@ -85,35 +85,38 @@ def read_fragment(
         version: ``"ReduceL2-4"``, ``"opset4"`` or ``4``, where neither tag nor page says.
         name: the file, for messages.
         example: which of several examples, from 1.
-        strict: raise if the fragment is not valid.
+        strict: raise if the fragment is not valid. Otherwise ``model.report`` has what is wrong.
+        limits: bounds on what the page may ask for.
 
     Raises:
         ParseError: if there is no layer in it, or it is not well-formed.
         InputError: if there are several examples and none is chosen, or a value fits no port.
         ValidationError: if it contradicts itself or the specification.
     """
-    report = Diagnostics()
-    found = _read_fragments(text, report, values=values, version=version, name=name, example=example)
-    if len(found) > 1:
-        hint = f"choose one with example=1 … {len(found)}, or call read_fragments"
-        raise InputError(f"there are {len(found)} examples in it", hint=hint)
-    model = Model(found[0], report)
-    return model.raise_if_invalid() if strict else model
+    page = Page(text, values=values, version=version, name=name, limits=limits)
+    if example is None and len(page) > 1:
+        hint = f"choose one with example=1 … {len(page)}, or call read_fragments"
+        raise InputError(f"there are {len(page)} examples in it", hint=hint)
+    return _example(page, 1 if example is None else example, strict)
 
 
 def read_fragments(
-    text: str, *, version: str | int | None = None, name: str = "<fragment>", strict: bool = True
+    text: str,
+    *,
+    version: str | int | None = None,
+    name: str = "<fragment>",
+    strict: bool = True,
+    limits: Limits = DEFAULT,
 ) -> list[Model]:
     """Make a model of each example on a page of the specification; see `read_fragment`."""
-    models = [Model(doc, r) for doc, r in _each(text, version, name)]
-    return [model.raise_if_invalid() if strict else model for model in models]
+    page = Page(text, version=version, name=name, limits=limits)
+    return [_example(page, number, strict) for number in range(1, len(page) + 1)]
 
 
-def _each(text: str, version: str | int | None, name: str) -> Iterable[tuple[Any, Diagnostics]]:
-    count = len(_read_fragments(text, Diagnostics(), version=version, name=name))
-    for number in range(1, count + 1):
-        report = Diagnostics()
-        yield _read_fragments(text, report, version=version, name=name, example=number)[0], report
+def _example(page: Page, number: int, strict: bool) -> Model:
+    report = Diagnostics()
+    model = Model(page.read(number, report), report)
+    return model.raise_if_invalid() if strict else model
 
 
 def validate(

@@ -9,7 +9,7 @@ from lxml import etree
 
 from ..codes import Code
 from ..diagnostics import Location
-from ..errors import ParseError
+from ..errors import LimitError, ParseError
 
 __all__ = ["Element", "integer", "parse"]
 
@@ -17,12 +17,19 @@ Element: TypeAlias = Any  # lxml is not typed
 
 _FORBIDDEN = re.compile(rb"<!(DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)")
 
+# What libxml2 says when its own bounds on depth, length and growth are reached, and what it adds to a message.
+_TOO_MUCH = re.compile("Excessive depth|Resource limit|amplification")
+_ASIDE = re.compile(
+    r",? (?:use|try|see) (?:XML_PARSE_HUGE|xmlCtxt)\w*(?: option)?\.?|,\s*line \d+, column \d+|\n"
+)
+
 
 def parse(data: bytes, name: str, comments: bool = False) -> Element:
     """The root element. No document type, no entities, no network, no huge trees.
 
     Raises:
         ParseError: if it is not well-formed, or has what an IR never needs.
+        LimitError: if it is nested too deeply, or has a name or value that is too long.
     """
     if found := _FORBIDDEN.search(data):
         line = data.count(b"\n", 0, found.start()) + 1
@@ -40,13 +47,7 @@ def parse(data: bytes, name: str, comments: bool = False) -> Element:
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as reason:
-        where = Location(name, reason.lineno)
-        raise ParseError(
-            f"the XML is not well-formed: {reason.msg}",
-            code=Code.BAD_XML,
-            where=where,
-            hint="the file may be cut off, or have been edited by hand",
-        ) from None
+        raise _malformed(reason, name) from None
     if root.getroottree().docinfo.internalDTD is not None:
         raise _forbidden("the XML has a document type", Location(name))
     return root
@@ -63,6 +64,15 @@ def integer(element: Element, attribute: str, name: str) -> int:
             where=Location(name, element.sourceline, _layer_name(element)),
         )
     return int(text)
+
+
+def _malformed(reason: Any, name: str) -> ParseError | LimitError:
+    where = Location(name, reason.lineno)
+    message = _ASIDE.sub("", reason.msg or "it cannot be read")
+    if _TOO_MUCH.search(message):
+        return LimitError(f"the XML asks for too much: {message}", where=where)
+    hint = "the file may be cut off, or have been edited by hand"
+    return ParseError(f"the XML is not well-formed: {message}", code=Code.BAD_XML, where=where, hint=hint)
 
 
 def _layer_name(element: Element) -> str | None:

@@ -6,37 +6,79 @@ its value; what nobody reads becomes a Result.
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-
-import numpy as np
-from lxml.etree import Comment
 
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location
 from ..errors import InputError, ParseError
 from ..ir.element import ElementType
 from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
-from ..ir.shape import PartialShape
-from ..ir.tensor import Array, TensorType
 from ..limits import DEFAULT, Limits
 from ..ops import registry
-from ..ops.infrastructure import Constant, Parameter, Result
+from ..ops.infrastructure import Result
 from .document import Element, parse
 from .layers import LayerReader
 from .model import Document, read_edges
-from .pages import Excerpt, excerpts, value_in
+from .pages import Excerpt, excerpts
+from .standins import comment_value, constant, element_types, parameter, port_name
+from .versions import Versions
 from .weights import Weights
 
-__all__ = ["Values", "read_fragments"]
+__all__ = ["Page", "Values", "read_fragments"]
 
 Values = Mapping[Any, Any]
 """Contents by port id, by (layer id, port id), or by the name of the port."""
+
+
+class Page:
+    """The examples on a page, each of which can be read as a document.
+
+    Args:
+        text: the page, or just the layers.
+        values: contents for input ports; they win over the page's comments.
+        version: ``"ReduceL2-4"``, ``"opset4"`` or ``4``, where tag and page do not say.
+        name: the file, for messages; a versioned name in it counts.
+        limits: bounds on what the page may ask for.
+
+    Raises:
+        ParseError: if there is no layer, or one that does not end.
+        InputError: if ``version`` is none.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        values: Values | None = None,
+        version: str | int | None = None,
+        name: str = "<fragment>",
+        limits: Limits = DEFAULT,
+    ) -> None:
+        self._examples = list(excerpts(text, name))
+        if not self._examples:
+            raise ParseError("there is no <layer> in it", code=Code.UNREADABLE, where=Location(name))
+        self.name, self._values, self._limits = name, values or {}, limits
+        self._versions = Versions(version, f"{Path(name).name} {text}")
+
+    def __len__(self) -> int:
+        return len(self._examples)
+
+    def read(self, example: int, report: Diagnostics) -> Document:
+        """The example of that number, from 1; ``report`` takes the findings.
+
+        Raises:
+            ParseError: if it is not well-formed.
+            InputError: if there is no such example, or one of the values fits no port.
+        """
+        if not 1 <= example <= len(self):
+            raise InputError(f"there is no example {example}", hint=f"the page has {len(self)}")
+        builder = _Builder(self.name, self._versions, self._values, report, self._limits)
+        return builder.build(self._examples[example - 1])
 
 
 def read_fragments(
@@ -49,63 +91,43 @@ def read_fragments(
     example: int | None = None,
     limits: Limits = DEFAULT,
 ) -> list[Document]:
-    """Every example on a page, or the one of that number (from 1), as a document.
-
-    Args:
-        text: the page, or just the layers.
-        report: takes the findings.
-        values: contents for input ports; they win over the page's comments.
-        version: ``"ReduceL2-4"``, ``"opset4"`` or ``4``, where tag and page do not say.
-        name: the file, for messages; a versioned name in it counts.
-        example: which one to read.
-        limits: bounds on what the page may ask for.
-
-    Raises:
-        ParseError: if there is no layer, or XML that cannot be parsed.
-        InputError: if there is no such example or port.
-    """
-    found = list(excerpts(text, name))
-    if not found:
-        raise ParseError("there is no <layer> in it", code=Code.UNREADABLE, where=Location(name))
-    if example is not None:
-        if not 1 <= example <= len(found):
-            raise InputError(f"there is no example {example}", hint=f"the page has {len(found)}")
-        found = [found[example - 1]]
-    said = _said(version, f"{Path(name).name} {text}")
-    return [_Builder(name, said, values or {}, report, limits).build(e) for e in found]
-
-
-def _said(version: str | int | None, page: str) -> tuple[str | None, str]:
-    """The version asked for, as an opset, and the text to search for versioned names."""
-    if version is None:
-        return None, page
-    number = re.search(r"(\d+)$", str(version))
-    if number is None:
-        raise InputError(f"{version!r} is no version", hint="give 'ReduceL2-4', 'opset4' or 4")
-    return f"opset{number.group(1)}", page
+    """Every example on a page, or the one of that number (from 1), as a document; see `Page`."""
+    page = Page(text, values=values, version=version, name=name, limits=limits)
+    if values and example is None and len(page) > 1:
+        raise InputError(
+            f"{name} has {len(page)} examples", hint="say with example= for which of them the values are"
+        )
+    wanted = range(1, len(page) + 1) if example is None else (example,)
+    return [page.read(number, report) for number in wanted]
 
 
 @dataclass(slots=True)
 class _Builder:
     file: str
-    said: tuple[str | None, str]
+    versions: Versions
     values: Values
     report: Diagnostics
     limits: Limits
     layers: dict[int, Layer] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     used: set[Any] = field(default_factory=set)
+    free: Iterator[int] = field(default_factory=count)
 
     def build(self, excerpt: Excerpt) -> Document:
         root = parse(excerpt.xml, self.file, comments=True)
         elements = list(root.iterfind("layers/layer"))
+        self.limits.check("layers", len(elements), Location(self.file, excerpt.line))
+        _number(elements)
         reader = LayerReader(self.file, self.report, Weights(), self.limits)
-        for index, element in enumerate(elements):
-            if element.get("id") is None:
-                element.set("id", str(index))
-            layer = reader.layer(element, self._version(element))
-            self.layers[layer.id] = _name_outputs(layer, alone=len(elements) == 1)
-        own = list(zip(list(self.layers.values()), elements, strict=True))
+        own = []
+        for element in elements:
+            layer = _name_outputs(reader.layer(element, self._version(element)), alone=len(elements) == 1)
+            if layer.id in self.layers:
+                self.report.error(Code.DUPLICATE_ID, f"a layer before has the id {layer.id}, too", layer.where)
+                continue
+            self.layers[layer.id] = layer
+            own.append((layer, element))
+        self.free = count(max(self.layers) + 1)
         self.edges += read_edges(root, self.layers, self.file, self.report)
         fed = {edge.target for edge in self.edges}
         read = {edge.source for edge in self.edges}
@@ -118,19 +140,14 @@ class _Builder:
         title = ", ".join(layer.where.operation for layer, _ in own[:3])
         return Document(graph, title, self.file, 11, MappingProxyType({}))
 
-    def _version(self, element: Element) -> str | None:
+    def _version(self, element: Element) -> str:
         """The version of a layer's operation: the tag's, the caller's, the page's, or the newest."""
-        if element.get("version"):
-            return None
-        asked, page = self.said
-        if asked:
-            return asked
         type = element.get("type", "")
-        if found := re.search(rf"\b{re.escape(type)}-(\d{{1,4}})\b", page, re.IGNORECASE):
-            return f"opset{found.group(1)}"
+        if said := element.get("version") or self.versions.opset(type):
+            return str(said)
         newest = registry.resolve(type)
         if newest is None:
-            return None
+            return ""
         where = Location(self.file, element.sourceline, element.get("name") or element.get("id"), newest.name)
         self.report.warning(
             Code.GUESSED_VERSION,
@@ -142,69 +159,62 @@ class _Builder:
 
     def _feed(self, layer: Layer, element: Element, fed: set[Port], alone: bool) -> None:
         """Make a Parameter or a Constant for each input port that nothing feeds."""
-        types = _elements(layer)
+        types = element_types(layer)
         ports = element.findall("input/port")
         for index, (spec, port) in enumerate(zip(layer.inputs, ports, strict=True)):
             if Port(layer.id, index) in fed:
                 continue
-            name = _port_name(layer, index)
-            where = Location(self.file, spec.line, layer.name, layer.where.operation)
-            given = self._given(layer, spec, name, port)
+            name = port_name(layer, index)
             full = name if alone else f"{layer.name}.{name}"
-            source = self._constant(given, types[index], spec, full, where) if given is not None else None
-            source = source or _parameter(self._free_id(), full, types[index], spec, where)
+            given = self._given(((layer.id, spec.id), spec.id, name, full))
+            if given is None:
+                given = comment_value(port, spec)
+            where = replace(layer.where, line=spec.line)
+            source = self._source(full, given, types[index], spec, where)
             self.layers[source.id] = source
             self.edges.append(Edge(Port(source.id, 0), Port(layer.id, index)))
 
-    def _given(self, layer: Layer, spec: PortSpec, name: str, port: Element) -> Any:
-        for key in ((layer.id, spec.id), spec.id, name):
+    def _given(self, keys: Iterable[Any]) -> Any:
+        for key in keys:
             if key in self.values:
                 self.used.add(key)
                 return self.values[key]
-        found = (value_in(comment) for comment in _comments(port))
-        return next((v for v in found if v is not None and _plausible(v, spec)), None)
+        return None
 
-    def _constant(
-        self, given: Any, element: ElementType, spec: PortSpec, name: str, where: Location
-    ) -> Layer | None:
-        array = _array(given, element, spec, where)
-        declared = spec.type.shape if spec.type else PartialShape.dynamic()
-        if declared.is_static and math.prod(declared.static) == array.size:
-            array = array.reshape(declared.static)
-        elif not declared.contains(array.shape):
-            self.report.error(
-                Code.PORT_VALUE,
-                f"input port {spec.id} has the value {array.tolist()}, but dims {declared}",
-                where,
-                "correct the value or the dims",
-            )
-            return None
-        op = Constant(
-            element_type=element, shape=PartialShape(array.shape), offset=0, size=array.nbytes, value=array
-        )
-        return _outer(self._free_id(), name, op, where)
+    def _source(self, name: str, given: Any, type: ElementType, spec: PortSpec, where: Location) -> Layer:
+        number = next(self.free)
+        found = None
+        if given is not None:
+            found = constant(number, name, given, type, spec, where, self.report)
+        return found or parameter(number, name, type, spec, where)
 
     def _refuse_unused(self, own: Sequence[tuple[Layer, Element]]) -> None:
-        for key in self.values.keys() - self.used:
-            known = ", ".join(
-                f"{spec.id} ({_port_name(layer, i)})"
-                for layer, _ in own
-                for i, spec in enumerate(layer.inputs)
-            )
-            raise InputError(f"there is no input port {key!r} to give a value to", hint=f"ports are {known}")
+        unused = [key for key in self.values if key not in self.used]
+        if not unused:
+            return
+        ports = [f"{s.id} ({port_name(la, i)})" for la, _ in own for i, s in enumerate(la.inputs)]
+        raise InputError(
+            f"there is no input port {unused[0]!r} to give a value to", hint=f"ports are {', '.join(ports)}"
+        )
 
     def _end(self, layer: Layer, read: set[Port]) -> None:
         for index in range(len(layer.outputs)):
             if Port(layer.id, index) in read:
                 continue
-            number = self._free_id()
+            number = next(self.free)
             where = replace(layer.where, layer=f"Result_{number}", operation="Result-1")
             end = Layer(number, f"Result_{number}", "Result", "opset1", Result(), where, (PortSpec(0),))
             self.layers[number] = end
             self.edges.append(Edge(Port(layer.id, index), Port(number, 0)))
 
-    def _free_id(self) -> int:
-        return max(self.layers, default=-1) + 1
+
+def _number(elements: Sequence[Element]) -> None:
+    """Give an id to layers that have none."""
+    taken = {element.get("id", "").strip() for element in elements}
+    free = (str(number) for number in count() if str(number) not in taken)
+    for element in elements:
+        if element.get("id") is None:
+            element.set("id", next(free))
 
 
 def _name_outputs(layer: Layer, alone: bool) -> Layer:
@@ -217,63 +227,3 @@ def _name_outputs(layer: Layer, alone: bool) -> Layer:
         for port, name in zip(layer.outputs, names, strict=False)
     ]
     return replace(layer, outputs=tuple(outputs))
-
-
-def _port_name(layer: Layer, index: int) -> str:
-    port = layer.op.port_of(index) if layer.op else None
-    if port is None:
-        return f"input{index}"
-    return f"{port.name}{index}" if port.variadic else port.name
-
-
-def _elements(layer: Layer) -> list[ElementType]:
-    """Element types for the inputs: the port's precision, else what its type variable is elsewhere."""
-    said = [spec.type.element if spec.type else ElementType.dynamic for spec in layer.inputs]
-    if layer.op is None:
-        return [e if e is not ElementType.dynamic else ElementType.f32 for e in said]
-    ports = [layer.op.port_of(i) for i in range(len(said))]
-    bound = {
-        p.element.name: e for p, e in zip(ports, said, strict=True) if p and e is not ElementType.dynamic
-    }
-    return [
-        e if e is not ElementType.dynamic or p is None else bound.get(p.element.name, p.element.default)
-        for p, e in zip(ports, said, strict=True)
-    ]
-
-
-def _array(given: Any, element: ElementType, spec: PortSpec, where: Location) -> Array:
-    try:
-        numbers = np.asarray(given)
-        array = numbers.astype(element.dtype)
-        if numbers.dtype.kind != "f" or not element.is_integral or (array == numbers).all():
-            return array
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise InputError(f"the value {given!r} of input port {spec.id} is not of type {element}", where=where)
-
-
-def _comments(port: Element) -> list[str]:
-    """The comments inside a port, and the one behind it on the same line."""
-    comments = list(port.iterchildren(Comment))
-    after = port.getnext()
-    if after is not None and after.tag is Comment and "\n" not in (port.tail or ""):
-        comments.append(after)
-    return [comment.text or "" for comment in comments]
-
-
-def _plausible(value: list[float], spec: PortSpec) -> bool:
-    """A single number in a comment is a value only where one element is expected."""
-    shape = spec.type.shape if spec.type else PartialShape.dynamic()
-    return shape.rank in (None, 0, 1) and (len(value) != 1 or not shape.is_static or shape in ((), (1,)))
-
-
-def _parameter(number: int, name: str, element: ElementType, spec: PortSpec, where: Location) -> Layer:
-    shape = spec.type.shape if spec.type else PartialShape.dynamic()
-    return _outer(number, name, Parameter(element_type=element, shape=shape), where)
-
-
-def _outer(number: int, name: str, op: Parameter | Constant, where: Location) -> Layer:
-    """A layer that the page does not print."""
-    port = PortSpec(0, TensorType(op.element_type, op.shape), (name,), where.line)
-    place = replace(where, layer=name, operation=op.versioned_name())
-    return Layer(number, name, op.name, "opset1", op, place, (), (port,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from typing import Any
 
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location
-from ..errors import IRError, ParseError, ValidationError
+from ..errors import IRError, LimitError, ParseError, ValidationError
 from ..ir.element import ElementType
 from ..ir.graph import Layer, PortSpec
 from ..ir.shape import PartialShape
@@ -33,13 +34,15 @@ class LayerReader:
     limits: Limits = DEFAULT
 
     def layer(self, element: Element, version: str | None = None) -> Layer:
-        """One layer. ``version`` stands in where the element has none."""
-        type = element.get("type")
+        """One layer. ``version`` stands in where the element has none.
+
+        Raises:
+            ParseError: if it has no id, type or version.
+            LimitError: if its tensors are larger than the limits allow.
+        """
         number = integer(element, "id", self.file)
-        if not type:
-            where = Location(self.file, element.sourceline, element.get("name") or str(number))
-            raise ParseError("'type' of <layer> is missing", code=Code.BAD_ELEMENT, where=where)
-        version = element.get("version") or version or "opset1"
+        type = self._required(element, "type", None)
+        version = self._required(element, "version", version)
         cls = self._resolve(type, version)
         operation = cls.versioned_name() if cls else type
         name = element.get("name") or f"{type}_{number}"
@@ -50,13 +53,20 @@ class LayerReader:
             name=name,
             type=cls.name if cls else type,
             version=version,
-            op=self._operation(cls, type, version, data, where),
+            op=self._operation(cls, type, version, _implied(cls, element, data), where),
             where=where,
             inputs=self._inputs(element, where),
             outputs=tuple(self._ports(element, "output", where)),
             attributes=data,
             rt_info=rt_info(element),
         )
+
+    def _required(self, element: Element, attribute: str, otherwise: str | None) -> str:
+        found = element.get(attribute) or otherwise
+        if found is None:
+            where = Location(self.file, element.sourceline, element.get("name") or element.get("id"))
+            raise ParseError(f"{attribute!r} of <layer> is missing", code=Code.BAD_ELEMENT, where=where)
+        return found
 
     def _resolve(self, type: str, version: str) -> type[Op] | None:
         opset = re.fullmatch(r"opset(\d{1,4})", version)
@@ -73,7 +83,8 @@ class LayerReader:
         if cls is None:
             self.report.error(Code.UNKNOWN_OPERATION, *unknown_operation(type, version, where))
             return None
-        for name in data.keys() - {a.xml for a in cls.schema().values()}:
+        known = {a.xml for a in cls.schema().values()}
+        for name in (n for n in data if n not in known):
             self.report.warning(
                 Code.UNKNOWN_ATTRIBUTE,
                 f"{cls.versioned_name()} has no attribute {name!r}; it is ignored",
@@ -81,6 +92,8 @@ class LayerReader:
             )
         try:
             return self._build(cls, data, where)
+        except LimitError:
+            raise
         except ValidationError as problem:
             for found in problem.diagnostics:
                 self.report.error(found.code, found.message, where, found.hint)
@@ -89,26 +102,20 @@ class LayerReader:
         return None
 
     def _build(self, cls: type[Op], data: Mapping[str, str], where: Location) -> Op:
+        op = cls.parse(data, value=None) if cls.name == "Constant" else cls.parse(data)
+        if cls.name in ("Constant", "Parameter"):
+            self._check_size(vars(op)["shape"], where)
         if cls.name != "Constant":
-            return cls.parse(data)
-        layout = cls.parse(data, value=None)
-        shape, element = self._shape_of(layout), vars(layout)["element_type"]
-        offset, size = vars(layout)["offset"], vars(layout)["size"]
-        return cls.parse(data, value=self.weights.tensor(element, shape, offset, size, where))
+            return op
+        element, offset, size = (vars(op)[name] for name in ("element_type", "offset", "size"))
+        value = self.weights.tensor(element, _fixed(vars(op)["shape"]), offset, size, where)
+        return cls.parse(data, value=value)
 
-    def _shape_of(self, constant: Op) -> tuple[int, ...]:
-        shape = vars(constant)["shape"]
-        if not shape.is_static:
-            raise ValidationError(f"a constant has a fixed shape, not {shape}", code=Code.BAD_ATTRIBUTE)
-        self._check_size(shape)
-        return shape.static  # type: ignore[no-any-return]
-
-    def _check_size(self, shape: PartialShape) -> None:
-        self.limits.check("rank", shape.rank or 0)
-        elements = 1
-        for dim in shape if shape.rank is not None else ():
-            elements *= max(dim.min, 1)
-        self.limits.check("elements", elements)
+    def _check_size(self, shape: PartialShape, where: Location) -> None:
+        if shape.rank is None:
+            return
+        self.limits.check("rank", shape.rank, where)
+        self.limits.check("elements", math.prod(max(dim.min, 1) for dim in shape), where)
 
     def _inputs(self, element: Element, where: Location) -> tuple[PortSpec, ...]:
         ports = tuple(self._ports(element, "input", where))
@@ -131,17 +138,18 @@ class LayerReader:
             )
 
     def _type(self, port: Element, where: Location) -> TensorType:
-        precision = port.get("precision")
+        """What a port declares. Without dims that is a scalar or a tensor of any rank, so nothing is said."""
+        precision, dims = port.get("precision"), [dim_text(d) for d in port.iterfind("dim")]
+        place = replace(where, line=port.sourceline)
         try:
             element = ElementType.parse(precision) if precision else ElementType.dynamic
-            shape = PartialShape([d.text or "" for d in port.iterfind("dim")])
-            self._check_size(shape)
+            shape = PartialShape(dims or None)
+            self._check_size(shape, place)
         except ValueError:
-            found = [d.text for d in port.iterfind("dim")]
             self.report.error(
                 Code.BAD_ELEMENT,
-                f"port {port.get('id')} has dims {found} and precision {precision!r}, which cannot be read",
-                Location(where.file, port.sourceline, where.layer, where.operation),
+                f"port {port.get('id')} has dims {dims} and precision {precision!r}, which cannot be read",
+                place,
                 "dims are whole numbers, or -1 where any length goes; a precision is FP32, I64, BOOL …",
             )
             return TensorType(ElementType.dynamic, PartialShape.dynamic())
@@ -157,7 +165,28 @@ def unknown_operation(type: str, version: str, where: Location) -> tuple[str, Lo
     near = registry.near(type)
     hint = f"did you mean {near}? " if near else ""
     hint += "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
-    return f"there is no operation {type!r} ({version})", where, hint
+    opset = f" ({version})" if version else ""
+    return f"there is no operation {type!r}{opset}", where, hint
+
+
+def dim_text(dim: Element) -> str:
+    """The text of a ``<dim>``, which on a page may have a comment inside."""
+    return (dim.xpath("string()") if len(dim) else dim.text) or ""
+
+
+def _fixed(shape: PartialShape) -> tuple[int, ...]:
+    if not shape.is_static:
+        raise ValidationError(f"a constant has a fixed shape, not {shape}", code=Code.BAD_ATTRIBUTE)
+    return shape.static
+
+
+def _implied(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:
+    """OpenVINO 2020 left the type and shape of a constant to its port."""
+    port = element.find("output/port")
+    if cls is None or cls.name != "Constant" or port is None:
+        return data
+    said = {"element_type": port.get("precision"), "shape": ",".join(map(dim_text, port.iterfind("dim")))}
+    return {**{k: v for k, v in said.items() if v is not None}, **data}
 
 
 def _attributes(element: Element) -> Mapping[str, str]:
@@ -177,17 +206,19 @@ def tensor_names(text: str | None) -> tuple[str, ...]:
 
 
 def rt_info(element: Element) -> Mapping[str, Any]:
-    """What ``<rt_info>`` says, as nested mappings of strings."""
+    """What ``<rt_info>`` says, as nested mappings of strings, none of which can be changed."""
     info = element.find("rt_info")
-    return MappingProxyType({} if info is None else _entries(info))
+    return MappingProxyType({}) if info is None else _entries(info)
 
 
-def _entries(element: Element) -> dict[str, Any]:
-    return {str(child.get("name", child.tag)): _entry(child) for child in element.iterchildren("*")}
+def _entries(element: Element) -> Mapping[str, Any]:
+    return MappingProxyType(
+        {str(child.get("name", child.tag)): _entry(child) for child in element.iterchildren("*")}
+    )
 
 
 def _entry(element: Element) -> Any:
     if len(element):
         return _entries(element)
     rest = {str(k): str(v) for k, v in element.attrib.items() if k != "name"}
-    return rest["value"] if rest.keys() == {"value"} else rest
+    return rest["value"] if rest.keys() == {"value"} else MappingProxyType(rest)

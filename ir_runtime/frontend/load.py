@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..diagnostics import Diagnostics
+from ..diagnostics import Diagnostics, Location
 from ..errors import InputError
 from ..limits import DEFAULT, Limits
 from .document import parse
@@ -16,7 +16,7 @@ from .weights import WeightsLike, open_weights
 __all__ = ["load"]
 
 # A whole model starts with <net>, perhaps behind a declaration and comments; a page has <layer> anywhere.
-_WHOLE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml.*?\?>\s*)?(?:<!--.*?-->\s*)*<(?!layer)", re.DOTALL)
+_WHOLE = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?>(?:<\?.*?\?>|<!--.*?-->)\s*+)*+<(?!layer|!--|\?)", re.DOTALL)
 
 
 def load(
@@ -53,5 +53,6 @@ def load(
             )
         root = parse(found.data, found.name)
         return [read_net(root, found, open_weights(weights, found.path), report, limits)]
+    limits.check("page_bytes", len(found.data), Location(found.name))
     text = found.data.decode("utf-8", errors="replace")
     return read_fragments(text, report, values=values, name=found.name, example=example, limits=limits)

@@ -12,14 +12,25 @@ from ..errors import ParseError
 
 __all__ = ["Excerpt", "excerpts", "value_in"]
 
-_LAYER = re.compile(r"<!--.*?-->|<layer\b[^<>]*?(?P<alone>/)?>|(?P<end></layer\s*>)", re.DOTALL)
-_MARKUP = re.compile(r"<!--.*?-->|<[^<>]*>", re.DOTALL)
+# A comment that does not end reaches to the end of the page. Looking for its end from each of many
+# starts would take time that grows with the square of the page.
+_COMMENT = r"<!--.*?(?:-->|\Z)"
+_LAYER = re.compile(rf"{_COMMENT}|<layer\b[^<>]*?(?P<alone>/)?>|(?P<end></layer\s*>)", re.DOTALL)
+_MARKUP = re.compile(rf"{_COMMENT}|<[^<>]*>", re.DOTALL)
 _BETWEEN = re.compile(r"(?:\s|<!--(?:(?!-->).)*-->|</?layers\b[^<>]*>)*+", re.DOTALL)
-_EDGES = re.compile(r"\s*(?:</layers\s*>)?\s*(<edges\b.*?</edges\s*>)", re.DOTALL)
+_EDGES = re.compile(
+    r"\s*(?:</layers\s*>)?\s*(<edges\b[^<>]*>(?:\s|</?edge\b[^<>]*>|<!--(?:(?!-->).)*-->)*+</edges\s*>)",
+    re.DOTALL,
+)
+# Quotes as word processors make them.
+_DOUBLE, _SINGLES = "\u201c\u201d\u201e", "\u2018\u2019"
+_MARKS = f"\"'{_DOUBLE}{_SINGLES}"
+_ID = re.compile(rf"<layer\b[^<>]*?\sid\s*=\s*[{_MARKS}]\s*([^{_MARKS}\s]*)")
 _NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
 _LIST = re.compile(rf"\[\s*((?:{_NUMBER})(?:\s*,\s*{_NUMBER})*)?\s*,?\s*\]")
-_SINGLE = re.compile(rf"(?:=|:|\bis|は)\s*({_NUMBER})(?![\d.])")
-_QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "\u00a0": " ", "\u3000": " "})
+_SINGLE = re.compile(rf"(?:=|:|\bis|は)\s*({_NUMBER})(?![0-9A-Za-z.\-])")
+_QUOTES = {**dict.fromkeys(map(ord, _DOUBLE), '"'), **dict.fromkeys(map(ord, _SINGLES), "'")}
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,7 @@ def excerpts(text: str, name: str) -> Iterator[Excerpt]:
     Raises:
         ParseError: if a layer does not end.
     """
+    text = _CONTROL.sub(" ", text)
     group: list[tuple[int, int]] = []
     seen: set[str] = set()
     for start, end in _layers(text, name):
@@ -52,18 +64,18 @@ def excerpts(text: str, name: str) -> Iterator[Excerpt]:
         yield _excerpt(text, group)
 
 
-def value_in(comment: str) -> list[float] | None:
-    """The numbers a comment gives as a value: a bracketed list, or one behind ``=``, ``:`` or ``is``.
+def value_in(comment: str) -> list[float] | float | None:
+    """What a comment gives as a value: a bracketed list, or a number behind ``=``, ``:`` or ``is``.
 
     >>> value_in(" value is [2, 3] that means independent reduction ")
     [2.0, 3.0]
     >>> value_in("axes list [1] means"), value_in(" axis = -1 "), value_in("any text")
-    ([1.0], [-1.0], None)
+    ([1.0], -1.0, None)
     """
     if found := _LIST.search(comment):
         return [float(n) for n in (found.group(1) or "").split(",") if n.strip()]
     single = _SINGLE.search(comment)
-    return [float(single.group(1))] if single else None
+    return float(single.group(1)) if single else None
 
 
 def _layers(text: str, name: str) -> Iterator[tuple[int, int]]:
@@ -89,28 +101,32 @@ def _layers(text: str, name: str) -> Iterator[tuple[int, int]]:
 
 
 def _id(text: str, start: int) -> str:
-    found = re.compile(r"<layer\b[^<>]*?\bid\s*=\s*[\"“]([^\"”]*)").match(text, start)
-    return found.group(1) if found else ""
+    """The id of a layer, or nothing; ``01`` and ``1`` are the same."""
+    found = _ID.match(text, start)
+    return (found.group(1).lstrip("0") or "0") if found and found.group(1) else ""
 
 
 def _excerpt(text: str, group: list[tuple[int, int]]) -> Excerpt:
     start, end = group[0][0], group[-1][1]
-    layers = _MARKUP.sub(_clean, text[start:end])
     edges = _EDGES.match(text, end)
-    tail = edges.group(1) if edges else ""
+    layers = _MARKUP.sub(_clean, text[start:end])
+    tail = _MARKUP.sub(_clean, edges.group(1)) if edges else ""
     line = _line(text, start)
     above = "\n" * (line - 1)
-    return Excerpt(f"<net>{above}<layers>{layers}</layers>{tail}</net>".encode(), line)
+    between = text.count("\n", end, edges.start(1)) * "\n" if edges else ""
+    xml = f"<net>{above}<layers>{layers}</layers>{between}{tail}</net>"
+    return Excerpt(xml.encode(errors="replace"), line)
 
 
 def _clean(markup: re.Match[str]) -> str:
-    """Make a tag well-formed: no literal dots, straight quotes."""
+    """Make a tag well-formed: no literal dots, straight quotes; and a comment: no dashes in a row."""
     found = markup.group()
     if found.startswith("<!--"):
-        return "<!--" + found[4:-3].replace("--", "- ") + "-->"
-    parts = found.translate(_QUOTES).split('"')
+        inside = re.sub(r"--+", " ", found[4:].removesuffix("-->"))
+        return f"<!--{inside} -->"
+    parts = re.split(r"""("[^"]*"|'[^']*')""", found.translate(_QUOTES))
     parts[::2] = [re.sub(r"\.\.\.|…", " ", outside) for outside in parts[::2]]
-    return '"'.join(parts)
+    return "".join(parts)
 
 
 def _line(text: str, position: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from ..codes import Code
 from ..diagnostics import Location
@@ -27,6 +27,9 @@ _SIGNATURES = (
     (b"\x93NUMPY", 0, "a NumPy array", "give the .xml of the model; arrays are its inputs"),
     (b"\x08", 0, "a protocol buffer, such as an ONNX or TensorFlow model", _CONVERT),
 )
+_WEBPAGE = (b"<!doctype html", b"<html")
+# How XML starts: with a tag, in UTF-16 with or without its mark, or with the mark of UTF-8.
+_XML = (b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00<")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,26 @@ def open_source(source: SourceLike, limits: Limits = DEFAULT) -> Source:
         LimitError: if it is too large.
     """
     found = _read(source, limits)
-    limits.check("xml_bytes", len(found.data))
-    for signature, start, what, hint in _SIGNATURES:
-        if found.data[start : start + len(signature)] == signature:
-            raise _unreadable(found.name, f"this is {what}, not an OpenVINO IR", hint)
+    limits.check("xml_bytes", len(found.data), Location(found.name))
     if not found.data.strip():
         raise _unreadable(found.name, "the file is empty", "an IR starts with <net name=... version=...>")
+    if other := _something_else(found.data):
+        what, hint = other
+        raise _unreadable(found.name, f"this is {what}, not an OpenVINO IR", _sibling(found.path) or hint)
     return found
+
+
+def _something_else(data: bytes) -> tuple[str, str] | None:
+    """What data is if it is no XML, and what to do about it."""
+    for signature, start, what, hint in _SIGNATURES:
+        if data[start : start + len(signature)] == signature:
+            return what, hint
+    head = data[:4096].lstrip()
+    if head.lower().startswith(_WEBPAGE):
+        return "a web page", "copy the <layer> elements from it"
+    if not head.startswith(_XML) and b"<layer" not in data:
+        return "no XML", f"give the .xml of the model; if it is a model of another kind, {_CONVERT}"
+    return None
 
 
 def _read(source: SourceLike, limits: Limits) -> Source:
@@ -62,24 +78,52 @@ def _read(source: SourceLike, limits: Limits) -> Source:
         return _read_path(Path(source), limits)
     if not hasattr(source, "read"):
         raise TypeError(f"a model is a path, bytes or an open file, not {type(source).__name__}")
-    text = source.read(limits.xml_bytes + 1)
-    name = getattr(source, "name", "<file>")
-    return Source(text.encode() if isinstance(text, str) else text, str(name))
+    data: Any = source.read(limits.xml_bytes + 1)
+    name = getattr(source, "name", None)
+    shown = name if isinstance(name, str) else "<file>"
+    return Source(data.encode() if isinstance(data, str) else bytes(data), shown, _path_of(source, shown))
+
+
+def _path_of(file: Any, name: str) -> Path | None:
+    """Where an open file lies, so that the .bin beside it is found; members of archives have names, too."""
+    try:
+        return Path(name) if os.path.samestat(os.fstat(file.fileno()), os.stat(name)) else None
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def _read_path(path: Path, limits: Limits) -> Source:
     try:
-        limits.check("xml_bytes", path.stat().st_size)
+        limits.check("xml_bytes", path.stat().st_size, Location(str(path)))
         return Source(path.read_bytes(), str(path), path)
     except FileNotFoundError:
-        raise _unreadable(str(path), "there is no such file", _sibling(path)) from None
+        raise _unreadable(_shown(path), "there is no such file", _meant(path)) from None
     except IsADirectoryError:
         raise _unreadable(str(path), "this is a folder", "give the .xml in it") from None
     except OSError as reason:
-        raise _unreadable(str(path), f"the file cannot be read: {reason.strerror or reason}") from None
+        why = reason.strerror or str(reason)
+        raise _unreadable(_shown(path), f"the file cannot be read: {why}", _meant(path)) from None
+    except ValueError as reason:  # such as a path with a null character
+        raise _unreadable(_shown(path), f"this is no path: {reason}", _meant(path)) from None
 
 
-def _sibling(path: Path) -> str:
+def _shown(path: Path) -> str:
+    text = ascii(str(path))[1:-1] if "\0" in str(path) else str(path)
+    return text if len(text) <= 200 else f"{text[:60]}…"
+
+
+def _meant(path: Path) -> str:
+    if str(path).lstrip().startswith("<"):
+        return "a model that is not in a file is given as bytes: text.encode()"
+    try:
+        return _sibling(path)
+    except (OSError, ValueError):
+        return ""
+
+
+def _sibling(path: Path | None) -> str:
+    if path is None or not path.name:
+        return ""
     candidates = [path.with_suffix(".xml"), path.with_name(path.name + ".xml")]
     found = next((c for c in candidates if c != path and c.is_file()), None)
     return f"did you mean {found}?" if found else ""

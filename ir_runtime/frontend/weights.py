@@ -26,7 +26,10 @@ class Weights:
 
     def __init__(self, data: Any = None, name: str = "", missing: str = "") -> None:
         self.name, self.missing = name, missing
-        self.data: Array | None = None if data is None else np.frombuffer(data, np.uint8)
+        self.data: Array | None = None
+        if data is not None:
+            self.data = np.frombuffer(data, np.uint8)
+            self.data.flags.writeable = False  # what the caller gives is looked at, never written
 
     def __len__(self) -> int:
         return 0 if self.data is None else len(self.data)
@@ -79,17 +82,23 @@ def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:
     Raises:
         ParseError: if a file that was named cannot be read.
     """
+    given = "the weights given"
     if weights is None:
         return _beside(model)
     if isinstance(weights, str | os.PathLike):
         return _map(Path(weights))
     if isinstance(weights, bytes | bytearray | memoryview):
-        return Weights(weights, "the weights given")
+        return Weights(weights, given)
     if isinstance(weights, np.ndarray):
-        return Weights(np.ascontiguousarray(weights).view(np.uint8).reshape(-1), "the weights given")
-    if hasattr(weights, "data") and isinstance(weights.data, np.ndarray):  # a Tensor, as OpenVINO takes
-        return open_weights(weights.data, model)
-    return Weights(weights.read(), str(getattr(weights, "name", "the weights given")))
+        return Weights(np.ascontiguousarray(weights).reshape(-1).view(np.uint8), given)
+    tensor = getattr(weights, "data", None)
+    if isinstance(tensor, np.ndarray):  # a Tensor, as OpenVINO takes
+        return open_weights(tensor, model)
+    data: Any = weights.read() if hasattr(weights, "read") else weights
+    if not isinstance(data, bytes | bytearray):
+        raise TypeError(f"weights are a path, bytes, an array or a binary file, not {type(data).__name__}")
+    name = getattr(weights, "name", given)
+    return Weights(data, name if isinstance(name, str) else given)
 
 
 def _beside(model: Path | None) -> Weights:
@@ -107,9 +116,9 @@ def _map(path: Path) -> Weights:
             if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
                 return Weights(b"", str(path))
             return Weights(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(path))
-    except OSError as reason:
+    except (OSError, ValueError) as reason:
         raise ParseError(
-            f"the weights cannot be read: {reason.strerror or reason}",
+            f"the weights cannot be read: {getattr(reason, 'strerror', None) or reason}",
             code=Code.UNREADABLE,
             where=Location(str(path)),
         ) from None
