@@ -1,0 +1,310 @@
+"""Chains of operations on shapes, with dynamic inputs: what follows from them, beside what OpenVINO infers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import openvino as ov
+import pytest
+from harness.oracle import answer, read
+from harness.ours import Ours
+from openvino import opset15 as o
+
+from ir_runtime.ir.shape import PartialShape
+
+Node = Any
+
+
+def ints(*numbers: int) -> Node:
+    return o.constant(np.array(numbers, np.int64))
+
+
+def scalar(number: int) -> Node:
+    return o.constant(np.array(number, np.int64))
+
+
+def dim(x: Node, *axes: int) -> Node:
+    """Some lengths of a tensor, as a 1-D tensor."""
+    return o.gather(o.shape_of(x), ints(*axes), scalar(0))
+
+
+def joined(*parts: Node | int) -> Node:
+    return o.concat([ints(p) if isinstance(p, int) else p for p in parts], 0)
+
+
+def shaped(x: Node, *parts: Node | int, special_zero: bool = False) -> Node:
+    return o.reshape(x, joined(*parts), special_zero)
+
+
+class Chain(NamedTuple):
+    """Inputs by shape, what is done with them, and the shape that follows."""
+
+    inputs: tuple[str, ...]
+    build: Callable[..., Node]
+    wanted: str
+    given: int | None = None
+    """What the last input holds, if it is a length."""
+    sizes: tuple[tuple[int, ...], ...] = ()
+    """Lengths of the inputs to run on, where not any will do."""
+
+
+# Several of these shapes are more precise than OpenVINO's, which forgets which lengths are equal.
+CHAINS = {
+    "flatten": Chain(("?,12,64",), lambda x: o.reshape(x, ints(0, -1), True), "[?,768]"),
+    "flatten all": Chain(("?,12,64",), lambda x: o.reshape(x, ints(-1), True), "[?]"),
+    "flatten bounded": Chain(("1..8,12,64",), lambda x: o.reshape(x, ints(-1), False), "[768..6144]"),
+    "flatten into blocks": Chain(
+        ("1..8,10",), lambda x: o.reshape(x, ints(-1, 4), False), "[3..20,4]", sizes=((2, 10),)
+    ),
+    "split heads": Chain(("?,?,768",), lambda x: shaped(x, dim(x, 0), dim(x, 1), 12, 64), "[?,?,12,64]"),
+    "split heads by zeros": Chain(
+        ("?,?,768",), lambda x: o.reshape(x, ints(0, 0, 12, 64), True), "[?,?,12,64]"
+    ),
+    "split heads, one left": Chain(("?,?,768",), lambda x: shaped(x, dim(x, 0, 1), 12, -1), "[?,?,12,64]"),
+    "split heads, batch left": Chain(("?,?,768",), lambda x: shaped(x, -1, dim(x, 1), 12, 64), "[?,?,12,64]"),
+    "merge heads": Chain(
+        ("?,12,?,64",),
+        lambda x: shaped(o.transpose(x, ints(0, 2, 1, 3)), dim(x, 0), dim(x, 2), -1),
+        "[?,?,768]",
+    ),
+    "merge heads, bounded": Chain(
+        ("1..4,12,1..512,64",),
+        lambda x: shaped(o.transpose(x, ints(0, 2, 1, 3)), dim(x, 0), dim(x, 2), -1),
+        "[1..4,1..512,768]",
+    ),
+    "there and back": Chain(
+        ("?,?,64",), lambda x: shaped(o.reshape(x, ints(-1, 64), False), dim(x, 0, 1), 64), "[?,?,64]"
+    ),
+    "there and back, one left": Chain(
+        ("2..4,3..5,64",),
+        lambda x: shaped(o.reshape(x, ints(-1, 64), False), dim(x, 0, 1), -1),
+        "[2..4,3..5,20..213]",
+    ),
+    "swapped by symbols": Chain(
+        ("?,7,?",), lambda x: shaped(x, dim(x, 2), -1, dim(x, 0), special_zero=True), "[?,7,?]"
+    ),
+    "whole shape": Chain(
+        ("?,5", "?,..9"), lambda x, y: o.reshape(x, o.shape_of(y), False), "[?,..9]", sizes=((3, 5), (5, 3))
+    ),
+    "as another": Chain(("?,4,5", "?,2..3"), lambda x, y: shaped(x, dim(y, 1), -1), "[2..3,?]"),
+    "given length": Chain(("2,12,64", "1"), lambda x, n: shaped(x, n, 64), "[24,64]", 24),
+    "given length and rest": Chain(("2,12,64", "1"), lambda x, n: shaped(x, n, -1, 64), "[?,?,64]", 6),
+    "given length, twice": Chain(
+        ("?,12,64", "1"), lambda x, n: shaped(x, n, 3, 256), "[?,3,256]", 2, ((2, 12, 64), (1,))
+    ),
+    "given length, to broadcast": Chain(
+        ("1,12,64", "1"), lambda x, n: o.broadcast(x, joined(n, 12, 64)), "[?,12,64]", 5
+    ),
+    "given length, both ways": Chain(
+        ("1,12,1", "1"),
+        lambda x, n: o.broadcast(x, joined(n, 1, 64), broadcast_spec="BIDIRECTIONAL"),
+        "[?,12,64]",
+        5,
+    ),
+    "squeezed and unsqueezed": Chain(
+        ("?,3,?",),
+        lambda x: shaped(x, o.unsqueeze(o.squeeze(dim(x, 2), ints(0)), ints(0)), 3, dim(x, 0)),
+        "[?,3,?]",
+    ),
+    "sliced shape": Chain(
+        ("?,3,4..5,6",),
+        lambda x: shaped(x, o.slice(o.shape_of(x), ints(0), ints(2), ints(1)), -1),
+        "[?,3,24..30]",
+    ),
+    "sliced shape, backwards": Chain(
+        ("?,3,4..5,6",),
+        lambda x: o.broadcast(scalar(1), o.slice(o.shape_of(x), ints(-1), ints(-3), ints(-1))),
+        "[6,4..5]",
+    ),
+    "strided slice of a shape": Chain(
+        ("?,3,4..5,6",),
+        lambda x: o.broadcast(scalar(1), o.strided_slice(o.shape_of(x), ints(1), ints(0), ints(2), [0], [1])),
+        "[3,6]",
+    ),
+    "one number of a shape": Chain(
+        ("?,3,4..5,6",),
+        lambda x: o.broadcast(
+            scalar(1),
+            o.concat(
+                [
+                    o.unsqueeze(
+                        o.strided_slice(o.shape_of(x), ints(-2), ints(0), ints(1), [0], [0], [0], [1]),
+                        scalar(0),
+                    ),
+                    ints(2),
+                ],
+                0,
+            ),
+        ),
+        "[4..5,2]",
+    ),
+    "split shape": Chain(
+        ("?,3,4..5,6",),
+        lambda x: o.broadcast(scalar(1), joined(o.split(o.shape_of(x), scalar(0), 2).output(1), dim(x, 0))),
+        "[4..5,6,?]",
+    ),
+    "variadic split of a shape": Chain(
+        ("?,3,4..5,6",),
+        lambda x: o.broadcast(scalar(1), o.variadic_split(o.shape_of(x), scalar(0), ints(1, -1)).output(1)),
+        "[3,4..5,6]",
+    ),
+    "split by a shape": Chain(
+        ("2..3,12",),
+        lambda x: o.variadic_split(o.concat([x, x, x], 1), scalar(1), joined(24, -1)).output(1),
+        "[2..3,12]",
+    ),
+    "split where lengths open": Chain(
+        ("10..20,6",), lambda x: o.variadic_split(x, scalar(0), ints(2, -1)).output(1), "[8..18,6]"
+    ),
+    "split evenly": Chain(
+        ("5..10,6",), lambda x: o.split(x, scalar(0), 3).output(0), "[2..3,6]", sizes=((6, 6),)
+    ),
+    "table of shapes": Chain(
+        ("?,3", "2..4,5"),
+        lambda x, y: o.broadcast(
+            scalar(1),
+            o.gather(
+                o.reshape(joined(o.shape_of(x), o.shape_of(y)), ints(2, 2), False), scalar(0), scalar(-1)
+            ),
+        ),
+        "[?,2..4]",
+    ),
+    "tiled": Chain(("1,5", "?,2..4"), lambda x, y: o.tile(x, joined(dim(y, 0), dim(y, 1))), "[?,10..20]"),
+    "tiled table": Chain(("1,1,5", "?,7"), lambda x, y: o.tile(x, joined(dim(y, 0), 3, 1)), "[?,3,5]"),
+    "tiled, more axes": Chain(("?,5",), lambda x: o.tile(x, ints(2, 1, 3)), "[2,?,15]"),
+    "broadcast to a shape": Chain(
+        ("1,5", "?,2..4,5"), lambda x, y: o.broadcast(x, o.shape_of(y)), "[?,2..4,5]"
+    ),
+    "broadcast fills in": Chain(
+        ("4,5", "?,?"), lambda x, y: o.broadcast(x, o.shape_of(y)), "[4,5]", sizes=((4, 5), (4, 5))
+    ),
+    "broadcast, mapped": Chain(
+        ("?,5",),
+        lambda x: o.broadcast(x, joined(dim(x, 0), 7, 5), ints(0, 2), "EXPLICIT"),
+        "[?,7,5]",
+    ),
+    "broadcast both ways": Chain(
+        ("?,1,5",),
+        lambda x: o.broadcast(x, joined(1, dim(x, 0), 1), broadcast_spec="BIDIRECTIONAL"),
+        "[?,?,5]",
+    ),
+    "positions": Chain(
+        ("?,1..128",),
+        lambda x: o.slice(
+            o.constant(np.zeros((1, 512, 4), np.float32)), ints(0), dim(x, 1), ints(1), ints(1)
+        ),
+        "[1,1..128,4]",
+    ),
+    "positions of any length": Chain(
+        ("?,?",),
+        lambda x: o.slice(
+            o.constant(np.zeros((1, 512, 4), np.float32)), ints(0), dim(x, 1), ints(1), ints(1)
+        ),
+        "[1,..512,4]",
+    ),
+    "positions, strided": Chain(
+        ("?,1..128",),
+        lambda x: o.strided_slice(
+            o.constant(np.zeros((1, 512, 4), np.float32)),
+            ints(0, 0),
+            joined(0, dim(x, 1)),
+            ints(1, 1),
+            [1, 1],
+            [1, 0],
+        ),
+        "[1,1..128,4]",
+    ),
+    "sliced to its own length": Chain(
+        ("?,4",),
+        lambda x: shaped(o.slice(x, ints(0), dim(x, 0), ints(1), ints(0)), dim(x, 0), -1),
+        "[?,4]",
+    ),
+    "first kept whole": Chain(
+        ("?,4..6",),
+        lambda x: shaped(o.slice(x, ints(0), ints(2**31 - 1), ints(1), ints(0)), dim(x, 0), -1),
+        "[?,4..6]",
+    ),
+    "last few": Chain(
+        ("?,4..6",), lambda x: o.slice(x, ints(-3), ints(2**63 - 1), ints(1), ints(0)), "[..3,4..6]"
+    ),
+    "all but a few": Chain(("3..9,4",), lambda x: o.slice(x, ints(1), ints(-2), ints(1), ints(0)), "[..6,4]"),
+    "every other": Chain(
+        ("3..9,4",), lambda x: o.slice(x, ints(0), ints(2**63 - 1), ints(2), ints(0)), "[2..5,4]"
+    ),
+    "backwards": Chain(
+        ("3..9,4",), lambda x: o.slice(x, ints(-1), ints(-(2**63)), ints(-1), ints(0)), "[3..9,4]"
+    ),
+    "gathered rows": Chain(("?,4",), lambda x: o.gather(x, ints(0, 0), scalar(0)), "[2,4]"),
+    "new axes and an ellipsis": Chain(
+        ("?,2..3,4,5",),
+        lambda x: o.strided_slice(
+            x,
+            ints(0, 0, 0, 1),
+            ints(0, 0, 0, 2),
+            ints(1, 1, 1, 1),
+            [0] * 4,
+            [0] * 4,
+            [1, 0, 0, 0],
+            [0, 1, 0, 0],
+            [0, 0, 1, 0],
+        ),
+        "[1,2..3,4,1]",
+    ),
+    "squeezed": Chain(("1,?,4",), lambda x: o.squeeze(x, ints(0, 1)), "[4]", sizes=((1, 1, 4),)),
+    "scattered into a shape": Chain(
+        ("?,3,4..5",),
+        lambda x: o.broadcast(
+            scalar(1), o.slice_scatter(o.shape_of(x), ints(7), ints(1), ints(2), ints(1), ints(0))
+        ),
+        "[?,7,4..5]",
+    ),
+}
+
+
+def saved(chain: Chain, folder: Path) -> tuple[bytes, bytes]:
+    """The chain as OpenVINO writes it."""
+    lengths = None if chain.given is None else len(chain.inputs) - 1
+    inputs = [
+        o.parameter(ov.PartialShape(shape), np.int64 if i == lengths else np.float32, name=f"input{i}")
+        for i, shape in enumerate(chain.inputs)
+    ]
+    model = ov.Model([chain.build(*inputs)], inputs)
+    ov.serialize(model, folder / "chain.xml", folder / "chain.bin")
+    return (folder / "chain.xml").read_bytes(), (folder / "chain.bin").read_bytes()
+
+
+def sizes(shape: str, chosen: int) -> tuple[int, ...]:
+    """Lengths that a shape allows."""
+    return tuple((d.min or 2, d.max or 3)[chosen] for d in PartialShape(shape))
+
+
+@pytest.fixture(params=CHAINS, ids=str)
+def chain(request: pytest.FixtureRequest) -> Chain:
+    return CHAINS[request.param]
+
+
+def test_the_shape_that_follows(chain: Chain, tmp_path: Path) -> None:
+    xml, weights = saved(chain, tmp_path)
+    ours = Ours(xml, weights)
+    assert list(ours.report) == []
+    (found,) = ours.types()
+    assert str(found.shape) == chain.wanted
+    theirs = PartialShape(str(read(xml, weights).outputs[0].get_partial_shape()))
+    assert found.shape.refines(theirs), f"OpenVINO has {theirs}"
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_the_shape_that_comes_out(chain: Chain, chosen: int, tmp_path: Path) -> None:
+    xml, weights = saved(chain, tmp_path)
+    ours, model = Ours(xml, weights), read(xml, weights)
+    shapes = chain.sizes or tuple(sizes(s, chosen) for s in chain.inputs)
+    fed = [np.arange(np.prod(s), dtype=np.float32).reshape(s) for s in shapes]
+    if chain.given is not None:
+        fed[-1] = np.full(shapes[-1], chain.given)
+    (run,) = ours.run(fed)
+    assert ours.types()[0].shape.contains(run.shape)
+    (wanted,) = answer(model, fed)
+    np.testing.assert_array_equal(run, wanted, strict=True)
