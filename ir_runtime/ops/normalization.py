@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import InferenceError
+from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels.statistics import mean, total, working
@@ -251,18 +252,18 @@ def _with_channels(data: Value, settings: dict[str, Value]) -> PartialShape:
     shape = data.shape
     if shape.rank is not None and shape.rank < 2:
         raise InferenceError(f"data has shape {shape}; it must have at least 2 dimensions")
+    channels = Dimension() if shape.rank is None else shape[1]
     for name, value in settings.items():
         if value.shape.rank not in (None, 1):
             raise InferenceError(f"{name} has shape {value.shape}; it must be 1-D")
-        if value.shape.rank is None or shape.rank is None:
-            continue
-        both = shape[1].merge(value.shape[0])
-        if both is None:
-            raise InferenceError(f"data has {shape[1]} channels, but {name} has {value.shape[0]} elements")
-        shape = shape.replace({1: both})
-    if shape.rank is not None and shape[1] == 0:
-        raise InferenceError(f"data of shape {data.shape} has no channels; it must have at least 1")
-    return shape
+        if value.shape.rank == 1:
+            both = channels.merge(value.shape[0])
+            if both is None:
+                raise InferenceError(f"{name} has {value.shape[0]} elements; there are {channels} channels")
+            channels = both
+    if channels == 0:
+        raise InferenceError(f"data of shape {shape} has no channels; it must have at least 1")
+    return shape if shape.rank is None else shape.replace({1: channels})
 
 
 def _per_channel(numbers: Array, rank: int) -> Array:

@@ -1,6 +1,11 @@
-"""Activations that weigh the elements along an axis against each other."""
+"""Activations that weigh the elements along an axis against each other.
+
+A scalar passes for a vector of one element, as in OpenVINO.
+"""
 
 from __future__ import annotations
+
+import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
@@ -17,7 +22,7 @@ class AlongAxis(Pointwise):
 
     def infer(self, data: Value) -> PartialShape:
         if data.shape.rank is not None:
-            normalize_axis(self.axis, data.shape.rank)
+            normalize_axis(self.axis, max(data.shape.rank, 1))
         return data.shape
 
 
@@ -26,7 +31,7 @@ class SoftMax(AlongAxis):
     """Exponentials of ``data``, scaled so that they sum to 1 along ``axis``."""
 
     def apply(self, x: Array) -> Array:
-        return softmax(x, self.axis)
+        return softmax(np.atleast_1d(x), self.axis).reshape(x.shape)
 
 
 @op("SoftMax-1", spec="activation/softmax-1")
@@ -44,4 +49,4 @@ class LogSoftmax(AlongAxis):
     """The logarithm of the SoftMax of ``data`` along ``axis``."""
 
     def apply(self, x: Array) -> Array:
-        return log_softmax(x, self.axis)
+        return log_softmax(np.atleast_1d(x), self.axis).reshape(x.shape)

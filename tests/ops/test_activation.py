@@ -1,0 +1,120 @@
+"""Activations: inputs and attributes that are refused, bounds on integers, integers at the ends of a type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ir_runtime.errors import InferenceError, ValidationError
+from ir_runtime.ir.dimension import Dimension, Interval
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Value, objects
+from ir_runtime.ops import Op
+from ir_runtime.ops.activation.clipped import Clamp, HardSigmoid, Identity, PReLU, ReLU
+from ir_runtime.ops.activation.smooth import Elu, Gelu, Selu, Sigmoid, Swish
+from ir_runtime.ops.activation.softmax import LogSoftmax, SoftMax, SoftMax1
+
+
+def infer(op: Op, *shapes: str) -> PartialShape:
+    (found,) = op.infer_types(*(Value.unknown(ElementType.f32, PartialShape(s)) for s in shapes))
+    return found.shape
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "message"),
+    [
+        (SoftMax(axis=2), ("2,3",), r"axis 2 is out of range for rank 2; allowed: \[-2, 1\]"),
+        (SoftMax(axis=-3), ("?,?",), r"axis -3 is out of range for rank 2"),
+        (SoftMax(), ("5",), r"axis 1 is out of range for rank 1"),
+        (SoftMax1(axis=3), ("2,3",), r"axis 3 is out of range for rank 2"),
+        (LogSoftmax(axis=2), ("2,3",), r"axis 2 is out of range for rank 2"),
+        (LogSoftmax(), ("",), r"axis 1 is out of range for rank 1"),
+        (Swish(), ("2,3", "1"), r"beta has shape \[1\]; it must be a scalar"),
+        (HardSigmoid(), ("2,3", "?", ""), r"alpha has shape \[\?\]; it must be a scalar"),
+        (HardSigmoid(), ("2,3", "", "1,1"), r"beta has shape \[1,1\]; it must be a scalar"),
+        (Selu(), ("2,3", "2", "1"), r"alpha has shape \[2\]; it must be \[1\]"),
+        (Selu(), ("2,3", "1", "1,1"), r"lambda has shape \[1,1\]; it must be \[1\]"),
+        (PReLU(), ("2,3", "2"), r"shapes \[2,3\] and \[2\] do not broadcast"),
+        (PReLU(), ("2,1", "2,3"), r"slope of shape \[2,3\] is neither one number per channel nor broadcasts"),
+        (PReLU(), ("3", "2,3"), r"slope of shape \[2,3\] is neither .* broadcasts to data of shape \[3\]"),
+    ],
+)
+def test_refused_inputs(op: Op, shapes: tuple[str, ...], message: str) -> None:
+    with pytest.raises(InferenceError, match=message):
+        infer(op, *shapes)
+
+
+@pytest.mark.parametrize("op", [Sigmoid(), Gelu(), SoftMax(), Elu(alpha=1)])
+def test_integers_are_refused(op: Op) -> None:
+    with pytest.raises(InferenceError, match="input 'data' is i32; allowed are f32, f16, bf16, f64"):
+        op.infer_types(Value.constant(np.ones((2, 2), np.int32)))
+
+
+@pytest.mark.parametrize(
+    ("cls", "attributes", "message"),
+    [
+        (Clamp, {"min": "3", "max": "1"}, "min 3 is above max 1; it must not be"),
+        (Clamp, {"min": "nan", "max": "1"}, "min nan is above max 1; it must not be"),
+        (Clamp, {"min": "0"}, "'max' is missing; it must be a number"),
+        (Elu, {"alpha": "-1"}, "'alpha' must be a number at least 0, not '-1'"),
+        (Elu, {}, "'alpha' is missing"),
+        (Gelu, {"approximation_mode": "tan"}, "must be one of erf, tanh, not 'tan'; did you mean 'tanh'"),
+        (SoftMax1, {"axis": "-1"}, "'axis' must be an integer at least 0, not '-1'"),
+    ],
+)
+def test_refused_attributes(cls: type[Op], attributes: dict[str, str], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        cls.parse(attributes)
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "expected"),
+    [
+        (SoftMax(axis=1), ("...",), "..."),
+        (SoftMax(axis=1), ("1..3,?",), "1..3,?"),
+        (PReLU(), ("?,1..3", "?"), "?,1..3"),
+        (PReLU(), ("...", "3"), "..."),
+        (PReLU(), ("2,3,4", "..."), "2,3,4"),
+        (PReLU(), ("2,?,4", "3"), "2,?,4"),
+        (PReLU(), ("", "1"), ""),
+        (Selu(), ("?,3", "?", "..."), "?,3"),
+        (Swish(), ("?,3", "..."), "?,3"),
+        (Swish(), ("?,3",), "?,3"),
+    ],
+)
+def test_partial_shapes(op: Op, shapes: tuple[str, ...], expected: str) -> None:
+    assert infer(op, *shapes) == PartialShape(expected)
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        (ReLU(), (Dimension(0, 3), Dimension(2, 8), 0, Dimension())),
+        (Clamp(min=-1.5, max=4.9), (Interval(-1, 3), Dimension(2, 4), -1, Interval(-1, 4))),
+        (Clamp(min=-np.inf, max=np.inf), (Interval(-5, 3), Dimension(2, 8), -7, Interval())),
+        (Identity(), (Interval(-5, 3), Dimension(2, 8), -7, Interval())),
+    ],
+)
+def test_bounds_on_integers(op: Op, expected: Any) -> None:
+    known = objects([Interval(-5, 3), Dimension(2, 8), -7, Interval()], (4,))
+    (found,) = op.infer_values(Value.bounded(ElementType.i64, known))
+    bounds = [(n.min, n.max) if isinstance(n, Interval) else (n, n) for n in found.numbers() or ()]
+    wanted = [(n.min, n.max) if isinstance(n, Interval) else (n, n) for n in expected]
+    assert bounds == wanted
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64])
+def test_clamping_integers_at_the_ends_of_their_type(dtype: type) -> None:
+    ends = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max], dtype)
+    np.testing.assert_array_equal(Clamp(min=-1e30, max=1e30).evaluate(ends), ends)
+    np.testing.assert_array_equal(Clamp(min=-np.inf, max=np.inf).evaluate(ends), ends)
+    np.testing.assert_array_equal(Clamp(min=1e30, max=2e30).evaluate(ends), [ends[1], ends[1]])
+
+
+def test_clamping_where_no_integer_lies_between_the_bounds() -> None:
+    # By the page's formula, the upper bound wins; so in the plugin, while the reference gives either.
+    found = Clamp(min=1.2, max=1.8).evaluate(np.arange(5, dtype=np.int32))
+    np.testing.assert_array_equal(found, [1, 1, 1, 1, 1])
