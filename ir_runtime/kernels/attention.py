@@ -1,0 +1,35 @@
+"""Attention, one score for each pair of a query and a key. Knows nothing of the IR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .products import working_dtype
+
+Array = NDArray[Any]
+
+__all__ = ["attend"]
+
+
+def attend(query: Array, key: Array, value: Array, bias: Array | None, scale: float, causal: bool) -> Array:
+    """Mean of ``value[..., S, V]``, weighted by the likeness of ``query[..., L, E]`` and ``key[..., S, E]``.
+
+    Scores are added to ``bias``, if there is one; with ``causal``, query i sees the keys up to i.
+    A query that sees no key gives NaN, one for which there is no key at all gives 0.
+    """
+    work = working_dtype(query.dtype)
+    scores = query.astype(work, copy=False) @ np.swapaxes(key, -1, -2).astype(work, copy=False)
+    scores *= work.type(scale)
+    if bias is not None:
+        shape = np.broadcast_shapes(scores.shape, bias.shape)
+        scores = np.add(scores, bias, out=scores if shape == scores.shape else None, dtype=work)
+    if causal:
+        queries, keys = scores.shape[-2:]
+        scores[..., np.arange(keys) > np.arange(queries)[:, None]] = -np.inf
+    scores -= scores.max(axis=-1, keepdims=True, initial=-np.inf)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    return np.asarray(scores @ value.astype(work, copy=False)).astype(query.dtype, copy=False)

@@ -1,0 +1,1 @@
+"""Sequences: attention, recurrent cells, connectionist temporal classification, one-hot."""

@@ -1,0 +1,121 @@
+"""Attention of queries to keys."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.attention import attend
+from .._broadcast import broadcast_dims, broadcast_shapes
+from .._define import Element, InferenceError, Input, Op, Output, attr, op
+from .._types import FLOATS, T_FLOAT
+
+T_MASK = Element("T_MASK", (*FLOATS, ElementType.boolean), "the type of query, or boolean")
+
+
+@op("ScaledDotProductAttention-13", spec="sequence/scaled-dot-product-attention")
+class ScaledDotProductAttention(Op):
+    """Mean of ``value``, weighted by the softmax over keys of ``query @ key.T * scale + mask``.
+
+    The mask's axis of queries may broadcast the query's, which the page does not say, but OpenVINO does.
+    """
+
+    query = Input(T_FLOAT, "[N, ..., L, E]")
+    key = Input(T_FLOAT, "[N, ..., S, E]; batch axes broadcast")
+    value = Input(T_FLOAT, "[N, ..., S, Ev]")
+    attention_mask = Input(
+        T_MASK,
+        "[..., L or 1, S or 1]: numbers to add to the scores, or whether a query sees a key; a scalar masks "
+        "nothing; ignored when causal",
+        optional=True,
+    )
+    scale = Input(T_FLOAT, "factor of the scores, one number; 1 / sqrt(E) when absent", optional=True)
+    output = Output(T_FLOAT, "[N, ..., L, Ev]")
+
+    causal: bool = attr(doc="whether query i sees the keys 0 to i only, of however many keys")
+
+    def infer(
+        self,
+        query: Value,
+        key: Value,
+        value: Value,
+        attention_mask: Value | None = None,
+        scale: Value | None = None,
+    ) -> PartialShape:
+        if scale is not None and not (scale.count.contains(1) and scale.shape.rank in (None, 0, 1)):
+            raise InferenceError(f"scale must be one number, found shape {scale.shape}")
+        for name, given in (("query", query), ("key", key), ("value", value)):
+            if given.shape.rank is not None and given.shape.rank < 3:
+                raise InferenceError(f"{name} must have rank 3 or more, found {given.shape}")
+        mask = None if self.causal else _masking(attention_mask, query.element)
+        if query.shape.rank is None or key.shape.rank is None:
+            return PartialShape.dynamic()
+        batch, rows, columns = self._scores(query.shape, key.shape)
+        if mask is not None:
+            batch, rows, columns = _masked(batch, rows, columns, mask)
+        if value.shape.rank is None or batch.rank is None:
+            return PartialShape.dynamic()
+        if not columns.compatible(value.shape[-2]):
+            raise InferenceError(f"there are {columns} keys and {value.shape[-2]} values")
+        batch = _batch(batch, PartialShape(value.shape[:-2]), "value")
+        return PartialShape([*batch, rows, value.shape[-1]])
+
+    def _scores(self, query: PartialShape, key: PartialShape) -> tuple[PartialShape, Dimension, Dimension]:
+        if not query[-1].compatible(key[-1]):
+            raise InferenceError(f"query {query} and key {key} differ in their last axis")
+        batch = _batch(PartialShape(query[:-2]), PartialShape(key[:-2]), "key")
+        return batch, query[-2], key[-2]
+
+    def evaluate(
+        self,
+        query: Array,
+        key: Array,
+        value: Array,
+        attention_mask: Array | None = None,
+        scale: Array | None = None,
+    ) -> Array:
+        bias = None if self.causal or attention_mask is None or attention_mask.ndim == 0 else attention_mask
+        if bias is not None and bias.dtype == np.bool_:
+            bias = np.where(bias, np.float32(0), np.float32(-np.inf))
+        if scale is None:
+            factor = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else math.inf
+        else:
+            factor = float(scale.item())
+        return attend(query, key, value, bias, factor, self.causal)
+
+
+def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:
+    """The shape of a mask that masks something; a scalar is there only to fill the place."""
+    if mask is None or mask.shape.rank == 0:
+        return None
+    if mask.element not in (element, ElementType.boolean) and ElementType.dynamic not in (
+        mask.element,
+        element,
+    ):
+        raise InferenceError(f"attention_mask is {mask.element}; {element} or boolean is expected, as query")
+    if mask.shape.rank == 1:
+        raise InferenceError(f"attention_mask must be a scalar or of rank 2 or more, found {mask.shape}")
+    return mask.shape
+
+
+def _masked(
+    batch: PartialShape, rows: Dimension, columns: Dimension, mask: PartialShape
+) -> tuple[PartialShape, Dimension, Dimension]:
+    if mask.rank is None:
+        return PartialShape.dynamic(), rows, columns
+    wider, longer = broadcast_dims(rows, mask[-2]), broadcast_dims(columns, mask[-1])
+    if wider is None or longer is None:
+        raise InferenceError(f"attention_mask {mask} does not fit scores of [{rows},{columns}]")
+    return _batch(batch, PartialShape(mask[:-2]), "attention_mask"), wider, longer
+
+
+def _batch(batch: PartialShape, other: PartialShape, name: str) -> PartialShape:
+    try:
+        return broadcast_shapes(batch, other)
+    except InferenceError:
+        raise InferenceError(f"batch {other} of {name} does not broadcast with {batch}") from None
