@@ -8,7 +8,7 @@ read nothing else.
 
 from __future__ import annotations
 
-from . import convolution, pooling
+from . import convolution, elementwise, matrix, normalization, pooling
 from ._backend import backend
 
-__all__ = ["backend", "convolution", "pooling"]
+__all__ = ["backend", "convolution", "elementwise", "matrix", "normalization", "pooling"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -10,9 +11,9 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops import Op
 from ...ops.activation.clipped import Clamp, HSigmoid, HSwish, ReLU
-from ...ops.activation.smooth import Sigmoid, Swish
+from ...ops.activation.smooth import Gelu, Gelu2, Sigmoid, Swish
 
-__all__ = ["Curve", "curve_of"]
+__all__ = ["CURVES", "Curve", "curve_of"]
 
 Curve: TypeAlias = Callable[[Array, Array], None]
 """Takes 1-D arrays, contiguous: numbers, and where to put the results, which may be the same place."""
@@ -21,6 +22,18 @@ Curve: TypeAlias = Callable[[Array, Array], None]
 CHUNK = 1 << 15
 # A ufunc against an array is twice as fast as against a scalar.
 BOUND = 1 << 12
+
+# Gelu is x / 2 * (1 + tanh(x * p(x * x))). Coefficients of p, lowest power first, that make of it erf(x / sqrt(2)):
+# fitted to artanh(erf(z)) / z on [0, 3.95] for the least error, 6e-8, less than f32 rounds. NumPy has a
+# fast tanh, but no erf; this takes a third fewer passes than any approximation of erf by exponentials.
+BY_ERF = tuple(
+    c / 2 ** (k + 0.5)
+    for k, c in enumerate(
+        (1.1283797054684537, 0.10276548146516735, -1.843837140336482e-4, -6.25719550751344e-4,
+         8.971257715891538e-5, -5.985688757221799e-6, 1.5896010048731127e-7)
+    )
+)  # fmt: skip
+BY_TANH = (math.sqrt(2 / math.pi), math.sqrt(2 / math.pi) * 0.044715)
 
 
 def curve_of(op: Op, inputs: Sequence[Value]) -> Curve | None:
@@ -117,6 +130,26 @@ def _hswish(op: Op, inputs: Sequence[Value]) -> Curve:
     return _in_chunks(function)
 
 
+def _gelu(op: Op, inputs: Sequence[Value]) -> Curve:
+    tanh = isinstance(op, Gelu) and op.approximation_mode == "tanh"
+    first, *others = reversed([np.float32(c) for c in (BY_TANH if tanh else BY_ERF)])
+
+    def function(x: Array, scratch: Array, out: Array) -> None:
+        square = np.square(x)
+        np.multiply(square, first, out=scratch)
+        for coefficient in others[:-1]:
+            np.add(scratch, coefficient, out=scratch)
+            np.multiply(scratch, square, out=scratch)
+        np.add(scratch, others[-1], out=scratch)
+        np.multiply(scratch, x, out=scratch)
+        np.tanh(scratch, out=scratch)
+        np.add(scratch, 1, out=scratch)
+        np.multiply(scratch, x, out=scratch)
+        np.multiply(scratch, np.float32(0.5), out=out)
+
+    return _in_chunks(function)
+
+
 _MAKERS: dict[type[Op], Callable[[Op, Sequence[Value]], Curve | None]] = {
     ReLU: _relu,
     Clamp: _clamp,
@@ -124,4 +157,7 @@ _MAKERS: dict[type[Op], Callable[[Op, Sequence[Value]], Curve | None]] = {
     Swish: _swish,
     HSigmoid: _hsigmoid,
     HSwish: _hswish,
+    Gelu: _gelu,
+    Gelu2: _gelu,
 }
+CURVES = tuple(_MAKERS)

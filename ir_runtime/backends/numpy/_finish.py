@@ -1,4 +1,4 @@
-"""What is done in place to a fresh result: the work of layers that a kernel takes over."""
+"""What is done in place to fresh rows: the work of layers that a kernel takes over."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ import numpy as np
 
 from ...ir.tensor import Array, Value
 from ...ops import Op
-from ...ops.arithmetic.binary import Add, Arithmetic, Multiply, Subtract
+from ...ops._elementwise import Binary
+from ...ops.arithmetic.binary import Add, Multiply, Subtract
 from .. import Kernel
 from ._curves import curve_of
-from ._memory import channel_axis, is_f32, rows_of, same_shape, spread
+from ._memory import is_f32, rows_of, same_shape, spread
 
-__all__ = ["Chain", "Finish", "Rows"]
+__all__ = ["UFUNCS", "Finish", "Rows", "along", "fits", "row_for"]
 
 Finish: TypeAlias = Callable[[Array, int], None]
 """Takes rows of a result, contiguous, and the index of the first; changes them in place."""
+
+UFUNCS: dict[type[Op], np.ufunc] = {Add: np.add, Multiply: np.multiply, Subtract: np.subtract}
 
 # Elements of one inner loop against a repeated row: long enough that its set-up does not count, and
 # few enough to stay in the first cache.
@@ -27,29 +30,28 @@ LOOP = 2048
 
 @dataclass(frozen=True)
 class Stage:
-    """One layer, done to rows in place. If ``operand``, it also takes the same rows of another tensor."""
+    """One layer, done in place to rows, and, if ``paired``, to the same rows of its other input."""
 
-    op: Op
-    place: int
     inputs: int
     run: Callable[..., None]
-    operand: bool = False
+    paired: bool = False
 
 
 @dataclass(frozen=True)
 class Rows:
     """A kernel that computes a matrix of rows, block by block, each finished while it is in the cache.
 
-    ``compute`` takes ``arity`` inputs and a `Finish`.
+    ``compute`` takes ``arity`` inputs and a `Finish`. The columns are ``axis`` of the result.
     """
 
     compute: Callable[..., Array]
     arity: int
+    axis: int = -1
     stages: tuple[Stage, ...] = ()
 
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
         """A kernel that also does what ``op`` does, row by row."""
-        stage = stage_of(op, inputs, place)
+        stage = _stage(op, inputs, place, self.axis)
         return None if stage is None else replace(self, stages=(*self.stages, stage))
 
     def __call__(self, *arrays: Array) -> Array:
@@ -58,108 +60,66 @@ class Rows:
     def _finish(self, extras: Sequence[Array]) -> Finish:
         pairs, start = [], 0
         for stage in self.stages:
-            given = extras[start : start + stage.inputs]
-            pairs.append((stage.run, rows_of(given[0]) if stage.operand else None))
+            pairs.append((stage.run, rows_of(extras[start], self.axis) if stage.paired else None))
             start += stage.inputs
 
         def finish(block: Array, first: int) -> None:
-            for run, operand in pairs:
-                if operand is None:
+            for run, other in pairs:
+                if other is None:
                     run(block)
                 else:
-                    run(block, operand[first : first + len(block)])
+                    run(block, other[first : first + len(block)])
 
         return finish
 
 
-@dataclass(frozen=True)
-class Chain:
-    """A kernel with a fresh result, and layers done to it in place if memory allows."""
-
-    head: Kernel
-    arity: int
-    stages: tuple[Stage, ...] = ()
-
-    def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
-        """A kernel that also does what ``op`` does."""
-        stage = stage_of(op, inputs, place)
-        return None if stage is None else replace(self, stages=(*self.stages, stage))
-
-    def __call__(self, *arrays: Array) -> Array:
-        out = self.head(*arrays[: self.arity])
-        assert isinstance(out, np.ndarray)
-        start = self.arity
-        for stage in self.stages:
-            extras = arrays[start : start + stage.inputs]
-            out = _apply(stage, out, extras)
-            start += stage.inputs
-        return out
-
-
-def _apply(stage: Stage, out: Array, extras: Sequence[Array]) -> Array:
-    rows = rows_of(out) if out.ndim and out.size else None
-    if rows is None or not rows.flags.c_contiguous or not np.may_share_memory(rows, out):
-        before, after = extras[: stage.place], extras[stage.place :]
-        return np.asarray(stage.op.evaluate(*before, out, *after))
-    if stage.operand:
-        stage.run(rows, rows_of(extras[0]))
-    else:
-        stage.run(rows)
-    return out
-
-
-def stage_of(op: Op, inputs: Sequence[Value], place: int) -> Stage | None:
-    """How to do a layer in place on its input ``place``, or ``None``."""
+def _stage(op: Op, inputs: Sequence[Value], place: int, axis: int) -> Stage | None:
     ours = inputs[place]
-    if not is_f32(*inputs) or ours.shape.rank is None or not ours.shape.rank:
+    if not is_f32(*inputs) or ours.shape.rank is None:
         return None
-    if (curve := curve_of(op, inputs)) is not None and place == 0:
-        return Stage(op, 0, len(inputs) - 1, lambda block: curve(_line(block), _line(block)))
-    if type(op) in (Add, Multiply, Subtract) and isinstance(op, Arithmetic) and len(inputs) == 2:
-        return _binary(op, inputs[1 - place], ours, place)
-    return None
-
-
-def _binary(op: Arithmetic, other: Value, ours: Value, place: int) -> Stage | None:
-    if op.auto_broadcast != "numpy" or (isinstance(op, Subtract) and place == 1):
+    if place == 0 and (curve := curve_of(op, inputs)) is not None:
+        return Stage(len(inputs) - 1, lambda block: curve(block.reshape(-1), block.reshape(-1)))
+    if not fits(op, place):
         return None
-    if (row := _row(other, ours)) is not None:
-        return Stage(op, place, 1, along(op.ufunc, row))
+    other, ufunc = inputs[1 - place], UFUNCS[type(op)]
+    if (row := row_for(other, ours, axis)) is not None:
+        run = along(ufunc, row)
+        return Stage(1, lambda block: run(block.reshape(-1), block.reshape(-1)))
     if same_shape(other, ours):
-        ufunc = op.ufunc
-        return Stage(op, place, 1, lambda block, rows: ufunc(block, rows, out=block), operand=True)
+        return Stage(1, lambda block, rows: ufunc(block, rows, out=block), paired=True)
     return None
 
 
-def _row(other: Value, ours: Value) -> Array | None:
-    """A constant that is one number per channel, as a row."""
+def fits(op: Op, place: int) -> bool:
+    """Whether an operation is a ufunc that broadcasts as NumPy does and can take operands in this order."""
+    if type(op) not in UFUNCS or not isinstance(op, Binary) or op.auto_broadcast == "pdpd":
+        return False
+    return place == 0 or type(op) is not Subtract
+
+
+def row_for(other: Value, ours: Value, axis: int) -> Array | None:
+    """A constant that is the same everywhere but along ``axis`` of another tensor, as a row."""
     known, rank = other.known(), ours.shape.rank
-    if known is None or rank is None or known.ndim > rank:
+    if known is None or rank is None or known.ndim > rank or not rank:
         return None
-    axis = channel_axis(rank)
-    channels = ours.shape[axis]
-    lengths = (1,) * (rank - known.ndim) + known.shape
-    if not channels.is_static or any(n != 1 for i, n in enumerate(lengths) if i != axis):
+    columns = ours.shape[axis]
+    if not columns.is_static or not columns.min:
         return None
-    if lengths[axis] not in (1, channels.min) or channels.min == 0:
+    lengths = [1] * (rank - known.ndim) + list(known.shape)
+    length = lengths.pop(axis)
+    if any(n != 1 for n in lengths) or length not in (1, columns.min):
         return None
-    return np.broadcast_to(known.reshape(-1), (channels.min,)).copy()
+    return np.broadcast_to(known.reshape(-1), (columns.min,)).copy()
 
 
-def along(ufunc: np.ufunc, row: Array) -> Callable[[Array], None]:
-    """Apply ``ufunc`` to each row of a block and ``row``, in place."""
+def along(ufunc: np.ufunc, row: Array) -> Callable[[Array, Array], None]:
+    """Apply ``ufunc`` to whole rows, one behind the other, and ``row``."""
     tile = spread(row, LOOP)
 
-    def run(block: Array) -> None:
-        line = _line(block)
-        whole = line.size // tile.size * tile.size
-        loops, rest = line[:whole].reshape(-1, tile.size), line[whole:]
-        ufunc(loops, tile, out=loops)
-        if rest.size:
-            ufunc(rest, tile[: rest.size], out=rest)
+    def run(x: Array, out: Array) -> None:
+        whole = x.size // tile.size * tile.size
+        ufunc(x[:whole].reshape(-1, tile.size), tile, out=out[:whole].reshape(-1, tile.size))
+        if whole < x.size:
+            ufunc(x[whole:], tile[: x.size - whole], out=out[whole:])
 
     return run
-
-
-def _line(block: Array) -> Array:
-    return block.reshape(-1)

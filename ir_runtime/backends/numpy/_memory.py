@@ -9,9 +9,7 @@ from ...ir.tensor import Array, Value
 from ...ops._window import Pads
 
 __all__ = [
-    "channel_axis",
     "channels_first",
-    "channels_last",
     "flat",
     "is_f32",
     "padded",
@@ -43,25 +41,14 @@ def _same_unknown(a: object, b: object) -> bool:
     return a is not None and a is b
 
 
-def channels_last(x: Array) -> Array:
-    """``[N, C, spatial...]`` as a contiguous ``[N, spatial..., C]``; a view if it is stored so."""
-    return np.ascontiguousarray(np.moveaxis(x, 1, -1))
-
-
 def channels_first(x: Array) -> Array:
     """``[N, spatial..., C]`` seen as ``[N, C, spatial...]``."""
     return np.moveaxis(x, -1, 1)
 
 
-def channel_axis(rank: int) -> int:
-    """The axis that is stored last."""
-    return 1 if rank >= 4 else rank - 1
-
-
-def rows_of(x: Array) -> Array:
-    """A matrix whose columns are channels; a view if ``x`` is stored so."""
-    last = np.moveaxis(x, 1, -1) if x.ndim >= 4 else x
-    return last.reshape(-1, x.shape[channel_axis(x.ndim)])
+def rows_of(x: Array, axis: int) -> Array:
+    """A matrix with ``axis`` as its columns; a view if ``x`` is stored so."""
+    return np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis])
 
 
 def flat(x: Array) -> Array | None:

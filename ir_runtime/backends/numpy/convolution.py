@@ -62,14 +62,14 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
     def compute(x: Array, w: Array, finish: Finish) -> Array:
         op.windows(x.shape[2:], w.shape[2:])  # says so if none fits
         seen = x[steps] if strided else x
-        rows = rows_of(seen)
+        rows = rows_of(seen, 1)
         y = np.empty((len(seen), *seen.shape[2:], packed.shape[1]), np.float32)
         flat = y.reshape(-1, packed.shape[1])
         np.matmul(rows, packed, out=flat)
         finish(flat, 0)
         return channels_first(y)
 
-    return Rows(compute, 2)
+    return Rows(compute, 2, 1)
 
 
 def _dense(op: Convolution, w: Array) -> Kernel:
@@ -97,7 +97,7 @@ def _dense(op: Convolution, w: Array) -> Kernel:
                 first += len(block)
         return channels_first(y)
 
-    return Rows(compute, 2)
+    return Rows(compute, 2, 1)
 
 
 @backend.accelerates(GroupConvolution)
@@ -135,7 +135,7 @@ def _grouped(op: GroupConvolution, w: Array) -> Kernel:
                 first += len(rows)
         return channels_first(y)
 
-    return Rows(compute, 2)
+    return Rows(compute, 2, 1)
 
 
 def _depthwise(op: GroupConvolution, w: Array) -> Kernel:
@@ -163,7 +163,7 @@ def _depthwise(op: GroupConvolution, w: Array) -> Kernel:
         finish(y.reshape(-1, channels), 0)
         return channels_first(y)
 
-    return Rows(compute, 2)
+    return Rows(compute, 2, 1)
 
 
 def _run(columns: int, channels: int) -> int:

@@ -1,0 +1,110 @@
+"""Normalizations over rows, and means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...ir.tensor import Array, Value
+from ...ops.activation.softmax import SoftMax
+from ...ops.normalization import MVN
+from ...ops.reduction import ReduceMean
+from .. import Kernel
+from ._backend import backend
+from ._chain import Chain
+from ._finish import Finish, Rows
+from ._memory import is_f32
+
+__all__ = ["soften"]
+
+# Elements that several passes go over while they are in the second cache.
+BLOCK = 1 << 16
+
+
+@backend.accelerates(MVN)
+def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
+    """f32 over the last axis."""
+    rank = data.shape.rank
+    if not is_f32(data) or not rank or axes.ints() not in ((-1,), (rank - 1,)):
+        return None
+    divisor = _divisor(op)
+
+    def compute(x: Array, _: Array, finish: Finish) -> Array:
+        y = np.empty(x.shape, np.float32)
+        length = x.shape[-1]
+        if not y.size:
+            return y
+        source, target = x.reshape(-1, length), y.reshape(-1, length)
+        for block in _blocks(*target.shape):
+            rows, out = source[block], target[block]
+            means = np.add.reduce(rows, axis=1, keepdims=True) / np.float32(length)
+            np.subtract(rows, means, out=out)
+            if divisor is not None:
+                np.multiply(out, divisor(out)[:, None], out=out)
+            finish(out, block.start)
+        return y
+
+    return Rows(compute, 2)
+
+
+def _divisor(op: MVN) -> Callable[[Array], Array] | None:
+    """What to multiply each row with, once its mean is subtracted."""
+    if not op.normalize_variance:
+        return None
+    eps, inside = np.float32(op.eps), op.eps_mode == "inside_sqrt"
+
+    def divisor(rows: Array) -> Array:
+        variance = np.einsum("ij,ij->i", rows, rows) / np.float32(rows.shape[1])
+        deviation = np.sqrt(variance + eps) if inside else np.sqrt(variance) + eps
+        return np.asarray(np.float32(1) / deviation)
+
+    return divisor
+
+
+@backend.accelerates(SoftMax)
+def softmax(op: SoftMax, data: Value) -> Kernel | None:
+    """f32 along the last axis."""
+    rank = data.shape.rank
+    if not is_f32(data) or not rank or op.axis not in (-1, rank - 1):
+        return None
+
+    def kernel(x: Array) -> Array:
+        y = np.array(x, order="C")
+        if y.size:
+            soften(y.reshape(-1, x.shape[-1]))
+        return y
+
+    return Chain(kernel, 1)
+
+
+def soften(rows: Array) -> None:
+    """Replace each row by its exponentials, scaled so that they sum to 1."""
+    for block in _blocks(*rows.shape):
+        part = rows[block]
+        np.subtract(part, np.maximum.reduce(part, axis=1, keepdims=True), out=part)
+        np.exp(part, out=part)
+        np.multiply(part, np.float32(1) / np.add.reduce(part, axis=1, keepdims=True), out=part)
+
+
+def _blocks(count: int, length: int) -> list[slice]:
+    step = max(BLOCK // max(length, 1), 1)
+    return [slice(start, start + step) for start in range(0, count, step)]
+
+
+@backend.accelerates(ReduceMean)
+def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
+    """f32 over all axes behind the channels: a product of ones with rows of channels."""
+    rank = data.shape.rank
+    if not is_f32(data) or not rank or rank < 4 or axes.ints() is None:
+        return None
+    if {axis % rank for axis in axes.ints() or ()} != set(range(2, rank)):
+        return None
+
+    def kernel(x: Array, _: Array) -> Array:
+        rows = np.moveaxis(x, 1, -1).reshape(len(x), -1, x.shape[1])
+        sums = np.matmul(np.ones((1, rows.shape[1]), np.float32), rows)
+        means: Array = sums / np.float32(max(rows.shape[1], 1))
+        return means.reshape(x.shape[:2] + ((1,) * (rank - 2) if op.keep_dims else ()))
+
+    return Chain(kernel, 2)
