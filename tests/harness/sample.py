@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Op, registry
 
@@ -96,6 +97,16 @@ def ints(*numbers: int, dtype: str = "i64") -> Array:
 def scalar(number: float, dtype: str = "i64") -> Array:
     """A 0-D tensor."""
     return np.array(number, ElementType.parse(dtype).dtype)
+
+
+def value(x: Any) -> Value:
+    """What is known of a tensor: all of it, or of ``"f32 2,?"`` the type."""
+    if isinstance(x, Value):
+        return x
+    if isinstance(x, str):
+        element, _, shape = x.partition(" ")
+        return Value.unknown(ElementType.parse(element), PartialShape(shape))
+    return Value.constant(np.asarray(x))
 
 
 def all_samples() -> Iterator[Sample]:

@@ -22,6 +22,10 @@ def ints(*numbers: int) -> Node:
     return o.constant(np.array(numbers, np.int64))
 
 
+def i32(*numbers: int) -> Node:
+    return o.constant(np.array(numbers, np.int32))
+
+
 def scalar(number: int) -> Node:
     return o.constant(np.array(number, np.int64))
 
@@ -254,6 +258,40 @@ CHAINS = {
         "[1,2..3,4,1]",
     ),
     "squeezed": Chain(("1,?,4",), lambda x: o.squeeze(x, ints(0, 1)), "[4]", sizes=((1, 1, 4),)),
+    "doubled": Chain(
+        ("1,?,3..5",), lambda x: o.broadcast(scalar(1), o.multiply(dim(x, 1, 2), ints(2, 3))), "[?,9..15]"
+    ),
+    "one less": Chain(
+        ("1,?,3..5",), lambda x: o.broadcast(scalar(1), o.subtract(dim(x, 1, 2), ints(1, 3))), "[?,..2]"
+    ),
+    "one more, one less": Chain(
+        ("1,3..5",), lambda x: shaped(x, o.subtract(o.add(dim(x, 1), ints(1)), ints(1)), 1), "[3..5,1]"
+    ),
+    "halved": Chain(
+        ("1,?,3..8",), lambda x: o.broadcast(scalar(1), o.divide(dim(x, 1, 2), ints(2, 2))), "[?,1..4]"
+    ),
+    "counted": Chain(
+        ("2,?,3..8,4",),
+        lambda x: o.reshape(x, joined(dim(x, 1), o.reduce_prod(dim(x, 0, 2, 3), ints(0), True)), False),
+        "[?,24..64]",
+    ),
+    "as i32": Chain(
+        ("?,3..8,4",),
+        lambda x: o.reshape(x, o.concat([o.gather(o.shape_of(x, "i32"), i32(0), i32(0)), i32(-1)], 0), False),
+        "[?,12..32]",
+    ),
+    "converted": Chain(
+        ("?,3..8,4",),
+        lambda x: o.reshape(x, o.concat([o.convert(dim(x, 0), "i32"), i32(-1)], 0), False),
+        "[?,12..32]",
+    ),
+    "chosen": Chain(
+        ("?,3..8,4",),
+        lambda x: o.reshape(
+            x, o.select(o.equal(ints(0, -1), ints(-1, -1)), ints(-1, -1), joined(dim(x, 0), 5)), False
+        ),
+        "[?,12..32]",
+    ),
     "scattered into a shape": Chain(
         ("?,3,4..5",),
         lambda x: o.broadcast(

@@ -86,9 +86,8 @@ class Pick(Op):
 
 
 def _nothing(data: Array, shape: tuple[int, ...]) -> Array:
-    if data.dtype == object and data.size and isinstance(data.flat[0], str):
-        return np.full(shape, "", object)
-    return np.zeros(shape, data.dtype)
+    text = data.dtype == object and all(isinstance(x, str) for x in data.flat[:1])
+    return np.full(shape, "", object) if text else np.zeros(shape, data.dtype)
 
 
 @op("Gather-8")

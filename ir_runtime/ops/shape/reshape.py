@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from ...errors import InferenceError
-from ...ir.dimension import Dimension, Interval
+from ...ir.dimension import Dimension, DimensionLike, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define import Input, Op, Output, attr, op
@@ -50,7 +50,10 @@ class Reshape(Op):
             taken = prod(n for i, n in enumerate(lengths) if i not in copied and i != place)
             lengths[place] = given // taken if taken else 1  # as OpenVINO has it for no elements
         if prod(lengths) != data.size:
-            raise InferenceError(f"data of shape {list(data.shape)} has no shape {shape.ravel().tolist()}")
+            raise InferenceError(
+                f"data of shape {list(data.shape)} has no shape {shape.ravel().tolist()}: "
+                "the numbers of elements differ"
+            )
         return data.reshape(lengths)
 
     def propagate(self, *inputs: Value) -> Array | None:
@@ -59,8 +62,8 @@ class Reshape(Op):
         return contents.reshape(shape.static) if contents is not None and shape.is_static else None
 
 
-def _beyond(axis: int, shape: Sequence[object]) -> str:
-    return f"shape[{axis}] is 0, but data {list(shape)} has no axis {axis} whose length it could copy"
+def _beyond(axis: int, shape: Sequence[DimensionLike]) -> str:
+    return f"shape[{axis}] is 0, but data {PartialShape(shape)} has no axis {axis} whose length it could copy"
 
 
 class _Target:
