@@ -10,5 +10,8 @@ from __future__ import annotations
 
 from . import convolution, elementwise, matrix, normalization, pooling
 from ._backend import backend
+from ._memory import keep_freed_memory
 
 __all__ = ["backend", "convolution", "elementwise", "matrix", "normalization", "pooling"]
+
+keep_freed_memory()

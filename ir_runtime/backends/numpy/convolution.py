@@ -22,8 +22,8 @@ __all__ = ["windows"]
 
 # Patches are copied side by side for one matrix product; so many bytes of them stay in the second cache.
 PATCHES = 600_000
-# Rows of a result that are finished together, in bytes: they, too, should still be in the cache.
-RESULT = 1 << 20
+# Fewer rows than this are not worth that BLAS packs the filters for each product.
+LEAST_ROWS = 224
 # Elements in an inner loop of a depthwise convolution, where a row of the map has as many.
 LOOP = 2048
 
@@ -80,7 +80,7 @@ def _dense(op: Convolution, w: Array) -> Kernel:
     def compute(x: Array, w: Array, finish: Finish) -> Array:
         pads, out = fit(x.shape[2:])
         size, inner = packed.shape[0], math.prod(out[1:])
-        lines = max(PATCHES // max(4 * size * inner, 1), 1)
+        lines = _lines(size, inner)
         y = np.empty((len(x), *out, outputs), np.float32)
         flat = y.reshape(-1, outputs)
         patches = np.empty((min(lines, out[0]) * inner, size), np.float32)
@@ -98,6 +98,12 @@ def _dense(op: Convolution, w: Array) -> Kernel:
         return channels_first(y)
 
     return Rows(compute, 2, 1)
+
+
+def _lines(size: int, inner: int) -> int:
+    """How many lines of ``inner`` patches of ``size`` elements to multiply at once."""
+    rows = max(PATCHES // (4 * size), LEAST_ROWS)
+    return max(rows // max(inner, 1), 1)
 
 
 @backend.accelerates(GroupConvolution)
@@ -120,7 +126,7 @@ def _grouped(op: GroupConvolution, w: Array) -> Kernel:
     def compute(x: Array, w: Array, finish: Finish) -> Array:
         pads, out = fit(x.shape[2:])
         inner = math.prod(out[1:])
-        lines = max(PATCHES // max(4 * size * groups * inner, 1), 1)
+        lines = _lines(size * groups, inner)
         y = np.empty((len(x), *out, groups * outputs), np.float32)
         flat, first = y.reshape(-1, groups * outputs), 0
         for image in padded(np.moveaxis(x, 1, -1), pads):
