@@ -34,7 +34,7 @@ Ends: TypeAlias = tuple[int | None, int | None]
 UNDECIDED = Dimension(0, 1)
 """A truth value that is not known yet."""
 
-LARGEST_EXPONENT = 64
+LARGEST_EXPONENT, LARGEST_POWER = 64, 2**31 - 1
 # Unbounded numbers of these types are lengths and the like: far from where they would wrap around.
 WIDE = 32
 
@@ -161,7 +161,11 @@ def power(x: Number, y: Number) -> Number:
     (a, b), (c, d) = ends(x), ends(y)
     if a is None or a < 0 or c is None or c != d or not 0 <= c <= LARGEST_EXPONENT:
         return Interval()
-    return x if c == 1 else span(a**c, None if b is None and c else (b or 0) ** c)
+    if c == 1:
+        return x
+    low, high = a**c, None if b is None and c else (b or 0) ** c
+    # Powers do not wrap around; what becomes of those that do not fit depends on the type.
+    return Interval() if max(low, high or 0) > LARGEST_POWER else span(low, high)
 
 
 def equal(x: Number, y: Number) -> bool | None:

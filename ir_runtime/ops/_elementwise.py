@@ -22,16 +22,18 @@ BROADCAST = "how shapes that differ go together: not at all, as in NumPy, or the
 
 
 class Unary(Op):
-    """One tensor in, one of the same type and shape out."""
+    """One tensor in, one of the same shape out. A member names a NumPy ufunc, or says how to evaluate."""
 
     data = Input(T, "tensor to map")
     output = Output(T, "the result for each element")
+
+    ufunc: ClassVar[np.ufunc]
 
     def infer(self, data: Value) -> PartialShape:
         return data.shape
 
     def evaluate(self, data: Array) -> Array:
-        raise NotImplementedError
+        return np.asarray(self.ufunc(data))
 
     def bounds(self, x: Number) -> Number:
         """The result for an integer of which only bounds may be known."""
@@ -48,7 +50,6 @@ class Unary(Op):
 class Curve(Unary):
     """A function of real numbers. Integers go through f64; the result is rounded, or cut off."""
 
-    ufunc: ClassVar[np.ufunc]
     rounds: ClassVar[bool] = True
 
     def evaluate(self, data: Array) -> Array:
@@ -63,13 +64,18 @@ class Curve(Unary):
 
 
 class Binary(Op):
-    """Two tensors of one type in, broadcast together."""
+    """Two tensors of one type in, broadcast together. A member names a NumPy ufunc, or says how to compute.
+
+    Integers wrap around, as in OpenVINO's reference; its CPU plugin saturates those of 8 bits.
+    """
 
     a = Input(T, "first operand")
     b = Input(T, "second operand")
     output = Output(T, "the result for each pair of elements")
 
     auto_broadcast: Rule = attr("numpy", doc=BROADCAST)
+
+    ufunc: ClassVar[np.ufunc]
 
     def infer(self, a: Value, b: Value) -> PartialShape:
         return broadcast_shapes(a.shape, b.shape, self.auto_broadcast)
@@ -81,7 +87,7 @@ class Binary(Op):
 
     def compute(self, a: Array, b: Array) -> Array:
         """The result for arrays that broadcast as NumPy does."""
-        raise NotImplementedError
+        return np.asarray(self.ufunc(a, b))
 
     def bounds(self, x: Number, y: Number) -> Number:
         """The result for integers of which only bounds may be known."""

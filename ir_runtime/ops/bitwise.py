@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from ..ir.dimension import Interval, span
 from ..ir.element import ElementType
-from ..ir.tensor import Array
 from ._bounds import Number, ends, minimum, quotient
 from ._define import Element, Input, Output, op
 from ._elementwise import Binary, Unary
@@ -19,16 +16,11 @@ WIDEST = 64
 
 
 class Bitwise(Binary):
-    """A NumPy ufunc of the bits of two integers; booleans have one bit."""
+    """A function of the bits of two integers; booleans have one bit."""
 
     a = Input(T_BITS, "first operand")
     b = Input(T_BITS, "second operand")
     output = Output(T_BITS, "the result for each pair of elements")
-
-    ufunc: ClassVar[np.ufunc]
-
-    def compute(self, a: Array, b: Array) -> Array:
-        return np.asarray(self.ufunc(a, b))
 
 
 @op("BitwiseAnd-13")
@@ -65,8 +57,7 @@ class BitwiseNot(Unary):
     data = Input(T_BITS, "integers, or booleans, which have one bit")
     output = Output(T_BITS, "the bits that were not set")
 
-    def evaluate(self, data: Array) -> Array:
-        return np.asarray(np.bitwise_not(data))
+    ufunc = np.bitwise_not
 
 
 class Shift(Binary):
@@ -75,11 +66,6 @@ class Shift(Binary):
     a = Input(T_INTEGER, "integers whose bits to move")
     b = Input(T_INTEGER, "by how many places")
     output = Output(T_INTEGER, "the integers moved")
-
-    ufunc: ClassVar[np.ufunc]
-
-    def compute(self, a: Array, b: Array) -> Array:
-        return np.asarray(self.ufunc(a, b))
 
 
 @op("BitwiseLeftShift-15")

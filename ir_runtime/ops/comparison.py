@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from ..ir.tensor import Array
@@ -19,11 +17,6 @@ class Comparison(Binary):
     a = Input(T_ANY, "left-hand side")
     b = Input(T_ANY, "right-hand side")
     output = Output(T_BOOLEAN.default, "whether it holds, for each pair of elements")
-
-    ufunc: ClassVar[np.ufunc]
-
-    def compute(self, a: Array, b: Array) -> Array:
-        return np.asarray(self.ufunc(a, b))
 
 
 @op("Equal-1")
@@ -97,8 +90,7 @@ class Question(Unary):
 class IsFinite(Question):
     """Whether ``data`` is neither infinite nor NaN."""
 
-    def evaluate(self, data: Array) -> Array:
-        return np.asarray(np.isfinite(data))
+    ufunc = np.isfinite
 
 
 @op("IsInf-10", spec="comparison/isinf-10")
@@ -121,5 +113,4 @@ class IsInf(Question):
 class IsNaN(Question):
     """Whether ``data`` is not a number."""
 
-    def evaluate(self, data: Array) -> Array:
-        return np.asarray(np.isnan(data))
+    ufunc = np.isnan

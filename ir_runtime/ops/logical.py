@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
-from ..ir.tensor import Array
 from ._bounds import UNDECIDED, Number, maximum, minimum
 from ._define import Input, Output, op
 from ._elementwise import Binary, Unary
@@ -14,16 +11,11 @@ from ._types import T_BOOLEAN
 
 
 class Logical(Binary):
-    """A NumPy ufunc of two truth values."""
+    """A function of two truth values."""
 
     a = Input(T_BOOLEAN, "first operand")
     b = Input(T_BOOLEAN, "second operand")
     output = Output(T_BOOLEAN, "the result for each pair of elements")
-
-    ufunc: ClassVar[np.ufunc]
-
-    def compute(self, a: Array, b: Array) -> Array:
-        return np.asarray(self.ufunc(a, b))
 
 
 @op("LogicalAnd-1")
@@ -64,8 +56,7 @@ class LogicalNot(Unary):
     data = Input(T_BOOLEAN, "truth values")
     output = Output(T_BOOLEAN, "their opposites")
 
-    def evaluate(self, data: Array) -> Array:
-        return np.asarray(np.logical_not(data))
+    ufunc = np.logical_not
 
     def bounds(self, x: Number) -> Number:
         return 1 - x

@@ -96,4 +96,3 @@ def _count(segment_ids: Value, num_segments: Value | None) -> Dimension:
     if ids is None:
         return Dimension()
     return Dimension.of(ids[-1] + 1) if ids else Dimension(0)
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,15 +11,6 @@ from .._bounds import Number, absolute, maximum, minimum, power, quotient, remai
 from .._define import Input, attr, op
 from .._elementwise import BROADCAST, Binary
 from .._types import T
-
-
-class Arithmetic(Binary):
-    """A NumPy ufunc of two numbers. Integers wrap around, as in OpenVINO's reference; its plugin saturates 8 bits."""
-
-    ufunc: ClassVar[np.ufunc]
-
-    def compute(self, a: Array, b: Array) -> Array:
-        return np.asarray(self.ufunc(a, b))
 
 
 class NumpyOnly(Binary):
@@ -47,7 +38,7 @@ class Division(Binary):
 
 
 @op("Add-1")
-class Add(Arithmetic):
+class Add(Binary):
     """Sum of ``a`` and ``b``."""
 
     ufunc = np.add
@@ -57,7 +48,7 @@ class Add(Arithmetic):
 
 
 @op("Subtract-1")
-class Subtract(Arithmetic):
+class Subtract(Binary):
     """``a`` less ``b``."""
 
     ufunc = np.subtract
@@ -67,7 +58,7 @@ class Subtract(Arithmetic):
 
 
 @op("Multiply-1")
-class Multiply(Arithmetic):
+class Multiply(Binary):
     """Product of ``a`` and ``b``."""
 
     ufunc = np.multiply
@@ -99,8 +90,7 @@ class Mod(NumpyOnly, Division):
     # Exact, as in C. The plugin computes a - trunc(a / b) * b, which is inexact for large quotients and NaN
     # for infinite divisors.
 
-    def compute(self, a: Array, b: Array) -> Array:
-        return np.asarray(np.fmod(a, b))
+    ufunc = np.fmod
 
     def bounds(self, x: Number, y: Number) -> Number:
         return remainder(x, y, floor=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -16,31 +16,22 @@ from .._elementwise import Curve, Unary
 from .._types import T_FLOAT
 
 
-class Plain(Unary):
-    """A NumPy ufunc that keeps the type. Integers wrap around."""
-
-    ufunc: ClassVar[np.ufunc]
-
-    def evaluate(self, data: Array) -> Array:
-        return np.asarray(self.ufunc(data))
-
-
 class Whole(Unary):
     """Rounds to whole numbers; integers stay as they are."""
 
     def evaluate(self, data: Array) -> Array:
-        return data if data.dtype.kind in "iu" else np.asarray(self.whole(data))
+        return data if data.dtype.kind in "iu" else self.whole(data)
 
-    def whole(self, x: Array) -> Any:
+    def whole(self, x: Array) -> Array:
         """Round floating-point numbers."""
-        raise NotImplementedError
+        return super().evaluate(x)
 
     def bounds(self, x: Number) -> Number:
         return x
 
 
 @op("Abs-1")
-class Abs(Plain):
+class Abs(Unary):
     """Absolute value of ``data``."""
 
     ufunc = np.absolute
@@ -50,7 +41,7 @@ class Abs(Plain):
 
 
 @op("Negative-1")
-class Negative(Plain):
+class Negative(Unary):
     """``data`` with the opposite sign."""
 
     ufunc = np.negative
@@ -60,7 +51,7 @@ class Negative(Plain):
 
 
 @op("Sign-1")
-class Sign(Plain):
+class Sign(Unary):
     """-1, 0 or 1, as ``data`` is negative, zero or positive; NaN stays NaN."""
 
     ufunc = np.sign
@@ -74,16 +65,14 @@ class Sign(Plain):
 class Floor(Whole):
     """The largest whole number that is not above ``data``."""
 
-    def whole(self, x: Array) -> Any:
-        return np.floor(x)
+    ufunc = np.floor
 
 
 @op("Ceiling-1")
 class Ceiling(Whole):
     """The smallest whole number that is not below ``data``."""
 
-    def whole(self, x: Array) -> Any:
-        return np.ceil(x)
+    ufunc = np.ceil
 
 
 @op("Round-5")
@@ -94,9 +83,9 @@ class Round(Whole):
         "half_to_even", doc="which of two numbers to take that are equally near"
     )
 
-    def whole(self, x: Array) -> Any:
+    def whole(self, x: Array) -> Array:
         if self.mode == "half_to_even":
-            return np.rint(x)
+            return np.asarray(np.rint(x))
         towards_zero = np.trunc(x)
         # Exact, as in the reference; the plugin adds 0.5, and makes 1 of the largest number below.
         return np.where(np.abs(x - towards_zero) >= 0.5, towards_zero + np.sign(x), towards_zero)
