@@ -15,6 +15,7 @@ from ..ir.tensor import Array, Value
 from ..kernels.statistics import accumulator, mean, total, working
 from ._axes import axes_of, normalize_axes, reduced_shape
 from ._define import Input, Op, Output, attr, op
+from ._elementwise import carried
 from ._types import T_BOOLEAN, T_INDEX, T
 
 Axes = tuple[int, ...]
@@ -42,6 +43,13 @@ class Reduction(Op):
             return data
         reduced = self.reduce(data, normalize_axes(axes_of(axes), data.ndim))
         return np.asarray(reduced).astype(data.dtype, copy=False)
+
+    def propagate(self, *inputs: Value) -> Any:
+        """Contents from contents; bounds on sums and products wrap around in their type, as these do."""
+        found = super().propagate(*inputs)
+        if found is None or found.dtype != object:
+            return found
+        return carried(lambda number: number, inputs[0].element, found)
 
     def reduce(self, data: Array, axes: Axes) -> Array:
         """Reduce along ``axes``, of which there is at least one; the result may be of a wider type."""

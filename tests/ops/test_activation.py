@@ -94,7 +94,10 @@ def test_partial_shapes(op: Op, shapes: tuple[str, ...], expected: str) -> None:
     [
         (ReLU(), (Dimension(0, 3), Dimension(2, 8), 0, Dimension())),
         (Clamp(min=-1.5, max=4.9), (Interval(-1, 3), Dimension(2, 4), -1, Interval(-1, 4))),
-        (Clamp(min=-np.inf, max=np.inf), (Interval(-5, 3), Dimension(2, 8), -7, Interval())),
+        (
+            Clamp(min=-np.inf, max=np.inf),
+            (Interval(-5, 3), Dimension(2, 8), -7, Interval(-(2**63), 2**63 - 1)),
+        ),
         (Identity(), (Interval(-5, 3), Dimension(2, 8), -7, Interval())),
     ],
 )
@@ -104,6 +107,12 @@ def test_bounds_on_integers(op: Op, expected: Any) -> None:
     bounds = [(n.min, n.max) if isinstance(n, Interval) else (n, n) for n in found.numbers() or ()]
     wanted = [(n.min, n.max) if isinstance(n, Interval) else (n, n) for n in expected]
     assert bounds == wanted
+
+
+def test_clamping_bounds_that_lie_outside_the_type() -> None:
+    known = objects([Dimension(1, 3), 7], (2,))
+    (found,) = Clamp(min=-1000, max=-500).infer_values(Value.bounded(ElementType.u8, known))
+    assert found.ints() == (0, 0)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ir_runtime.errors import InferenceError
-from ir_runtime.ir.dimension import Dimension
+from ir_runtime.ir.dimension import Dimension, Interval
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Value
@@ -101,6 +101,15 @@ def test_lengths_pass_through_sums() -> None:
     assert found.dims() == (Dimension(4, 11),)
     (found,) = ReduceMean().infer_values(data, axes)
     assert found.data is None
+
+
+def test_bounds_on_sums_wrap_around_as_the_sums_do() -> None:
+    axes = Value.constant(np.array([0]))
+    numbers = np.array([2**30, 2**30, Dimension(2**30 - 1, 2**30 + 1)], object)
+    (found,) = ReduceSum().infer_values(Value.bounded(ElementType.i32, numbers), axes)
+    (bound,) = found.numbers() or ()
+    assert isinstance(bound, Interval)
+    assert (bound.min, bound.max) == (None, None)
 
 
 def test_the_result_of_no_axes_is_not_computed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +15,10 @@ from ...kernels.statistics import working
 from .._bounds import Number, maximum, minimum
 from .._broadcast import broadcast_shapes
 from .._define import Input, Op, Output, attr, op
+from .._elementwise import carried, contents
 from .._pointwise import Pointwise
 from .._types import T_ANY, T_FLOAT, T
 from ._settings import require_scalar
-
-FAR = 2.0**64  # beyond every integer
 
 
 @op("ReLU-1", spec="activation/relu-1")
@@ -53,18 +53,21 @@ class Clamp(Pointwise):
             raise ValueError(f"min {self.min:g} is above max {self.max:g}; it must not be")
 
     def apply(self, x: Array) -> Array:
-        low, high = self.min, self.max
-        if x.dtype.kind in "iu":
-            least, most = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
-            low, high = (min(max(bound, least), most) for bound in self._whole())
+        low, high = self.within(x.dtype) if x.dtype.kind in "iu" else (self.min, self.max)
         return np.asarray(np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high)))
 
-    def bounds(self, x: Number) -> Number:
-        low, high = self._whole()
-        return minimum(maximum(x, low), high)
+    def propagate(self, *inputs: Value) -> Any:
+        (data,) = inputs
+        numbers = contents(data)
+        if data.known() is not None or numbers is None:
+            return super().propagate(data)
+        low, high = self.within(data.element.dtype)
+        return carried(lambda x: minimum(maximum(x, low), high), data.element, numbers)
 
-    def _whole(self) -> tuple[int, int]:
-        low, high = (min(max(bound, -FAR), FAR) for bound in (self.min, self.max))
+    def within(self, dtype: np.dtype[Any]) -> tuple[int, int]:
+        """The bounds on integers of a type."""
+        limits = np.iinfo(dtype)
+        low, high = (min(max(bound, limits.min), limits.max) for bound in (self.min, self.max))
         return math.ceil(low), math.floor(high)
 
 
