@@ -123,7 +123,9 @@ class _Builder:
         for element in elements:
             layer = _name_outputs(reader.layer(element, self._version(element)), alone=len(elements) == 1)
             if layer.id in self.layers:
-                self.report.error(Code.DUPLICATE_ID, f"a layer before has the id {layer.id}, too", layer.where)
+                self.report.error(
+                    Code.DUPLICATE_ID, f"a layer before has the id {layer.id}, too", layer.where
+                )
                 continue
             self.layers[layer.id] = layer
             own.append((layer, element))

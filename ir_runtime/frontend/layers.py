@@ -95,7 +95,7 @@ class LayerReader:
         except LimitError:
             raise
         except ValidationError as problem:
-            for found in problem.diagnostics:
+            for found in problem.diagnostics or (problem.diagnostic,):
                 self.report.error(found.code, found.message, where, found.hint)
         except IRError as problem:
             self.report.error(problem.code, problem.message, where, problem.hint)

@@ -13,12 +13,14 @@ from ..ir.graph import Edge, Graph, Layer, Port
 from ..limits import DEFAULT, Limits
 from .document import Element, integer
 from .layers import LayerReader, rt_info
+from .legacy import modernise
 from .source import Source
 from .weights import Weights
 
 __all__ = ["Document", "read_net"]
 
 _SUPPORTED = (10, 11)
+_NAMED_BY_LAYERS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def read_net(
     version = _version(root, source.name)
     reader = LayerReader(source.name, report, weights, limits)
     elements = list(root.iterfind("layers/layer"))
-    limits.check("layers", len(elements))
+    limits.check("layers", len(elements), Location(source.name, root.sourceline))
     layers: dict[int, Layer] = {}
     for element in elements:
         layer = reader.layer(element)
@@ -57,6 +59,8 @@ def read_net(
             continue
         layers[layer.id] = layer
     edges = list(read_edges(root, layers, source.name, report))
+    if version == _NAMED_BY_LAYERS:
+        layers, edges = modernise(layers, edges)
     graph = Graph(layers.values(), edges)
     return Document(graph, root.get("name", ""), source.name, version, rt_info(root))
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..codes import Code
-from ..diagnostics import Diagnostics, Location
-from ..errors import ValidationError
+from ..diagnostics import Diagnostics
+from ..errors import IRError
 from ..ir.dimension import Dimension, Symbol
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
@@ -52,8 +52,12 @@ def _visit(
         return _declared(layer)
     try:
         found = layer.op.infer_values(*(v for v in inputs if v is not None))
-    except ValidationError as reason:
+    except IRError as reason:
         report.error(reason.code, reason.message, layer.where, reason.hint)
+        return _declared(layer)
+    except Exception as reason:  # what evaluation on constants raises: the model decides it, not the caller
+        message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
+        report.error(Code.CONTRADICTION, message, layer.where)
         return _declared(layer)
     return [_named(layer, found[0])] if layer.type == "Parameter" else found
 
@@ -77,7 +81,7 @@ def _agree(layer: Layer, index: int, value: Value, report: Diagnostics) -> Value
     if index >= len(layer.outputs) or (declared := layer.outputs[index].type) is None:
         return value
     port = layer.outputs[index]
-    where = Location(layer.where.file, port.line or layer.where.line, layer.name, layer.where.operation)
+    where = replace(layer.where, line=port.line or layer.where.line)
     if ElementType.dynamic not in (value.element, declared.element) and value.element is not declared.element:
         report.error(
             Code.DECLARED_TYPE,

@@ -37,6 +37,11 @@ class Step:
         """Every layer that this step computes, in order."""
         return (self.layer, *self.also)
 
+    def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
+        """Compute the outputs that the last layer declares; an operation may have more."""
+        results = self.kernel(*args)
+        return results[: len(self.writes)] if isinstance(results, tuple) else (results,)
+
 
 class Observer(Protocol):
     """Watches a run. Profilers, tracers, NaN traps and progress bars are observers."""
@@ -72,12 +77,9 @@ class ExecutionPlan:
             with np.errstate(all="ignore"):
                 for step in self.steps:
                     args = [env[slot] for slot in step.reads]
-                    results = step.kernel(*args) if not observers else _watched(step, args, observers)
-                    if len(step.writes) == 1:
-                        env[step.writes[0]] = results
-                    else:
-                        for slot, array in zip(step.writes, results, strict=True):
-                            env[slot] = array
+                    results = step.run(args) if not observers else _watched(step, args, observers)
+                    for slot, array in zip(step.writes, results, strict=True):
+                        env[slot] = array
                     for slot in step.frees:
                         env[slot] = None
         except _Watching as caught:
@@ -96,12 +98,12 @@ class _Watching(Exception):
         self.reason = reason
 
 
-def _watched(step: Step, args: Sequence[Array], observers: Sequence[Observer]) -> Any:
+def _watched(step: Step, args: Sequence[Array], observers: Sequence[Observer]) -> tuple[Array, ...]:
     _tell(observers, "before", step, args)
     start = time.perf_counter()
-    results = step.kernel(*args)
+    results = step.run(args)
     seconds = time.perf_counter() - start
-    _tell(observers, "after", step, (results,) if len(step.writes) == 1 else results, seconds)
+    _tell(observers, "after", step, results, seconds)
     return results
 
 

@@ -1,0 +1,84 @@
+"""IR version 10: tensors named after layers, and the element types its programs expect."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness.nets import Net
+from harness.oracle import plugin
+from harness.oracle import read as theirs
+
+import ir_runtime as ir
+
+TYPES = ("f32", "f16", "f64", "bf16", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "boolean")
+PRECISIONS = {"f32": "FP32", "f16": "FP16", "f64": "FP64", "boolean": "BOOL"}
+
+
+def flattening(element: str) -> Net:
+    """x[2,3] of a type, reshaped; without tensor names, as such files are."""
+    said = PRECISIONS.get(element, element.upper())
+    net = Net(version="10")
+    x = net.parameter("x", "2,3", element, out=f"{said} 2 3", names="")
+    net.result(net.op("Reshape", x, net.constant([6]), out=f"{said} 6", name="flat", special_zero=False))
+    return net
+
+
+@pytest.mark.parametrize("element", TYPES)
+def test_types_and_names_are_those_of_openvino(element: str) -> None:
+    net = flattening(element)
+    ours, other = ir.read_model(net.xml(), net.weights), theirs(net.xml(), net.weights)
+    assert list(ours.report) == []
+    for mine, its in ((ours.input(0), other.input(0)), (ours.output(0), other.output(0))):
+        assert str(mine.element_type) == its.element_type.to_string()
+        assert mine.names == its.names
+        assert mine.any_name == its.any_name
+
+
+@pytest.mark.parametrize("element", ["f16", "i64", "u8"])
+def test_results_are_those_of_openvino(element: str) -> None:
+    net = flattening(element)
+    model = ir.read_model(net.xml(), net.weights)
+    x = np.arange(6).reshape(2, 3).astype(model.input().element_type.dtype)
+    found = ir.compile_model(model)(x)["flat"]
+    wanted = plugin(theirs(net.xml(), net.weights), [x])[0]
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_version_11_is_taken_at_its_word() -> None:
+    net = flattening("f16")
+    net.version = "11"
+    model = ir.read_model(net.xml(), net.weights)
+    assert str(model.input().element_type) == str(model.output().element_type) == "f16"
+    assert model.input().names == set()
+
+
+def test_an_input_that_is_an_output() -> None:
+    net = Net(version="10")
+    net.result(net.parameter("x", "2", "f16", out="FP16 2", names=""))
+    model = ir.read_model(net.xml())
+    x = np.float32([1.5, 65504])
+    np.testing.assert_array_equal(ir.compile_model(model)(x)[0], x)
+
+
+def test_outputs_of_one_layer_are_numbered() -> None:
+    net = Net(version="10")
+    x = net.parameter("x", "4", out="FP32 4", names="")
+    for part in net.layer("Split", [x, net.constant(0)], ["FP32 2", "FP32 2"], name="halves", num_splits=2):
+        net.result(part)
+    model = ir.read_model(net.xml(), net.weights)
+    other = theirs(net.xml(), net.weights)
+    assert [o.names for o in model.outputs] == [o.names for o in other.outputs]
+    assert [o.names for o in model.outputs] == [{"halves.0"}, {"halves.1"}]
+
+
+def test_two_results_of_one_tensor() -> None:
+    net = Net(version="10")
+    y = net.op("ReLU", net.parameter("x", "2", "i64", out="I64 2", names=""), out="I64 2", name="y")
+    net.result(y, "one")
+    net.result(y, "two")
+    compiled = ir.compile_model(ir.read_model(net.xml()))
+    one, two = compiled(np.int64([-1, 2])).to_tuple()
+    assert one.dtype == two.dtype == np.int32
+    np.testing.assert_array_equal(one, [0, 2])
+    np.testing.assert_array_equal(two, [0, 2])
