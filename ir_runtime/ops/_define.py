@@ -27,12 +27,14 @@ FOLLOWED = 4096
 class Element:
     """A type variable of the specification: a name and the element types it may take.
 
-    Ports that share a type variable have the same element type in one layer.
+    Ports that share a type variable have the same element type in one layer, unless it is one of
+    those (indices, axes, lengths) of which OpenVINO lets every port have its own.
     """
 
     name: str
     allowed: tuple[ElementType, ...]
     doc: str = ""
+    shared: bool = True
 
     @property
     def default(self) -> ElementType:
@@ -222,7 +224,7 @@ class Op:
                 raise InferenceError(
                     f"input {port.name!r} is {element}; allowed are {allowed}", code=Code.ELEMENT_TYPE
                 )
-            if bound.setdefault(port.element.name, element) is not element:
+            if bound.setdefault(port.element.name, element) is not element and port.element.shared:
                 raise InferenceError(
                     f"input {port.name!r} is {element} where {bound[port.element.name]} is expected, "
                     f"as the inputs before it",

@@ -18,10 +18,10 @@ T_INTEGER = Element("T", INTEGERS, "any integer type")
 T_ANY = Element("T", EVERY, "any type")
 T_PLAIN = Element("T", (*NUMBERS, E.boolean), "any numeric type or boolean")
 T_BOOLEAN = Element("T_BOOL", (E.boolean,), "boolean")
-T_INDEX = Element("T_IND", INTEGERS, "any integer type")
-T_INDEX_64 = Element("T_IND", (E.i64, E.i32), "i64 or i32")
-T_AXIS = Element("T_AXIS", INTEGERS, "any integer type")
-T_SHAPE = Element("T_SHAPE", INTEGERS, "any integer type")
+T_INDEX = Element("T_IND", INTEGERS, "any integer type", shared=False)
+T_INDEX_64 = Element("T_IND", (E.i64, E.i32), "i64 or i32", shared=False)
+T_AXIS = Element("T_AXIS", INTEGERS, "any integer type", shared=False)
+T_SHAPE = Element("T_SHAPE", INTEGERS, "any integer type", shared=False)
 
 
 def check_index_types(**attributes: E) -> None:

@@ -58,3 +58,20 @@ def test_attributes_without_default_are_required(cls: type[Op]) -> None:
         cls.parse({})
     for name in required:
         assert repr(name) in str(caught.value)
+
+
+def test_index_ports_may_differ_in_type() -> None:
+    """As OpenVINO reads it, where converters mix i32 and i64; data ports of one type variable may not."""
+    from ir_runtime.ir.element import ElementType
+    from ir_runtime.ir.shape import PartialShape
+    from ir_runtime.ir.tensor import Value
+
+    split, add = registry.resolve("VariadicSplit"), registry.resolve("Add")
+    assert split is not None
+    assert add is not None
+    f32, i64, i32 = (ElementType.parse(e) for e in ("f32", "i64", "i32"))
+    data = Value.unknown(f32, PartialShape([6]))
+    axis, lengths = Value.unknown(i64, PartialShape([])), Value.unknown(i32, PartialShape([2]))
+    assert [t.element for t in split().infer_types(data, axis, lengths)] == [f32, f32]
+    with pytest.raises(ValidationError, match="input 'b' is i32 where f32 is expected"):
+        add().infer_types(data, lengths)
