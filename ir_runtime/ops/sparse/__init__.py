@@ -1,0 +1,1 @@
+"""Sparse operations: sums over rows of embedding tables, and sparse tensors without empty rows."""

@@ -1,0 +1,220 @@
+"""Sums over rows that indices pick from an embedding table."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.products import back, working_dtype
+from .._define import Input, Op, Output, attr, op
+from .._lengths import check_vector
+from .._types import T_INDEX_64, T
+
+
+class Embedding(Op):
+    """What all of them share: rows of a table, multiplied by weights and added up in groups.
+
+    Small floating-point types are added up in f32 and rounded once.
+    """
+
+    emb_table = Input(T, "[rows, ...]: the rows to add up")
+
+    reduction = "sum"
+
+    def shape(
+        self, emb_table: Value, groups: Dimension, indices: Value, per_sample_weights: Value | None
+    ) -> PartialShape:
+        """The shape of the output, one entry for each group."""
+        if per_sample_weights is not None:
+            if self.reduction != "sum":
+                raise InferenceError(f"per_sample_weights are for sums, but reduction is {self.reduction}")
+            if not per_sample_weights.shape.compatible(indices.shape):
+                raise InferenceError(
+                    f"per_sample_weights are of shape {per_sample_weights.shape}, indices of shape {indices.shape}"
+                )
+        if emb_table.shape.rank is None:
+            return PartialShape.dynamic()
+        if emb_table.shape.rank == 0:
+            raise InferenceError("emb_table must have rows, but is a scalar")
+        return emb_table.shape.replace({0: groups})
+
+    def reduce(
+        self,
+        emb_table: Array,
+        indices: Array,
+        group: Array,
+        count: int,
+        default: Array | None = None,
+        weights: Array | None = None,
+    ) -> Array:
+        """Add up rows of ``count`` groups, given the group of each index."""
+        if default is not None and default < 0:
+            default = None
+        for places, length, name in ((indices, len(emb_table), "index"), (group, count, "segment")):
+            wrong = places[(places < 0) | (places >= length)]
+            if wrong.size:
+                raise InferenceError(f"{name} {wrong[0]} is out of range; there are {length}")
+        work = working_dtype(emb_table.dtype)
+        rows = emb_table[indices].astype(work, copy=False)
+        if weights is not None:
+            rows = rows * weights.astype(work).reshape(-1, *[1] * (emb_table.ndim - 1))
+        sums = np.zeros((count, *emb_table.shape[1:]), work)
+        np.add.at(sums, group, rows)
+        sizes = np.bincount(group, minlength=count)
+        if self.reduction == "mean":
+            divisors = np.maximum(sizes, 1).reshape(-1, *[1] * (emb_table.ndim - 1))
+            sums = sums / divisors if emb_table.dtype.kind in "fV" else np.trunc(sums / divisors)
+        result = back(np.asarray(sums, work), emb_table.dtype)
+        if default is not None:
+            if default >= len(emb_table):
+                raise InferenceError(
+                    f"default_index {default} is out of range; there are {len(emb_table)} rows"
+                )
+            result[sizes == 0] = emb_table[default]
+        return result
+
+
+class Offsets(Embedding):
+    """Bags given by where they start in a list of indices."""
+
+    indices = Input(T_INDEX_64, "1-D: rows of the table, bag after bag")
+    offsets = Input(T_INDEX_64, "1-D: where in indices each bag starts, ascending")
+    default_index = Input(
+        T_INDEX_64, "scalar: row for empty bags; absent or -1, they are zeros", optional=True
+    )
+    per_sample_weights = Input(T, "1-D: a factor for each index", optional=True)
+    output = Output(T, "[bags, ...]")
+
+    def infer(
+        self,
+        emb_table: Value,
+        indices: Value,
+        offsets: Value,
+        default_index: Value | None = None,
+        per_sample_weights: Value | None = None,
+    ) -> PartialShape:
+        check_vector(indices, "indices")
+        check_vector(offsets, "offsets")
+        _check_scalar(default_index, "default_index")
+        return self.shape(emb_table, offsets.count, indices, per_sample_weights)
+
+    def evaluate(
+        self,
+        emb_table: Array,
+        indices: Array,
+        offsets: Array,
+        default_index: Array | None = None,
+        per_sample_weights: Array | None = None,
+    ) -> Array:
+        starts = offsets.astype(np.int64)
+        steps = np.append(starts[1:], len(indices)) - starts if len(starts) else starts
+        if (steps < 0).any() or (offsets < 0).any():
+            raise InferenceError(
+                f"offsets {offsets.tolist()} must ascend from 0 to at most {len(indices)}, the number of indices"
+            )
+        first = int(starts[0]) if len(starts) else len(indices)  # what stands before it is in no bag
+        bag = np.repeat(np.arange(len(starts)), steps)
+        weights = None if per_sample_weights is None else per_sample_weights[first:]
+        return self.reduce(emb_table, indices[first:], bag, len(offsets), default_index, weights)
+
+
+@op("EmbeddingBagOffsetsSum-3")
+class EmbeddingBagOffsetsSum(Offsets):
+    """For each bag, the sum of the rows of ``emb_table`` that its ``indices`` name."""
+
+
+@op("EmbeddingBagOffsets-15")
+class EmbeddingBagOffsets(Offsets):
+    """For each bag, the sum or mean of the rows of ``emb_table`` that its ``indices`` name."""
+
+    reduction: Literal["sum", "mean"] = attr(
+        "sum", doc="how rows of a bag are reduced; only sum takes weights"
+    )
+
+
+class Packed(Embedding):
+    """Bags of equal size, one in each row of indices."""
+
+    indices = Input(T_INDEX_64, "[bags, rows of a bag]: rows of the table")
+    per_sample_weights = Input(T, "a factor for each index", optional=True)
+    output = Output(T, "[bags, ...]")
+
+    def infer(
+        self, emb_table: Value, indices: Value, per_sample_weights: Value | None = None
+    ) -> PartialShape:
+        if indices.shape.rank not in (None, 2):
+            raise InferenceError(f"indices must be [bags, rows of a bag], not of shape {indices.shape}")
+        bags = Dimension() if indices.shape.rank is None else indices.shape[0]
+        return self.shape(emb_table, bags, indices, per_sample_weights)
+
+    def evaluate(self, emb_table: Array, indices: Array, per_sample_weights: Array | None = None) -> Array:
+        bag = np.repeat(np.arange(len(indices)), indices.shape[1])
+        weights = None if per_sample_weights is None else per_sample_weights.ravel()
+        return self.reduce(emb_table, indices.ravel(), bag, len(indices), weights=weights)
+
+
+@op("EmbeddingBagPackedSum-3")
+class EmbeddingBagPackedSum(Packed):
+    """For each row of ``indices``, the sum of the rows of ``emb_table`` that it names."""
+
+
+@op("EmbeddingBagPacked-15")
+class EmbeddingBagPacked(Packed):
+    """For each row of ``indices``, the sum or mean of the rows of ``emb_table`` that it names."""
+
+    reduction: Literal["sum", "mean"] = attr(
+        "sum", doc="how rows of a bag are reduced; only sum takes weights"
+    )
+
+
+@op("EmbeddingSegmentsSum-3")
+class EmbeddingSegmentsSum(Embedding):
+    """For each segment, the sum of the rows of ``emb_table`` whose ``indices`` belong to it."""
+
+    indices = Input(T_INDEX_64, "1-D: rows of the table")
+    segment_ids = Input(T_INDEX_64, "1-D: the segment of each index")
+    num_segments = Input(T_INDEX_64, "scalar: how many segments there are")
+    default_index = Input(
+        T_INDEX_64, "scalar: row for empty segments; absent or -1, they are zeros", optional=True
+    )
+    per_sample_weights = Input(T, "1-D: a factor for each index", optional=True)
+    output = Output(T, "[segments, ...]")
+
+    def infer(
+        self,
+        emb_table: Value,
+        indices: Value,
+        segment_ids: Value,
+        num_segments: Value,
+        default_index: Value | None = None,
+        per_sample_weights: Value | None = None,
+    ) -> PartialShape:
+        check_vector(indices, "indices")
+        if not segment_ids.shape.compatible(indices.shape):
+            raise InferenceError(f"segment_ids are of shape {segment_ids.shape}, indices of {indices.shape}")
+        _check_scalar(num_segments, "num_segments")
+        _check_scalar(default_index, "default_index")
+        segments = num_segments.dims()
+        return self.shape(emb_table, segments[0] if segments else Dimension(), indices, per_sample_weights)
+
+    def evaluate(
+        self,
+        emb_table: Array,
+        indices: Array,
+        segment_ids: Array,
+        num_segments: Array,
+        default_index: Array | None = None,
+        per_sample_weights: Array | None = None,
+    ) -> Array:
+        count = int(num_segments)
+        return self.reduce(emb_table, indices, segment_ids, count, default_index, per_sample_weights)
+
+
+def _check_scalar(value: Value | None, name: str) -> None:
+    if value is not None and value.shape.rank not in (None, 0):
+        raise InferenceError(f"{name} must be a scalar, not of shape {value.shape}")

@@ -1,0 +1,77 @@
+"""Sparse matrices given by the places and the values of their elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import Element, Input, Op, Output, op
+from .._lengths import check_vector, lengths_of
+from .._types import NUMBERS, T_INDEX_64
+
+T_VALUE = Element("T", (*NUMBERS, ElementType.string), "any numeric type or string")
+
+
+@op("SparseFillEmptyRows-16", spec="sparse/fill-empty-rows-16")
+class SparseFillEmptyRows(Op):
+    """Put ``default_value`` at the start of each row of a sparse matrix that has no elements."""
+
+    values = Input(T_VALUE, "1-D: the elements")
+    dense_shape = Input(T_INDEX_64, "rows and columns of the matrix")
+    indices = Input(T_INDEX_64, "[elements, 2]: row and column of each element")
+    default_value = Input(T_VALUE, "scalar for empty rows")
+    output_indices = Output(T_INDEX_64, "[elements, 2]: row and column of each element, in row-major order")
+    output_values = Output(T_VALUE, "1-D: the elements in that order")
+    empty_row_indicator = Output(ElementType.boolean, "1-D: for each row whether it was empty")
+
+    def infer(
+        self, values: Value, dense_shape: Value, indices: Value, default_value: Value
+    ) -> tuple[PartialShape, PartialShape, PartialShape]:
+        check_vector(values, "values")
+        if default_value.shape.rank not in (None, 0):
+            raise InferenceError(f"default_value must be a scalar, not of shape {default_value.shape}")
+        lengths = lengths_of(dense_shape, "dense_shape") or (Dimension(), Dimension())
+        if len(lengths) != 2:
+            raise InferenceError(
+                f"dense_shape must have a number of rows and one of columns, not {len(lengths)}"
+            )
+        places = indices.shape.merge(PartialShape([values.count, 2]))
+        if places is None:
+            raise InferenceError(
+                f"indices must be a row and a column for each of {values.count} values, not of shape {indices.shape}"
+            )
+        total = self._total(places[0], *lengths, indices.known())
+        return PartialShape([total, 2]), PartialShape([total]), PartialShape([lengths[0]])
+
+    def _total(self, count: Dimension, rows: Dimension, columns: Dimension, known: Array | None) -> Dimension:
+        """How many elements there are when each row has one."""
+        if known is not None and known.size:
+            for axis, (length, name) in enumerate(((rows, "row"), (columns, "column"))):
+                low, high = int(known[:, axis].min()), int(known[:, axis].max())
+                if low < 0 or (length.max is not None and high >= length.max):
+                    wrong = low if low < 0 else high
+                    raise InferenceError(f"{name} {wrong} is out of range; there are {length}")
+        if known is not None:
+            return Dimension.of(rows - len(np.unique(known[:, 0])) + len(known))
+        # Each row gets at most one element, and if there are elements, one row at least needs none.
+        most = None if count.max is None or rows.max is None else count.max + rows.max - (count.min > 0)
+        return Dimension.between(max(count.min, rows.min), most)
+
+    def evaluate(
+        self, values: Array, dense_shape: Array, indices: Array, default_value: Array
+    ) -> tuple[Array, Array, Array]:
+        self.infer(
+            *map(Value.constant, (values, dense_shape, indices, default_value))
+        )  # raises if out of range
+        occupied = np.zeros(int(dense_shape[0]), bool)
+        occupied[indices[:, 0]] = True
+        added = np.zeros((np.count_nonzero(~occupied), 2), indices.dtype)
+        added[:, 0] = np.flatnonzero(~occupied)
+        places = np.concatenate([indices, added])
+        filled = np.concatenate([values, np.full(len(added), default_value, values.dtype)])
+        order = np.lexsort((places[:, 1], places[:, 0]))
+        return places[order], filled[order], ~occupied
