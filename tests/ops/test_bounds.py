@@ -58,7 +58,18 @@ BINARY: list[tuple[Callable[..., Number], Callable[[int, int], int], bool]] = [
     (lambda x, y: choose(1, x, y), lambda x, y: x, False),
     (lambda x, y: choose(Dimension(0, 1), x, y), lambda x, y: y, False),
 ]
-NAMES = ["maximum", "minimum", "floor-quotient", "quotient", "floor-remainder", "remainder", "equal", "less", "choose", "choose-either"]
+NAMES = [
+    "maximum",
+    "minimum",
+    "floor-quotient",
+    "quotient",
+    "floor-remainder",
+    "remainder",
+    "equal",
+    "less",
+    "choose",
+    "choose-either",
+]
 
 
 @pytest.mark.parametrize(("bounded", "exact", "divides"), BINARY, ids=NAMES)
