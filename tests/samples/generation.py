@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.sample import Sample, case, scalar
+import numpy as np
+from harness.sample import Sample, case, ints, scalar
 
 # OpenVINO's reference leaves half of the types of version 1 out; its plugin adds the step up.
 SUMS = {"_oracle": "plugin", "_rtol": 1e-6, "_differs": "the plugin adds the step up"}
@@ -54,4 +55,30 @@ RANGES = [
     span(2**33, 2**33 + 9, 4, "i64", output_type="i64"),
 ]
 
-SAMPLES = [*RANGES]
+
+def eye(
+    rows: Any, columns: Any, diagonal: Any, *batch: Any, output_type: str = "f32", **fields: Any
+) -> Sample:
+    inputs = [np.array(n, "i8") if isinstance(n, int) else n for n in (rows, columns, diagonal)]
+    shape = [np.array(b, "i8") for b in batch]
+    return case("Eye-9", *inputs, *shape, output_type=output_type, **fields)
+
+
+EYES = [
+    eye(3, 4, 2),
+    eye(3, 4, -1),
+    eye(4, 3, 0, _constant=(0, 1)),
+    eye(3, 3, -2, _constant=(0, 1, 2)),
+    eye(2, 2, 5, [1, 2]),
+    eye(2, 2, -5),
+    eye(2, 3, 1, [2, 1, 3], _constant=(0, 1, 3)),
+    eye(2, 2, 0, [], _constant=(3,)),
+    eye(2, 2, 0, [2, 0], _constant=(3,)),
+    eye(0, 4, 0),
+    eye(1, 1, 0),
+    eye(ints(3), ints(4), ints(1)),
+    eye(scalar(3, "i32"), scalar(4, "i64"), scalar(1, "i32")),
+    *(eye(2, 3, 1, output_type=t) for t in ("f64", "f16", "bf16", "i64", "i32", "i8", "u8", "i16", "u64")),
+]
+
+SAMPLES = [*RANGES, *EYES]

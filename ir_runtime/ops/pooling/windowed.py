@@ -14,7 +14,7 @@ from ...ir.tensor import Array, Value
 from ...kernels.pooling import Windows, lowest, pool, pool_indices
 from .._axes import normalize_axis
 from .._define import InferenceError, Input, Output, attr, op
-from .._types import T
+from .._types import T, check_index_types
 from .._window import Sliding, data_dims
 
 
@@ -102,8 +102,7 @@ class MaxWithIndices(Dilating):
     def verify(self) -> None:
         """Require an index type that the page allows."""
         super().verify()
-        if self.index_element_type not in (ElementType.i32, ElementType.i64):
-            raise ValueError(f"index_element_type must be i64 or i32, not {self.index_element_type}")
+        check_index_types(index_element_type=self.index_element_type)
 
     def infer(self, data: Value) -> tuple[PartialShape, PartialShape]:
         normalize_axis(self.axis, len(self.kernel) + 2)

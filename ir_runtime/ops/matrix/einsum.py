@@ -1,0 +1,144 @@
+"""Sums of products over named axes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.products import back, working_dtype
+from .._broadcast import broadcast_dims, broadcast_shapes
+from .._define import InferenceError, Input, Op, Output, attr, op
+from .._types import T
+
+ELLIPSIS = "..."
+
+
+class Equation(NamedTuple):
+    """Labels of the axes of each operand and of the output; an ellipsis is a label."""
+
+    operands: tuple[tuple[str, ...], ...]
+    output: tuple[str, ...]
+
+
+@op("Einsum-7")
+class Einsum(Op):
+    """Multiply ``operands``, whose axes are labelled, and sum over labels that the output lacks.
+
+    OpenVINO refuses blanks and, in implicit mode, keeps labels that one operand repeats; the page
+    allows the former and drops the latter, as NumPy does.
+    """
+
+    operands = Input(T, "one tensor for each subscript", variadic=True)
+    output = Output(T, "an axis for each label of the output")
+
+    equation: str = attr(doc="labels of the axes: ij,jk->ik; without ->, those that occur once, sorted")
+
+    def verify(self) -> None:
+        """Read the equation."""
+        parse(self.equation)
+
+    def infer(self, *operands: Value) -> PartialShape:
+        found = parse(self.equation)
+        if len(found.operands) != len(operands):
+            raise InferenceError(
+                f"equation {self.equation!r} has {len(found.operands)} operands, {len(operands)} are given"
+            )
+        sizes: dict[str, Dimension] = {}
+        covered: PartialShape = PartialShape()
+        for index, (labels, operand) in enumerate(zip(found.operands, operands, strict=True)):
+            axes, middle = self._operand(index, labels, operand.shape)
+            for label, dim in axes.items():
+                merged = broadcast_dims(sizes.get(label, Dimension(1)), dim)
+                if merged is None:
+                    raise InferenceError(f"label {label} stands for {sizes[label]} and for {dim}")
+                sizes[label] = merged
+            try:
+                covered = broadcast_shapes(covered, middle)
+            except InferenceError:
+                raise InferenceError(
+                    f"the ellipses cover {covered} and {middle}, which do not broadcast"
+                ) from None
+        if ELLIPSIS in found.output and covered.rank is None:
+            return PartialShape.dynamic()
+        return PartialShape([d for n in found.output for d in (covered if n == ELLIPSIS else (sizes[n],))])
+
+    def _operand(
+        self, index: int, labels: tuple[str, ...], shape: PartialShape
+    ) -> tuple[dict[str, Dimension], PartialShape]:
+        """The length of each label, and what the ellipsis covers."""
+        named = [label for label in labels if label != ELLIPSIS]
+        if shape.rank is None:
+            middle = PartialShape.dynamic() if ELLIPSIS in labels else PartialShape()
+            return {label: Dimension() for label in named}, middle
+        hidden = shape.rank - len(named)
+        if hidden < 0 or (hidden and ELLIPSIS not in labels):
+            raise InferenceError(
+                f"operand {index} {shape} has rank {shape.rank}, its subscript {''.join(labels)!r} "
+                f"covers {len(named)} axes"
+            )
+        place = labels.index(ELLIPSIS) if ELLIPSIS in labels else shape.rank
+        sizes: dict[str, Dimension] = {}
+        for label, dim in zip(named, (*shape[:place], *shape[place + hidden :]), strict=True):
+            merged = dim.merge(sizes.get(label, dim))
+            if merged is None:
+                raise InferenceError(
+                    f"label {label} is repeated in operand {index} for {sizes[label]} and for {dim}"
+                )
+            sizes[label] = merged
+        return sizes, PartialShape(shape[place : place + hidden])
+
+    def evaluate(self, *operands: Array) -> Array:
+        found = parse(self.equation)
+        numbers = {label: i for i, label in enumerate(dict.fromkeys(n for ls in found.operands for n in ls))}
+        hidden = [
+            x.ndim - sum(n != ELLIPSIS for n in ls) for x, ls in zip(operands, found.operands, strict=True)
+        ]
+        widest = max(hidden, default=0)
+
+        def subscript(labels: tuple[str, ...], covered: int) -> list[int]:
+            middle = range(len(numbers) + widest - covered, len(numbers) + widest)
+            return [i for n in labels for i in (middle if n == ELLIPSIS else (numbers[n],))]
+
+        dtype = operands[0].dtype
+        work = np.dtype(np.int64) if dtype.kind in "iu" else working_dtype(dtype)
+        named: list[Array | list[int]] = []
+        for x, labels, covered in zip(operands, found.operands, hidden, strict=True):
+            named += [x.astype(work, copy=False), subscript(labels, covered)]
+        has_ellipsis = any(ELLIPSIS in labels for labels in found.operands)
+        output = subscript(found.output, widest if has_ellipsis else 0)
+        optimize = "greedy" if len(operands) > 1 else False
+        result = np.einsum(*named, output, optimize=optimize)
+        return back(np.array(result, work), dtype)
+
+
+@cache
+def parse(equation: str) -> Equation:
+    """Read an equation; `ValueError` says what is wrong with it."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    operands = tuple(_labels(subscript, equation) for subscript in left.split(","))
+    given = [label for labels in operands for label in labels]
+    if not arrow:
+        once = sorted(n for n in set(given) - {ELLIPSIS} if given.count(n) == 1)
+        return Equation(operands, ((ELLIPSIS,) if ELLIPSIS in given else ()) + tuple(once))
+    output = _labels(right, equation)
+    for label in output:
+        if label not in (*given, ELLIPSIS):
+            raise ValueError(f"equation {equation!r}: label {label} of the output is in no operand")
+        if output.count(label) > 1:
+            raise ValueError(f"equation {equation!r}: label {label} is twice in the output")
+    return Equation(operands, output)
+
+
+def _labels(subscript: str, equation: str) -> tuple[str, ...]:
+    before, dots, after = subscript.partition(ELLIPSIS)
+    for letter in before + after:
+        if not (letter.isascii() and letter.isalpha()):
+            raise ValueError(
+                f"equation {equation!r}: a subscript holds letters and at most one ellipsis, found {subscript!r}"
+            )
+    return (*before, *((ELLIPSIS,) if dots else ()), *after)

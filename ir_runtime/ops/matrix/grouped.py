@@ -1,0 +1,69 @@
+"""Products of groups of rows, each with a matrix of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.products import matmul
+from .._define import InferenceError, Input, Op, Output, op
+from .._types import T_INDEX_64, T
+
+
+@op("GroupedMatMul-17", spec="matrix/grouped-matmul-17")
+class GroupedMatMul(Op):
+    """Multiply groups of rows of ``mat_a`` with the transposed matrices ``mat_b``.
+
+    Older pages have the matrices as [G, K, N], and two matrices instead of a stack; OpenVINO has
+    neither. Rows beyond the last offset give 0, as in its reference.
+    """
+
+    mat_a = Input(T, "[rows, K] where offsets part them into groups, or [G, M, K]")
+    mat_b = Input(T, "[G, N, K]")
+    offsets = Input(T_INDEX_64, "[G], where each group of rows ends; only for 2-D mat_a", optional=True)
+    output = Output(T, "[rows, N] or [G, M, N]")
+
+    def infer(self, mat_a: Value, mat_b: Value, offsets: Value | None = None) -> PartialShape:
+        a, b = mat_a.shape, mat_b.shape
+        rank = 3 if offsets is None else 2
+        if a.rank not in (None, rank):
+            raise InferenceError(f"mat_a must have rank {rank} {_with(offsets)} offsets, found {a}")
+        if b.rank not in (None, 3):
+            raise InferenceError(f"mat_b must have rank 3, [G, N, K], found {b}")
+        a = PartialShape.dynamic(rank) if a.rank is None else a
+        b = PartialShape.dynamic(3) if b.rank is None else b
+        if not a[-1].compatible(b[-1]):
+            raise InferenceError(f"mat_a {a} and mat_b {b} differ in their last axis")
+        if offsets is None:
+            return PartialShape([_groups(a[0], b[0], "mat_a"), a[1], b[1]])
+        if offsets.shape.rank not in (None, 1):
+            raise InferenceError(f"offsets must be 1-D, found {offsets.shape}")
+        if offsets.shape.rank is not None:
+            _groups(offsets.shape[0], b[0], "offsets")
+        return PartialShape([a[0], b[1]])
+
+    def evaluate(self, mat_a: Array, mat_b: Array, offsets: Array | None = None) -> Array:
+        columns = np.swapaxes(mat_b, -1, -2)
+        if offsets is None:
+            return matmul(mat_a, columns)
+        ends = offsets.tolist()
+        starts = [0, *ends][: len(ends)]
+        if sorted([0, *ends, len(mat_a)]) != [0, *ends, len(mat_a)]:
+            raise InferenceError(f"offsets must rise to {len(mat_a)} rows at most, found {ends}")
+        output = np.zeros((len(mat_a), columns.shape[-1]), mat_a.dtype)
+        for matrix, start, end in zip(columns, starts, ends, strict=True):
+            output[start:end] = matmul(mat_a[start:end], matrix)
+        return output
+
+
+def _with(offsets: Value | None) -> str:
+    return "without" if offsets is None else "with"
+
+
+def _groups(found: Dimension, expected: Dimension, name: str) -> Dimension:
+    merged = found.merge(expected)
+    if merged is None:
+        raise InferenceError(f"{name} has {found} groups, mat_b has {expected}")
+    return merged

@@ -1,0 +1,40 @@
+"""Inverses of square matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import InferenceError, Input, Op, Output, attr, op
+from .._types import T_FLOAT
+
+
+@op("Inverse-14")
+class Inverse(Op):
+    """The inverses of the matrices in the last two axes of ``data``, computed in f32, as the page wants.
+
+    A matrix without an inverse is an error, where OpenVINO gives infinities and NaN.
+    """
+
+    data = Input(T_FLOAT, "[..., N, N]")
+    output = Output(T_FLOAT, "[..., N, N]")
+
+    adjoint: bool = attr(False, doc="transpose each inverse")
+
+    def infer(self, data: Value) -> PartialShape:
+        shape = data.shape
+        if shape.rank is None:
+            return shape
+        if shape.rank < 2:
+            raise InferenceError(f"data must have rank 2 or more, found {shape}")
+        side = shape[-1].merge(shape[-2])
+        if side is None:
+            raise InferenceError(f"data must hold square matrices, found {shape}")
+        return PartialShape([*shape[:-2], side, side])
+
+    def evaluate(self, data: Array) -> Array:
+        inverse = np.linalg.inv(data.astype(np.float32))
+        if self.adjoint:
+            inverse = np.swapaxes(inverse, -1, -2)
+        return np.ascontiguousarray(inverse, data.dtype)

@@ -1,0 +1,75 @@
+"""Classes as vectors with one element set."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._axes import normalize_axis
+from .._define import Element, InferenceError, Input, Op, Output, attr, op
+from .._types import INTEGERS, T_ANY
+
+
+class Hot(Op):
+    """What versions of OneHot share. The page allows i32 and i64 for indices, OpenVINO any integers."""
+
+    indices = Input(Element("T_INDICES", INTEGERS, "any integer type"), "the class of each element")
+    depth = Input(Element("T_DEPTH", INTEGERS, "any integer type"), "number of classes, a scalar")
+    on_value = Input(T_ANY, "what stands at the class, a scalar")
+    off_value = Input(T_ANY, "what stands elsewhere, a scalar")
+    output = Output(T_ANY, "indices with an axis of depth more")
+
+    axis: int = attr(doc="where the output has the new axis; negative ones count from the end")
+
+    def infer(self, indices: Value, depth: Value, on_value: Value, off_value: Value) -> PartialShape:
+        for name, scalar in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
+            if scalar.shape.rank not in (None, 0):
+                raise InferenceError(f"{name} must be a scalar, found shape {scalar.shape}")
+        if (known := depth.ints()) is not None and known[0] < 0:
+            raise InferenceError(f"depth is {known[0]}; 0 or more is expected")
+        if indices.shape.rank is None:
+            return PartialShape.dynamic()
+        axis = normalize_axis(self.axis, indices.shape.rank + 1)
+        dims = list(indices.shape)
+        classes = depth.dims()
+        return PartialShape([*dims[:axis], classes[0] if classes else Dimension(), *dims[axis:]])
+
+    def evaluate(self, indices: Array, depth: Array, on_value: Array, off_value: Array) -> Array:
+        rank = indices.ndim + 1
+        axis = normalize_axis(self.axis, rank)
+        classes = np.arange(depth.item()).reshape([-1 if i == axis else 1 for i in range(rank)])
+        hot = np.expand_dims(self.classes(indices, depth.item()), axis) == classes
+        return np.where(hot, on_value, off_value)
+
+    def classes(self, indices: Array, depth: int) -> Array:
+        """The class of each element; one out of range sets nothing."""
+        return indices
+
+
+@op("OneHot-1")
+class OneHot1(Hot):
+    """For each of ``indices`` a vector with ``on_value`` at that class and ``off_value`` elsewhere.
+
+    Classes out of range, also negative ones, set nothing; the page leaves negative ones undefined.
+    """
+
+
+@op("OneHot-16")
+class OneHot16(Hot):
+    """As version 1, where negative classes may count from the end."""
+
+    negative_indices_mode: Literal["ignore_negative", "normalize", "ignore-negative"] = attr(
+        "ignore_negative",
+        doc="normalize: negative classes count from the end; ignore_negative, on the page ignore-negative: "
+        "they set nothing",
+    )
+
+    def classes(self, indices: Array, depth: int) -> Array:
+        """The class of each element; one out of range sets nothing."""
+        if self.negative_indices_mode != "normalize" or indices.dtype.kind == "u":
+            return indices
+        return np.where(indices < 0, indices.astype(np.int64) + depth, indices)
