@@ -6,31 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.layers import bounded, layer, value, values
 
 from ir_runtime.errors import InferenceError, ValidationError
 from ir_runtime.ir.dimension import Dimension
-from ir_runtime.ir.element import ElementType
-from ir_runtime.ir.shape import PartialShape
-from ir_runtime.ir.tensor import Value, objects
-from ir_runtime.ops import registry
 
 F = np.float32
-
-
-def layer(name: str, **attributes: str) -> Any:
-    kind, _, since = name.rpartition("-")
-    cls = registry.resolve(kind, int(since))
-    assert cls is not None
-    assert cls.versioned_name() == name
-    return cls.parse(attributes)
-
-
-def value(x: Any) -> Value:
-    """A value from an array, or one of unknown contents from ``"f32 2,?"``."""
-    if isinstance(x, str):
-        element, _, shape = x.partition(" ")
-        return Value.unknown(ElementType.parse(element), PartialShape(shape))
-    return Value.constant(np.asarray(x))
 
 
 PATCH = {"sizes": "2,2", "strides": "1,1", "rates": "1,1", "auto_pad": "valid"}
@@ -211,7 +192,7 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "attributes", "inputs", "message"), REFUSED)
 def test_contradictions(name: str, attributes: dict[str, str], inputs: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InferenceError) as caught:
-        layer(name, **attributes).infer_types(*map(value, inputs))
+        layer(name, **attributes).infer_types(*values(inputs))
     assert message in caught.value.message
     assert "\n" not in caught.value.message
 
@@ -286,7 +267,7 @@ def test_batches_broadcast() -> None:
     assert gather.infer(value(data), value(indices)) == [2, 1, 2]
 
 
-LENGTHS = Value.bounded(ElementType.i64, objects([Dimension(1, 8), 3, 4], (3,)))
+LENGTHS = bounded(Dimension(1, 8), 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +286,7 @@ LENGTHS = Value.bounded(ElementType.i64, objects([Dimension(1, 8), 3, 4], (3,)))
         (
             "Roll-7",
             {},
-            ([1, 2, 3], Value.bounded(ElementType.i64, objects([Dimension(1, 8)], (1,))), [0]),
+            ([1, 2, 3], bounded(Dimension(1, 8)), [0]),
             None,
         ),
     ],
@@ -313,16 +294,14 @@ LENGTHS = Value.bounded(ElementType.i64, objects([Dimension(1, 8), 3, 4], (3,)))
 def test_lengths_are_followed(
     name: str, attributes: dict[str, str], inputs: tuple[Any, ...], expected: list[Any] | None
 ) -> None:
-    values = [x if isinstance(x, Value) else value(x) for x in inputs]
-    (found,) = layer(name, **attributes).infer_values(*values)
+    (found,) = layer(name, **attributes).infer_values(*values(inputs))
     assert found.numbers() == (None if expected is None else tuple(expected))
 
 
 def test_lengths_of_padded_axes() -> None:
     pad = layer("Pad-12", pad_mode="constant")
-    pads = Value.bounded(ElementType.i64, objects([Dimension(0, 2), -3], (2,)))
-    data = Value.unknown(ElementType.f32, PartialShape("2..4,1..8"))
-    assert str(pad.infer(data, pads, pads)) == "[2..8,..2]"
+    pads = bounded(Dimension(0, 2), -3)
+    assert str(pad.infer(value("f32 2..4,1..8"), pads, pads)) == "[2..8,..2]"
     assert pad.infer(value("f32 ..."), pads, pads).rank is None
 
 
@@ -356,7 +335,7 @@ def test_lengths_of_padded_axes() -> None:
 def test_lengths_in_part(
     name: str, attributes: dict[str, str], inputs: tuple[Any, ...], expected: str
 ) -> None:
-    assert str(layer(name, **attributes).infer(*map(value, inputs))) == expected
+    assert str(layer(name, **attributes).infer(*values(inputs))) == expected
 
 
 def test_attributes_are_checked() -> None:

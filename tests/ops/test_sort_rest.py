@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
+from harness.layers import layer, value
 
 from ir_runtime.errors import InferenceError, ValidationError
 from ir_runtime.ir.dimension import Dimension
 from ir_runtime.ir.element import ElementType
-from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Value, objects
-from ir_runtime.ops import registry
 
 TOP = {"axis": "1", "mode": "max", "sort": "value"}
 F = np.float32
-
-
-def layer(name: str, **attributes: str) -> Any:
-    kind, _, since = name.rpartition("-")
-    cls = registry.resolve(kind, int(since))
-    assert cls is not None
-    return cls.parse(attributes)
-
-
-def unknown(shape: str, element: str = "f32") -> Value:
-    return Value.unknown(ElementType.parse(element), PartialShape(shape))
 
 
 def number(k: int | Dimension) -> Value:
@@ -44,7 +30,7 @@ def number(k: int | Dimension) -> Value:
     ],
 )
 def test_how_many_are_chosen(shape: str, k: int | Dimension, expected: str) -> None:
-    values, indices = layer("TopK-11", **TOP).infer(unknown(shape), number(k))
+    values, indices = layer("TopK-11", **TOP).infer(value(f"f32 {shape}"), number(k))
     assert (str(values), str(indices)) == (expected, expected)
 
 
@@ -53,12 +39,12 @@ def test_how_many_are_chosen(shape: str, k: int | Dimension, expected: str) -> N
     [
         (number(0), "k must be at least 1, not 0"),
         (number(6), "k asks for 6 elements along an axis of length 5"),
-        (unknown("1", "i64"), "k must be a scalar, not of shape [1]"),
+        (value("i64 1"), "k must be a scalar, not of shape [1]"),
     ],
 )
 def test_contradictions_of_topk(k: Value, message: str) -> None:
     with pytest.raises(InferenceError) as caught:
-        layer("TopK-3", **TOP).infer(unknown("2,5"), k)
+        layer("TopK-3", **TOP).infer(value("f32 2,5"), k)
     assert caught.value.message == message
 
 
@@ -95,13 +81,13 @@ def test_attributes() -> None:
 )
 def test_contradictions_of_search(sequence: str, values: str, message: str) -> None:
     with pytest.raises(InferenceError) as caught:
-        layer("SearchSorted-15").infer(unknown(sequence), unknown(values))
+        layer("SearchSorted-15").infer(value(f"f32 {sequence}"), value(f"f32 {values}"))
     assert caught.value.message == message
 
 
 def test_shape_of_search() -> None:
     search = layer("SearchSorted-15")
-    assert str(search.infer(unknown("2,?,5"), unknown("?,3,?"))) == "[2,3,?]"
-    assert str(search.infer(unknown("2,5"), unknown("..."))) == "[2,?]"
-    assert str(search.infer(unknown("5"), unknown("..."))) == "[...]"
-    assert str(search.infer(unknown("..."), unknown("2,3"))) == "[2,3]"
+    assert str(search.infer(value("f32 2,?,5"), value("f32 ?,3,?"))) == "[2,3,?]"
+    assert str(search.infer(value("f32 2,5"), value("f32 ..."))) == "[2,?]"
+    assert str(search.infer(value("f32 5"), value("f32 ..."))) == "[...]"
+    assert str(search.infer(value("f32 ..."), value("f32 2,3"))) == "[2,3]"

@@ -6,32 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.layers import bounded, layer, values
 
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.dimension import Dimension
-from ir_runtime.ir.element import ElementType
-from ir_runtime.ir.shape import PartialShape
-from ir_runtime.ir.tensor import Value, objects
-from ir_runtime.ops import registry
 
 F = np.float32
 TABLE = np.ones((3, 2), F)
-
-
-def layer(name: str, **attributes: str) -> Any:
-    kind, _, since = name.rpartition("-")
-    cls = registry.resolve(kind, int(since))
-    assert cls is not None
-    assert cls.versioned_name() == name
-    return cls.parse(attributes)
-
-
-def value(x: Any) -> Value:
-    """A value from an array, or one of unknown contents from ``"f32 2,?"``."""
-    if isinstance(x, str):
-        element, _, shape = x.partition(" ")
-        return Value.unknown(ElementType.parse(element), PartialShape(shape))
-    return Value.constant(np.asarray(x))
 
 
 OFFSETS, PACKED, SEGMENTS = "EmbeddingBagOffsets-15", "EmbeddingBagPacked-15", "EmbeddingSegmentsSum-3"
@@ -63,7 +44,7 @@ FILL = "SparseFillEmptyRows-16"
 )
 def test_contradictions(name: str, inputs: tuple[Any, ...], message: str) -> None:
     with pytest.raises(InferenceError) as caught:
-        layer(name).infer_types(*map(value, inputs))
+        layer(name).infer_types(*values(inputs))
     assert message in caught.value.message
 
 
@@ -73,7 +54,7 @@ def test_weights_are_for_sums() -> None:
         (PACKED, ("f32 3,2", "i64 2,2", "f32 2,2")),
     ):
         with pytest.raises(InferenceError, match="per_sample_weights are for sums, but reduction is mean"):
-            layer(name, reduction="mean").infer(*map(value, inputs))
+            layer(name, reduction="mean").infer(*values(inputs))
 
 
 @pytest.mark.parametrize(
@@ -95,11 +76,11 @@ def test_data_that_do_not_fit(name: str, inputs: tuple[Any, ...], message: str) 
 
 
 def test_shapes() -> None:
-    assert str(layer(OFFSETS).infer(*map(value, ("f32 ?,2", "i64 ?", "i64 ..4")))) == "[..4,2]"
-    assert str(layer(OFFSETS).infer(*map(value, ("f32 ...", "i64 ?", "i64 4")))) == "[...]"
-    assert str(layer(PACKED).infer(*map(value, ("f32 5,2", "i64 ...")))) == "[?,2]"
-    assert str(layer(SEGMENTS).infer(*map(value, ("f32 5,2", "i64 4", "i64 4", "i64")))) == "[?,2]"
-    assert str(layer(SEGMENTS).infer(*map(value, ("f32 5,2", "i64 4", "i64 4", 7)))) == "[7,2]"
+    assert str(layer(OFFSETS).infer(*values(("f32 ?,2", "i64 ?", "i64 ..4")))) == "[..4,2]"
+    assert str(layer(OFFSETS).infer(*values(("f32 ...", "i64 ?", "i64 4")))) == "[...]"
+    assert str(layer(PACKED).infer(*values(("f32 5,2", "i64 ...")))) == "[?,2]"
+    assert str(layer(SEGMENTS).infer(*values(("f32 5,2", "i64 4", "i64 4", "i64")))) == "[?,2]"
+    assert str(layer(SEGMENTS).infer(*values(("f32 5,2", "i64 4", "i64 4", 7)))) == "[7,2]"
 
 
 def test_no_bags_and_no_indices() -> None:
@@ -114,18 +95,16 @@ def test_no_bags_and_no_indices() -> None:
     [("2", Dimension(4), "[4..5]"), ("?", Dimension(4), "[4..]"), ("0", Dimension(1, 4), "[1..4]")],
 )
 def test_elements_of_filled_rows(count: str, rows: Dimension, expected: str) -> None:
-    size = Value.bounded(ElementType.i64, objects([rows, 3], (2,)))
-    places, values, empty = layer(FILL).infer(
-        value(f"f32 {count}"), size, value(f"i64 {count},2"), value("f32")
-    )
-    assert str(values) == expected
-    assert places[0] == values[0]
+    given = (f"f32 {count}", bounded(rows, 3), f"i64 {count},2", "f32")
+    places, elements, empty = layer(FILL).infer(*values(given))
+    assert str(elements) == expected
+    assert places[0] == elements[0]
     assert empty == [rows]
 
 
 def test_strings_fill_rows() -> None:
     words = np.array(["a"], object)
-    places, values, empty = layer(FILL).evaluate(
+    places, filled, empty = layer(FILL).evaluate(
         words, np.array([2, 3]), np.array([[1, 2]]), np.array("-", object)
     )
-    assert (places.tolist(), values.tolist(), empty.tolist()) == ([[0, 0], [1, 2]], ["-", "a"], [True, False])
+    assert (places.tolist(), filled.tolist(), empty.tolist()) == ([[0, 0], [1, 2]], ["-", "a"], [True, False])

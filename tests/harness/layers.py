@@ -1,0 +1,41 @@
+"""Single layers and what is known of their inputs, in a few characters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ir_runtime.ir.dimension import Interval
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Value, objects
+from ir_runtime.ops import registry
+
+
+def layer(name: str, **attributes: str) -> Any:
+    """One version of an operation, such as ``Pad-12``, from attributes as in a file."""
+    kind, _, since = name.rpartition("-")
+    cls = registry.resolve(kind, int(since))
+    assert cls is not None
+    assert cls.versioned_name() == name
+    return cls.parse(attributes)
+
+
+def value(x: Any) -> Value:
+    """A value as it is, from an array, or of unknown contents from ``"f32 2,?"``."""
+    if isinstance(x, str):
+        element, _, shape = x.partition(" ")
+        return Value.unknown(ElementType.parse(element), PartialShape(shape))
+    return x if isinstance(x, Value) else Value.constant(np.asarray(x))
+
+
+def values(inputs: Iterable[Any]) -> list[Value]:
+    """The inputs of a layer."""
+    return [value(x) for x in inputs]
+
+
+def bounded(*numbers: int | Interval) -> Value:
+    """A 1-D tensor of integers, some of which have only bounds."""
+    return Value.bounded(ElementType.i64, objects(numbers, (len(numbers),)))
