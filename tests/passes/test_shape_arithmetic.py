@@ -79,6 +79,9 @@ CHAINS = {
         lambda x: shaped(o.transpose(x, ints(0, 2, 1, 3)), dim(x, 0), dim(x, 2), -1),
         "[1..4,1..512,768]",
     ),
+    "merge heads, length left": Chain(
+        ("?,?,12,64",), lambda x: shaped(o.reshape(x, ints(0, -1, 768), True), dim(x, 1, 0), -1), "[?,?,768]"
+    ),
     "there and back": Chain(
         ("?,?,64",), lambda x: shaped(o.reshape(x, ints(-1, 64), False), dim(x, 0, 1), 64), "[?,?,64]"
     ),

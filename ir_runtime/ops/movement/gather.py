@@ -63,15 +63,14 @@ class Pick(Op):
         if length == 0:
             return _nothing(data, shape)
         groups, before = prod(lead), prod(front)
-        blocks = data.reshape(groups, before, length, prod(tail))
         rows = np.where(inside, index, 0).reshape(groups, prod(indices.shape[batch:]))
         if batch == 0:
-            found: Array = np.take(blocks, rows[0], axis=2)
+            found: Array = np.take(data, rows[0], axis=place).reshape(1, before, rows.size, prod(tail))
         else:
+            blocks = data.reshape(groups, before, length, prod(tail))
             found = blocks[np.arange(groups)[:, None, None], np.arange(before)[:, None], rows[:, None]]
         if not inside.all():
-            gone = np.broadcast_to(~inside.reshape(groups, 1, -1), found.shape[:3])
-            found[gone] = _nothing(data, ())
+            found.swapaxes(1, 2)[~inside.reshape(rows.shape)] = _nothing(data, ())
         return found.reshape(shape)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, DimensionLike, Interval
@@ -130,15 +130,13 @@ class _Target:
             if not many.contains(0):
                 raise self._impossible()
             return Dimension(1) if -1 in self.pattern and many.is_static else found
-        if few == 1 and many.symbol is not None and found.max is None:
-            return many
-        if few.is_static and many.is_static and many.min % few.min:
-            raise self._impossible()
         if few.min == 0:
             return found
         high = None if many.max is None else many.max // few.min
         low = 0 if few.max is None else -(-many.min // few.max)
-        left = Dimension.between(low, high).merge(found) if high is None or low <= high else None
+        if high is not None and low > high:
+            raise self._impossible()
+        left = found.merge(many if few == 1 else Dimension.between(low, high))
         if left is None:
             raise self._impossible()
         return left
@@ -152,18 +150,15 @@ class _Target:
 def _cancel(
     given: Sequence[Dimension], taken: Sequence[Dimension]
 ) -> tuple[list[Dimension], list[Dimension]]:
-    """Strike out lengths known to be the same on both sides; a 0 says nothing, and stays."""
-    left, rest = [], list(taken)
-    for length in given:
-        same = next((i for i, other in enumerate(rest) if _same(length, other)), None)
-        if same is None:
-            left.append(length)
-        else:
-            del rest[same]
-    return left, rest
-
-
-def _same(a: Dimension, b: Dimension) -> bool:
-    if a.is_static or b.is_static:
-        return a.is_static and a == b and a != 0
-    return a.symbol is not None and a.symbol is b.symbol
+    """Strike out what is known to be the same on both sides; a 0 says nothing, and stays."""
+    left = [d for d in given if d.is_dynamic]
+    rest = [d for d in taken if d.is_dynamic]
+    for length in list(left):
+        same = [other for other in rest if length.symbol is not None and other.symbol is length.symbol]
+        if same:
+            left.remove(length)
+            rest.remove(same[0])
+    many = prod(d.get_length() for d in given if d.is_static)
+    few = prod(d.get_length() for d in taken if d.is_static)
+    shared = gcd(many, few) if many and few else 1
+    return [Dimension(many // shared), *left], [Dimension(few // shared), *rest]
