@@ -59,7 +59,7 @@ def _explain(problem: Exception) -> tuple[Exit, str]:
     if isinstance(problem, IRError):
         return _code(problem), failure(str(problem))
     if isinstance(problem, MemoryError):
-        return Exit.FAILED, failure(f"error: there is not enough memory: {problem or 'for this model'}")
+        return Exit.FAILED, failure(f"error: there is not enough memory: {str(problem) or 'for this model'}")
     if isinstance(problem, OSError):
         _abandon_stdout()
         name = "" if problem.filename is None else f"{problem.filename}: "

@@ -12,6 +12,7 @@ from .render import finding
 if TYPE_CHECKING:
     from ..api.model import Model
     from ..api.ports import Output
+    from ..ir.shape import PartialShape
 
 __all__ = ["as_json", "parse_value", "port_record", "read", "selects", "shape_of", "weights"]
 
@@ -83,12 +84,16 @@ def _port(text: str) -> Any:
     return int(text) if len(parts) == 1 else tuple(map(int, parts))
 
 
-def shape_of(text: str) -> tuple[str | None, str]:
+def shape_of(text: str) -> tuple[str | None, PartialShape]:
     """Split ``image=1,3,224,224`` into the name of an input, if there is one, and a shape."""
+    from ..ir.shape import PartialShape
+
     name, equals, shape = text.rpartition("=")
-    if not shape.strip() or (equals and not name):
-        raise click.BadParameter(f"{text!r} is not [NAME=]SHAPE, such as 1,3,224,224", param_hint="--shape")
-    return name or None, shape
+    try:
+        return name if equals else None, PartialShape(shape)
+    except ValueError:
+        what = f"{text!r} is not [NAME=]SHAPE, such as 1,3,224,224 or x=?,3,1..8"
+        raise click.BadParameter(what, param_hint="--shape") from None
 
 
 def port_record(port: Output) -> Mapping[str, Any]:

@@ -71,7 +71,7 @@ def clean(text: str) -> str:
 
 def failure(message: str) -> str:
     """A message as it is shown, with the words error and warning in colour."""
-    return "\n".join(_coloured(clean(line)) for line in message.splitlines())
+    return "\n".join(_coloured(clean(line.rstrip())) for line in message.splitlines())
 
 
 def finding(diagnostic: Diagnostic) -> str:

@@ -78,7 +78,7 @@ def record(cls: type[Op]) -> dict[str, Any]:
 
 def _page(cls: type[Op]) -> Iterator[str]:
     yield f"{cls.versioned_name()} (opset{cls.since}, {group(cls) or 'extension'})"
-    yield _doc(cls)
+    yield from (textwrap.fill(line, _WIDTH) for line in _doc(cls).splitlines())
     yield from _section("Inputs", [_input_row(port) for port in cls.inputs])
     yield from _section("Outputs", [(p.name + "…" * p.variadic, _type(p), _text(p.doc)) for p in cls.outputs])
     yield from _section("Attributes", [_attribute_row(a) for a in _attributes(cls)])

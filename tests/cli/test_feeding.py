@@ -17,8 +17,6 @@ from harness.tiny import net, parameter, passing, result, total, write, write_ch
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
 
-SPEC = Path("/work/shared/spec")
-
 ONES, TWOS = np.ones(4, np.float32), np.full(4, 2, np.float32)
 
 
@@ -172,18 +170,3 @@ def test_damaged_members_of_an_npz_are_refused(folder: Path, invoke: Invoke) -> 
         found = invoke(f"run net.xml -i {text} --random")
         assert found.exit_code == 2
         assert found.stderr.startswith("error[IR401]: bad.npz cannot be read: ")
-
-
-PAGES = sorted(SPEC.glob("*.txt")) if SPEC.is_dir() else []
-
-
-@pytest.mark.skipif(not PAGES, reason="the pages of the specification are not here")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_example_of_the_specification_runs(invoke: Invoke, page: Path) -> None:
-    count = page.read_text(encoding="utf-8").count("</layer>")
-    assert count >= 2
-    for number in range(1, count + 1):
-        found = invoke(f"run {page} --example {number} --random --json")
-        assert found.exit_code == 0, found.stderr
-        assert len(json.loads(found.stdout)["outputs"]) == 1
-    assert invoke(f"run {page} --example {count + 1} --random").exit_code == 2

@@ -1,0 +1,144 @@
+"""``-o``: what is saved, under which names, and that it is there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from harness.tiny import chain, net, parameter, passing, result, write, write_chain
+
+from ir_runtime.cli import saving
+
+Invoke = Callable[[str], Result]
+Check = Callable[..., Result]
+
+X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+Y = (X + np.array([1, 2, 3])) * 10
+
+
+@pytest.fixture
+def model(folder: Path) -> Path:
+    np.save("x.npy", X)
+    return write_chain(folder)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+def test_saves_an_npz(model: Path, check: Check) -> None:
+    check("save_npz", "run chain.xml -i x.npy -o out.npz --layers shift")
+    with np.load("out.npz") as found:
+        assert list(found) == ["y", "shift"]
+        assert found["y"].tolist() == Y.tolist()
+        assert found["shift"].tolist() == (Y / 10).tolist()
+        assert found["y"].dtype == np.float32
+
+
+def test_saves_a_folder(model: Path, folder: Path, invoke: Invoke) -> None:
+    found = invoke("run chain.xml -i x.npy -o out --layers shift --json")
+    assert found.stderr == "saved 2 tensors to out\n"
+    assert names_in(folder / "out") == ["shift.npy", "y.npy"]
+    assert np.load("out/y.npy").tolist() == Y.tolist()
+    record = json.loads(found.stdout)
+    assert record["outputs"][0]["file"] == str(Path("out", "y.npy"))
+    assert record["layers"][0]["file"] == str(Path("out", "shift.npy"))
+
+
+def test_overwrites_what_it_saved_and_leaves_the_rest(model: Path, folder: Path, invoke: Invoke) -> None:
+    (folder / "out").mkdir()
+    (folder / "out" / "y.npy").write_text("old")
+    (folder / "out" / "mine.txt").write_text("keep")
+    assert invoke("run chain.xml -i x.npy -o out").exit_code == 0
+    assert np.load("out/y.npy").tolist() == Y.tolist()
+    assert names_in(folder / "out") == ["mine.txt", "y.npy"]
+    assert [p.name for p in folder.iterdir() if p.name.startswith(".")] == []
+
+
+def test_equal_results_are_equal_files(model: Path, folder: Path, invoke: Invoke) -> None:
+    for name in ("one.npz", "two.npz"):
+        assert invoke(f"run chain.xml -i x.npy -o {name}").exit_code == 0
+    assert (folder / "one.npz").read_bytes() == (folder / "two.npz").read_bytes()
+
+
+def test_files_have_the_usual_permissions(model: Path, folder: Path, invoke: Invoke) -> None:
+    invoke("run chain.xml -i x.npy -o out.npz")
+    (folder / "plain").touch()
+    assert (folder / "out.npz").stat().st_mode == (folder / "plain").stat().st_mode
+
+
+def test_names_of_tensors_stay_inside_the_folder(folder: Path, invoke: Invoke) -> None:
+    awkward = ["../up", "a/b", "a:b", "A_B", "..", "file", "長い", "n" * 400]
+    count = len(awkward)
+    layers = [parameter(i, name, "1") for i, name in enumerate(awkward)]
+    layers += [result(count + i, "1") for i in range(count)]
+    write(folder, net(layers, [(i, 0, count + i, 0) for i in range(count)]))
+    found = invoke("run net.xml --random -o out --json")
+    assert found.exit_code == 0, found.stderr
+    files = [record["file"] for record in json.loads(found.stdout)["outputs"]]
+    assert len({file.casefold() for file in files}) == count
+    assert {Path(file).parent for file in files} == {Path("out")}
+    assert all(Path(file).is_file() for file in files)
+    assert [Path(f).name for f in files[:7]] == [
+        "_up.npy",
+        "a_b.npy",
+        "a_b_2.npy",
+        "A_B_3.npy",
+        "_.npy",
+        "file.npy",
+        "__.npy",
+    ]
+    assert names_in(folder) == sorted(["net.xml", *files])
+    assert invoke("run net.xml --random -o out.npz").exit_code == 0
+    with np.load("out.npz") as archive:
+        assert set(archive) == set(awkward)
+
+
+@pytest.mark.parametrize(
+    ("name", "path"), [("no_folder", "none/out.npz"), ("a_folder", "taken.npz"), ("a_file", "x.npy")]
+)
+def test_a_path_that_cannot_be_is_refused_first(
+    model: Path, folder: Path, check: Check, name: str, path: str
+) -> None:
+    (folder / "taken.npz").mkdir()
+    found = check(f"save_{name}", f"run chain.xml -o {path}")
+    assert (found.exit_code, found.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("path", ["out.npz", "out"])
+def test_nothing_is_left_behind_when_saving_fails(
+    model: Path, folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    write(folder, chain())
+    before = names_in(folder)
+
+    def full(file: object, array: object, **how: object) -> None:
+        file.write(b"half")  # type: ignore[attr-defined]
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(saving.np.lib.format, "write_array", full)
+    found = invoke(f"run chain.xml -i x.npy -o {path}")
+    assert found.exit_code == 5
+    assert found.stderr == "error: No space left on device\n"
+    assert found.stdout == ""
+    assert names_in(folder) == before
+    assert not (folder / path).exists()
+
+
+def test_a_failed_run_does_not_touch_what_is_there(model: Path, folder: Path, invoke: Invoke) -> None:
+    (folder / "out.npz").write_text("old")
+    assert invoke("run chain.xml -i none.npy -o out.npz").exit_code == 2
+    assert (folder / "out.npz").read_text() == "old"
+
+
+def test_a_model_may_give_back_its_own_input(folder: Path, invoke: Invoke) -> None:
+    write(folder, passing("f32", "2,3"))
+    np.savez("x.npz", x=X)
+    assert invoke("run net.xml -i x.npz -o x.npz").exit_code == 0
+    with np.load("x.npz") as found:
+        assert found["x"].tolist() == X.tolist()
