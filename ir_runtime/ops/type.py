@@ -6,12 +6,18 @@ from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
 from ._convert import convert
-from ._define import FOLLOWED, Element, Input, Op, Output, attr, op
+from ._define import FOLLOWED, Element, InferenceError, Input, Op, Output, attr, op
 from ._types import EVERY
 
 NUMERIC = tuple(e for e in EVERY if e is not ElementType.string)
 T = Element("T", NUMERIC, "any type of numbers, or boolean")
 T_LIKE = Element("T2", NUMERIC, "any type of numbers, or boolean")
+
+# Types that promotion knows: those of a kind from narrow to wide.
+REALS = ("f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64")
+SIGNED = ("i4", "i8", "i16", "i32", "i64")
+UNSIGNED = ("u1", "u4", "u8", "u16", "u32", "u64")
+PROMOTED = tuple(ElementType.parse(label) for label in ("boolean", *UNSIGNED, *SIGNED, *REALS))
 
 
 @op("Convert-1")
@@ -62,3 +68,86 @@ class ConvertLike(Op):
             return convert(data.data, like.element)
         except TypeError:
             return None
+
+
+@op("ConvertPromoteTypes-14")
+class ConvertPromoteTypes(Op):
+    """Both inputs as numbers of one element type, which holds the numbers of either.
+
+    A real type goes before an integer type, and that before boolean. Of one kind, the type is the
+    narrowest for the numbers of both.
+    """
+
+    input_0 = Input(Element("T1", PROMOTED, "boolean, integers but u2, u3, u6, and common reals"), "a tensor")
+    input_1 = Input(Element("T2", PROMOTED, "boolean, integers but u2, u3, u6, and common reals"), "a tensor")
+    output_0 = Output(Element("T_OUT", PROMOTED, "the common type"), "input_0 in the common type")
+    output_1 = Output(Element("T_OUT", PROMOTED, "the common type"), "input_1 in the common type")
+
+    promote_unsafe: bool = attr(
+        False, doc="allow a type that may not hold an input's numbers, or that neither input has"
+    )
+    pytorch_scalar_promotion: bool = attr(
+        False, doc="let a scalar take the type of a tensor that is none, if both are of one kind"
+    )
+    u64_integer_promotion_target: ElementType = attr(
+        ElementType.f32, doc="the type that u64 and a signed integer become"
+    )
+
+    def infer(self, input_0: Value, input_1: Value) -> tuple[TensorType, TensorType]:
+        found = self.common(input_0.type, input_1.type)
+        return TensorType(found, input_0.shape), TensorType(found, input_1.shape)
+
+    def evaluate(self, input_0: Array, input_1: Array) -> tuple[Array, Array]:
+        found = self.common(Value.constant(input_0).type, Value.constant(input_1).type)
+        return convert(input_0, found), convert(input_1, found)
+
+    def common(self, a: TensorType, b: TensorType) -> ElementType:
+        """The type that both become; dynamic if ranks decide and are not known."""
+        if a.element is b.element or ElementType.dynamic in (a.element, b.element):
+            return a.element if a.element is b.element else ElementType.dynamic
+        if self.pytorch_scalar_promotion and _kind(a.element) == _kind(b.element):
+            if None in (a.shape.rank, b.shape.rank):
+                return ElementType.dynamic
+            if a.shape.rank == 0 != b.shape.rank:
+                return self._like(a.element, b.element)
+            if b.shape.rank == 0 != a.shape.rank:
+                return self._like(b.element, a.element)
+        return self._wide(a.element, b.element)
+
+    def _like(self, scalar: ElementType, tensor: ElementType) -> ElementType:
+        """The tensor's type, if it is wide enough; of unsigned scalars OpenVINO wants half the bits only."""
+        halved = scalar.label in UNSIGNED and tensor.label in SIGNED
+        fits = scalar.bits <= tensor.bits * (2 if halved else 1)
+        if scalar.label in SIGNED and tensor.label in UNSIGNED:
+            fits = False
+        if not (fits or self.promote_unsafe):
+            raise self._unsafe(scalar, tensor, f"the scalar may not fit into {tensor}")
+        return tensor
+
+    def _wide(self, a: ElementType, b: ElementType) -> ElementType:
+        low, high = sorted((a, b), key=lambda e: (_kind(e), e.bits))
+        if _kind(low) < _kind(high):
+            if _kind(low) > 0 and high.bits < 2 * low.bits and not self.promote_unsafe:
+                raise self._unsafe(a, b, f"{high} has fewer than twice the bits of {low}")
+            return high
+        if _kind(low) == 2:
+            found = high if high.bits > low.bits else ElementType.f32 if high.bits == 16 else ElementType.f16
+        elif (low.label in SIGNED) == (high.label in SIGNED):
+            found = high
+        else:
+            signed, unsigned = (low, high) if low.label in SIGNED else (high, low)
+            if unsigned is ElementType.u64:
+                if not self.promote_unsafe:
+                    raise self._unsafe(a, b, "no signed integer holds the numbers of u64")
+                return self.u64_integer_promotion_target
+            found = ElementType.parse(f"i{max(signed.bits, 2 * unsigned.bits)}")
+        if found not in (a, b) and not self.promote_unsafe:
+            raise self._unsafe(a, b, f"the numbers of both need {found}")
+        return found
+
+    def _unsafe(self, a: ElementType, b: ElementType, why: str) -> InferenceError:
+        return InferenceError(f"{a} and {b} are not promoted unless promote_unsafe is true: {why}")
+
+
+def _kind(element: ElementType) -> int:
+    return 0 if element is ElementType.boolean else 2 if element.is_real else 1

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
+import openvino as ov
+import openvino.opset14 as opset
 import pytest
 
-from ir_runtime.errors import ValidationError
+from ir_runtime.errors import InferenceError, ValidationError
 from ir_runtime.ir.dimension import Dimension, Interval, Symbol
 from ir_runtime.ir.element import ElementType as E
-from ir_runtime.ir.tensor import Value, objects
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import TensorType, Value, objects
 from ir_runtime.ops._convert import NF4, convert
-from ir_runtime.ops.type import Convert, ConvertLike
+from ir_runtime.ops.type import PROMOTED, Convert, ConvertLike, ConvertPromoteTypes
 
 
 def bounds(*numbers: int | Interval) -> Value:
@@ -92,3 +97,64 @@ def test_bf16_is_rounded_to_the_nearest() -> None:
 def test_the_same_type_is_not_copied() -> None:
     data = np.ones(3, "f4")
     assert Convert(destination_type=E.f32).evaluate(data) is data
+
+
+def promoted(a: str, b: str, ranks: tuple[int | None, int | None] = (1, 1), **attributes: bool) -> E:
+    types = [
+        TensorType(E.parse(t), PartialShape.dynamic(rank)) for t, rank in zip((a, b), ranks, strict=True)
+    ]
+    one, other = ConvertPromoteTypes(**attributes).infer_types(*map(Value, types))
+    assert one.element is other.element
+    return one.element
+
+
+def theirs(a: E, b: E, scalar: bool, unsafe: bool) -> str | None:
+    one, other = (
+        opset.parameter([] if first and scalar else [2], getattr(ov.Type, e.label))
+        for e, first in ((a, True), (b, False))
+    )
+    try:
+        node = opset.convert_promote_types(one, other, promote_unsafe=unsafe, pytorch_scalar_promotion=scalar)
+    except RuntimeError:
+        return None
+    return str(node.output(0).get_element_type().to_string())
+
+
+@pytest.mark.parametrize("scalar", [False, True])
+@pytest.mark.parametrize("unsafe", [False, True])
+def test_promotion_of_all_types(scalar: bool, unsafe: bool) -> None:
+    for a, b in itertools.product(PROMOTED, PROMOTED):
+        ranks = (0, 1) if scalar else (1, 1)
+        try:
+            how = {"pytorch_scalar_promotion": scalar, "promote_unsafe": unsafe}
+            found = promoted(a.label, b.label, ranks, **how).label
+        except InferenceError:
+            found = None
+        assert found == theirs(a, b, scalar, unsafe), (a, b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "why"),
+    [
+        ("f16", "i64", "f16 has fewer than twice the bits of i64"),
+        ("u64", "i8", "no signed integer holds the numbers of u64"),
+        ("u8", "i8", "the numbers of both need i16"),
+        ("f16", "bf16", "the numbers of both need f32"),
+    ],
+)
+def test_promotion_that_is_not_safe(a: str, b: str, why: str) -> None:
+    with pytest.raises(InferenceError) as caught:
+        promoted(a, b)
+    assert caught.value.message == f"{a} and {b} are not promoted unless promote_unsafe is true: {why}"
+
+
+def test_promotion_of_a_scalar_that_is_not_safe() -> None:
+    with pytest.raises(InferenceError, match="the scalar may not fit into u8"):
+        promoted("i64", "u8", (0, 1), pytorch_scalar_promotion=True)
+
+
+def test_promotion_where_ranks_decide() -> None:
+    how = {"pytorch_scalar_promotion": True, "promote_unsafe": True}
+    assert promoted("i64", "u8", (None, 1), **how) is E.dynamic
+    assert promoted("i64", "f32", (None, 1), **how) is E.f32
+    assert promoted("i64", "dynamic") is E.dynamic

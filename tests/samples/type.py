@@ -82,4 +82,29 @@ SAMPLES = [
     case("ConvertLike-1", numbers(5, dtype="boolean"), numbers(2, dtype="f32")),
     case("ConvertLike-1", np.array(FLOATS, "f4"), numbers(2, dtype="u8")),
     case("ConvertLike-1", np.array([300, -200], "i4"), numbers(2, dtype="u8")),
+    *(
+        case(
+            "ConvertPromoteTypes-14",
+            numbers(2, 3, dtype=a),
+            numbers(*((4,) if b != "i16" else ()), dtype=b),
+            **attributes,
+        )
+        for a, b, attributes in (
+            ("f16", "f32", {}),
+            ("f32", "f32", {}),
+            ("i8", "f32", {"promote_unsafe": False}),
+            ("i32", "u8", {}),
+            ("boolean", "i64", {}),
+            ("boolean", "f16", {}),
+            ("u8", "u16", {}),
+            ("i64", "f16", {"promote_unsafe": True}),
+            ("u8", "i8", {"promote_unsafe": True}),
+            ("f16", "bf16", {"promote_unsafe": True}),
+            ("u64", "i8", {"promote_unsafe": True}),
+            ("u64", "i8", {"promote_unsafe": True, "u64_integer_promotion_target": "i64"}),
+            ("i32", "i16", {"pytorch_scalar_promotion": True}),
+            ("u8", "i16", {"pytorch_scalar_promotion": True, "promote_unsafe": True}),
+            ("f32", "i16", {"pytorch_scalar_promotion": True}),
+        )
+    ),
 ]
