@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -53,6 +54,8 @@ class Backend:
 
     name: str
     offers: dict[type[Op], list[Offer]] = field(default_factory=dict)
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
+    """What its kernels want around a run, such as a number of threads."""
 
     def accelerates(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels for the given operations.

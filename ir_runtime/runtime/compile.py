@@ -146,7 +146,8 @@ class _Planner:
             groups = fuse(self.graph, groups, set(outputs), self._seen)
         steps = [self._step(group) for group in groups]
         wanted = tuple(self._slot(port) for port in outputs)
-        return ExecutionPlan(_free(steps, wanted), inputs, wanted, tuple(self.slots))
+        around = tuple(backend.around for backend in self.backends)
+        return ExecutionPlan(_free(steps, wanted), inputs, wanted, tuple(self.slots), around)
 
     def _runs(self, layer: Layer) -> bool:
         if layer.type in ("Parameter", "Constant"):

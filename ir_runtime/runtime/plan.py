@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -62,6 +63,8 @@ class ExecutionPlan:
     outputs: tuple[int, ...]
     slots: tuple[Array | None, ...]
     """Constants in place, the rest empty."""
+    around: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
+    """What the backends want around a run."""
 
     def run(self, feeds: Sequence[Array], observers: Sequence[Observer] = ()) -> list[Array]:
         """Run every step on arrays for the inputs; return arrays for the outputs.
@@ -74,7 +77,10 @@ class ExecutionPlan:
             env[slot] = array
         step: Step | None = None
         try:
-            with np.errstate(all="ignore"):
+            with ExitStack() as stack:
+                stack.enter_context(np.errstate(all="ignore"))
+                for enter in self.around:
+                    stack.enter_context(enter())
                 for step in self.steps:
                     args = [env[slot] for slot in step.reads]
                     results = step.run(args) if not observers else _watched(step, args, observers)

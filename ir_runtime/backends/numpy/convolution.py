@@ -17,6 +17,8 @@ from .. import Kernel
 from ._backend import backend
 from ._finish import Finish, Rows
 from ._memory import channels_first, is_f32, padded, rows_of
+from ._products import multiply, parts
+from ._threads import each, threads
 
 __all__ = ["windows"]
 
@@ -24,6 +26,8 @@ __all__ = ["windows"]
 PATCHES = 600_000
 # Fewer rows than this are not worth that BLAS packs the filters for each product.
 LEAST_ROWS = 224
+# Elements of a depthwise result that are worth a second thread.
+WORTH_A_THREAD = 1 << 15
 # Elements in an inner loop of a depthwise convolution, where a row of the map has as many.
 LOOP = 2048
 
@@ -65,8 +69,7 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
         rows = rows_of(seen, 1)
         y = np.empty((len(seen), *seen.shape[2:], packed.shape[1]), np.float32)
         flat = y.reshape(-1, packed.shape[1])
-        np.matmul(rows, packed, out=flat)
-        finish(flat, 0)
+        multiply(rows, packed, flat, finish)
         return channels_first(y)
 
     return Rows(compute, 2, 1)
@@ -79,25 +82,34 @@ def _dense(op: Convolution, w: Array) -> Kernel:
 
     def compute(x: Array, w: Array, finish: Finish) -> Array:
         pads, out = fit(x.shape[2:])
-        size, inner = packed.shape[0], math.prod(out[1:])
-        lines = _lines(size, inner)
         y = np.empty((len(x), *out, outputs), np.float32)
-        flat = y.reshape(-1, outputs)
-        patches = np.empty((min(lines, out[0]) * inner, size), np.float32)
-        first = 0
-        for image in padded(np.moveaxis(x, 1, -1), pads):
+        flat = y.reshape(len(x), -1, outputs)
+        for index, image in enumerate(padded(np.moveaxis(x, 1, -1), pads)):
             every = windows(image, kernel, op.strides, op.dilations)
-            for line in range(0, out[0], lines):
-                part = every[line : line + lines]
-                block = patches[: len(part) * inner]
-                np.copyto(block.reshape(part.shape), part)
-                rows = flat[first : first + len(block)]
-                np.matmul(block, packed, out=rows)
-                finish(rows, first)
-                first += len(block)
+            _image(every, packed, flat[index], finish, index * flat.shape[1])
         return channels_first(y)
 
     return Rows(compute, 2, 1)
+
+
+def _image(every: Array, packed: Array, out: Array, finish: Finish, first: int) -> None:
+    """The rows of one image: patches of a few lines at a time, or all of them if the filters are more."""
+    size, outputs = packed.shape
+    if len(out) < outputs:
+        patches = np.ascontiguousarray(every).reshape(len(out), size)
+        multiply(patches, packed, out, lambda block, start: finish(block, first + start))
+        return
+    inner = len(out) // max(len(every), 1)
+
+    def work(part: slice) -> None:
+        patches = np.ascontiguousarray(every[part]).reshape(-1, size)
+        start = part.start * inner
+        rows = out[start : start + len(patches)]
+        np.matmul(patches, packed, out=rows)
+        finish(rows, first + start)
+
+    lines = _lines(size, inner)
+    each(work, [slice(line, line + lines) for line in range(0, len(every), lines)])
 
 
 def _lines(size: int, inner: int) -> int:
@@ -158,15 +170,19 @@ def _depthwise(op: GroupConvolution, w: Array) -> Kernel:
         times = _run(out[1], channels) if op.strides[1] == 1 else 1
         filters = tiled(times)
         y = np.empty((len(x), *out, channels), np.float32)
-        for image, result in zip(padded(np.moveaxis(x, 1, -1), pads), y, strict=True):
-            every = windows(image, kernel, op.strides, op.dilations)
-            np.einsum(
-                "hwabc,abc->hwc",
-                _in_runs(every, times),
-                filters,
-                out=result.reshape(out[0], -1, filters.shape[-1]),
-            )
-        finish(y.reshape(-1, channels), 0)
+        data = padded(np.moveaxis(x, 1, -1), pads)
+
+        def work(piece: tuple[int, slice]) -> None:
+            image, lines = piece
+            every = windows(data[image], kernel, op.strides, op.dilations)[lines]
+            result = y[image, lines]
+            runs = result.reshape(len(result), -1, filters.shape[-1])
+            np.einsum("hwabc,abc->hwc", _in_runs(every, times), filters, out=runs)
+            first = (image * out[0] + lines.start) * out[1]
+            finish(result.reshape(-1, channels), first)
+
+        most = threads if y.size >= WORTH_A_THREAD else 1
+        each(work, [(image, lines) for image in range(len(x)) for lines in parts(out[0], most)])
         return channels_first(y)
 
     return Rows(compute, 2, 1)

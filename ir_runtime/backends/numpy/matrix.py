@@ -11,6 +11,7 @@ from ._backend import backend
 from ._chain import Chain
 from ._finish import Finish, Rows
 from ._memory import is_f32
+from ._products import multiply
 
 __all__: list[str] = []
 
@@ -33,8 +34,7 @@ def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
     def compute(x: Array, _: Array, finish: Finish) -> Array:
         y = np.empty((*x.shape[:-1], weights.shape[1]), np.float32)
         rows = y.reshape(-1, weights.shape[1])
-        np.matmul(x.reshape(len(rows), x.shape[-1]), weights, out=rows)
-        finish(rows, 0)
+        multiply(x.reshape(len(rows), x.shape[-1]), weights, rows, finish)
         return y
 
     return Rows(compute, 2)

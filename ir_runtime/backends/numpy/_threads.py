@@ -1,0 +1,157 @@
+"""Several threads over one layer, each with its own part of the rows.
+
+OpenBLAS has threads of its own, but between its products everything else runs on one, and they wait
+for each other spinning: with another program on the same cores, a product of 1 ms was seen to take 60.
+So BLAS keeps to one thread while a plan runs, and the parts of a layer, products and all, go to
+threads here. Where BLAS cannot be told, it is left as it is, and there are no threads here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+__all__ = ["each", "single_blas", "threads"]
+
+# More threads than this wait for the interpreter more than they compute.
+MOST = 8
+
+
+class _Blas:
+    """The number of threads of NumPy's own OpenBLAS, if that is what NumPy came with."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = self._before = 0
+        self._get, self._set = _controls()
+
+    @property
+    def threads(self) -> int:
+        return min(self._get(), MOST) if self._get is not None and not self._runs else 1
+
+    @contextlib.contextmanager
+    def single(self) -> Iterator[None]:
+        """Keep to one thread; the last of several runs at once restores what was before the first."""
+        if self._set is None or self._get is None:
+            yield
+            return
+        with self._lock:
+            if not self._runs:
+                self._before = self._get()
+                self._set(1)
+            self._runs += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._runs -= 1
+                if not self._runs:
+                    self._set(self._before)
+
+
+def _controls() -> tuple[Callable[[], int] | None, Callable[[int], Any] | None]:
+    place = Path(np.__file__).parent
+    for folder in (place.parent / "numpy.libs", place / ".dylibs"):
+        for file in folder.glob("*openblas*"):
+            with contextlib.suppress(OSError, AttributeError):
+                library = ctypes.CDLL(str(file))
+                suffix = "64_" if "64_" in file.name else ""
+                name = f"scipy_openblas_{{}}_num_threads{suffix}"
+                return getattr(library, name.format("get")), getattr(library, name.format("set"))
+    return None, None
+
+
+class _Job:
+    """Pieces of work, taken one by one by whoever is free; the caller takes part, so it never waits in vain."""
+
+    def __init__(self, work: Callable[..., None], pieces: Sequence[Any]) -> None:
+        self._work, self._pieces = work, deque(pieces)
+        self._left, self._lock, self._done = len(pieces), threading.Lock(), threading.Lock()
+        self._done.acquire()
+        self.failure: BaseException | None = None
+
+    def help(self) -> None:
+        """Take pieces until there are none."""
+        while True:
+            try:
+                piece = self._pieces.popleft()
+            except IndexError:
+                return
+            try:
+                self._work(piece)
+            except BaseException as reason:
+                self.failure = reason
+            with self._lock:
+                self._left -= 1
+                if not self._left:
+                    self._done.release()
+
+    def finish(self) -> None:
+        """Wait for pieces that others took."""
+        self._done.acquire()
+        if self.failure is not None:
+            raise self.failure
+
+
+class _Crew:
+    """Threads that wait for jobs; started at the first."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._started = 0
+        self._lock = threading.Lock()
+
+    def call(self, job: _Job, helpers: int) -> None:
+        if self._started < helpers:
+            self._start(helpers)
+        for _ in range(helpers):
+            self._jobs.put(job)
+
+    def _start(self, helpers: int) -> None:
+        with self._lock:
+            for _ in range(self._started, helpers):
+                threading.Thread(target=self._serve, name="ir_runtime", daemon=True).start()
+            self._started = max(self._started, helpers)
+
+    def _serve(self) -> None:
+        with np.errstate(all="ignore"):
+            while True:
+                self._jobs.get().help()
+
+
+_blas = _Blas()
+_crew = _Crew()
+single_blas = _blas.single
+threads = _blas.threads
+
+
+def each(work: Callable[[Any], None], pieces: Sequence[Any]) -> None:
+    """Call ``work`` with every piece, on several threads if there are any; in no particular order."""
+    helpers = min(threads, len(pieces)) - 1
+    if helpers < 1 or not _blas._runs:
+        for piece in pieces:
+            work(piece)
+        return
+    job = _Job(work, pieces)
+    _crew.call(job, helpers)
+    job.help()
+    job.finish()
+
+
+def _forget() -> None:
+    """A forked process has none of its parent's threads."""
+    global _crew
+    _crew = _Crew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
