@@ -149,7 +149,8 @@ class Packed(Embedding):
     ) -> PartialShape:
         if indices.shape.rank not in (None, 2):
             raise InferenceError(f"indices must be [bags, rows of a bag], not of shape {indices.shape}")
-        bags = Dimension() if indices.shape.rank is None else indices.shape[0]
+        known = indices.shape if per_sample_weights is None else indices.shape.merge(per_sample_weights.shape)
+        bags = known[0] if known is not None and known.rank else Dimension()
         return self.shape(emb_table, bags, indices, per_sample_weights)
 
     def evaluate(self, emb_table: Array, indices: Array, per_sample_weights: Array | None = None) -> Array:
