@@ -120,6 +120,8 @@ def elements(name: str) -> list[Sample]:
         case(name, numbers(3), ints(1, 1, 1, 2, 1), numbers(5, seed=1), ints(0, dtype="u8")),
         case(name, numbers(3, 2), np.zeros((0, 2), np.int64), numbers(0, 2), ints(0)),
         case(name, numbers(4), ints(1, 3, dtype="u8"), numbers(2, seed=1), scalar(0, "i8")),
+        case(name, numbers(2, 3), table([-1, -3, 1], [0, 2, -2]), numbers(2, 3, seed=1), ints(1)),
+        case(name, numbers(3, 0), np.zeros((1, 0), np.int64), numbers(1, 0), ints(0)),
         *(
             case(name, some(4, 2, dtype=t), table([2, 0]), some(1, 2, dtype=t, seed=1), ints(0))
             for t in TYPES

@@ -76,7 +76,6 @@ SEARCH = [
                 right_mode=right,
             )
             for t in TYPES
-            if t != "bf16"
         ),
     )
 ]
