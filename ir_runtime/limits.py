@@ -10,6 +10,15 @@ from .errors import LimitError
 
 __all__ = ["DEFAULT", "Limits"]
 
+_WORDS = {
+    "xml_bytes": "the XML has {} bytes",
+    "page_bytes": "the page has {} bytes",
+    "examples": "the page has {} examples",
+    "layers": "there are {} layers",
+    "rank": "a tensor has {} dimensions",
+    "elements": "a tensor has {} elements",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -18,13 +27,15 @@ class Limits:
     Args:
         xml_bytes: size of the XML.
         page_bytes: size of a page of the specification.
+        examples: number of examples on such a page.
         layers: number of layers of one graph.
         rank: number of dimensions of a tensor.
         elements: number of elements of one tensor.
     """
 
     xml_bytes: int = 1 << 30
-    page_bytes: int = 1 << 24
+    page_bytes: int = 1 << 22
+    examples: int = 1000
     layers: int = 1_000_000
     rank: int = 64
     elements: int = 1 << 36
@@ -34,7 +45,7 @@ class Limits:
         most = getattr(self, name)
         if found > most:
             raise LimitError(
-                f"{found} {name.replace('_', ' ')}, but the limit is {most}",
+                f"{_WORDS[name].format(found)}; the limit is {most}",
                 code=Code.LIMIT,
                 where=where,
                 hint=f"if you trust the file, read it with limits=ir_runtime.Limits({name}=...)",

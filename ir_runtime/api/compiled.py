@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..backends import load
+from ..codes import Code
 from ..ir.tensor import Array
 from ..runtime.compile import compile_plan
 from ..runtime.plan import ExecutionPlan, Observer
@@ -25,6 +26,19 @@ if TYPE_CHECKING:
 __all__ = ["CompiledModel", "ConstOutput"]
 
 ConstOutput = Output
+
+# A model may be read without being valid. Compiling looks only at layers that are needed, and refuses those
+# without an operation; what outputs declare has no effect on what they are.
+_HARMLESS = frozenset(
+    {
+        Code.BAD_ATTRIBUTE,
+        Code.DECLARED_SHAPE,
+        Code.DECLARED_TYPE,
+        Code.UNKNOWN_OPERATION,
+        Code.WEIGHTS_MISSING,
+        Code.WEIGHTS_RANGE,
+    }
+)
 
 
 class CompiledModel:
@@ -45,7 +59,7 @@ class CompiledModel:
         config: Mapping[str, Any] | None = None,
     ) -> None:
         self.config = check_config(config)
-        self._model = model.clone()
+        self._model = model.raise_if_invalid(_HARMLESS).clone()
         self.backend, self._chain = load(backend or self.config.get("BACKEND"))
         self._inputs = model.inputs
         asked = find_ports(model._graph, [outputs] if isinstance(outputs, str) else outputs or ())

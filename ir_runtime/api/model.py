@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import networkx as nx
 
 from ..codes import Code
-from ..diagnostics import Diagnostics
+from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import InputError, UnsupportedError, ValidationError
 from ..frontend.model import Document
 from ..ir.element import ElementType
@@ -42,19 +42,20 @@ class Model:
         self._values = infer(self._graph, report)
         self.friendly_name = document.name
 
-    def raise_if_invalid(self) -> Model:
-        """Return the model, or raise what was found wrong with it.
+    def raise_if_invalid(self, allowed: Collection[str] = ()) -> Model:
+        """Return the model, or raise what was found wrong with it, except for codes in ``allowed``.
 
         Raises:
             UnsupportedError: if all that is wrong is operations that are not known.
             ValidationError: else; ``diagnostics`` has every finding.
         """
-        errors = self.report.errors
+        errors = [error for error in self.report.errors if error.code not in allowed]
         if not errors:
             return self
         first = errors[0]
         if all(e.code == Code.UNKNOWN_OPERATION for e in errors):
-            raise UnsupportedError(first.message, code=first.code, where=first.where, hint=first.hint)
+            message = first.message + _as_well(errors[1:])
+            raise UnsupportedError(message, code=first.code, where=first.where, hint=first.hint)
         raise ValidationError(first.message, code=first.code, where=first.where, diagnostics=errors)
 
     @property
@@ -251,3 +252,9 @@ class Model:
         inputs = "\n".join(map(repr, self.inputs))
         outputs = "\n".join(map(repr, self.outputs))
         return f"<Model: {self.friendly_name!r}\ninputs[\n{inputs}\n]\noutputs[\n{outputs}\n]>"
+
+
+def _as_well(errors: Sequence[Diagnostic]) -> str:
+    """Name the other operations that are not known, so that one run tells of all."""
+    operations = sorted({e.where.operation for e in errors if e.where})
+    return f"; {len(errors)} more layers are unknown: {', '.join(operations)}" if operations else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -48,6 +48,7 @@ class Page:
     Raises:
         ParseError: if there is no layer, or one that does not end.
         InputError: if ``version`` is none.
+        LimitError: if there are more examples than the limits allow.
     """
 
     def __init__(
@@ -59,7 +60,8 @@ class Page:
         name: str = "<fragment>",
         limits: Limits = DEFAULT,
     ) -> None:
-        self._examples = list(excerpts(text, name))
+        self._examples = list(islice(excerpts(text, name), limits.examples + 1))
+        limits.check("examples", len(self._examples), Location(name))
         if not self._examples:
             raise ParseError("there is no <layer> in it", code=Code.UNREADABLE, where=Location(name))
         self.name, self._values, self._limits = name, values or {}, limits

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +23,8 @@ from .document import Element, integer
 from .weights import Weights
 
 __all__ = ["LayerReader", "rt_info"]
+
+_SUGGESTED = 100
 
 
 @dataclass(slots=True)
@@ -81,7 +84,8 @@ class LayerReader:
         self, cls: type[Op] | None, type: str, version: str, data: Mapping[str, str], where: Location
     ) -> Op | None:
         if cls is None:
-            self.report.error(Code.UNKNOWN_OPERATION, *unknown_operation(type, version, where))
+            message, hint = _unknown_operation(type, version, suggest=self._suggesting())
+            self.report.error(Code.UNKNOWN_OPERATION, message, where, hint)
             return None
         known = {a.xml for a in cls.schema().values()}
         for name in (n for n in data if n not in known):
@@ -89,6 +93,7 @@ class LayerReader:
                 Code.UNKNOWN_ATTRIBUTE,
                 f"{cls.versioned_name()} has no attribute {name!r}; it is ignored",
                 where,
+                _meant(name, sorted(known - data.keys())) if self._suggesting() else "",
             )
         try:
             return self._build(cls, data, where)
@@ -100,6 +105,10 @@ class LayerReader:
         except IRError as problem:
             self.report.error(problem.code, problem.message, where, problem.hint)
         return None
+
+    def _suggesting(self) -> bool:
+        """Names are compared for the first findings only: there may be as many as the file likes."""
+        return len(self.report) < _SUGGESTED
 
     def _build(self, cls: type[Op], data: Mapping[str, str], where: Location) -> Op:
         op = cls.parse(data, value=None) if cls.name == "Constant" else cls.parse(data)
@@ -148,7 +157,8 @@ class LayerReader:
         except ValueError:
             self.report.error(
                 Code.BAD_ELEMENT,
-                f"port {port.get('id')} has dims {dims} and precision {precision!r}, which cannot be read",
+                f"port {port.get('id')} has dims {_brief(dims)} and precision {_brief([precision])}, "
+                "which cannot be read",
                 place,
                 "dims are whole numbers, or -1 where any length goes; a precision is FP32, I64, BOOL …",
             )
@@ -156,22 +166,32 @@ class LayerReader:
         return TensorType(element, shape)
 
 
-def unknown_operation(type: str, version: str, where: Location) -> tuple[str, Location, str]:
-    """Message, place and hint for an operation that there is not."""
+def _unknown_operation(type: str, version: str, suggest: bool) -> tuple[str, str]:
+    """Message and hint for an operation that there is not."""
     versions = registry.versions(type)
     if versions:
         oldest = versions[0]
-        return f"{version} has no {oldest.name}; it starts with opset{oldest.since}", where, ""
-    near = registry.near(type)
-    hint = f"did you mean {near}? " if near else ""
+        return f"{version} has no {oldest.name}; it starts with opset{oldest.since}", ""
+    near = registry.near(type) if suggest else None
+    hint = f"did you mean {near}? Otherwise " if near else ""
     hint += "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
     opset = f" ({version})" if version else ""
-    return f"there is no operation {type!r}{opset}", where, hint
+    return f"there is no operation {type!r}{opset}", hint
 
 
 def dim_text(dim: Element) -> str:
     """The text of a ``<dim>``, which on a page may have a comment inside."""
     return (dim.xpath("string()") if len(dim) else dim.text) or ""
+
+
+def _meant(name: str, names: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _brief(texts: Sequence[str | None]) -> str:
+    """Some texts of a file, fit for a message however long they are."""
+    return ", ".join(repr(text and text[:20]) for text in texts[:8]) + (" …" if len(texts) > 8 else "")
 
 
 def _fixed(shape: PartialShape) -> tuple[int, ...]:

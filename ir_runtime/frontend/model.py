@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..codes import Code
@@ -53,7 +53,7 @@ def read_net(
             first = layers[layer.id]
             report.error(
                 Code.DUPLICATE_ID,
-                f"id {layer.id} is that of layer {first.name!r} (line {first.where.line})",
+                f"id {layer.id} is that of layer {first.name!r}, at line {first.where.line}",
                 layer.where,
             )
             continue
@@ -105,7 +105,7 @@ def read_edges(root: Element, layers: Mapping[int, Layer], file: str, report: Di
             continue
         source, target = ends
         if target in fed:
-            where = Location(file, element.sourceline, layers[target.layer].name)
+            where = replace(layers[target.layer].where, line=element.sourceline)
             message = f"input port {element.get('to-port')} already has an edge, at line {fed[target]}"
             report.error(Code.CONNECTED_TWICE, message, where)
             continue
@@ -121,7 +121,7 @@ def _dangling(
         where = Location(file, element.sourceline)
         return f"the edge {verb} at layer {layer}, which does not exist", where, ""
     found = layers[layer]
-    where = Location(file, element.sourceline, found.name, found.where.operation)
+    where = replace(found.where, line=element.sourceline)
     ports = found.outputs if end == "from" else found.inputs
     known = ", ".join(str(p.id) for p in ports)
     hint = f"its {side} ports are {known}" if known else f"it has no {side} ports"

@@ -35,10 +35,16 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """One example of a page: XML that can be parsed, with the lines where the page has them."""
+    """One example of a page: its layers and edges, well-formed, and the line where they start."""
 
-    xml: bytes
+    text: str
     line: int
+
+    @property
+    def xml(self) -> bytes:
+        """A document that can be parsed, with the lines where the page has them."""
+        above = "\n" * (self.line - 1)
+        return f"<net>{above}{self.text}</net>".encode(errors="replace")
 
 
 def excerpts(text: str, name: str) -> Iterator[Excerpt]:
@@ -111,11 +117,8 @@ def _excerpt(text: str, group: list[tuple[int, int]]) -> Excerpt:
     edges = _EDGES.match(text, end)
     layers = _MARKUP.sub(_clean, text[start:end])
     tail = _MARKUP.sub(_clean, edges.group(1)) if edges else ""
-    line = _line(text, start)
-    above = "\n" * (line - 1)
     between = text.count("\n", end, edges.start(1)) * "\n" if edges else ""
-    xml = f"<net>{above}<layers>{layers}</layers>{between}{tail}</net>"
-    return Excerpt(xml.encode(errors="replace"), line)
+    return Excerpt(f"<layers>{layers}</layers>{between}{tail}", _line(text, start))
 
 
 def _clean(markup: re.Match[str]) -> str:

@@ -82,7 +82,7 @@ def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:
     Raises:
         ParseError: if a file that was named cannot be read.
     """
-    given = "the weights given"
+    given = "the .bin given"
     if weights is None:
         return _beside(model)
     if isinstance(weights, str | os.PathLike):

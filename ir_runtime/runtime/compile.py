@@ -9,7 +9,7 @@ import numpy as np
 
 from ..backends import Backend, Kernel, choose
 from ..codes import Code
-from ..errors import UnsupportedError, ValidationError
+from ..errors import UnsupportedError
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value
 from ..passes.fuse import Group, fuse
@@ -41,11 +41,9 @@ def compile_plan(
 
     Raises:
         UnsupportedError: if an operation that is needed has no implementation here.
-        ValidationError: if something that is needed has no input, or depends on itself.
     """
     needed = _needed(graph, outputs)
     _refuse_unknown(needed)
-    _refuse_unfed(graph, needed, outputs)
     values = _fold(graph, needed, dict(types)) if fold else dict(types)
     return _Planner(graph, values, backends, fold).plan(needed, outputs)
 
@@ -64,26 +62,13 @@ def _refuse_unknown(layers: Sequence[Layer]) -> None:
     unknown = [layer for layer in layers if layer.op is None]
     if not unknown:
         return
-    names = sorted({f"{layer.type} ({layer.version})" for layer in unknown})
+    names = ", ".join(sorted({f"{layer.type} ({layer.version})" for layer in unknown}))
     raise UnsupportedError(
-        f"{len(unknown)} layers cannot run: {', '.join(names)}",
+        f"these operations are unknown, or have attributes that are not allowed: {names}",
         code=Code.UNKNOWN_OPERATION,
         where=unknown[0].where,
         hint="declare an operation of your own with ir_runtime.ops.op; see examples/custom_op",
     )
-
-
-def _refuse_unfed(graph: Graph, layers: Sequence[Layer], outputs: Sequence[Port]) -> None:
-    """Models may be read without being valid; what cannot be computed is refused here."""
-    for layer in layers:
-        if None in graph.sources(layer):
-            raise ValidationError("an input port has no edge", code=Code.UNCONNECTED, where=layer.where)
-    ordered = {layer.id for layer in layers}
-    behind = [graph[port.layer] for port in outputs if port.layer not in ordered]
-    if behind:
-        raise ValidationError(
-            "it depends on layers that depend on themselves", code=Code.CYCLE, where=behind[0].where
-        )
 
 
 def _fold(graph: Graph, layers: Sequence[Layer], values: dict[Port, Value]) -> dict[Port, Value]:

@@ -1,0 +1,365 @@
+"""What is said about each mistake: code, line, layer, words and hint, held against snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from harness.nets import End, Net
+from harness.snapshots import same_as_before
+
+import ir_runtime as ir
+from ir_runtime.codes import Code
+
+MISTAKES: dict[str, tuple[Callable[[], Net], tuple[Code, ...]]] = {}
+
+
+def mistake(*codes: Code) -> Callable[[Callable[[], Net]], Callable[[], Net]]:
+    """Register a net with a mistake, and the codes of what is found."""
+
+    def register(make: Callable[[], Net]) -> Callable[[], Net]:
+        MISTAKES[make.__name__] = make, codes
+        return make
+
+    return register
+
+
+def summing() -> Net:
+    """Valid: x[2,3] summed over axis 1. Lines: 4 x, 5 axes, 6 sum, 7 result; edges from 10."""
+    net = Net()
+    x = net.parameter("x", "2,3", out="FP32 2 3")
+    net.result(net.op("ReduceSum", x, net.constant([1], name="axes"), out="FP32 2", name="sum"))
+    return net
+
+
+def changed(layer: int, old: str, new: str) -> Net:
+    net = summing()
+    assert old in net.layers[layer]
+    net.layers[layer] = net.layers[layer].replace(old, new)
+    return net
+
+
+def rewired(edge: int, *ends: int) -> Net:
+    net = summing()
+    net.edges[edge] = ends  # type: ignore[assignment]
+    return net
+
+
+@mistake(Code.DUPLICATE_ID)
+def duplicate_layer_id() -> Net:
+    net = summing()
+    net.layers.append(net.layers[0].replace('name="x"', 'name="again"'))
+    return net
+
+
+@mistake(Code.DUPLICATE_ID, Code.CONNECTED_TWICE, Code.UNCONNECTED)
+def duplicate_port_id() -> Net:
+    net = changed(2, '<port id="1">', '<port id="0">')
+    net.edges[1] = (1, 0, 2, 0)
+    return net
+
+
+@mistake(Code.DANGLING_EDGE, Code.UNCONNECTED)
+def edge_from_no_layer() -> Net:
+    return rewired(0, 9, 0, 2, 0)
+
+
+@mistake(Code.DANGLING_EDGE, Code.UNCONNECTED)
+def edge_to_no_layer() -> Net:
+    return rewired(0, 0, 0, 9, 0)
+
+
+@mistake(Code.DANGLING_EDGE, Code.UNCONNECTED)
+def edge_from_no_port() -> Net:
+    return rewired(0, 0, 5, 2, 0)
+
+
+@mistake(Code.DANGLING_EDGE, Code.UNCONNECTED)
+def edge_to_no_port() -> Net:
+    return rewired(0, 0, 0, 2, 5)
+
+
+@mistake(Code.DANGLING_EDGE, Code.UNCONNECTED)
+def edge_from_a_result() -> Net:
+    return rewired(0, 3, 0, 2, 0)
+
+
+@mistake(Code.CONNECTED_TWICE)
+def connected_twice() -> Net:
+    net = summing()
+    net.edges.append((1, 0, 2, 1))
+    return net
+
+
+@mistake(Code.UNCONNECTED)
+def unconnected() -> Net:
+    net = summing()
+    del net.edges[1]
+    return net
+
+
+@mistake(Code.CYCLE)
+def cycle() -> Net:
+    net = Net()
+    x = net.parameter("x", "2")
+    first = net.op("Add", x, End(2, 1), out="FP32 2", name="first")
+    net.result(net.op("ReLU", first, out="FP32 2", name="second"))
+    return net
+
+
+@mistake(Code.CYCLE)
+def cycle_of_one() -> Net:
+    net = Net()
+    net.op("Add", net.parameter("x", "2"), End(1, 2), out="FP32 2", name="alone")
+    return net
+
+
+@mistake(Code.UNKNOWN_OPERATION)
+def unknown_operation() -> Net:
+    return changed(2, 'type="ReduceSum"', 'type="ReduceSums"')
+
+
+@mistake(Code.UNKNOWN_OPERATION)
+def unknown_operation_near_nothing() -> Net:
+    return changed(2, 'type="ReduceSum"', 'type="Zzzzzzzz"')
+
+
+@mistake(Code.UNKNOWN_OPERATION)
+def operation_of_a_later_opset() -> Net:
+    return changed(2, 'type="ReduceSum"', 'type="ReduceL2"')
+
+
+@mistake(Code.UNKNOWN_ATTRIBUTE)
+def unknown_attribute() -> Net:
+    return changed(2, "<input>", '<data keep_dim="true"/><input>')
+
+
+@mistake(Code.BAD_ATTRIBUTE)
+def missing_attribute() -> Net:
+    return changed(0, 'element_type="f32" ', "")
+
+
+@mistake(Code.BAD_ATTRIBUTE)
+def invalid_attribute() -> Net:
+    return changed(2, "<input>", '<data keep_dims="maybe"/><input>')
+
+
+@mistake(Code.BAD_ATTRIBUTE)
+def invalid_choice() -> Net:
+    net = Net()
+    x = net.parameter("x", "1,1,3,3")
+    f = net.constant([[[[1]]]], "f32", name="f")
+    one, none = "1,1", "0,0"
+    net.result(
+        net.op(
+            "Convolution", x, f, strides=one, dilations=one, pads_begin=none, pads_end=none, auto_pad="SAME"
+        )
+    )
+    return net
+
+
+@mistake(Code.PORT_COUNT)
+def too_few_inputs() -> Net:
+    net = Net()
+    net.result(net.op("ReduceSum", net.parameter("x", "2,3"), name="sum"))
+    return net
+
+
+@mistake(Code.PORT_COUNT)
+def too_many_inputs() -> Net:
+    net = Net()
+    x = net.parameter("x", "2")
+    net.result(net.op("ReLU", x, x, name="relu"))
+    return net
+
+
+@mistake(Code.PORT_COUNT)
+def no_outputs() -> Net:
+    net = Net()
+    net.layer("ReLU", [net.parameter("x", "2")], name="relu")
+    return net
+
+
+@mistake(Code.PORT_COUNT)
+def too_many_outputs() -> Net:
+    net = Net()
+    net.result(net.layer("ReLU", [net.parameter("x", "2")], ["FP32 2", "FP32 2"], name="relu")[0])
+    return net
+
+
+@mistake(Code.CONTRADICTION)
+def contradiction() -> Net:
+    net = Net()
+    x, y = net.parameter("x", "2,3"), net.parameter("y", "2,4")
+    net.result(net.op("Add", x, y, name="sum"))
+    return net
+
+
+@mistake(Code.ELEMENT_TYPE)
+def mixed_element_types() -> Net:
+    net = Net()
+    x, y = net.parameter("x", "2", "f32"), net.parameter("y", "2", "f16")
+    net.result(net.op("Add", x, y, name="sum"))
+    return net
+
+
+@mistake(Code.ELEMENT_TYPE)
+def wrong_element_type() -> Net:
+    net = Net()
+    net.result(net.op("ReduceSum", net.parameter("x", "2"), net.constant([0], "f32"), name="sum"))
+    return net
+
+
+@mistake(Code.DECLARED_SHAPE)
+def wrong_declared_dims() -> Net:
+    return changed(2, "<dim>2</dim>", "<dim>3</dim>")
+
+
+@mistake(Code.DECLARED_TYPE)
+def wrong_declared_precision() -> Net:
+    return changed(2, 'precision="FP32"', 'precision="FP16"')
+
+
+@mistake(Code.DECLARED_SHAPE)
+def parameter_with_two_shapes() -> Net:
+    return changed(0, "<dim>3</dim>", "<dim>4</dim>")
+
+
+@mistake(Code.BAD_ELEMENT)
+def dims_that_are_no_numbers() -> Net:
+    return changed(2, "<dim>2</dim>", "<dim>two</dim>")
+
+
+@mistake(Code.BAD_ELEMENT)
+def unknown_precision() -> Net:
+    return changed(2, 'precision="FP32"', 'precision="F32"')
+
+
+@mistake(Code.WEIGHTS_RANGE)
+def size_contradicts_shape() -> Net:
+    return changed(1, 'size="8"', 'size="4"')
+
+
+@mistake(Code.WEIGHTS_RANGE)
+def offset_beyond_the_end() -> Net:
+    return changed(1, 'offset="0"', 'offset="4"')
+
+
+@mistake(Code.WEIGHTS_MISSING)
+def no_weights() -> Net:
+    net = summing()
+    net.weights = b""
+    return net
+
+
+@mistake(Code.UNKNOWN_OPERATION)
+def type_of_constant_not_supported() -> Net:
+    return changed(1, 'element_type="i64"', 'element_type="string"')
+
+
+@mistake(Code.BAD_ELEMENT)
+def layer_without_id() -> Net:
+    return changed(2, ' id="2"', "")
+
+
+@mistake(Code.BAD_ELEMENT)
+def layer_with_a_name_for_an_id() -> Net:
+    return changed(2, ' id="2"', ' id="two"')
+
+
+@mistake(Code.BAD_ELEMENT)
+def layer_without_type() -> Net:
+    return changed(2, ' type="ReduceSum"', "")
+
+
+@mistake(Code.BAD_ELEMENT)
+def layer_without_version() -> Net:
+    return changed(2, ' version="opset1"', "")
+
+
+@mistake(Code.BAD_ELEMENT)
+def port_without_id() -> Net:
+    return changed(2, '<port id="1">', "<port>")
+
+
+@mistake(Code.LIMIT)
+def dims_beyond_the_limits() -> Net:
+    return changed(2, "<dim>2</dim>", "<dim>1000000000000</dim>")
+
+
+@mistake(Code.LIMIT)
+def parameter_beyond_the_limits() -> Net:
+    net = Net()
+    net.result(net.parameter("x", "1000000,1000000"))
+    return net
+
+
+@mistake(Code.LIMIT)
+def rank_beyond_the_limits() -> Net:
+    return changed(0, "<dim>2</dim>", "<dim>1</dim>" * 100)
+
+
+@mistake(Code.IR_VERSION)
+def old_version() -> Net:
+    return Net(version="7")
+
+
+@mistake(Code.BAD_ELEMENT)
+def version_that_is_no_number() -> Net:
+    return Net(version="eleven")
+
+
+@mistake(Code.FORBIDDEN_XML)
+def document_type() -> Net:
+    return Net(name='"><!DOCTYPE net')
+
+
+@mistake(Code.BAD_XML)
+def not_well_formed() -> Net:
+    return changed(2, "</layer>", "")
+
+
+@mistake(Code.UNKNOWN_OPERATION, Code.BAD_ATTRIBUTE, Code.UNKNOWN_ATTRIBUTE, Code.DECLARED_SHAPE)
+def several_at_once() -> Net:
+    """One run reports them all, and a mistake does not hide the next."""
+    net = Net()
+    x = net.parameter("x", "2,3", out="FP32 2 3")
+    a = net.op("Mystery", x, out="FP32 2 3", name="a")
+    b = net.op("ReduceSum", a, net.constant([1]), out="FP32 2", name="b", keep_dims="?")
+    c = net.op("ReLU", b, out="FP32 2", name="c", slope="1")
+    net.result(net.op("ReLU", c, out="FP32 5", name="d"))
+    return net
+
+
+@pytest.mark.parametrize("name", sorted(MISTAKES))
+def test_message(name: str) -> None:
+    make, codes = MISTAKES[name]
+    net = make()
+    found = list(ir.validate(net.xml(), net.weights or None))
+    same_as_before(f"messages/{name}", "\n".join(str(d).replace("<bytes>", "m.xml") for d in found))
+    assert tuple(d.code for d in found) == codes
+
+
+def test_the_valid_net_is_valid() -> None:
+    assert list(ir.validate(summing().xml(), summing().weights)) == []
+
+
+@pytest.mark.parametrize("name", sorted(MISTAKES))
+def test_reading_raises_what_is_found(name: str) -> None:
+    net = MISTAKES[name][0]()
+    errors = [d for d in ir.validate(net.xml(), net.weights or None) if d.severity is ir.Severity.ERROR]
+    if not errors:
+        assert ir.read_model(net.xml(), net.weights).report.warnings
+        return
+    with pytest.raises(ir.IRError) as caught:
+        ir.read_model(net.xml(), net.weights or None)
+    assert caught.value.code == errors[0].code
+    assert str(errors[0]) in str(caught.value)
+    if isinstance(caught.value, ir.ValidationError):
+        assert list(caught.value.diagnostics) == errors
+
+
+def test_every_code_of_files_and_graphs_has_a_message() -> None:
+    elsewhere = {Code.ANY, Code.INVALID, Code.UNREADABLE, Code.GUESSED_VERSION, Code.PORT_VALUE}
+    seen = {code for _, codes in MISTAKES.values() for code in codes}
+    assert {c for c in Code if not c.startswith("IR4")} - elsewhere == seen
