@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,7 +52,7 @@ class Windows:
         """How many elements of each window are data."""
         first = np.arange(self.count[axis]) * self.strides[axis] - self.begins[axis]
         where = first[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
-        return np.count_nonzero((where >= 0) & (where < length), axis=1)
+        return np.asarray(np.sum((where >= 0) & (where < length), axis=1))
 
     def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Each element of the kernel: its offset from a window's start, and where the windows have it."""
@@ -102,10 +103,4 @@ def pool_indices(x: Array, windows: Windows) -> tuple[Array, Array]:
 
 def lowest(dtype: np.dtype[Any]) -> Any:
     """The lowest finite number of a dtype."""
-    if dtype.kind in "iu":
-        return np.iinfo(dtype).min
-    if dtype.kind == "f":
-        return np.finfo(dtype).min
-    import ml_dtypes
-
-    return ml_dtypes.finfo(dtype).min
+    return np.iinfo(dtype).min if dtype.kind in "iu" else ml_dtypes.finfo(dtype).min  # type: ignore[no-untyped-call]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ir.dimension import Interval
 from ..ir.element import ElementType
 from ..ir.tensor import Array, objects
+from ._bounds import Number, equal, fit, truth
 
 __all__ = ["NF4", "convert"]
 
@@ -103,17 +103,13 @@ def _cut(numbers: Array, target: ElementType) -> Array:
 
 
 def _bounded(data: Array, target: ElementType) -> Array:
-    if not target.is_integral or target is ElementType.boolean:
+    if target.is_real:
         raise TypeError(f"bounds on integers say nothing as {target}")
-    unsigned, bits = target.label.startswith("u"), target.bits
-    low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    everything = Interval(low, high)
+    return objects((_fitted(number, target) for number in data.flat), data.shape)
 
-    def kept(number: int | Interval) -> int | Interval:
-        bounds = number if isinstance(number, Interval) else Interval(int(number), int(number))
-        # Where a bound is not known the number is a length, for which 32 bits are enough.
-        above = low <= bounds.min if bounds.min is not None else bits >= 32 and not unsigned
-        below = bounds.max <= high if bounds.max is not None else bits >= 32
-        return number if above and below else everything
 
-    return objects(map(kept, data.flat), data.shape)
+def _fitted(number: Number, target: ElementType) -> Number:
+    if target is not ElementType.boolean:
+        return fit(number, target)
+    zero = equal(number, 0)
+    return truth(None if zero is None else not zero)

@@ -32,16 +32,20 @@ def test_lengths_go_through() -> None:
     assert found.numbers() == (3, length)
 
 
-def test_bounds_that_may_wrap_become_those_of_the_type() -> None:
-    (found,) = Convert(destination_type=E.u8).infer_values(
-        bounds(5, Interval(-1, 3), Dimension(200, 300), Dimension())
-    )
-    assert found.numbers() == (5, *[Interval(0, 255)] * 3)
+def test_bounds_that_may_wrap_are_forgotten() -> None:
+    numbers = bounds(5, Interval(-1, 3), Dimension(200, 300), Dimension(), Dimension(1, 8))
+    (found,) = Convert(destination_type=E.u8).infer_values(numbers)
+    assert found.numbers() == (5, Dimension(), Dimension(), Dimension(), Dimension(1, 8))
 
 
-@pytest.mark.parametrize("target", [E.f32, E.boolean])
-def test_bounds_say_nothing_as_floats(target: E) -> None:
-    (found,) = Convert(destination_type=target).infer_values(bounds(5, Dimension(1, 3)))
+def test_bounds_as_truth() -> None:
+    numbers = bounds(0, 5, Dimension(1, 8), Dimension(0, 8))
+    (found,) = Convert(destination_type=E.boolean).infer_values(numbers)
+    assert found.numbers() == (0, 1, 1, Dimension(0, 1))
+
+
+def test_bounds_say_nothing_as_floats() -> None:
+    (found,) = Convert(destination_type=E.f32).infer_values(bounds(5, Dimension(1, 3)))
     assert found.data is None
     assert found.shape == [2]
 
