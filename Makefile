@@ -12,9 +12,9 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/run ## recognise handwritten digits with the shipped model
-	@$(BIN)/ir-runtime inspect examples/digits/digits.xml
-	@$(BIN)/ir-runtime run examples/digits/digits.xml -i image=examples/digits/images.npy
-	@$(BIN)/python examples/digits/demo.py
+	$(BIN)/ir-runtime inspect examples/digits/digits.xml
+	$(BIN)/ir-runtime run examples/digits/digits.xml -i image=examples/digits/images.npy
+	$(BIN)/python examples/digits/demo.py
 
 setup: $(VENV)/test ## make the virtual environment for working on the project
 
