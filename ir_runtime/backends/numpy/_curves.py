@@ -144,8 +144,8 @@ def _gelu(op: Op, inputs: Sequence[Value]) -> Curve:
         np.multiply(scratch, x, out=scratch)
         np.tanh(scratch, out=scratch)
         np.add(scratch, 1, out=scratch)
-        np.multiply(scratch, x, out=scratch)
-        np.multiply(scratch, np.float32(0.5), out=out)
+        np.multiply(scratch, np.float32(0.5), out=scratch)
+        np.multiply(scratch, x, out=out)
 
     return _in_chunks(function)
 

@@ -83,7 +83,7 @@ def _dense(op: Convolution, w: Array) -> Kernel:
     def compute(x: Array, w: Array, finish: Finish) -> Array:
         pads, out = fit(x.shape[2:])
         y = np.empty((len(x), *out, outputs), np.float32)
-        flat = y.reshape(len(x), -1, outputs)
+        flat = y.reshape(len(x), math.prod(out), outputs)
         for index, image in enumerate(padded(np.moveaxis(x, 1, -1), pads)):
             every = windows(image, kernel, op.strides, op.dilations)
             _image(every, packed, flat[index], finish, index * flat.shape[1])
@@ -208,7 +208,8 @@ def windows(x: Array, kernel: tuple[int, ...], strides: tuple[int, ...], dilatio
     """A view ``[position..., element..., C]`` of windows over a contiguous ``x[spatial..., C]``."""
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     count = [max((n - e) // s + 1, 0) for n, e, s in zip(x.shape, extent, strides, strict=False)]
-    *spatial, channel = x.strides
+    # Strides from the shape: those of axes of length 1 may be anything, but channels are put in runs.
+    spatial = [x.itemsize * math.prod(x.shape[axis + 1 :]) for axis in range(len(kernel))]
     between = [n * s for n, s in zip(spatial, strides, strict=True)]
     within = [n * d for n, d in zip(spatial, dilations, strict=True)]
-    return as_strided(x, (*count, *kernel, x.shape[-1]), (*between, *within, channel), writeable=False)
+    return as_strided(x, (*count, *kernel, x.shape[-1]), (*between, *within, x.itemsize), writeable=False)

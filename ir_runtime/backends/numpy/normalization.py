@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -102,7 +103,7 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
         return None
 
     def kernel(x: Array, _: Array) -> Array:
-        rows = np.moveaxis(x, 1, -1).reshape(len(x), -1, x.shape[1])
+        rows = np.moveaxis(x, 1, -1).reshape(len(x), math.prod(x.shape[2:]), x.shape[1])
         sums = np.matmul(np.ones((1, rows.shape[1]), np.float32), rows)
         means: Array = sums / np.float32(max(rows.shape[1], 1))
         return means.reshape(x.shape[:2] + ((1,) * (rank - 2) if op.keep_dims else ()))
