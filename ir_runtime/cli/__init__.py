@@ -45,6 +45,10 @@ class _Program(click.Group):
             sys.stdout.reconfigure(errors="backslashreplace")
         return super().main(*args, **extra)
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with reported():  # --help and --version print here
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         if os.environ.get("NO_COLOR"):
             ctx.color = False

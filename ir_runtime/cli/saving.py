@@ -74,9 +74,9 @@ def _archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
 
 
 def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
-    """Write all beside the folder first; then put them in place."""
+    """Write all into a folder of their own first; then put them in place."""
     names = unique(map(_file_name, arrays))
-    stage = _temporary(target)
+    stage = _temporary(target / "all" if target.exists() else target)
     try:
         stage.mkdir()
         for name, array in zip(names, arrays.values(), strict=True):

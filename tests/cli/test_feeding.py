@@ -71,6 +71,7 @@ def test_random_depends_on_the_seed_alone(folder: Path, invoke: Invoke) -> None:
     runs = [saved(invoke, f"run net.xml --random {more}")["sum"] for more in ("", "--seed 0", "--seed 1")]
     assert runs[0].tolist() == runs[1].tolist() != runs[2].tolist()
     alone = [saved(invoke, f"run net.xml --random -i {name}=zero.npy")["sum"] for name in "ab"]
+    assert alone[0].tolist() != alone[1].tolist()
     assert (alone[0] + alone[1]).tolist() == runs[0].tolist(), "each input has numbers of its own"
 
 

@@ -95,10 +95,20 @@ def test_a_reader_that_stops_is_no_failure(environment: dict[str, str]) -> None:
         assert (running.wait(timeout=60), said) == (141, b"")
 
 
+@posix
+def test_a_reader_that_never_was_is_no_failure(process: Process) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    found = process("ops", "ReduceL2", stdout=writer)
+    os.close(writer)
+    assert (found.returncode, found.stderr) == (141, "")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_behind_stdout_is_one_message(process: Process) -> None:
+@pytest.mark.parametrize("line", ["ops", "ops ReduceL2", "--help"])
+def test_a_full_disk_behind_stdout_is_one_message(process: Process, line: str) -> None:
     with open("/dev/full", "w") as full:
-        found = process("ops", stdout=full)
+        found = process(*line.split(), stdout=full)
     assert (found.returncode, found.stderr) == (5, "error: No space left on device\n")
 
 

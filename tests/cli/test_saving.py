@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from ir_runtime.cli import saving
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
 Y = (X + np.array([1, 2, 3])) * 10
@@ -60,12 +63,37 @@ def test_overwrites_what_it_saved_and_leaves_the_rest(model: Path, folder: Path,
     assert [p.name for p in folder.iterdir() if p.name.startswith(".")] == []
 
 
+@pytest.mark.parametrize("path", [".", "./", "../here", "new/"])
+def test_folders_may_be_named_in_any_way(
+    model: Path, folder: Path, invoke: Invoke, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "here").mkdir()
+    monkeypatch.chdir(folder / "here")
+    assert invoke(f"run ../chain.xml -i ../x.npy -o {path}").exit_code == 0
+    assert np.load(Path(path) / "y.npy").tolist() == Y.tolist()
+    assert [f for f in names_in(folder) if not f.endswith("/y.npy")] == ["chain.bin", "chain.xml", "x.npy"]
+
+
 def test_equal_results_are_equal_files(model: Path, folder: Path, invoke: Invoke) -> None:
     for name in ("one.npz", "two.npz"):
         assert invoke(f"run chain.xml -i x.npy -o {name}").exit_code == 0
     assert (folder / "one.npz").read_bytes() == (folder / "two.npz").read_bytes()
+    with zipfile.ZipFile("one.npz") as archive:
+        assert {member.date_time[0] for member in archive.infolist()} == {1980}, "no time of day in it"
 
 
+@posix
+@pytest.mark.parametrize(("path", "file"), [("out.npz", "out.npz"), (".", "y.npy")])
+def test_a_file_is_replaced_not_written_over(
+    model: Path, folder: Path, invoke: Invoke, path: str, file: str
+) -> None:
+    (folder / file).write_text("old")
+    os.link(folder / file, folder / "reader")
+    assert invoke(f"run chain.xml -i x.npy -o {path}").exit_code == 0
+    assert (folder / "reader").read_text() == "old", "who has the old file open keeps it whole"
+
+
+@posix
 def test_files_have_the_usual_permissions(model: Path, folder: Path, invoke: Invoke) -> None:
     invoke("run chain.xml -i x.npy -o out.npz")
     (folder / "plain").touch()
