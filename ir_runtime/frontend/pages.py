@@ -22,14 +22,14 @@ _EDGES = re.compile(
     r"\s*(?:</layers\s*>)?\s*(<edges\b[^<>]*>(?:\s|</?edge\b[^<>]*>|<!--(?:(?!-->).)*-->)*+</edges\s*>)",
     re.DOTALL,
 )
-# Quotes as word processors make them.
-_DOUBLE, _SINGLES = "\u201c\u201d\u201e", "\u2018\u2019"
+# Quotes and blanks as word processors make them.
+_DOUBLE, _SINGLES, _BLANKS = "\u201c\u201d\u201e", "\u2018\u2019", "\u00a0\u3000"
 _MARKS = f"\"'{_DOUBLE}{_SINGLES}"
 _ID = re.compile(rf"<layer\b[^<>]*?\sid\s*=\s*[{_MARKS}]\s*([^{_MARKS}\s]*)")
 _NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
 _LIST = re.compile(rf"\[\s*((?:{_NUMBER})(?:\s*,\s*{_NUMBER})*)?\s*,?\s*\]")
 _SINGLE = re.compile(rf"(?:=|:|\bis|は)\s*({_NUMBER})(?![0-9A-Za-z.\-])")
-_QUOTES = {**dict.fromkeys(map(ord, _DOUBLE), '"'), **dict.fromkeys(map(ord, _SINGLES), "'")}
+_PLAIN = {ord(c): p for cs, p in ((_DOUBLE, '"'), (_SINGLES, "'"), (_BLANKS, " ")) for c in cs}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
@@ -127,7 +127,7 @@ def _clean(markup: re.Match[str]) -> str:
     if found.startswith("<!--"):
         inside = re.sub(r"--+", " ", found[4:].removesuffix("-->"))
         return f"<!--{inside} -->"
-    parts = re.split(r"""("[^"]*"|'[^']*')""", found.translate(_QUOTES))
+    parts = re.split(r"""("[^"]*"|'[^']*')""", found.translate(_PLAIN))
     parts[::2] = [re.sub(r"\.\.\.|…", " ", outside) for outside in parts[::2]]
     return "".join(parts)
 
