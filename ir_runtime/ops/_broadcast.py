@@ -11,7 +11,7 @@ from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 
-__all__ = ["Rule", "align", "broadcast_dims", "broadcast_shapes"]
+__all__ = ["Rule", "align", "broadcast_dims", "broadcast_onto", "broadcast_shapes"]
 
 Rule: TypeAlias = Literal["none", "numpy", "pdpd"]
 
@@ -58,6 +58,24 @@ def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
     low = max(a.min, b.min) if a.min and b.min else 0
     high = None if a.max is None or b.max is None else max(a.max, b.max)
     return Dimension.between(low, high)
+
+
+def broadcast_onto(a: PartialShape, b: PartialShape, rule: Rule = "numpy") -> PartialShape:
+    """The shape ``a``, which ``b`` must fit without changing it, with what ``b`` tells of its dims.
+
+    >>> broadcast_onto(PartialShape("?,?,4"), PartialShape("1,3,1"))
+    <PartialShape: [?,3,4]>
+    """
+    if rule != "numpy":
+        return _onto(a, b) if rule == "pdpd" else _equal(a, b)
+    if a.rank is None or b.rank is None:
+        return a
+    extra = max(len(b) - a.rank, 0)
+    dims = [Dimension(1)] * (a.rank - len(b)) + list(b)[extra:]
+    fitted = [_stretch(x, y) for x, y in zip(a, dims, strict=True)]
+    if None in fitted or not all(d.contains(1) for d in b[:extra]):
+        raise InferenceError(f"shape {b} does not broadcast to {a}: dims must be equal to those, or 1")
+    return PartialShape([d for d in fitted if d is not None])
 
 
 def align(b: Array, rank: int, axis: int = 0) -> Array:

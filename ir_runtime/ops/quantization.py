@@ -1,0 +1,128 @@
+"""Quantization in floating-point numbers: to evenly spaced levels, or to what an 8-bit float can hold."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import ml_dtypes
+import numpy as np
+
+from ..errors import InferenceError
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, Value
+from ..kernels.statistics import working
+from ._broadcast import Rule, align, broadcast_onto
+from ._define import Element, Input, Op, Output, attr, op
+from ._elementwise import BROADCAST
+from ._types import T_FLOAT
+
+T_SHORT = Element("T", (ElementType.f32, ElementType.f16, ElementType.bf16), "f32, f16 or bf16")
+ONTO = "of a shape that broadcasts to that of data"
+
+HIGHEST_4_3 = 448
+HIGHEST_5_2 = 57344
+SMALLEST_NORMAL_4_3 = 2.0**-6
+SMALLEST_4_3 = 2.0**-9
+
+
+@op("FakeQuantize-1")
+class FakeQuantize(Op):
+    """Move ``data`` to the nearest of evenly spaced levels between two limits, then to other limits.
+
+    A limit may be one number, one for each channel, or one for each element. Numbers up to the lower
+    input limit become ``output_low``, those above the upper one ``output_high``, whichever of the
+    two limits is the lower one. NaN stays NaN.
+    """
+
+    data = Input(T_FLOAT, "tensor to quantize")
+    input_low = Input(T_FLOAT, f"where levels begin, {ONTO}")
+    input_high = Input(T_FLOAT, f"where levels end, {ONTO}; where it equals input_low there are two levels")
+    output_low = Input(T_FLOAT, f"what the first level becomes, {ONTO}")
+    output_high = Input(T_FLOAT, f"what the last level becomes, {ONTO}")
+    quantized = Output(T_FLOAT, "of the shape of data")
+
+    levels: int = attr(ge=2, doc="number of levels, those at both ends included")
+    # OpenVINO takes pdpd for numpy, in its reference and in its plugin; we do as the page says.
+    auto_broadcast: Rule = attr("numpy", doc=BROADCAST)
+
+    def infer(
+        self, data: Value, input_low: Value, input_high: Value, output_low: Value, output_high: Value
+    ) -> PartialShape:
+        shape = data.shape
+        for limit in (input_low, input_high, output_low, output_high):
+            shape = broadcast_onto(shape, limit.shape, self.auto_broadcast)
+        return shape
+
+    def evaluate(
+        self, data: Array, input_low: Array, input_high: Array, output_low: Array, output_high: Array
+    ) -> Array:
+        limits = (self._fit(limit, data.ndim) for limit in (input_low, input_high, output_low, output_high))
+        # In f32 at least, rounded once: so the reference computes f16 and bf16.
+        x, *wide = (array.astype(working(data.dtype), copy=False) for array in (data, *limits))
+        return np.asarray(self.quantize(x, *wide)).astype(data.dtype, copy=False)
+
+    def quantize(self, x: Array, low: Array, high: Array, first: Array, last: Array) -> Array:
+        """Quantize numbers of a type that is precise enough; limits broadcast as in NumPy."""
+        steps = x.dtype.type(self.levels - 1)
+        level = np.rint((x - low) / (high - low) * steps)
+        inside = level / steps * (last - first) + first
+        # A limit that is NaN is passed over if it is the upper one, as by C++ min and max.
+        beyond = np.where(x > np.where(low < high, high, low), last, inside)
+        return np.where(x <= np.where(high < low, high, low), first, beyond)
+
+    def _fit(self, limit: Array, rank: int) -> Array:
+        if self.auto_broadcast == "pdpd":
+            return align(limit, rank)
+        return limit.reshape(limit.shape[max(limit.ndim - rank, 0) :])
+
+
+@op("FakeConvert-13")
+class FakeConvert(Op):
+    """Round ``data``, scaled and shifted, to what an 8-bit float can hold; then scale and shift back.
+
+    What is too large becomes the largest number of that type.
+    """
+
+    data = Input(T_SHORT, "tensor to round")
+    scale = Input(T_SHORT, f"factor before rounding, divisor after it, {ONTO}")
+    shift = Input(
+        T_SHORT, "subtracted before rounding, added after it, of the shape of scale; absent, 0", optional=True
+    )
+    rounded = Output(T_SHORT, "of the shape of data")
+
+    destination_type: Literal["f8e4m3", "f8e5m2"] = attr(doc="the type whose numbers to round to")
+
+    def infer(self, data: Value, scale: Value, shift: Value | None = None) -> PartialShape:
+        shape = broadcast_onto(data.shape, scale.shape)
+        if None not in (data.shape.rank, scale.shape.rank) and len(scale.shape) > len(data.shape):
+            raise InferenceError(f"scale {scale.shape} has more dimensions than data {data.shape}")
+        if shift is None:
+            return shape
+        if not scale.shape.compatible(shift.shape):
+            raise InferenceError(f"shift has shape {shift.shape}, scale {scale.shape}; they must be equal")
+        return broadcast_onto(shape, shift.shape)
+
+    def evaluate(self, data: Array, scale: Array, shift: Array | None = None) -> Array:
+        offset = data.dtype.type(0) if shift is None else shift
+        half = np.asarray(data * scale - offset).astype(np.float16)
+        small = _e4m3(half) if self.destination_type == "f8e4m3" else _e5m2(half)
+        return np.asarray((small.astype(data.dtype) + offset) / scale)
+
+
+def _e5m2(half: Array) -> Array:
+    held = np.clip(half, -HIGHEST_5_2, HIGHEST_5_2)
+    return held.astype(ml_dtypes.float8_e5m2).astype(np.float16)
+
+
+def _e4m3(half: Array) -> Array:
+    """Round as OpenVINO's reference; its plugin, and the page, differ where noted."""
+    # NaN becomes the largest number. The page speaks of a conversion, which would keep it.
+    number = np.where(np.isnan(half), np.copysign(np.float16(HIGHEST_4_3), half), half)
+    held = np.clip(number, -HIGHEST_4_3, HIGHEST_4_3)
+    normal = held.astype(ml_dtypes.float8_e4m3fn).astype(np.float16)
+    # What is too small for a full mantissa is rounded as if it had one, then cut off. The plugin rounds once.
+    raised = np.clip(held, -SMALLEST_NORMAL_4_3, SMALLEST_NORMAL_4_3) / np.float16(SMALLEST_4_3)
+    full = raised.astype(ml_dtypes.float8_e4m3fn).astype(np.float16)
+    subnormal = np.where(np.abs(raised) < 1, np.float16(0), np.trunc(full) * np.float16(SMALLEST_4_3))
+    return np.where(np.abs(held) < SMALLEST_NORMAL_4_3, subnormal, normal)
