@@ -272,6 +272,29 @@ def test_spatial_mean(shape: tuple[int, ...], keep: str) -> None:
     agree(layer("ReduceMean-1", keep_dims=keep), numbers(*shape), np.arange(2, len(shape)))
 
 
+MASKS = [None, (), (5, 7), (1, 1, 1, 7), (2, 1, 5, 7), (2, 3, 5, 1), (1, 3, 1, 7)]
+
+
+@pytest.mark.parametrize("causal", ["true", "false"])
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+@pytest.mark.parametrize("truth", [True, False])
+def test_attention(mask: tuple[int, ...] | None, truth: bool, causal: str) -> None:
+    op = layer("ScaledDotProductAttention-13", causal=causal)
+    q, k, v = numbers(2, 3, 5, 8), numbers(2, 1, 7, 8), numbers(1, 3, 7, 4)
+    others = [] if mask is None else [numbers(*mask) > -1 if truth else numbers(*mask)]
+    agree(op, q, k, v, *others)
+    if others:
+        agree(op, q, k, v, *others, np.array(0.3, np.float32))
+
+
+def test_attention_of_many_queries_to_few_keys_and_to_none() -> None:
+    op = layer("ScaledDotProductAttention-13", causal="false")
+    agree(op, numbers(1, 2, 70001, 4), numbers(1, 2, 3, 4), numbers(1, 2, 3, 4))
+    agree(op, numbers(1, 2, 4, 4), numbers(1, 2, 0, 4), numbers(1, 2, 0, 4))
+    hidden = np.array([[True, True, True], [False, False, False]])
+    agree(op, numbers(1, 1, 2, 4), numbers(1, 1, 3, 4), numbers(1, 1, 3, 4), hidden)
+
+
 def test_other_types_are_left_to_the_reference() -> None:
     half = np.zeros((1, 3, 8, 8), np.float16)
     w = np.zeros((4, 3, 3, 3), np.float16)
