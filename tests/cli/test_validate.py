@@ -61,7 +61,7 @@ BROKEN = {
     "no_net": "<html><body/></html>",
     "doctype": '<!DOCTYPE net [<!ENTITY x "y">]>\n<net version="11"/>',
     "version": '<net name="old" version="7"><layers/><edges/></net>',
-    "element": passing("f32", "2").replace('element_type="f32"', 'element_type="f33"'),
+    "element": passing("f32", "2").replace("<dim>2</dim>", "<dim>two</dim>", 1),
     "empty": "",
 }
 
