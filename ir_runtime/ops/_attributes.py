@@ -126,14 +126,13 @@ def _parse(kind: Any, text: str) -> Any:
         return tuple(_parse(args[0], part) for part in text.split(",")) if text else ()
     if kind is bool:
         return _boolean(text)
-    if kind is ElementType:
-        return ElementType.parse(text)
     if kind is int:
         return _integer(text)
     try:
-        return kind(text)
+        return ElementType.parse(text) if kind is ElementType else kind(text)
     except ValueError:
-        raise ValueError("") from None
+        near = _near(text, map(str, ElementType)) if kind is ElementType else ""
+        raise ValueError(near) from None
 
 
 def _integer(text: str) -> int:
