@@ -42,11 +42,12 @@ def _every() -> list[type[Op]]:
 
 
 def _list(found: list[type[Op]]) -> str:
-    from ..ops._describe import group, summary
+    from ..ops._describe import TESTED_AGAINST, group, summary
 
     rows = [[cls.versioned_name(), group(cls), summary(cls)] for cls in found]
     names = len({cls.name for cls in found})
-    return table(f"{names} operations, {len(found)} versions", ["operation", "group", "what it does"], rows)
+    title = f"{names} operations, {len(found)} versions, tested against {TESTED_AGAINST}"
+    return table(title, ["operation", "group", "what it does"], rows)
 
 
 def _named(name: str) -> list[type[Op]]:

@@ -15,8 +15,10 @@ from ..ir.shape import PartialShape
 from ._attributes import Attribute
 from ._define import Element, Input, Op, Output
 
-__all__ = ["describe", "group", "link", "record", "source", "summary"]
+__all__ = ["TESTED_AGAINST", "describe", "group", "link", "record", "source", "summary"]
 
+# What the tests compare every operation with; tests/ops/test_table.py holds this against them.
+TESTED_AGAINST = "OpenVINO 2026.4.1"
 SPECIFICATION = (
     "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs"
 )
@@ -72,6 +74,7 @@ def record(cls: type[Op]) -> dict[str, Any]:
             {"name": e.name, "allowed": [str(t) for t in e.allowed], "doc": e.doc} for e in _elements(cls)
         ],
         "spec": link(cls),
+        "tested_against": TESTED_AGAINST if group(cls) else None,
         "source": source(cls),
     }
 
@@ -86,6 +89,7 @@ def _page(cls: type[Op]) -> Iterator[str]:
     yield ""
     if spec := link(cls):
         yield f"Spec    {spec}"
+        yield f"Tested  against {TESTED_AGAINST}"
     yield f"Source  {source(cls)}"
 
 

@@ -49,6 +49,11 @@ class LogicalXor(Logical):
         return UNDECIDED
 
 
+@op("Xor-1", spec="logical/logical-xor-1")
+class Xor(LogicalXor):
+    """Whether either ``a`` or ``b`` holds, but not both: an older name of LogicalXor."""
+
+
 @op("LogicalNot-1")
 class LogicalNot(Unary):
     """Whether ``data`` does not hold."""

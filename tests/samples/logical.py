@@ -11,7 +11,7 @@ def truths(*shape: int, seed: int = 0):
 
 SAMPLES = [
     sample
-    for name in ("LogicalAnd-1", "LogicalOr-1", "LogicalXor-1")
+    for name in ("LogicalAnd-1", "LogicalOr-1", "LogicalXor-1", "Xor-1")
     for sample in (
         case(name, [True, True, False, False], [True, False, True, False]),
         case(name, truths(2, 3), truths(2, 3, seed=1), auto_broadcast="none"),

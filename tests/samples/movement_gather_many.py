@@ -32,6 +32,11 @@ ELEMENTS = [
     case("GatherElements-6", numbers(3), ints(-1, 0, -3), axis=0, _oracle="plugin"),
     case("GatherElements-6", numbers(3, 2), np.zeros((0, 2), np.int64), axis=0),
     case("GatherElements-6", WHOLE, table([2, 0]), axis=0),
+    case("GatherElements-6", numbers(2, 3), table([-1, -3], [0, -2]), axis=-1, _oracle="plugin"),
+    case("GatherElements-6", np.array([np.nan, np.inf, -np.inf], "f4"), ints(1, 0, 2, 0), axis=0),
+    case("GatherElements-6", numbers(2, 0), np.zeros((2, 0), np.int64), axis=0),
+    case("GatherElements-6", numbers(4, 2, 3), numbers(2, 2, 3, dtype="i32", low=0, high=3), axis=-3),
+    case("GatherElements-6", numbers(3, 4, dtype="u64"), numbers(3, 6, dtype="i64", low=0, high=3), axis=1),
     *(case("GatherElements-6", numbers(3, 2, dtype=t), table([2, 0]), axis=0) for t in TYPES),
 ]
 
@@ -64,7 +69,31 @@ def nd(name: str) -> list[Sample]:
 STEPS = table([[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]], dtype="i32")
 PARENTS = table([[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]], dtype="i32")
 
+
+def tree(steps: int, batch: int, beams: int, *lengths: int, end: int, dtype: str = "i32") -> Sample:
+    """Random beams that end where ``lengths`` says, or before at the token ``end``."""
+    return case(
+        "GatherTree-1",
+        numbers(steps, batch, beams, dtype=dtype, low=1, high=9),
+        numbers(steps, batch, beams, dtype=dtype, low=0, high=beams - 1, seed=1),
+        ints(*lengths, dtype=dtype),
+        scalar(end, dtype),
+    )
+
+
 TREE = [
+    tree(1, 1, 1, 1, end=5),
+    tree(6, 1, 5, 6, end=3),
+    tree(6, 1, 5, 4, end=3),
+    tree(8, 2, 3, 8, 5, end=2),
+    tree(8, 2, 3, 1, 2, end=9),
+    tree(3, 4, 2, 3, 1, 2, 3, end=20),
+    tree(5, 2, 6, 7, 5, end=4),
+    tree(7, 3, 2, 7, 6, 5, end=7, dtype="f32"),
+    tree(4, 2, 4, 2, 4, end=1, dtype="f32"),
+    tree(4, 2, 4, 3, 4, end=6, dtype="i64"),
+    tree(2, 5, 1, 1, 2, 1, 2, 2, end=0),
+    tree(10, 1, 1, 10, end=8),
     case("GatherTree-1", STEPS, PARENTS, ints(3, dtype="i32"), scalar(10, "i32")),
     case("GatherTree-1", STEPS, PARENTS, ints(3, dtype="i32"), scalar(5, "i32")),
     case("GatherTree-1", STEPS, PARENTS, ints(2, dtype="i32"), scalar(10, "i32")),

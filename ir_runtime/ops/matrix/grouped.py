@@ -17,7 +17,8 @@ class GroupedMatMul(Op):
     """Multiply groups of rows of ``mat_a`` with the transposed matrices ``mat_b``.
 
     Older pages have the matrices as [G, K, N], and two matrices instead of a stack; OpenVINO has
-    neither. Rows beyond the last offset give 0, as in its reference.
+    neither. Rows beyond the last offset give 0, as in its reference. OpenVINO 2026.4 infers shapes
+    of this operation, but does not run it yet.
     """
 
     mat_a = Input(T, "[rows, K] where offsets part them into groups, or [G, M, K]")

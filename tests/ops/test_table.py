@@ -1,0 +1,209 @@
+"""The operations of OpenVINO's opsets, read from its headers, against those there are here."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import openvino
+import pytest
+from harness.files import model_of
+from harness.oracle import plugin, read
+from harness.sample import Sample, all_samples
+
+from ir_runtime.ir.tensor import Array
+from ir_runtime.ops import Op, registry
+from ir_runtime.ops._describe import SPECIFICATION, TESTED_AGAINST, group, link
+
+ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), ov::op::(v\d+)\)", re.MULTILINE)
+
+# Members of opset1 by their pages, and read as such; the tables of OpenVINO list them from opset2 on.
+LISTED_LATE = {"MVN-2": "MVN-1", "ROIPooling-2": "ROIPooling-1", "ReorgYolo-2": "ReorgYolo-1"}
+
+STILL_TO_COME = {
+    "AdaptiveAvgPool-8",
+    "AdaptiveMaxPool-8",
+    "Assign-3",
+    "Assign-6",
+    "BGRtoNV12-17",
+    "BinaryConvolution-1",
+    "CTCGreedyDecoder-1",
+    "CTCGreedyDecoderSeqLen-6",
+    "CTCLoss-4",
+    "ConvolutionBackpropData-1",
+    "DeformableConvolution-1",
+    "DeformableConvolution-8",
+    "DeformablePSROIPooling-1",
+    "DetectionOutput-1",
+    "DetectionOutput-8",
+    "ExperimentalDetectronDetectionOutput-6",
+    "ExperimentalDetectronGenerateProposalsSingleImage-6",
+    "ExperimentalDetectronPriorGridGenerator-6",
+    "ExperimentalDetectronROIFeatureExtractor-6",
+    "ExperimentalDetectronTopKROIs-6",
+    "GRUCell-3",
+    "GRUSequence-5",
+    "GenerateProposals-9",
+    "GridSample-9",
+    "GroupConvolutionBackpropData-1",
+    "I420toBGR-8",
+    "I420toRGB-8",
+    "If-8",
+    "Interpolate-1",
+    "Interpolate-11",
+    "Interpolate-4",
+    "LSTMCell-1",
+    "LSTMCell-4",
+    "LSTMSequence-5",
+    "Loop-5",
+    "MatrixNms-8",
+    "MulticlassNms-8",
+    "MulticlassNms-9",
+    "NMSRotated-13",
+    "NV12toBGR-8",
+    "NV12toRGB-8",
+    "NonMaxSuppression-1",
+    "NonMaxSuppression-3",
+    "NonMaxSuppression-4",
+    "NonMaxSuppression-5",
+    "NonMaxSuppression-9",
+    "PSROIPooling-1",
+    "PriorBox-1",
+    "PriorBox-8",
+    "PriorBoxClustered-1",
+    "Proposal-1",
+    "Proposal-4",
+    "RGBtoNV12-17",
+    "RNNCell-1",
+    "RNNSequence-5",
+    "ROIAlign-3",
+    "ROIAlign-9",
+    "ROIAlignRotated-15",
+    "ROIPooling-1",
+    "ReadValue-3",
+    "ReadValue-6",
+    "RegionYolo-1",
+    "ReorgYolo-1",
+    "TensorIterator-1",
+}
+
+MADE_BY_THE_READER = {"Parameter-1", "Constant-1", "Result-1"}
+
+# Declared by OpenVINO, but implemented neither in its reference nor in the plugin: types and shapes are
+# compared, values with a computation of the tests' own.
+NOT_RUN_BY_OPENVINO = {"GroupedMatMul-17"}
+
+# Rich in attributes, or in ways to read their inputs.
+RICH = re.compile(
+    r"(Pad|StridedSlice|Gather\w*|Scatter\w*|TopK|MVN|FakeQuantize|Broadcast|Einsum|I?R?DFT|I?STFT)-\d+"
+)
+
+ours = [cls for cls in registry if group(cls)]
+versions = pytest.mark.parametrize("cls", ours, ids=lambda cls: cls.versioned_name())
+
+
+@cache
+def table() -> dict[tuple[str, str], str]:
+    """Versioned names by C++ class and namespace; the number is the first opset that lists the class."""
+    spec = find_spec("openvino")
+    assert spec is not None
+    assert spec.origin is not None
+    folder = Path(spec.origin).parent / "include" / "openvino" / "opsets"
+    found: dict[tuple[str, str], str] = {}
+    for number in range(1, len(list(folder.glob("opset*_tbl.hpp"))) + 1):
+        text = (folder / f"opset{number}_tbl.hpp").read_text(encoding="utf-8")
+        for name, namespace in ENTRY.findall(text):
+            found.setdefault((name, namespace), f"{name}-{number}")
+    return {key: LISTED_LATE.get(name, name) for key, name in found.items()}
+
+
+@cache
+def samples() -> dict[str, list[Sample]]:
+    found: dict[str, list[Sample]] = {}
+    for sample in all_samples():
+        found.setdefault(sample.op, []).append(sample)
+    return found
+
+
+def spelled_alike(names: set[str]) -> dict[str, str]:
+    """Names without regard to case, in which C++ and files differ (Relu and ReLU)."""
+    return {name.lower(): name for name in names}
+
+
+def test_the_table_has_every_version() -> None:
+    assert len(table()) == len(set(table().values())) == 245
+
+
+def test_every_version_is_there_but_those_to_come() -> None:
+    wanted = spelled_alike(set(table().values()))
+    found = spelled_alike({cls.versioned_name() for cls in ours})
+    missing = {wanted[name] for name in wanted.keys() - found.keys()}
+    assert missing - STILL_TO_COME == set(), "operations of the opsets are missing"
+    assert STILL_TO_COME - missing == set(), "there are these now: take them out of STILL_TO_COME"
+
+
+def test_nothing_is_there_that_openvino_does_not_have() -> None:
+    wanted = spelled_alike(set(table().values()))
+    more = [c.versioned_name() for c in ours if c.versioned_name().lower() not in wanted]
+    assert [name for name in more if group(_named(name)) != "internal"] == []
+
+
+def _named(name: str) -> type[Op]:
+    return next(cls for cls in ours if cls.versioned_name() == name)
+
+
+@versions
+def test_openvino_reads_it_as_the_same_version(cls: type[Op]) -> None:
+    """The C++ class that a layer of this type and opset becomes is the one of the table."""
+    name = cls.versioned_name()
+    if name in MADE_BY_THE_READER:
+        return
+    sample = samples()[name][0]
+    nodes = read(*model_of(sample, range(len(sample.inputs)))).get_ordered_ops()
+    (node,) = (n for n in nodes if n.get_type_name() not in ("Constant", "Parameter", "Result"))
+    info = node.get_type_info()
+    classes = {key: listed for key, listed in table().items() if listed.lower() == name.lower()}
+    assert [key[0].lower() for key in classes] == [info.name.lower()]
+    if name not in LISTED_LATE.values() and name != "LogicalXor-1":  # which says opset2, and is in opset1
+        assert info.version_id == f"opset{cls.since}"
+
+
+@versions
+def test_has_a_page(cls: type[Op]) -> None:
+    """The link is to a page there is; specification_pages.txt lists those of the opsets."""
+    pages = (Path(__file__).parent / "specification_pages.txt").read_text(encoding="utf-8").split()
+    assert group(cls) == "internal" or (link(cls) or "").removeprefix(f"{SPECIFICATION}/") in {
+        f"{page}.html" for page in pages
+    }
+
+
+@versions
+def test_is_compared_with_openvino(cls: type[Op]) -> None:
+    """What ``ir-runtime ops`` says it was tested against; constants and parameters are in every sample."""
+    name = cls.versioned_name()
+    compared = [s for s in samples().get(name, []) if s.oracle != "none" or name in NOT_RUN_BY_OPENVINO]
+    if name not in MADE_BY_THE_READER:
+        assert len(compared) >= (20 if RICH.fullmatch(name) else 8)
+
+
+@pytest.mark.parametrize("name", sorted(NOT_RUN_BY_OPENVINO))
+def test_openvino_cannot_run_it(name: str) -> None:
+    sample = samples()[name][0]
+    with pytest.raises(RuntimeError):
+        plugin(read(*model_of(sample)), sample.inputs)
+
+
+def test_openvino_is_of_the_version_it_is_said_to_be() -> None:
+    assert f"OpenVINO {openvino.__version__.partition('-')[0]}" == TESTED_AGAINST
+
+
+def test_samples_are_not_repeated() -> None:
+    seen = Counter((str(s), s.constant, s.oracle, *map(_contents, s.inputs)) for s in all_samples())
+    assert [name for (name, *_), count in seen.items() if count > 1] == []
+
+
+def _contents(array: Array) -> object:
+    return array.tolist() if array.dtype == object else array.tobytes()
