@@ -20,7 +20,7 @@ from ..ir.tensor import TensorType
 from ..limits import DEFAULT, Limits
 from ..ops import Op, load_extensions, registry
 from .document import Element, integer
-from .weights import Weights
+from .weights import Weights, packed_bytes
 
 __all__ = ["LayerReader", "rt_info"]
 
@@ -117,8 +117,17 @@ class LayerReader:
         if cls.name != "Constant":
             return op
         element, offset, size = (vars(op)[name] for name in ("element_type", "offset", "size"))
-        value = self.weights.tensor(element, _fixed(vars(op)["shape"]), offset, size, where)
+        shape = _fixed(vars(op)["shape"])
+        value = self.weights.tensor(element, shape, offset, size, where)
+        self._check_rest(element, shape, size, where)
         return cls.parse(data, value=value)
+
+    def _check_rest(self, element: ElementType, shape: tuple[int, ...], size: int, where: Location) -> None:
+        """OpenVINO reads constants with more bytes than they take, and gives those without numbers one."""
+        taken = packed_bytes(element, shape)
+        if 0 < taken < size and element is not ElementType.string:
+            message = f"{size} bytes declared, but {element}{list(shape)} takes {taken}; the rest is ignored"
+            self.report.warning(Code.WEIGHTS_RANGE, message, where)
 
     def _check_size(self, shape: PartialShape, where: Location) -> None:
         if shape.rank is None:

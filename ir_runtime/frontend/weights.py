@@ -12,11 +12,12 @@ import numpy as np
 
 from ..codes import Code
 from ..diagnostics import Location
-from ..errors import ParseError, UnsupportedError
+from ..errors import ParseError
 from ..ir.element import ElementType
-from ..ir.tensor import Array
+from ..ir.tensor import Array, Packed
+from ..kernels.texts import header_size, unpack_texts
 
-__all__ = ["Weights", "WeightsLike", "open_weights"]
+__all__ = ["Weights", "WeightsLike", "open_weights", "packed_bytes"]
 
 WeightsLike: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | Array"
 
@@ -36,44 +37,63 @@ class Weights:
 
     def tensor(
         self, element: ElementType, shape: tuple[int, ...], offset: int, size: int, where: Location
-    ) -> Array:
-        """The constant at ``offset``, as a view.
+    ) -> Array | Packed:
+        """The constant at ``offset``, as a view; numbers of less than a byte stay packed.
 
         Raises:
-            ParseError: if it lies outside the file, or ``size`` does not fit the shape.
+            ParseError: if it lies outside the file, or ``size`` is too small for the shape.
         """
-        count = math.prod(shape)
-        if element.bits < 8:
-            raise UnsupportedError(f"constants of type {element} are not supported", where=where)
-        if element.nbytes(count) != size:
+        needed = packed_bytes(element, shape)
+        if size < needed:
             raise ParseError(
-                f"{size} bytes declared, but {element}{list(shape)} takes {element.nbytes(count)}",
+                f"{size} bytes declared, but {element}{list(shape)} takes {needed}",
                 code=Code.WEIGHTS_RANGE,
                 where=where,
             )
-        if self.data is None and size:
+        if self.data is None and needed:
             raise ParseError(
                 "the model has constants, but no weights were found",
                 code=Code.WEIGHTS_MISSING,
                 where=where,
                 hint=self.missing or "give the .bin as weights=",
             )
-        if offset + size > len(self):
+        if needed and offset + size > len(self):
             raise ParseError(
                 f"bytes {offset} to {offset + size} are wanted, but {self.name} ends at {len(self)}",
                 code=Code.WEIGHTS_RANGE,
                 where=where,
                 hint="the .bin is cut off, or belongs to another .xml",
             )
-        return self._view(element, shape, offset, size)
+        if element is ElementType.string:
+            return self._texts(shape, offset, size, where)
+        return self._view(element, shape, offset)
 
-    def _view(self, element: ElementType, shape: tuple[int, ...], offset: int, size: int) -> Array:
-        if self.data is None:
+    def _view(self, element: ElementType, shape: tuple[int, ...], offset: int) -> Array | Packed:
+        count = math.prod(shape)
+        if self.data is None or not count:
             return np.empty(shape, element.dtype)
-        raw = self.data[offset : offset + size]
+        raw = self.data[offset : offset + element.nbytes(count)]
+        if element.bits < 8:
+            return Packed(raw, element, shape)
         if element is ElementType.boolean:
             return np.asarray(raw != 0).reshape(shape)
         return raw.view(element.dtype).reshape(shape)
+
+    def _texts(self, shape: tuple[int, ...], offset: int, size: int, where: Location) -> Array:
+        assert self.data is not None
+        try:
+            texts = unpack_texts(self.data[offset : offset + size], math.prod(shape))
+        except ValueError as reason:
+            message = f"its {size} bytes are not string{list(shape)}: {reason}"
+            raise ParseError(message, code=Code.WEIGHTS_RANGE, where=where) from None
+        texts.flags.writeable = False
+        return texts.reshape(shape)
+
+
+def packed_bytes(element: ElementType, shape: tuple[int, ...]) -> int:
+    """Bytes that a constant takes in the ``.bin``; of texts, those before the first one."""
+    count = math.prod(shape)
+    return header_size(count) if element is ElementType.string else element.nbytes(count)
 
 
 def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.packing import unpack
 from .dimension import Dimension, Interval
 from .element import ElementType
 from .shape import PartialShape
 
-__all__ = ["Array", "TensorType", "Value"]
+__all__ = ["Array", "Packed", "TensorType", "Value"]
 
 Array = NDArray[Any]
 
@@ -32,6 +34,26 @@ class TensorType:
 
     def __str__(self) -> str:
         return f"{self.element}{self.shape}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """Numbers of less than a byte, left as a file has them until somebody wants them."""
+
+    raw: Array
+    """The bytes, a view of the file."""
+    element: ElementType
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return math.prod(self.shape)
+
+    def unpack(self) -> Array:
+        """The numbers, one a byte; a new array each time."""
+        codes = unpack(self.raw, self.element.bits, self.size)
+        return codes.view(self.element.dtype).reshape(self.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,7 +31,8 @@ def convert(data: Array, target: ElementType, source: ElementType | None = None)
     tensor. The plugin gives its i32 answer also for i64 and u64, and converts NaN to false.
 
     bf16 is rounded to the nearest, ties to even, as by the plugin; the reference means to, but
-    rounds an even number down whatever follows it.
+    rounds an even number down whatever follows it. On its way to f8e5m2 a number is rounded to f16
+    first, as by both of them.
 
     Args:
         data: numbers, or integers of which some have only bounds (``dtype=object``).
@@ -39,7 +40,7 @@ def convert(data: Array, target: ElementType, source: ElementType | None = None)
         source: the type of the data, where ``data.dtype`` does not tell it, as for nf4.
     """
     if data.dtype == object:
-        return _bounded(data, target)
+        return _bounded(data, target, source)
     source = source or ElementType.from_dtype(data.dtype)
     if source is target:
         return data
@@ -63,6 +64,9 @@ def _real(data: Array, target: ElementType) -> Array:
         # The reference stops at the largest number for i32, and goes to infinity for all others.
         limit = np.finfo(np.float16).max
         return np.clip(data, -limit, limit).astype(np.float16)
+    if target is ElementType.f8e5m2:
+        with np.errstate(all="ignore"):
+            data = data.astype(np.float16)
     if target is ElementType.f4e2m1:
         data = np.where(data != data, np.asarray(6, data.dtype), data)  # it has no NaN
     with np.errstate(all="ignore"):
@@ -102,8 +106,8 @@ def _cut(numbers: Array, target: ElementType) -> Array:
     return codes.astype(target.dtype)
 
 
-def _bounded(data: Array, target: ElementType) -> Array:
-    if target.is_real:
+def _bounded(data: Array, target: ElementType, source: ElementType | None) -> Array:
+    if target.is_real or source is ElementType.nf4:
         raise TypeError(f"bounds on integers say nothing as {target}")
     return objects((_fitted(number, target) for number in data.flat), data.shape)
 

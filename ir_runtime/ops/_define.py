@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from inspect import signature
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
@@ -81,6 +83,7 @@ class Op:
     """Whether equal inputs give equal outputs; random and stateful operations say False."""
     symbolic: ClassVar[bool] = False
     """Whether `evaluate` also works on arrays of `Interval`, and so carries shapes."""
+    _asks: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         ports: dict[str, Input | Output] = {}
@@ -89,6 +92,7 @@ class Op:
         named = [replace(port, name=name) for name, port in ports.items() if getattr(cls, name) is not None]
         cls.inputs = tuple(p for p in named if isinstance(p, Input))
         cls.outputs = tuple(p for p in named if isinstance(p, Output))
+        cls._asks = "types" in signature(cls.evaluate).parameters
 
     def __init__(self, **values: Any) -> None:
         problems = []
@@ -158,8 +162,16 @@ class Op:
         raise NotImplementedError
 
     def evaluate(self, *inputs: Any, **context: Any) -> Any:
-        """Compute the outputs with NumPy: the reference semantics."""
+        """Compute the outputs with NumPy: the reference semantics.
+
+        Arrays do not tell the element types that are carried as codes. An operation for which codes
+        are not as good as numbers has a keyword ``types``: the element type of each input.
+        """
         raise NotImplementedError
+
+    def kernel(self, types: Sequence[ElementType]) -> Callable[..., Any]:
+        """`evaluate` for inputs of these element types, which it is told if it asks for them."""
+        return partial(self.evaluate, types=tuple(types)) if self._asks else self.evaluate
 
     def propagate(self, *inputs: Value) -> Any:
         """What is known of the outputs' contents: arrays, of numbers or intervals, or ``None``.
@@ -173,7 +185,7 @@ class Op:
         if intervals and not self.symbolic:
             return None
         try:
-            return self.evaluate(*(v.data for v in inputs))
+            return self.kernel([v.element for v in inputs])(*(v.data for v in inputs))
         except TypeError:
             if not intervals:
                 raise

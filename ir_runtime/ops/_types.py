@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import TypeAlias
+
 from ..ir.element import ElementType as E
+from ..ir.tensor import Array
 from ._define import Element
+
+Types: TypeAlias = Sequence[E]
+"""The element type of each input, as `Op.kernel` gives it to those that ask."""
 
 FLOATS = (E.f32, E.f16, E.bf16, E.f64)
 SIGNED = (E.i64, E.i32, E.i16, E.i8)
@@ -22,6 +30,12 @@ T_INDEX = Element("T_IND", INTEGERS, "any integer type", shared=False)
 T_INDEX_64 = Element("T_IND", (E.i64, E.i32), "i64 or i32", shared=False)
 T_AXIS = Element("T_AXIS", INTEGERS, "any integer type", shared=False)
 T_SHAPE = Element("T_SHAPE", INTEGERS, "any integer type", shared=False)
+
+
+def elements(arrays: Sequence[Array], types: Types) -> tuple[E, ...]:
+    """The element type of each array: what is said, or else what its dtype stands for."""
+    said = zip_longest(arrays, types, fillvalue=E.dynamic)
+    return tuple(E.from_dtype(a.dtype) if e is E.dynamic else e for a, e in said)
 
 
 def check_index_types(**attributes: E) -> None:

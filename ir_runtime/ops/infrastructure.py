@@ -6,8 +6,8 @@ from typing import Any
 
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
-from ..ir.tensor import Array, TensorType, Value
-from ._define import Input, Op, Output, attr, op, payload
+from ..ir.tensor import Array, Packed, TensorType, Value
+from ._define import FOLLOWED, Input, Op, Output, attr, op, payload
 from ._types import T_ANY
 
 
@@ -39,17 +39,18 @@ class Constant(Op):
     shape: PartialShape = attr(doc="shape of the tensor")
     offset: int = attr(0, ge=0, doc="first byte in the .bin")
     size: int = attr(0, ge=0, doc="number of bytes in the .bin")
-    value: Any = payload(doc="the array, a view of the .bin")
+    value: Any = payload(doc="the array, or packed numbers; a view of the .bin")
 
     def infer(self) -> PartialShape:
         return self.shape
 
     def evaluate(self) -> Array:
-        return self.value  # type: ignore[no-any-return]
+        return self.value.unpack() if isinstance(self.value, Packed) else self.value
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
-        """The type and all of the contents, which cost nothing: they are a view."""
-        return (Value(TensorType(self.element_type, self.shape), self.value),)
+        """The type and the contents where they cost little: a view, or few enough to unpack now."""
+        large = isinstance(self.value, Packed) and self.value.size > FOLLOWED
+        return (Value(TensorType(self.element_type, self.shape), None if large else self.evaluate()),)
 
 
 @op("Result-1")

@@ -7,7 +7,7 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
 from ._convert import convert
 from ._define import FOLLOWED, Element, InferenceError, Input, Op, Output, attr, op
-from ._types import EVERY
+from ._types import EVERY, Types, elements
 
 NUMERIC = tuple(e for e in EVERY if e is not ElementType.string)
 T = Element("T", NUMERIC, "any type of numbers, or boolean")
@@ -39,8 +39,9 @@ class Convert(Op):
     def infer(self, data: Value) -> PartialShape:
         return data.shape
 
-    def evaluate(self, data: Array) -> Array:
-        return convert(data, self.destination_type)
+    def evaluate(self, data: Array, *, types: Types = ()) -> Array:
+        (source,) = elements((data,), types)
+        return convert(data, self.destination_type, source)
 
 
 @op("ConvertLike-1")
@@ -56,8 +57,9 @@ class ConvertLike(Op):
     def infer(self, data: Value, like: Value) -> TensorType:
         return TensorType(like.element, data.shape)
 
-    def evaluate(self, data: Array, like: Array) -> Array:
-        return convert(data, ElementType.from_dtype(like.dtype))
+    def evaluate(self, data: Array, like: Array, *, types: Types = ()) -> Array:
+        source, target = elements((data, like), types)
+        return convert(data, target, source)
 
     def propagate(self, *inputs: Value) -> Array | None:
         """The contents, of which ``like`` has no part."""
@@ -65,7 +67,7 @@ class ConvertLike(Op):
         if data.data is None or data.data.size > FOLLOWED or like.element is ElementType.dynamic:
             return None
         try:
-            return convert(data.data, like.element)
+            return convert(data.data, like.element, data.element)
         except TypeError:
             return None
 
@@ -97,9 +99,10 @@ class ConvertPromoteTypes(Op):
         found = self.common(input_0.type, input_1.type)
         return TensorType(found, input_0.shape), TensorType(found, input_1.shape)
 
-    def evaluate(self, input_0: Array, input_1: Array) -> tuple[Array, Array]:
-        found = self.common(Value.constant(input_0).type, Value.constant(input_1).type)
-        return convert(input_0, found), convert(input_1, found)
+    def evaluate(self, input_0: Array, input_1: Array, *, types: Types = ()) -> tuple[Array, Array]:
+        a, b = elements((input_0, input_1), types)
+        found = self.common(Value.constant(input_0, a).type, Value.constant(input_1, b).type)
+        return convert(input_0, found, a), convert(input_1, found, b)
 
     def common(self, a: TensorType, b: TensorType) -> ElementType:
         """The type that both become; dynamic if ranks decide and are not known."""

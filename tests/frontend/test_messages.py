@@ -252,8 +252,8 @@ def no_weights() -> Net:
     return net
 
 
-@mistake(Code.UNKNOWN_OPERATION)
-def type_of_constant_not_supported() -> Net:
+@mistake(Code.WEIGHTS_RANGE)
+def constant_that_is_no_text() -> Net:
     return changed(1, 'element_type="i64"', 'element_type="string"')
 
 
