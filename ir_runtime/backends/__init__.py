@@ -89,7 +89,7 @@ def choose(
     for backend in backends:
         if (kernel := backend.kernel(op, inputs, unread)) is not None:
             return kernel
-    return op.kernel([value.element for value in inputs])
+    return op.evaluator([value.element for value in inputs])
 
 
 def available() -> tuple[str, ...]:

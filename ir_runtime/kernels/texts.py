@@ -8,6 +8,7 @@ each from its own offset to the next one::
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,15 +44,15 @@ def unpack_texts(raw: Bytes, count: int) -> Texts:
     if bounds[0] != 0 or bounds != sorted(bounds) or bounds[-1] > len(content):
         raise ValueError(f"the offsets of its texts do not rise from 0 to at most {len(content)}")
     texts = np.empty(count, object)
-    texts[:] = [text_of(content[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    texts[:] = [text_of(content[a:b]) for a, b in pairwise(bounds)]
     return texts
 
 
 def pack_texts(texts: Texts) -> Bytes:
-    """The bytes of texts, the other way round.
+    r"""The bytes of texts, the other way round.
 
     >>> pack_texts(np.array(["hi", "you"])).tobytes()
-    b'\\x02\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\x00\\x00\\x05\\x00\\x00\\x00hiyou'
+    b'\x02\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x05\x00\x00\x00hiyou'
     """
     encoded = [str(text).encode("utf-8", "surrogateescape") for text in texts.flat]
     bounds = np.cumsum([0, *map(len, encoded)])

@@ -169,7 +169,7 @@ class Op:
         """
         raise NotImplementedError
 
-    def kernel(self, types: Sequence[ElementType]) -> Callable[..., Any]:
+    def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
         """`evaluate` for inputs of these element types, which it is told if it asks for them."""
         return partial(self.evaluate, types=tuple(types)) if self._asks else self.evaluate
 
@@ -185,7 +185,7 @@ class Op:
         if intervals and not self.symbolic:
             return None
         try:
-            return self.kernel([v.element for v in inputs])(*(v.data for v in inputs))
+            return self.evaluator([v.element for v in inputs])(*(v.data for v in inputs))
         except TypeError:
             if not intervals:
                 raise

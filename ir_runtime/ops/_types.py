@@ -11,7 +11,7 @@ from ..ir.tensor import Array
 from ._define import Element
 
 Types: TypeAlias = Sequence[E]
-"""The element type of each input, as `Op.kernel` gives it to those that ask."""
+"""The element type of each input, as `Op.evaluator` gives it to those that ask."""
 
 FLOATS = (E.f32, E.f16, E.bf16, E.f64)
 SIGNED = (E.i64, E.i32, E.i16, E.i8)
