@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import TypeAlias
+
+from ..codes import Code
+from ..errors import InputError
 
 __all__ = ["Dimension", "DimensionLike", "Interval", "Symbol"]
 
@@ -29,7 +33,7 @@ class Interval:
     >>> Dimension(2, 8) - 5
     Interval(-3, 3)
     >>> Dimension(2, 8) - 5 + 3
-    ..6
+    <Dimension: ..6>
     """
 
     __slots__ = ("_max", "_min", "symbol")
@@ -129,8 +133,8 @@ class Interval:
 class Dimension(Interval):
     """A length: a number of at least 0, known, bounded or unknown. As OpenVINO's ``Dimension``.
 
-    >>> Dimension(3) == 3, Dimension(1, 8) + 2, Dimension() * 0, Dimension("..8")
-    (True, 3..10, 0, ..8)
+    >>> Dimension(3) == 3, Dimension(1, 8) + 2, Dimension("..8")
+    (True, <Dimension: 3..10>, <Dimension: ..8>)
     """
 
     __slots__ = ()
@@ -149,12 +153,14 @@ class Dimension(Interval):
 
     @classmethod
     def of(cls, length: DimensionLike) -> Dimension:
-        """Read ``3``, ``"?"``, ``-1``, ``"1..8"``, ``"..8"``, a dimension or an interval."""
+        """Read ``3``, ``"?"``, ``-1``, ``"1..8"``, ``"..8"``, ``(1, 8)``, a dimension or an interval."""
         if isinstance(length, Dimension):
             return length
         if isinstance(length, Interval):
             return cls.between(max(length.min or 0, 0), length.max)
-        return cls(length if isinstance(length, str) else int(length))
+        if isinstance(length, tuple | list):
+            return cls(*length)
+        return cls(length if isinstance(length, str) else operator.index(length))
 
     @classmethod
     def between(cls, min: int = 0, max: int | None = None, symbol: Symbol | None = None) -> Dimension:
@@ -166,9 +172,30 @@ class Dimension(Interval):
         """The shortest length."""
         return self._min
 
+    @classmethod
+    def dynamic(cls) -> Dimension:
+        """Any length."""
+        return cls()
+
+    @property
+    def min_length(self) -> int:
+        """The shortest length."""
+        return self._min
+
+    @property
+    def max_length(self) -> int:
+        """The longest length, or -1 if there is no bound."""
+        return self.get_max_length()
+
     def get_length(self) -> int:
-        """The length, if it is known."""
-        return self.__index__()
+        """The length.
+
+        Raises:
+            InputError: if it is not known.
+        """
+        if self.is_dynamic:
+            raise InputError(f"the length is not known, only that it is {self}", code=Code.BAD_REQUEST)
+        return self._min
 
     def get_min_length(self) -> int:
         """The shortest length."""
@@ -181,6 +208,10 @@ class Dimension(Interval):
     def get_symbol(self) -> Symbol | None:
         """The symbol that equal dimensions share."""
         return self.symbol
+
+    def has_symbol(self) -> bool:
+        """Whether it is known to equal other dimensions."""
+        return self.symbol is not None
 
     def merge(self, other: Dimension) -> Dimension | None:
         """The lengths both allow, or ``None`` if there are none."""
@@ -211,6 +242,22 @@ class Dimension(Interval):
             other._max is None or (self._max is not None and self._max <= other._max)
         )
 
+    def relaxes(self, other: Dimension) -> bool:
+        """Whether every length that ``other`` allows is allowed by this."""
+        return other.refines(self)
+
+    def same_scheme(self, other: Dimension) -> bool:
+        """Whether both are the same length, or both are not known."""
+        return (
+            self._min == other._min
+            if self.is_static and other.is_static
+            else self.is_dynamic is other.is_dynamic
+        )
+
+    def to_string(self) -> str:
+        """As files write it."""
+        return str(self)
+
     def __str__(self) -> str:
         if self.is_static:
             return str(self._min)
@@ -219,11 +266,11 @@ class Dimension(Interval):
         return f"{self._min or ''}..{'' if self._max is None else self._max}"
 
     def __repr__(self) -> str:
-        return f"{self}:{self.symbol}" if self.symbol else str(self)
+        return f"<Dimension: {self}>"
 
 
 IntervalLike: TypeAlias = Interval | int
-DimensionLike: TypeAlias = Dimension | Interval | int | str
+DimensionLike: TypeAlias = Dimension | Interval | int | str | tuple[int, int] | list[int]
 
 
 def span(low: int | None, high: int | None) -> Interval:

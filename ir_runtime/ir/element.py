@@ -54,6 +54,14 @@ class ElementType(Enum):
         self.label, self.dtype, self.bits = label, np.dtype(dtype), bits  # type: ignore[misc]
 
     @classmethod
+    def _missing_(cls, value: object) -> ElementType | None:
+        """``Type(numpy.float32)``, as OpenVINO's."""
+        try:
+            return cls.from_dtype(value)
+        except TypeError:
+            return None
+
+    @classmethod
     def parse(cls, text: str) -> ElementType:
         """Read a name as files spell it: ``f32``, ``FP32``, ``BOOL``, ``undefined``.
 
@@ -113,6 +121,41 @@ class ElementType(Enum):
         """
         return packed_size(self.bits, count)
 
+    @property
+    def c_name(self) -> str:
+        """The name that OpenVINO shows: that of a type in C."""
+        if self.label[0] in "iu" and self.bits:
+            return f"{'u' if self.label[0] == 'u' else ''}int{self.bits}_t"
+        return _C_NAMES.get(self.label, self.label)
+
+    @property
+    def real(self) -> bool:
+        """Whether it is a floating-point type."""
+        return self.is_real
+
+    @property
+    def integral(self) -> bool:
+        """Whether it holds whole numbers."""
+        return self.is_integral
+
+    def is_static(self) -> bool:
+        """Whether it is known."""
+        return self is not ElementType.dynamic
+
+    def is_dynamic(self) -> bool:
+        """Whether it is not known."""
+        return self is ElementType.dynamic
+
+    def merge(self, other: ElementType) -> ElementType | None:
+        """What both allow, or ``None`` if they exclude each other."""
+        if self is other or other is ElementType.dynamic:
+            return self
+        return other if self is ElementType.dynamic else None
+
+    def compatible(self, other: ElementType) -> bool:
+        """Whether some tensor fits both."""
+        return self.merge(other) is not None
+
     def to_dtype(self) -> np.dtype[Any]:
         """The NumPy dtype of arrays of this type."""
         found: np.dtype[Any] = self.dtype
@@ -138,8 +181,7 @@ class ElementType(Enum):
         return self.label
 
     def __repr__(self) -> str:
-        named = self.label if self.is_carried or self.bits == 0 else self.dtype.name
-        return f"<Type: {named!r}>"
+        return f"<Type: {_SHOWN.get(self.label, self.c_name)!r}>"
 
 
 def _spellings(element: ElementType) -> tuple[str, ...]:
@@ -149,6 +191,15 @@ def _spellings(element: ElementType) -> tuple[str, ...]:
     return (element.label, legacy)
 
 
+_C_NAMES = {
+    "boolean": "char",
+    "bf16": "bfloat16",
+    "f16": "float16",
+    "f32": "float",
+    "f64": "double",
+    "nf4": "nfloat4",
+}
+_SHOWN = {"f32": "float32", "f64": "double64"}
 _BY_SPELLING = {spelling: e for e in ElementType for spelling in _spellings(e)} | {
     "BOOL": ElementType.boolean,
     "BIN": ElementType.u1,

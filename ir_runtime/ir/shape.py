@@ -2,12 +2,71 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
+from ..codes import Code
+from ..errors import InputError
 from .dimension import Dimension, DimensionLike
 
-__all__ = ["PartialShape"]
+__all__ = ["PartialShape", "Rank", "Shape"]
+
+
+class Shape(tuple[int, ...]):
+    """The lengths of a tensor. A tuple, shown as OpenVINO's ``Shape``.
+
+    >>> Shape([1, 3]), str(Shape("1,3")), Shape([1, 3]) == [1, 3]
+    (<Shape: [1,3]>, '[1,3]', True)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, lengths: Iterable[int] | str = ()) -> Shape:
+        """Read lengths, or text such as ``"1,3"``.
+
+        Raises:
+            ValueError: if one is not a number of at least 0.
+        """
+        if isinstance(lengths, str):
+            lengths = map(int, filter(None, lengths.strip().removeprefix("[").removesuffix("]").split(",")))
+        found = super().__new__(cls, map(operator.index, lengths))
+        if any(length < 0 for length in found):
+            raise ValueError(f"{list(found)} has a negative length")
+        return found
+
+    def to_string(self) -> str:
+        """As files write it."""
+        return str(self)
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == (tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __str__(self) -> str:
+        return f"[{','.join(map(str, self))}]"
+
+    def __repr__(self) -> str:
+        return f"<Shape: {self}>"
+
+
+class Rank(int):
+    """A number of dimensions that is known, with the methods of OpenVINO's."""
+
+    __slots__ = ()
+    is_static = True
+    is_dynamic = False
+
+    def get_length(self) -> int:
+        """The number."""
+        return int(self)
+
+
+_FAR = (1 << 63) - 1
 
 
 class PartialShape(Sequence[Dimension]):
@@ -27,14 +86,14 @@ class PartialShape(Sequence[Dimension]):
         self._dims = None if dims is None else tuple(map(Dimension.of, dims))
 
     @classmethod
-    def dynamic(cls, rank: int | None = None) -> PartialShape:
+    def dynamic(cls, rank: int | Dimension | None = None) -> PartialShape:
         """A shape of which nothing, or only the rank, is known."""
-        return cls(None if rank is None else [-1] * rank)
+        return cls(None if rank is None else [-1] * operator.index(rank))
 
     @property
-    def rank(self) -> int | None:
+    def rank(self) -> Rank | None:
         """The number of dimensions, or ``None``."""
-        return None if self._dims is None else len(self._dims)
+        return None if self._dims is None else Rank(len(self._dims))
 
     @property
     def is_static(self) -> bool:
@@ -48,20 +107,38 @@ class PartialShape(Sequence[Dimension]):
 
     @property
     def static(self) -> tuple[int, ...]:
-        """The lengths, all of which must be known."""
+        """The lengths, all of which must be known: for code that has made sure."""
         return tuple(d.__index__() for d in self)
 
-    def to_shape(self) -> tuple[int, ...]:
-        """The lengths, all of which must be known."""
-        return self.static
+    def to_shape(self) -> Shape:
+        """The lengths.
 
-    def get_min_shape(self) -> tuple[int, ...]:
+        Raises:
+            InputError: if one of them is not known.
+        """
+        if self.is_dynamic:
+            raise InputError(f"not every length is known: the shape is {self}", code=Code.BAD_REQUEST)
+        return Shape(self.static)
+
+    def get_shape(self) -> Shape:
+        """The lengths; see `to_shape`."""
+        return self.to_shape()
+
+    def get_min_shape(self) -> Shape:
         """The shortest length of each dimension."""
-        return tuple(d.min for d in self)
+        return Shape(d.min for d in self)
 
-    def get_max_shape(self) -> tuple[int, ...]:
-        """The longest length of each dimension; -1 where there is no bound."""
-        return tuple(d.get_max_length() for d in self)
+    def get_max_shape(self) -> Shape:
+        """The longest length of each dimension; the largest number of 64 bits where there is no bound."""
+        return Shape(_FAR if d.max is None else d.max for d in self)
+
+    def get_dimension(self, index: int) -> Dimension:
+        """One dimension."""
+        return self[index]
+
+    def to_string(self) -> str:
+        """As files write it."""
+        return str(self)
 
     def replace(self, lengths: Mapping[int, DimensionLike]) -> PartialShape:
         """The same shape with some dimensions changed."""
@@ -105,6 +182,12 @@ class PartialShape(Sequence[Dimension]):
     def relaxes(self, other: PartialShape) -> bool:
         """Whether every shape that ``other`` allows is allowed by this."""
         return other.refines(self)
+
+    def same_scheme(self, other: PartialShape) -> bool:
+        """Whether both know the same lengths, and leave the others open."""
+        if self._dims is None or other._dims is None:
+            return self._dims is other._dims
+        return len(self) == len(other) and all(a.same_scheme(b) for a, b in zip(self, other, strict=True))
 
     def __len__(self) -> int:
         return len(self._known())

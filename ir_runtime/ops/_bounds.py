@@ -55,7 +55,7 @@ def fit(number: Number, element: ElementType) -> Number:
     """What is left of a number in an element type: it wraps around, or its bounds are forgotten.
 
     >>> fit(300, ElementType.u8), fit(Interval(-3, 3), ElementType.u8), fit(Dimension(1, 8), ElementType.i64)
-    (44, ?, 1..8)
+    (44, <Dimension: ?>, <Dimension: 1..8>)
     """
     if element is ElementType.boolean:
         return number
@@ -76,7 +76,7 @@ def maximum(x: Number, y: Number) -> Number:
     """The larger one.
 
     >>> maximum(Dimension(2, 8), 1), maximum(Dimension(2, 8), 4), maximum(Interval(None, 3), 0)
-    (2..8, 4..8, ..3)
+    (<Dimension: 2..8>, <Dimension: 4..8>, <Dimension: ..3>)
     """
     (a, b), (c, d) = ends(x), ends(y)
     if _reaches(a, d) or same(x, y):
@@ -91,7 +91,7 @@ def minimum(x: Number, y: Number) -> Number:
     """The smaller one.
 
     >>> minimum(Dimension(2, 8), 8), minimum(Dimension(2, 8), 4), minimum(Dimension(), 5)
-    (2..8, 2..4, ..5)
+    (<Dimension: 2..8>, <Dimension: 2..4>, <Dimension: ..5>)
     """
     (a, b), (c, d) = ends(x), ends(y)
     if _reaches(a, d) or same(x, y):
@@ -116,7 +116,7 @@ def quotient(x: Number, y: Number, floor: bool = True) -> Number:
     """Division rounded down, or towards zero. Unknown if the divisor may be zero.
 
     >>> quotient(Dimension(7, 20), 4), quotient(Dimension(7, 20), Dimension(2, 4)), quotient(Interval(-7, 5), 4, False)
-    (1..5, 1..10, Interval(-1, 1))
+    (<Dimension: 1..5>, <Dimension: 1..10>, Interval(-1, 1))
     """
     divide = _floor if floor else _truncate
     (a, b), (c, d) = ends(x), ends(y)
@@ -135,7 +135,7 @@ def remainder(x: Number, y: Number, floor: bool = True) -> Number:
     """What a division leaves: with the divisor's sign if it rounds down, else with the dividend's.
 
     >>> remainder(Dimension(5, 7), 8), remainder(Dimension(5, 9), 8), remainder(Interval(-2, 2), 8, False)
-    (5..7, ..7, Interval(-2, 2))
+    (<Dimension: 5..7>, <Dimension: ..7>, Interval(-2, 2))
     """
     (a, b), (c, d) = ends(x), ends(y)
     if d is not None and d < 0:

@@ -41,7 +41,7 @@ def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
     """The dimension two dimensions broadcast to, or ``None`` if they do not.
 
     >>> broadcast_dims(Dimension(1), Dimension(2, 8)), broadcast_dims(Dimension(), Dimension(4))
-    (2..8, 4)
+    (<Dimension: 2..8>, <Dimension: 4>)
     >>> broadcast_dims(Dimension(3), Dimension(4)) is None
     True
     """

@@ -173,7 +173,7 @@ def divided(length: Dimension, by: Interval | int, name: str) -> Dimension:
     """A length divided without rest by a number of at least 1, either of which may be unknown.
 
     >>> divided(Dimension(5, 20), 4, "batch"), divided(Dimension(6), Dimension(1, 3), "batch")
-    (2..5, 2..6)
+    (<Dimension: 2..5>, <Dimension: 2..6>)
     """
     if by == 1:
         return length
