@@ -13,6 +13,7 @@ import pytest
 from harness.files import model_of
 from harness.oracle import plugin, read
 from harness.sample import Sample, all_samples
+from samples import variations
 
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops import Op, registry
@@ -198,6 +199,16 @@ def test_openvino_cannot_run_it(name: str) -> None:
 
 def test_openvino_is_of_the_version_it_is_said_to_be() -> None:
     assert f"OpenVINO {openvino.__version__.partition('-')[0]}" == TESTED_AGAINST
+
+
+@versions
+def test_samples_come_in_every_usual_type(cls: type[Op]) -> None:
+    """Those that the first input may have; ``samples/variations.py`` says what is left out, and why."""
+    name = cls.versioned_name()
+    if cls.inputs and name not in MADE_BY_THE_READER | NOT_RUN_BY_OPENVINO:
+        seen = {variations.element(s.inputs[0]) for s in samples()[name] if s.inputs}
+        wanted = {t for t in variations.TYPES if t in cls.inputs[0].element.allowed and t not in seen}
+        assert {t.label for t in wanted if (name, t.label) not in variations.OUT} == set()
 
 
 def test_samples_are_not_repeated() -> None:

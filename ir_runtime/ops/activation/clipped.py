@@ -107,7 +107,8 @@ class HardSigmoid(Op):
 
     def evaluate(self, data: Array, alpha: Array, beta: Array) -> Array:
         x, slope, height = (a.astype(working(a.dtype), copy=False) for a in (data, alpha, beta))
-        return np.asarray(np.clip(x * slope + height, 0, 1)).astype(data.dtype, copy=False)
+        line = np.fmin(x * slope + height, 1)  # of NaN and 1, OpenVINO takes the 1
+        return np.asarray(np.fmax(line, 0)).astype(data.dtype, copy=False)
 
 
 @op("PReLU-1", spec="activation/prelu-1")

@@ -1,0 +1,108 @@
+"""What the other samples leave out: their first ones again, in more element types and with NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+from harness.sample import Sample
+
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.tensor import Array
+
+TYPES = tuple(map(ElementType.parse, ("f64", "f32", "f16", "bf16", "i64", "i32", "i8", "u8", "boolean")))
+
+# What is left out, and why.
+LEFT_OUT = {
+    "NaN has no place in an order; where OpenVINO's sort puts it depends on what is around it": {
+        *((name, "NaN") for name in ("TopK-1", "TopK-3", "TopK-11", "Unique-10")),
+    },
+    "the reference has none of this type; the plugin goes through f32, and rounds and saturates": {
+        *((name, "u8") for name in ("Cos-1", "Cosh-1", "Log-1", "Sin-1", "Sinh-1", "Tan-1")),
+        *(("Log-1", "i8"), ("Sin-1", "i8"), ("GroupConvolution-1", "u8")),
+    },
+    "OpenVINO infers it, but has neither a reference nor a kernel of this type": {
+        *(("Negative-1", "u8"), ("GatherTree-1", "bf16"), ("GatherTree-1", "i8"), ("GatherTree-1", "u8")),
+        *((name, type) for name in ("OneHot-1", "OneHot-16") for type in ("i8", "u8")),
+    },
+}
+OUT = {pair for pairs in LEFT_OUT.values() for pair in pairs}
+
+# Operations that go through the first axis of their first input entry by entry.
+BY_BATCH = {
+    *("AvgPool-1", "AvgPool-14", "AvgPool-16", "MaxPool-1", "MaxPool-8", "MaxPool-14"),
+    *("BatchToSpace-2", "SpaceToBatch-2", "DepthToSpace-1", "SpaceToDepth-1", "ExtractImagePatches-3"),
+    *("LRN-1", "TopK-1", "TopK-3", "TopK-11", "Unique-10"),
+}
+
+
+def others() -> dict[str, list[Sample]]:
+    """The samples of the other files, by versioned name."""
+    found: dict[str, list[Sample]] = {}
+    for file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
+        if file.stem != Path(__file__).stem:
+            for sample in import_module(f"samples.{file.stem}").SAMPLES:
+                found.setdefault(sample.op, []).append(sample)
+    return found
+
+
+def element(array: Array) -> ElementType:
+    return ElementType.from_dtype(array.dtype)
+
+
+def has_nan(sample: Sample) -> bool:
+    return any(element(x).is_real and np.isnan(x.astype(np.float64)).any() for x in sample.inputs)
+
+
+def of_type(sample: Sample, wanted: ElementType) -> Sample:
+    """The same numbers in another type: of the first input, and of those that share its type."""
+    ports = [sample.cls.port_of(i) for i in range(len(sample.inputs))]
+    first = ports[0].element.name if ports[0] else ""
+    inputs = (
+        cast(x, wanted) if port and port.element.name == first and port.element.shared else x
+        for x, port in zip(sample.inputs, ports, strict=True)
+    )
+    # The plugin sums embeddings of f64 in f32, and the reference has no embeddings.
+    rtol = 1e-6 if "Embedding" in sample.op and wanted is ElementType.f64 else sample.rtol
+    return replace(sample, inputs=tuple(inputs), rtol=rtol)
+
+
+def cast(array: Array, wanted: ElementType) -> Array:
+    """Numbers that the type can hold, as it holds them."""
+    least = 0 if wanted.label.startswith("u") else -100
+    return np.nan_to_num(array, nan=0).clip(least, 100).astype(wanted.dtype)
+
+
+def with_nan(sample: Sample) -> Sample:
+    """The same with a NaN in the middle of the first input."""
+    first = sample.inputs[0].copy()
+    first.flat[first.size // 2] = np.nan
+    return replace(sample, inputs=(first, *sample.inputs[1:]))
+
+
+def emptied(sample: Sample) -> Sample:
+    """The same without any batch entry."""
+    return replace(sample, inputs=(sample.inputs[0][:0], *sample.inputs[1:]))
+
+
+def vary(op: str, samples: list[Sample]) -> Iterator[Sample]:
+    agreed = [s for s in samples if s.oracle != "none" and s.inputs and s.inputs[0].size]
+    if not agreed:
+        return
+    port = agreed[0].cls.port_of(0)
+    assert port is not None
+    seen = {element(s.inputs[0]) for s in samples if s.inputs}
+    for wanted in TYPES:
+        if wanted in port.element.allowed and wanted not in seen and (op, wanted.label) not in OUT:
+            yield of_type(agreed[0], wanted)
+    real = [s for s in agreed if element(s.inputs[0]).is_real and s.inputs[0].size > 1]
+    if real and not any(map(has_nan, samples)) and (op, "NaN") not in OUT:
+        yield with_nan(real[0])
+    if op in BY_BATCH and not any(0 in x.shape for s in samples for x in s.inputs):
+        yield emptied(next(s for s in agreed if s.inputs[0].ndim > 1))
+
+
+SAMPLES = [sample for op, samples in others().items() for sample in vary(op, samples)]
