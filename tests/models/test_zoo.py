@@ -8,12 +8,12 @@ from harness.oracle import PLUGIN, core
 
 import ir_runtime
 from ir_runtime.backends import available
-from models.zoo import example_inputs, ir_path
+from models.zoo import MODELS, example_inputs, ir_path
 
 pytestmark = pytest.mark.oracle
 
 
-@pytest.mark.parametrize("name", ["small_cnn", "resnet50", "mobilenet_v2", "bert_base", "bert_base_128"])
+@pytest.mark.parametrize("name", MODELS)
 def test_agrees_with_openvino(name: str) -> None:
     path = ir_path(name)
     inputs = example_inputs(name)
