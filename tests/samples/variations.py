@@ -73,7 +73,7 @@ def of_type(sample: Sample, wanted: ElementType) -> Sample:
 def cast(array: Array, wanted: ElementType) -> Array:
     """Numbers that the type can hold, as it holds them."""
     least = 0 if wanted.label.startswith("u") else -100
-    return np.nan_to_num(array, nan=0).clip(least, 100).astype(wanted.dtype)
+    return np.asarray(np.nan_to_num(array, nan=0).clip(least, 100)).astype(wanted.dtype)
 
 
 def with_nan(sample: Sample) -> Sample:
