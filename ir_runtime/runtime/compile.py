@@ -44,7 +44,7 @@ def compile_plan(
     """
     needed = _needed(graph, outputs)
     _refuse_unknown(needed)
-    values = _fold(graph, needed, dict(types)) if fold else dict(types)
+    values = _fold(graph, needed, dict(types), outputs) if fold else dict(types)
     return _Planner(graph, values, backends, fold).plan(needed, outputs)
 
 
@@ -71,36 +71,58 @@ def _refuse_unknown(layers: Sequence[Layer]) -> None:
     )
 
 
-def _fold(graph: Graph, layers: Sequence[Layer], values: dict[Port, Value]) -> dict[Port, Value]:
-    """Evaluate every pure layer whose inputs are all constants."""
+def _fold(
+    graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outputs: Collection[Port]
+) -> dict[Port, Value]:
+    """Evaluate every pure layer whose inputs are all constants.
+
+    Contents that only such layers read are forgotten: of a weight that is decompressed in several
+    steps, its bytes in the file and the last result are all that stays.
+    """
+    needed, done = {layer.id for layer in layers}, set()
     for layer in layers:
         ports = [Port(layer.id, i) for i in range(len(layer.outputs))]
-        sources = [values[s] for s in graph.sources(layer) if s is not None]
-        if _foldable(layer, sources, [values[p] for p in ports]):
-            arrays = _evaluate(layer, [v.known() for v in sources])
+        sources = [s for s in graph.sources(layer) if s is not None]
+        if any(values[p].known() is None for p in ports):
+            if not _foldable(graph, layer, values):
+                continue
+            arrays = _evaluate(layer, [_contents(graph[s.layer], values[s]) for s in sources])
             values |= {p: _constant(values[p], a) for p, a in zip(ports, arrays, strict=False)}
+        done.add(layer.id)
+        for source in sources:
+            readers = {reader.layer for reader in graph.readers(source)} & needed
+            if source.layer in done and source not in outputs and readers <= done:
+                values[source] = Value(values[source].type)
     return values
 
 
-def _foldable(layer: Layer, sources: Sequence[Value], found: Sequence[Value]) -> bool:
-    op = layer.op
-    if op is None or not op.pure or not sources or not found:
+def _foldable(graph: Graph, layer: Layer, values: Mapping[Port, Value]) -> bool:
+    sources = [s for s in graph.sources(layer) if s is not None]
+    if layer.op is None or not layer.op.pure or not sources or not layer.outputs:
         return False
-    if all(v.known() is not None for v in found) or any(v.known() is None for v in sources):
+    if any(values[s].known() is None and graph[s.layer].type != "Constant" for s in sources):
         return False
-    made_of = sum(_bytes(v) for v in sources)
-    return sum(_bytes(v) for v in found) <= max(_GROWTH * made_of, _SMALL)
+    made_of = sum(_bytes(values[s]) for s in sources)
+    makes = sum(_bytes(values[Port(layer.id, i)]) for i in range(len(layer.outputs)))
+    return makes <= max(_GROWTH * made_of, _SMALL)
+
+
+def _contents(layer: Layer, value: Value) -> Value:
+    """What a constant holds, also where it is packed."""
+    if layer.op is None or value.known() is not None:
+        return value
+    return Value(value.type, layer.op.evaluate())
 
 
 def _bytes(value: Value) -> int:
     return value.count.min * max(value.element.dtype.itemsize, 1)
 
 
-def _evaluate(layer: Layer, arrays: Sequence[Array | None]) -> Sequence[Array]:
+def _evaluate(layer: Layer, inputs: Sequence[Value]) -> Sequence[Array]:
     assert layer.op is not None
     try:
         with np.errstate(all="ignore"):
-            results = layer.op.evaluate(*arrays)
+            results = layer.op.evaluator([v.element for v in inputs])(*(v.known() for v in inputs))
     except Exception as reason:
         raise failure(layer, reason) from reason
     return results if isinstance(results, tuple) else (results,)
@@ -124,7 +146,7 @@ class _Planner:
     def plan(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> ExecutionPlan:
         parameters = self.graph.of_type("Parameter")
         inputs = tuple(self._slot(Port(layer.id, 0)) for layer in parameters)
-        running = {layer.id: layer for layer in layers if self._runs(layer)}
+        running = self._running(layers, outputs)
         read = {s for layer in running.values() for s in self.graph.sources(layer)} | set(outputs)
         groups = [Group.of(self.graph, la, self._kernel(la, read)) for la in running.values()]
         if self.fold:
@@ -134,10 +156,16 @@ class _Planner:
         around = tuple(backend.around for backend in self.backends)
         return ExecutionPlan(_free(steps, wanted), inputs, wanted, tuple(self.slots), around)
 
-    def _runs(self, layer: Layer) -> bool:
-        if layer.type in ("Parameter", "Constant"):
-            return False
-        return not self.fold or any(self._known(Port(layer.id, i)) is None for i in range(len(layer.outputs)))
+    def _running(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> dict[int, Layer]:
+        """The layers that compute what is not known of the outputs; packed constants are among them."""
+        found: set[int] = set()
+        waiting = list(outputs)
+        while waiting:
+            port = waiting.pop()
+            if port.layer not in found and self._known(port) is None:
+                found.add(port.layer)
+                waiting += [s for s in self.graph.sources(self.graph[port.layer]) if s is not None]
+        return {layer.id: layer for layer in layers if layer.id in found and layer.type != "Parameter"}
 
     def _known(self, port: Port) -> Array | None:
         is_constant = self.graph[port.layer].type == "Constant"
