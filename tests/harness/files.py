@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.sax.saxutils import quoteattr
 
+import numpy as np
+
 from harness.sample import Sample, text
 from ir_runtime.ir.element import ElementType
-from ir_runtime.ir.tensor import Array, TensorType
+from ir_runtime.ir.tensor import Array, TensorType, Value
+from ir_runtime.kernels.packing import pack
+from ir_runtime.kernels.texts import pack_texts
 
 
 class Writer:
@@ -42,10 +46,12 @@ class Writer:
             )
         return number
 
-    def constant(self, array: Array) -> int:
+    def constant(self, value: Array | Value) -> int:
         """Add a constant; return its id."""
-        element = ElementType.from_dtype(array.dtype)
-        raw = array.tobytes()
+        known = value if isinstance(value, Value) else Value.constant(value)
+        element, array = known.element, known.known()
+        assert array is not None
+        raw = packed(array, element)
         attributes = {
             "element_type": element.label,
             "shape": text(array.shape),
@@ -53,7 +59,7 @@ class Writer:
             "size": str(len(raw)),
         }
         self.weights += raw
-        return self.layer("Const", "opset1", attributes, outputs=[_type(array)])
+        return self.layer("Const", "opset1", attributes, outputs=[known.type])
 
     def parameter(self, element: ElementType, shape: str, type: TensorType) -> int:
         """Add an input; return its id."""
@@ -74,30 +80,36 @@ def model_of(sample: Sample, constant: Iterable[int] = (), dynamic: bool = False
     With ``dynamic``, Parameters leave every dimension open.
     """
     writer, fixed, sources = Writer(), set(constant), []
-    for index, array in enumerate(sample.inputs):
+    for index, value in enumerate(sample.values()):
         if index in fixed:
-            layer = writer.constant(array)
+            layer = writer.constant(value)
         else:
-            element = ElementType.from_dtype(array.dtype)
-            shape = text(tuple("?" if dynamic else n for n in array.shape))
-            layer = writer.parameter(element, shape, _type(array, dynamic))
+            shape = text(tuple("?" if dynamic else n for n in value.shape.static))
+            layer = writer.parameter(value.element, shape, _type(value, dynamic))
         sources.append((layer, 0))
     outputs = sample.layer().infer_types(*sample.values())
     if dynamic:
         outputs = tuple(TensorType(t.element, type(t.shape).dynamic(t.shape.rank)) for t in outputs)
     attributes = {k: text(v) for k, v in sample.attributes.items()}
-    types = [_type(a, dynamic) for a in sample.inputs]
+    types = [_type(value, dynamic) for value in sample.values()]
     layer = writer.layer(sample.cls.name, f"opset{sample.cls.since}", attributes, sources, outputs, types)
     for index, found in enumerate(outputs):
         writer.layer("Result", "opset1", {}, [(layer, len(types) + index)], inputs=[found])
     return writer.xml(), writer.weights
 
 
-def _type(array: Array, dynamic: bool = False) -> TensorType:
-    from ir_runtime.ir.tensor import Value
+def packed(array: Array, element: ElementType) -> bytes:
+    """The bytes of a constant in a file."""
+    if element is ElementType.string:
+        return pack_texts(array).tobytes()
+    if element.bits >= 8:
+        return array.tobytes()
+    return pack(array.view(np.uint8) & ((1 << element.bits) - 1), element.bits).tobytes()
 
-    found = Value.constant(array).type
-    return TensorType(found.element, type(found.shape).dynamic(found.shape.rank)) if dynamic else found
+
+def _type(value: Value, dynamic: bool = False) -> TensorType:
+    shape = value.shape
+    return TensorType(value.element, type(shape).dynamic(shape.rank)) if dynamic else value.type
 
 
 def _ports(side: str, types: Sequence[TensorType], first: int) -> str:

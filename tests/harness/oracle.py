@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
+from harness.files import packed
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.tensor import Array
+from ir_runtime.kernels.packing import unpack
 
 PLUGIN = {
     "INFERENCE_PRECISION_HINT": "f32",
@@ -19,9 +21,6 @@ PLUGIN = {
     "INFERENCE_NUM_THREADS": "1",
     "NUM_STREAMS": "1",
 }
-
-# Types whose numbers OpenVINO's Python package hands over as bits in a dtype of NumPy's own.
-FOREIGN = (ElementType.bf16, ElementType.f8e4m3, ElementType.f8e5m2, ElementType.f8e8m0)
 
 
 @cache
@@ -45,8 +44,8 @@ def answer(model: Any, inputs: Sequence[Array], oracle: str = "reference") -> li
 def plugin(model: Any, inputs: Sequence[Array]) -> list[Array]:
     """What the CPU plugin gives, without its own shortcuts."""
     request = core().compile_model(model, "CPU", PLUGIN).create_infer_request()
-    for i, x in enumerate(inputs):
-        request.set_input_tensor(i, _tensor(x))
+    for i, tensor in enumerate(_tensors(model, inputs)):
+        request.set_input_tensor(i, tensor)
     request.infer()
     return [_array(request.get_output_tensor(i)) for i in range(len(model.outputs))]
 
@@ -54,26 +53,40 @@ def plugin(model: Any, inputs: Sequence[Array]) -> list[Array]:
 def _evaluate(model: Any, inputs: Sequence[Array]) -> list[Array] | None:
     outputs = [ov.Tensor(o.get_element_type(), _shape(o)) for o in model.outputs]
     try:
-        if not model.evaluate(outputs, [_tensor(x) for x in inputs]):
+        if not model.evaluate(outputs, _tensors(model, inputs)):
             return None
     except RuntimeError:
         return None
     return [_array(o) for o in outputs]
 
 
-def _tensor(array: Array) -> Any:
-    element = ElementType.from_dtype(array.dtype)
-    if element not in FOREIGN:
-        return ov.Tensor(np.array(array, order="C"))
-    tensor = ov.Tensor(getattr(ov.Type, element.label), ov.Shape(array.shape))
-    tensor.data[...] = array.view(tensor.data.dtype)
-    return tensor
+def _tensors(model: Any, inputs: Sequence[Array]) -> list[Any]:
+    return [tensor(x, o.get_element_type().to_string()) for x, o in zip(inputs, model.inputs, strict=True)]
+
+
+def tensor(array: Array, label: str) -> Any:
+    """An array in OpenVINO's hands, which knows some types as bits only."""
+    element = ElementType.parse(label)
+    if element is ElementType.dynamic:
+        element = ElementType.from_dtype(array.dtype)
+    found = ov.Tensor(getattr(ov.Type, element.label), ov.Shape(array.shape))
+    if element is ElementType.string:
+        found.str_data = array.astype(str)
+    elif array.size:
+        found.data.reshape(-1).view(np.uint8)[...] = np.frombuffer(packed(array, element), np.uint8)
+    return found
 
 
 def _array(tensor: Any) -> Array:
-    element = ElementType.parse(tensor.element_type.to_string())
-    copy = np.array(tensor.data)
-    return copy.view(element.dtype) if element in FOREIGN else copy
+    element, shape = ElementType.parse(tensor.element_type.to_string()), tuple(tensor.shape)
+    if element is ElementType.string:
+        return np.array(tensor.str_data, object).reshape(shape)
+    if not tensor.size:
+        return np.empty(shape, element.dtype)
+    raw = np.array(tensor.data).reshape(-1).view(np.uint8)
+    if element.bits < 8:
+        raw = unpack(raw, element.bits, tensor.size)
+    return raw.view(element.dtype).reshape(shape)
 
 
 def _shape(output: Any) -> Any:

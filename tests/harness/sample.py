@@ -34,6 +34,8 @@ class Sample:
     """Why our inferred shapes may be wider than OpenVINO's."""
     rtol: float | None = None
     atol: float | None = None
+    types: Mapping[int, ElementType] = field(default_factory=dict)
+    """Element types of inputs whose dtype does not tell, as they are carried as codes."""
 
     @property
     def cls(self) -> type[Op]:
@@ -45,17 +47,23 @@ class Sample:
         return self.cls.parse({k: text(v) for k, v in self.attributes.items()})
 
     def values(self) -> list[Value]:
-        return [Value.constant(x) for x in self.inputs]
+        return [Value.constant(x, self.types.get(i)) for i, x in enumerate(self.inputs)]
+
+    def evaluate(self) -> tuple[Array, ...]:
+        """The outputs, straight from the reference kernel."""
+        with np.errstate(all="ignore"):
+            found = self.layer().evaluator([v.element for v in self.values()])(*self.inputs)
+        return found if isinstance(found, tuple) else (found,)
 
     def __str__(self) -> str:
-        shapes = "-".join(map(_brief, self.inputs))
+        shapes = "-".join(_brief(x, v.element) for x, v in zip(self.inputs, self.values(), strict=True))
         attributes = ",".join(f"{k}={text(v)}" for k, v in self.attributes.items())
         return f"{self.op}({shapes};{attributes})".replace(" ", "").replace("::", ":")
 
 
-def _brief(x: Array) -> str:
+def _brief(x: Array, element: ElementType) -> str:
     short = x.dtype.kind in "iu" and x.size <= 6
-    return f"{ElementType.from_dtype(x.dtype)}{list(x.shape)}{x.tolist() if short else ''}"
+    return f"{element}{list(x.shape)}{x.tolist() if short else ''}"
 
 
 def case(op: str, *inputs: Any, **attributes: Any) -> Sample:

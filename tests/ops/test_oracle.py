@@ -63,13 +63,10 @@ def test_values(sample: Sample) -> None:
 def test_inferred_from_constants(sample: Sample) -> None:
     """With every input known, the exact type follows, and folding gives what running gives."""
     op, values = sample.layer(), sample.values()
-    with np.errstate(all="ignore"):
-        run = op.evaluate(*sample.inputs)
-    outputs = run if isinstance(run, tuple) else (run,)
-    for inferred, array in zip(op.infer_values(*values), outputs, strict=True):
+    for inferred, array in zip(op.infer_values(*values), sample.evaluate(), strict=True):
         assert isinstance(array, np.ndarray)
         assert inferred.shape == PartialShape(array.shape)
-        assert inferred.element is ElementType.from_dtype(array.dtype)
+        assert inferred.element.dtype == array.dtype
         if (known := inferred.known()) is not None:
             wide = np.float64 if inferred.element.is_real else array.dtype  # NaN of bf16 differs from itself
             np.testing.assert_array_equal(known.astype(wide), array.astype(wide))
