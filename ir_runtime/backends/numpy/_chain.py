@@ -10,8 +10,8 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops import Op
 from .. import Kernel
-from ._curves import Curve, curve_of
-from ._finish import UFUNCS, along, fits, row_for
+from ._curves import Curve, along, curve_of
+from ._finish import UFUNCS, fits, row_for
 from ._memory import flat, is_f32, same_shape
 
 __all__ = ["Chain", "bent", "shifted"]

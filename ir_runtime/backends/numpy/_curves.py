@@ -12,16 +12,15 @@ from ...ir.tensor import Array, Value
 from ...ops import Op
 from ...ops.activation.clipped import Clamp, HSigmoid, HSwish, ReLU
 from ...ops.activation.smooth import Gelu, Gelu2, Sigmoid, Swish
+from ._memory import spread
 
-__all__ = ["CURVES", "Curve", "curve_of"]
+__all__ = ["CURVES", "Curve", "along", "curve_of"]
 
 Curve: TypeAlias = Callable[[Array, Array], None]
 """Takes 1-D arrays, contiguous: numbers, and where to put the results, which may be the same place."""
 
 # Numbers at a time where there are several passes: two rows of them fit into the second cache.
 CHUNK = 1 << 15
-# A ufunc against an array is twice as fast as against a scalar.
-BOUND = 1 << 12
 
 # Gelu is x / 2 * (1 + tanh(x * p(x * x))). Coefficients of p, lowest power first, that make of it erf(x / sqrt(2)):
 # fitted to artanh(erf(z)) / z on [0, 3.95] for the least error, 6e-8, less than f32 rounds. NumPy has a
@@ -44,12 +43,12 @@ def curve_of(op: Op, inputs: Sequence[Value]) -> Curve | None:
 
 
 def _relu(op: Op, inputs: Sequence[Value]) -> Curve:
-    return bounded(np.maximum, 0)
+    return _bounded(np.maximum, 0)
 
 
 def _clamp(op: Op, inputs: Sequence[Value]) -> Curve:
     assert isinstance(op, Clamp)
-    lower, upper = bounded(np.maximum, op.min), bounded(np.minimum, op.max)
+    lower, upper = _bounded(np.maximum, op.min), _bounded(np.minimum, op.max)
 
     def curve(x: Array, out: Array) -> None:
         lower(x, out)
@@ -58,17 +57,21 @@ def _clamp(op: Op, inputs: Sequence[Value]) -> Curve:
     return curve
 
 
-def bounded(ufunc: np.ufunc, bound: float) -> Curve:
-    """A ufunc of every number and one bound."""
-    tile = np.full(BOUND, bound, np.float32)
+def along(ufunc: np.ufunc, row: Array) -> Curve:
+    """A ufunc of rows, one behind the other, and ``row``."""
+    tile = spread(row)
 
     def curve(x: Array, out: Array) -> None:
-        whole = x.size // BOUND * BOUND
-        ufunc(x[:whole].reshape(-1, BOUND), tile, out=out[:whole].reshape(-1, BOUND))
+        whole = x.size // tile.size * tile.size
+        ufunc(x[:whole].reshape(-1, tile.size), tile, out=out[:whole].reshape(-1, tile.size))
         if whole < x.size:
             ufunc(x[whole:], tile[: x.size - whole], out=out[whole:])
 
     return curve
+
+
+def _bounded(ufunc: np.ufunc, bound: float) -> Curve:
+    return along(ufunc, np.full(1, bound, np.float32))
 
 
 def _in_chunks(function: Callable[[Array, Array, Array], None]) -> Curve:
@@ -108,23 +111,29 @@ def _swish(op: Op, inputs: Sequence[Value]) -> Curve | None:
     return _in_chunks(function)
 
 
-def _hard(x: Array, scratch: Array) -> None:
-    np.add(x, 3, out=scratch)
-    np.clip(scratch, 0, 6, out=scratch)
-    np.multiply(scratch, np.float32(1 / 6), out=scratch)
+def _hard() -> Curve:
+    """A straight line from 0 at -3 to 1 at 3."""
+    lower, upper = _bounded(np.maximum, 0), _bounded(np.minimum, 6)
+
+    def curve(x: Array, out: Array) -> None:
+        np.add(x, 3, out=out)
+        lower(out, out)
+        upper(out, out)
+        np.multiply(out, np.float32(1 / 6), out=out)
+
+    return curve
 
 
 def _hsigmoid(op: Op, inputs: Sequence[Value]) -> Curve:
-    def function(x: Array, scratch: Array, out: Array) -> None:
-        _hard(x, scratch)
-        out[...] = scratch
-
-    return _in_chunks(function)
+    hard = _hard()
+    return _in_chunks(lambda x, _, out: hard(x, out))
 
 
 def _hswish(op: Op, inputs: Sequence[Value]) -> Curve:
+    hard = _hard()
+
     def function(x: Array, scratch: Array, out: Array) -> None:
-        _hard(x, scratch)
+        hard(x, scratch)
         np.multiply(x, scratch, out=out)
 
     return _in_chunks(function)

@@ -13,19 +13,15 @@ from ...ops import Op
 from ...ops._elementwise import Binary
 from ...ops.arithmetic.binary import Add, Multiply, Subtract
 from .. import Kernel
-from ._curves import curve_of
-from ._memory import is_f32, rows_of, same_shape, spread
+from ._curves import along, curve_of
+from ._memory import is_f32, rows_of, same_shape
 
-__all__ = ["UFUNCS", "Finish", "Rows", "along", "fits", "row_for"]
+__all__ = ["UFUNCS", "Finish", "Rows", "fits", "row_for"]
 
 Finish: TypeAlias = Callable[[Array, int], None]
 """Takes rows of a result, contiguous, and the index of the first; changes them in place."""
 
 UFUNCS: dict[type[Op], np.ufunc] = {Add: np.add, Multiply: np.multiply, Subtract: np.subtract}
-
-# Elements of one inner loop against a repeated row: long enough that its set-up does not count, and
-# few enough to stay in the first cache.
-LOOP = 2048
 
 
 @dataclass(frozen=True)
@@ -110,16 +106,3 @@ def row_for(other: Value, ours: Value, axis: int) -> Array | None:
     if any(n != 1 for n in lengths) or length not in (1, columns.min):
         return None
     return np.broadcast_to(known.reshape(-1), (columns.min,)).copy()
-
-
-def along(ufunc: np.ufunc, row: Array) -> Callable[[Array, Array], None]:
-    """Apply ``ufunc`` to whole rows, one behind the other, and ``row``."""
-    tile = spread(row, LOOP)
-
-    def run(x: Array, out: Array) -> None:
-        whole = x.size // tile.size * tile.size
-        ufunc(x[:whole].reshape(-1, tile.size), tile, out=out[:whole].reshape(-1, tile.size))
-        if whole < x.size:
-            ufunc(x[whole:], tile[: x.size - whole], out=out[whole:])
-
-    return run

@@ -22,6 +22,10 @@ __all__ = [
 # The most that glibc's allocator can be taught to keep.
 KEPT = 31 << 20
 
+# Elements of an inner loop. Where one operand is repeated, shorter ones than NumPy's buffer cost a pass
+# over the data twice as much, and those against a scalar four times.
+LOOP = 1 << 13
+
 # A picture that comes with its few channels apart is copied one channel at a time: that loops over rows.
 FEW = 4
 
@@ -73,13 +77,9 @@ def flat(x: Array) -> Array | None:
     return ordered.reshape(-1) if ordered.flags.c_contiguous else None
 
 
-def spread(row: Array, length: int) -> Array:
-    """A row repeated until it has about ``length`` elements; read-only.
-
-    A loop of NumPy over short rows costs more per row than the arithmetic, and one against a scalar
-    more than twice as much as one against an array.
-    """
-    tile = np.tile(row, max(length // max(row.size, 1), 1))
+def spread(row: Array) -> Array:
+    """A row repeated until it is long enough for the inner loop of a ufunc; read-only."""
+    tile = np.tile(row, -(-LOOP // max(row.size, 1)))
     tile.setflags(write=False)
     return tile
 

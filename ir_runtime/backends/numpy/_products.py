@@ -11,7 +11,7 @@ from ._threads import each, threads
 __all__ = ["multiply", "parts"]
 
 # Multiplications that are worth a second thread: a hand-over takes as long as some millions of them.
-WORTH = 1 << 21
+WORTH = 1 << 22
 # Elements whose finishing is worth a second thread.
 WORTH_FINISHING = 1 << 16
 
