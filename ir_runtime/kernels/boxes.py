@@ -1,0 +1,156 @@
+"""Boxes: how much they overlap, and which are left when the best suppress those they overlap.
+
+A box is four numbers in the last axis: two corners, each coordinate of the first the smaller one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["areas", "best_first", "greedy", "overlaps", "refine", "soft", "wide"]
+
+Array = NDArray[Any]
+
+
+def wide(numbers: Array) -> Array:
+    """Floating-point numbers as boxes are computed with: f32 at least."""
+    return numbers if numbers.dtype == np.float64 else numbers.astype(np.float32, copy=False)
+
+
+def areas(boxes: Array, extra: float = 0) -> Array:
+    """The area of each box, whose sides are ``extra`` longer than their coordinates say."""
+    more = boxes.dtype.type(extra)
+    return np.asarray((boxes[..., 2] - boxes[..., 0] + more) * (boxes[..., 3] - boxes[..., 1] + more))
+
+
+def overlaps(a: Array, b: Array, extra: float = 0, *, apart: bool = True) -> Array:
+    """Intersection over union of boxes that broadcast against each other; 0 for those without an area.
+
+    Args:
+        a: boxes.
+        b: other boxes.
+        extra: by how much sides are longer than their coordinates say: 1 where those are pixels.
+        apart: whether boxes with a gap between them do not overlap even if ``extra`` closes it.
+    """
+    more = a.dtype.type(extra)
+    low, high = np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:])
+    sides = np.maximum(high - low + more, 0)
+    shared = sides[..., 0] * sides[..., 1]
+    together = areas(a, extra) + areas(b, extra) - shared
+    meets = (shared > 0) & (areas(a, extra) > 0) & (areas(b, extra) > 0)
+    if apart and extra:
+        meets &= (low <= high).all(axis=-1)
+    return np.asarray(np.divide(shared, together, out=np.zeros_like(together), where=meets))
+
+
+def best_first(scores: Array, above: float | None = None, most: int = -1) -> Array:
+    """The places of the highest scores, best first and equal ones in order.
+
+    Args:
+        scores: 1-D.
+        above: leave out what is not above this.
+        most: how many at most; -1 means all.
+    """
+    places = np.arange(len(scores)) if above is None else np.flatnonzero(scores > above)
+    places = places[np.argsort(-scores[places], kind="stable")]
+    return places if most < 0 else places[:most]
+
+
+def greedy(
+    boxes: Array,
+    threshold: float,
+    most: int = -1,
+    *,
+    extra: float = 0,
+    inclusive: bool = False,
+    apart: bool = True,
+    eta: float = 1,
+) -> Array:
+    """Which boxes are left, of boxes that come best first, when each suppresses those behind that overlap it.
+
+    Args:
+        boxes: [n, 4]
+        threshold: the overlap that is still allowed.
+        most: how many are left at most; -1 means any number.
+        extra: see `overlaps`.
+        inclusive: whether an overlap of just ``threshold`` suppresses, too.
+        apart: see `overlaps`.
+        eta: what the threshold is multiplied by for each box left, while it is above 0.5.
+    """
+    kept: list[int] = []
+    limit = boxes.dtype.type(threshold)
+    rest, left = np.arange(len(boxes)), boxes
+    if eta < 1:
+        return _adaptive(boxes, threshold, eta, extra, inclusive, apart)
+    while len(rest) and len(kept) != most:
+        kept.append(int(rest[0]))
+        overlap = overlaps(left[0], left[1:], extra, apart=apart)
+        alive = ~(overlap >= limit) if inclusive else ~(overlap > limit)
+        rest, left = rest[1:][alive], left[1:][alive]
+    return np.array(kept, np.int64)
+
+
+def _adaptive(
+    boxes: Array, threshold: float, eta: float, extra: float, inclusive: bool, apart: bool
+) -> Array:
+    """As `greedy`, where the threshold a box meets is the one of its turn."""
+    kept: list[int] = []
+    for index, box in enumerate(boxes):
+        limit = boxes.dtype.type(threshold)
+        overlap = overlaps(box, boxes[kept], extra, apart=apart)
+        if not (overlap >= limit if inclusive else overlap > limit).any():
+            kept.append(index)
+            threshold = threshold * eta if threshold > 0.5 else threshold
+    return np.array(kept, np.int64)
+
+
+def soft(
+    boxes: Array, scores: Array, sigma: float, most: int, *, above: float, cut: float | None = None
+) -> tuple[Array, Array]:
+    """Which boxes are left when each lowers the scores of those that overlap it, and with what scores.
+
+    Args:
+        boxes: [n, 4]
+        scores: [n]
+        sigma: an overlap multiplies a score by ``exp(-overlap ** 2 / (2 * sigma))``.
+        most: how many are left at most.
+        above: boxes are gone when their score is no longer above this.
+        cut: boxes that overlap by this or more are gone at once.
+    """
+    alive = np.flatnonzero(scores > above)
+    boxes, current = boxes[alive], scores[alive]
+    kept: list[int] = []
+    final: list[float] = []
+    scale = boxes.dtype.type(-0.5 / sigma)
+    while len(alive) and len(kept) < most:
+        best = int(np.argmax(current))
+        kept.append(int(alive[best]))
+        final.append(current[best])
+        overlap = overlaps(boxes[best], boxes)
+        current = current * np.exp(scale * overlap * overlap)
+        left = current > above
+        left[best] = False
+        if cut is not None:
+            left &= overlap < cut
+        alive, boxes, current = alive[left], boxes[left], current[left]
+    return np.array(kept, np.int64), np.array(final, scores.dtype)
+
+
+def refine(boxes: Array, deltas: Array, extra: float = 0, largest: float | None = None) -> Array:
+    """Move and stretch boxes: each delta is a step of the centre in sides, and logarithms of factors of them.
+
+    Args:
+        boxes: [..., 4]
+        deltas: [..., 4]: x, y, log of width, log of height.
+        extra: see `overlaps`.
+        largest: what the logarithms are at most.
+    """
+    more = boxes.dtype.type(extra)
+    sides = boxes[..., 2:] - boxes[..., :2] + more
+    centre = boxes[..., :2] + sides / 2 + deltas[..., :2] * sides
+    logs = deltas[..., 2:] if largest is None else np.minimum(deltas[..., 2:], boxes.dtype.type(largest))
+    half = np.exp(logs) * sides / 2
+    return np.concatenate([centre - half, centre + half - more], axis=-1)

@@ -1,0 +1,58 @@
+"""Boxes and their scores as inputs, and inputs that are one number."""
+
+from __future__ import annotations
+
+from ..errors import InferenceError
+from ..ir.dimension import Dimension
+from ..ir.element import ElementType as E
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, Value
+from ._define import Element
+
+__all__ = ["T_BOX", "T_NUMBER", "at_most", "box_counts", "check_number", "number"]
+
+_UP_TO_32 = (E.f32, E.f16, E.bf16)
+T_BOX = Element("T", _UP_TO_32, "f32, f16 or bf16")
+T_NUMBER = Element("T_NUMBER", _UP_TO_32, "f32, f16 or bf16", shared=False)
+
+
+def box_counts(boxes: Value, scores: Value, size: int = 4) -> tuple[Dimension, Dimension, Dimension]:
+    """How many batch entries, classes and boxes there are."""
+    for name, value in (("boxes", boxes), ("scores", scores)):
+        if value.shape.rank not in (None, 3):
+            raise InferenceError(f"{name} must have rank 3, found {value.shape}")
+    of_boxes = PartialShape.dynamic(3) if boxes.shape.rank is None else boxes.shape
+    of_scores = PartialShape.dynamic(3) if scores.shape.rank is None else scores.shape
+    if not of_boxes[2].contains(size):
+        raise InferenceError(f"a box is {size} numbers; boxes are of shape {of_boxes}")
+    batches, count = of_boxes[0].merge(of_scores[0]), of_boxes[1].merge(of_scores[2])
+    if batches is None or count is None:
+        raise InferenceError(
+            f"boxes {of_boxes} and scores {of_scores} disagree; expected are [batches, boxes, {size}] and "
+            f"[batches, classes, boxes]"
+        )
+    return batches, of_scores[1], count
+
+
+def check_number(value: Value | None, name: str, most_rank: int = 1) -> None:
+    """Require one number, a scalar or of as many axes as are allowed."""
+    if value is None or value.shape.rank is None:
+        return
+    if value.shape.rank > most_rank or not all(d.contains(1) for d in value.shape):
+        form = "a scalar or of shape [1]" if most_rank else "a scalar"
+        raise InferenceError(f"{name} must be {form}, not of shape {value.shape}")
+
+
+def at_most(limit: Value | None) -> int | None:
+    """The largest that the limit may be; 0 if there is none, ``None`` if that is not known."""
+    if limit is None:
+        return 0
+    numbers = limit.numbers()
+    if not numbers:
+        return None
+    most = numbers[0] if isinstance(numbers[0], int) else numbers[0].max
+    return most if most is None else max(most, 0)
+
+
+def number(array: Array | None) -> float:
+    return 0 if array is None else float(array.reshape(-1)[0])

@@ -1,0 +1,272 @@
+"""Boxes that are left when the best suppress those they overlap."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.boxes import best_first, greedy, soft, wide
+from .._boxes import T_BOX, T_NUMBER, at_most, box_counts, check_number, number
+from .._define import Input, Op, Output, attr, op
+from .._types import T_INDEX, check_index_types
+
+Found = tuple[Array, Array]
+
+
+class Suppression(Op):
+    """What the versions of NonMaxSuppression share.
+
+    Boxes whose score is not above score_threshold are left out, where the pages say below. A box is
+    suppressed by an overlap of iou_threshold already, as in OpenVINO, where the pages ask for more.
+    """
+
+    boxes = Input(T_BOX, "[batches, boxes, 4]")
+    scores = Input(T_BOX, "[batches, classes, boxes]")
+    max_output_boxes_per_class = Input(T_INDEX, "one number; absent, it is 0", optional=True)
+    iou_threshold = Input(T_NUMBER, "one number: the overlap that suppresses; absent, it is 0", optional=True)
+    score_threshold = Input(T_NUMBER, "one number: what scores must be above; absent, it is 0", optional=True)
+
+    sort_result_descending: bool = attr(
+        True, doc="order by score; if not, by batch entry and class, and by score within"
+    )
+
+    most_rank = 0
+    """The highest rank of inputs that are one number."""
+
+    def corners(self, boxes: Array) -> Array:
+        """The boxes by their corners."""
+        raise NotImplementedError
+
+    def rows(self, boxes: Value, scores: Value, limit: Value | None, **numbers: Value | None) -> Dimension:
+        """How many boxes may be left; no fewer than there are, unlike what OpenVINO infers of versions 1 and 3."""
+        for name, value in {"max_output_boxes_per_class": limit, **numbers}.items():
+            check_number(value, name, self.most_rank)
+        batches, classes, count = box_counts(boxes, scores, self.box_size)
+        each = at_most(limit)
+        if each is None or (count.max is not None and count.max < each):
+            each = count.max
+        factors = (each, batches.max, classes.max)
+        known = [f for f in factors if f is not None]
+        if 0 in known:
+            return Dimension(0)
+        return Dimension.between(0, int(np.prod(known, dtype=object)) if len(known) == 3 else None)
+
+    box_size = 4
+
+    def select(
+        self,
+        boxes: Array,
+        scores: Array,
+        max_output_boxes_per_class: Array | None,
+        iou_threshold: Array | None,
+        score_threshold: Array | None,
+        sigma: Array | None = None,
+    ) -> Found:
+        """What is left: [batch entry, class, box] and its score."""
+        limit = int(number(max_output_boxes_per_class))
+        thresholds = number(iou_threshold), number(score_threshold), number(sigma)
+        corners, ranked = self.corners(wide(boxes)), wide(scores)
+        indices, left = [np.zeros((0, 3), np.int64)], [np.zeros(0, ranked.dtype)]
+        for batch, label in np.ndindex(*scores.shape[:2]):
+            places, final = self.select_in_class(corners[batch], ranked[batch, label], limit, *thresholds)
+            indices.append(np.insert(places[:, None], 0, [[batch], [label]], axis=1))
+            left.append(final)
+        found, found_scores = np.concatenate(indices), np.concatenate(left)
+        if self.sort_result_descending:
+            order = np.argsort(-found_scores, kind="stable")
+            found, found_scores = found[order], found_scores[order]
+        return found, found_scores
+
+    def select_in_class(
+        self, boxes: Array, scores: Array, limit: int, iou: float, above: float, sigma: float
+    ) -> Found:
+        """What is left of the boxes of one class: places, and their scores."""
+        if limit <= 0:
+            return np.zeros(0, np.int64), scores[:0]
+        if sigma > 0:
+            return soft(boxes, scores, sigma, limit, above=above, cut=self.soft_cut(iou))
+        order = best_first(scores, above)
+        places = order[greedy(boxes[order], iou, limit, inclusive=True)]
+        return places, scores[places]
+
+    def soft_cut(self, iou: float) -> float | None:
+        """The overlap that suppresses even where scores are only lowered."""
+        return None
+
+
+class OfTwoCorners(Suppression):
+    """Versions whose boxes have sides along the axes."""
+
+    box_encoding: Literal["corner", "center"] = attr(
+        "corner", doc="corner: y1, x1, y2, x2 of two corners opposite each other; center: x, y, width, height"
+    )
+
+    def corners(self, boxes: Array) -> Array:
+        """The boxes by their corners, the lower coordinates first."""
+        first, second = boxes[..., :2], boxes[..., 2:]
+        if self.box_encoding == "center":
+            first, second = first - second / 2, first + second / 2
+        return np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=-1)
+
+
+class Indices(OfTwoCorners):
+    """Versions with one output, in as many rows as there are boxes left."""
+
+    def infer(
+        self,
+        boxes: Value,
+        scores: Value,
+        max_output_boxes_per_class: Value | None = None,
+        iou_threshold: Value | None = None,
+        score_threshold: Value | None = None,
+    ) -> PartialShape:
+        rows = self.rows(
+            boxes,
+            scores,
+            max_output_boxes_per_class,
+            iou_threshold=iou_threshold,
+            score_threshold=score_threshold,
+        )
+        return PartialShape([rows, 3])
+
+    def evaluate(
+        self,
+        boxes: Array,
+        scores: Array,
+        max_output_boxes_per_class: Array | None = None,
+        iou_threshold: Array | None = None,
+        score_threshold: Array | None = None,
+    ) -> Array:
+        found, _ = self.select(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+        return found.astype(self.index_type().dtype)
+
+    def index_type(self) -> ElementType:
+        """The element type of the indices."""
+        return ElementType.i64
+
+
+@op("NonMaxSuppression-1")
+class NonMaxSuppression1(Indices):
+    """Which of ``boxes`` are left of each class, when those with the best scores suppress what they overlap."""
+
+    selected_indices = Output(ElementType.i64, "[n, 3]: batch entry, class and box of each")
+
+
+class IndicesOfAType(Indices):
+    """Versions that say how wide indices are."""
+
+    selected_indices = Output("output_type", "[n, 3]: batch entry, class and box of each")
+
+    output_type: ElementType = attr(ElementType.i64, doc="element type of the indices, i64 or i32")
+
+    def verify(self) -> None:
+        """Require an index type."""
+        check_index_types(output_type=self.output_type)
+
+    def index_type(self) -> ElementType:
+        return self.output_type
+
+
+@op("NonMaxSuppression-3")
+class NonMaxSuppression3(IndicesOfAType):
+    """As version 1, with a choice of index types."""
+
+
+@op("NonMaxSuppression-4")
+class NonMaxSuppression4(IndicesOfAType):
+    """As version 3; there is only more room in the output of plugins that need a static shape."""
+
+
+class IndicesAndScores(Suppression):
+    """Versions that also give the scores, and how many boxes are left."""
+
+    selected_indices = Output("output_type", "[n, 3]: batch entry, class and box of each")
+    selected_scores = Output(T_NUMBER, "[n, 3]: batch entry, class and score of each")
+    valid_outputs = Output("output_type", "[1]: how many there are")
+
+    output_type: ElementType = attr(ElementType.i64, doc="element type of the indices, i64 or i32")
+
+    most_rank = 1
+
+    def verify(self) -> None:
+        """Require an index type."""
+        check_index_types(output_type=self.output_type)
+
+    def packed(self, found: Array, scores: Array, dtype: np.dtype[np.generic]) -> tuple[Array, Array, Array]:
+        """The outputs."""
+        index = self.output_type.dtype
+        with_scores = np.concatenate([found[:, :2].astype(scores.dtype), scores[:, None]], axis=1)
+        return found.astype(index), with_scores.astype(dtype), np.array([len(found)], index)
+
+
+class Softened(IndicesAndScores, OfTwoCorners):
+    """Versions that can lower scores instead of suppressing."""
+
+    soft_nms_sigma = Input(
+        T_NUMBER,
+        "one number; above 0, an overlap lowers scores by exp(-overlap ** 2 / (2 * sigma)); absent, it is 0",
+        optional=True,
+    )
+
+    def infer(
+        self,
+        boxes: Value,
+        scores: Value,
+        max_output_boxes_per_class: Value | None = None,
+        iou_threshold: Value | None = None,
+        score_threshold: Value | None = None,
+        soft_nms_sigma: Value | None = None,
+    ) -> tuple[PartialShape, ...]:
+        rows = self.rows(
+            boxes,
+            scores,
+            max_output_boxes_per_class,
+            iou_threshold=iou_threshold,
+            score_threshold=score_threshold,
+            soft_nms_sigma=soft_nms_sigma,
+        )
+        return PartialShape([rows, 3]), PartialShape([rows, 3]), PartialShape([1])
+
+    def evaluate(
+        self,
+        boxes: Array,
+        scores: Array,
+        max_output_boxes_per_class: Array | None = None,
+        iou_threshold: Array | None = None,
+        score_threshold: Array | None = None,
+        soft_nms_sigma: Array | None = None,
+    ) -> tuple[Array, Array, Array]:
+        found = self.select(
+            boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
+        )
+        return self.packed(*found, self.score_dtype(iou_threshold))
+
+    def score_dtype(self, iou_threshold: Array | None) -> np.dtype[np.generic]:
+        """The dtype of the scores."""
+        return np.dtype(np.float32)
+
+
+@op("NonMaxSuppression-5", spec="sort/no-max-suppression-5")
+class NonMaxSuppression5(Softened):
+    """As version 4, with soft suppression, and with scores.
+
+    Where scores are lowered, boxes that overlap by iou_threshold are still suppressed: so on the page
+    and in the reference; the plugin treats this version as version 9.
+    """
+
+    selected_scores = Output(ElementType.f32, "[n, 3]: batch entry, class and score of each")
+
+    def soft_cut(self, iou: float) -> float | None:
+        return iou
+
+
+@op("NonMaxSuppression-9")
+class NonMaxSuppression9(Softened):
+    """As version 5, but where scores are lowered, iou_threshold has no meaning."""
+
+    selected_scores = Output(ElementType.f32, "[n, 3]: batch entry, class and score of each")
