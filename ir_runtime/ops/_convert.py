@@ -31,8 +31,8 @@ def convert(data: Array, target: ElementType, source: ElementType | None = None)
     tensor. The plugin gives its i32 answer also for i64 and u64, and converts NaN to false.
 
     bf16 is rounded to the nearest, ties to even, as by the plugin; the reference means to, but
-    rounds an even number down whatever follows it. On its way to f8e5m2 a number is rounded to f16
-    first, as by both of them.
+    rounds an even number down whatever follows it. On its way to f8e4m3 and f8e5m2 a number is
+    rounded to f16 first, as by both of them.
 
     Args:
         data: numbers, or integers of which some have only bounds (``dtype=object``).
@@ -55,6 +55,8 @@ def convert(data: Array, target: ElementType, source: ElementType | None = None)
 
 
 def _real(data: Array, target: ElementType) -> Array:
+    if data.dtype.itemsize == 1 and data.dtype.kind not in "biu":
+        data = data.astype(np.float32)  # which holds them all, and from which there is a way to any type
     if target is ElementType.nf4:
         codes = np.searchsorted((NF4[1:] + NF4[:-1]) / 2, data.astype(np.float32))
         return np.where(data != data, 0, codes).astype(np.uint8)
@@ -64,22 +66,27 @@ def _real(data: Array, target: ElementType) -> Array:
         # The reference stops at the largest number for i32, and goes to infinity for all others.
         limit = np.finfo(np.float16).max
         return np.clip(data, -limit, limit).astype(np.float16)
-    if target is ElementType.f8e5m2:
+    if target in (ElementType.f8e4m3, ElementType.f8e5m2):
         with np.errstate(all="ignore"):
             data = data.astype(np.float16)
     if target is ElementType.f4e2m1:
-        data = np.where(data != data, np.asarray(6, data.dtype), data)  # it has no NaN
+        data = data.astype(np.float64)
+        data = np.where(np.isnan(data), np.copysign(6, data), data)  # it has no NaN
     with np.errstate(all="ignore"):
         return np.asarray(data.astype(target.dtype))
 
 
 def _powers_of_two(data: Array) -> Array:
-    """To f8e8m0: the nearest power of two, ties to the even exponent; none is below ``2**-127``."""
-    mantissa, exponent = np.frexp(data.astype(np.float64))  # in [0.5, 1)
+    """To f8e8m0: the nearest power of two, ties to the even exponent; none is below ``2**-127``.
+
+    What has a sign becomes the smallest one, even NaN.
+    """
+    data = data.astype(np.float64)
+    mantissa, exponent = np.frexp(data)  # in [0.5, 1)
     code = exponent + 126 + ((mantissa > 0.75) | ((mantissa == 0.75) & (exponent % 2 == 1)))
     code = np.where(data > 0, np.clip(code, 0, 254), 0)
-    code = np.where(np.isposinf(data.astype(np.float64)), 254, code)
-    code = np.where(data != data, 255, code)
+    code = np.where(np.isposinf(data), 254, code)
+    code = np.where(np.isnan(data) & ~np.signbit(data), 255, code)
     return code.astype(np.uint8).view(ElementType.f8e8m0.dtype)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from harness.sample import Sample, case, numbers, scalar
 
@@ -24,6 +26,8 @@ TYPES = (
     E.u32,
     E.u64,
 )
+FEW_BITS = (E.u1, E.u2, E.u3, E.u4, E.u6, E.i4)
+CODES = (E.nf4, E.f4e2m1, E.f8e8m0)
 CORNERS = (
     *(0, 1, 2, 3, 7, 8, 15, 16, 100, 127, 128, 129, 255, 256, 257, 300, 32767, 32768, 40000, 65535, 65536),
     *(2**24 + 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1),
@@ -41,6 +45,8 @@ def corners(element: E) -> np.ndarray:
     """Numbers that other types may not hold."""
     if element is E.boolean:
         return np.array([True, False])
+    if element in FEW_BITS + CODES:
+        return np.arange(1 << element.bits, dtype=np.uint8).view(element.dtype)
     if element.is_real:
         with np.errstate(all="ignore"):
             return np.array(FLOATS if element.bits == 8 else FLOATS + LARGE).astype(element.dtype)
@@ -59,8 +65,19 @@ def conversions() -> list[Sample]:
     return found
 
 
+def few_bits() -> Iterator[Sample]:
+    """Conversions from and to the types of less than a byte, all of whose numbers are tried."""
+    for few in FEW_BITS + CODES:
+        others = (E.f32, E.f16, E.bf16) if few in CODES else (*TYPES, *FEW_BITS)
+        for other in others:
+            yield case("Convert-1", corners(few), destination_type=other, _types={0: few})
+            if other not in FEW_BITS:
+                yield case("Convert-1", corners(other), destination_type=few)
+
+
 SAMPLES = [
     *conversions(),
+    *few_bits(),
     *(
         case("Convert-1", numbers(*shape), destination_type=target)
         for shape in ((), (0, 3), (2, 1, 3), (1, 2, 1, 2, 2))
@@ -82,6 +99,9 @@ SAMPLES = [
     case("ConvertLike-1", numbers(5, dtype="boolean"), numbers(2, dtype="f32")),
     case("ConvertLike-1", np.array(FLOATS, "f4"), numbers(2, dtype="u8")),
     case("ConvertLike-1", np.array([300, -200], "i4"), numbers(2, dtype="u8")),
+    case("ConvertLike-1", corners(E.nf4), numbers(2), _types={0: E.nf4}),
+    case("ConvertLike-1", corners(E.u4), numbers(2, dtype="f16")),
+    case("ConvertLike-1", corners(E.i8), corners(E.i4)),
     *(
         case(
             "ConvertPromoteTypes-14",
@@ -107,4 +127,6 @@ SAMPLES = [
             ("f32", "i16", {"pytorch_scalar_promotion": True}),
         )
     ),
+    case("ConvertPromoteTypes-14", corners(E.u1), numbers(3, dtype="i8"), _types={0: E.u1}, _constant=(0,)),
+    case("ConvertPromoteTypes-14", corners(E.i4), numbers(3, dtype="f16")),
 ]
