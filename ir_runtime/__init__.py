@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .api.compiled import CompiledModel, ConstOutput
+    from .api.compiled import CompiledModel
     from .api.core import Core, compile_model, read_fragment, read_fragments, read_model, validate
     from .api.model import Model
-    from .api.ports import Node, Output
+    from .api.nodes import Input, Node
+    from .api.ports import ConstOutput, Output
+    from .api.profiling import ProfilingInfo
     from .api.queue import AsyncInferQueue
-    from .api.request import InferRequest, ProfilingInfo
+    from .api.request import InferRequest
     from .api.results import OVDict
     from .api.tensor import Tensor
     from .diagnostics import Diagnostic, Diagnostics, Location, Severity
@@ -38,18 +40,20 @@ if TYPE_CHECKING:
     )
     from .ir.dimension import Dimension, Symbol
     from .ir.element import ElementType as Type
-    from .ir.shape import PartialShape
+    from .ir.shape import PartialShape, Shape
     from .limits import Limits
     from .runtime.plan import Observer, Step
 
 # Where each public name lives. Nothing is imported before it is used, so importing the package is free.
 _HOMES = {
-    "api.compiled": ("CompiledModel", "ConstOutput"),
+    "api.compiled": ("CompiledModel",),
     "api.core": ("Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"),
     "api.model": ("Model",),
-    "api.ports": ("Node", "Output"),
+    "api.nodes": ("Input", "Node"),
+    "api.ports": ("ConstOutput", "Output"),
     "api.queue": ("AsyncInferQueue",),
-    "api.request": ("InferRequest", "ProfilingInfo"),
+    "api.profiling": ("ProfilingInfo",),
+    "api.request": ("InferRequest",),
     "api.results": ("OVDict",),
     "api.tensor": ("Tensor",),
     "diagnostics": ("Diagnostic", "Diagnostics", "Location", "Severity"),
@@ -65,7 +69,7 @@ _HOMES = {
     ),
     "ir.dimension": ("Dimension", "Symbol"),
     "ir.element": ("Type",),
-    "ir.shape": ("PartialShape",),
+    "ir.shape": ("PartialShape", "Shape"),
     "limits": ("Limits",),
     "runtime.plan": ("Observer", "Step"),
 }
@@ -84,6 +88,7 @@ __all__ = [
     "IRError",
     "InferRequest",
     "InferenceError",
+    "Input",
     "InputError",
     "LimitError",
     "Limits",
@@ -97,6 +102,7 @@ __all__ = [
     "PartialShape",
     "ProfilingInfo",
     "Severity",
+    "Shape",
     "Step",
     "Symbol",
     "Tensor",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +13,16 @@ from ..runtime.compile import compile_plan
 from ..runtime.plan import ExecutionPlan, Observer
 from .config import check_config, describe_device
 from .feeding import bind
-from .model import Model
-from .names import find_port, find_ports
-from .ports import Output
+from .model import Model, show_ports
+from .names import find_port
+from .ports import ConstOutput, Output
 from .results import OVDict, owned
 from .tensor import Tensor
 
 if TYPE_CHECKING:
     from .request import InferRequest
 
-__all__ = ["CompiledModel", "ConstOutput"]
-
-ConstOutput = Output
+__all__ = ["CompiledModel"]
 
 # A model may be read without being valid. Compiling looks only at layers that are needed, and refuses those
 # without an operation; what outputs declare has no effect on what they are.
@@ -61,29 +58,28 @@ class CompiledModel:
         self.config = check_config(config)
         self._model = model.raise_if_invalid(_HARMLESS).clone()
         self.backend, self._chain = load(backend or self.config.get("BACKEND"))
-        self._inputs = model.inputs
-        asked = find_ports(model._graph, [outputs] if isinstance(outputs, str) else outputs or ())
-        own = model.outputs
-        self._outputs = own + [model._output(p) for p in asked if p not in {o._port for o in own}]
+        self._model.add_outputs([outputs] if isinstance(outputs, str) else outputs or ())
+        self._inputs = list(map(ConstOutput.of, self._model.inputs))
+        self._outputs = list(map(ConstOutput.of, self._model.outputs))
         self._plan = self._compile(fold=self.backend != "reference")
         self._every: ExecutionPlan | None = None
         self._lock = threading.Lock()
 
     @property
-    def inputs(self) -> list[Output]:
+    def inputs(self) -> list[ConstOutput]:
         """The inputs, in the order of the file."""
         return list(self._inputs)
 
     @property
-    def outputs(self) -> list[Output]:
+    def outputs(self) -> list[ConstOutput]:
         """The outputs, in the order of the file, then those asked for."""
         return list(self._outputs)
 
-    def input(self, key: int | str | None = None) -> Output:
+    def input(self, key: int | str | None = None) -> ConstOutput:
         """An input by index or name; without a key, the only one."""
         return find_port(self._inputs, key, "input")
 
-    def output(self, key: int | str | None = None) -> Output:
+    def output(self, key: int | str | None = None) -> ConstOutput:
         """An output by index or name; without a key, the only one."""
         return find_port(self._outputs, key, "output")
 
@@ -93,6 +89,7 @@ class CompiledModel:
         share_inputs: bool = True,
         share_outputs: bool = False,
         *,
+        decode_strings: bool = True,
         observers: Sequence[Observer] = (),
     ) -> OVDict:
         """Run on inputs: a mapping by index, name or port; a sequence; or the only array.
@@ -101,6 +98,7 @@ class CompiledModel:
             inputs: the data.
             share_inputs: for OpenVINO's signature; inputs are never changed.
             share_outputs: for OpenVINO's signature; results are always the caller's own.
+            decode_strings: for OpenVINO's signature.
             observers: see every layer's inputs and outputs. Then nothing is folded or fused.
 
         Raises:
@@ -160,8 +158,7 @@ class CompiledModel:
         observers: Sequence[Observer] = (),
         every_layer: bool = False,
     ) -> OVDict:
-        feeds = bind(self._inputs, inputs, kept)
-        return self._run_arrays(feeds, observers, every_layer)
+        return self._run_arrays(bind(self._inputs, inputs, kept), observers, every_layer)
 
     def _run_arrays(
         self, feeds: Sequence[Array], observers: Sequence[Observer] = (), every_layer: bool = False
@@ -170,13 +167,5 @@ class CompiledModel:
         arrays = plan.run(feeds, observers)
         return OVDict(self._outputs, owned(arrays, [*feeds, *plan.slots]))
 
-    def _timed(
-        self, inputs: Any, kept: Mapping[Output, Tensor], observers: Sequence[Observer]
-    ) -> tuple[OVDict, float]:
-        start = time.perf_counter()
-        results = self._run(inputs, kept, observers)
-        return results, (time.perf_counter() - start) * 1e3
-
     def __repr__(self) -> str:
-        inputs, outputs = ("\n".join(map(repr, ports)) for ports in (self._inputs, self._outputs))
-        return f"<CompiledModel:\ninputs[\n{inputs}\n]\noutputs[\n{outputs}\n]>"
+        return f"<CompiledModel:\n{show_ports(self._inputs, self._outputs)}>"

@@ -56,7 +56,7 @@ def as_array(port: Output, value: Any) -> Array:
     Raises:
         InputError: if element type or shape do not fit.
     """
-    array = value.data if isinstance(value, Tensor) else value
+    array = _contents(value)
     if not isinstance(array, np.ndarray | np.generic):
         array = _from_python(port, array)
     array = np.asarray(array)
@@ -68,6 +68,14 @@ def as_array(port: Output, value: Any) -> Array:
             hint="change the data, or the model with model.reshape(...) or --shape",
         )
     return array
+
+
+def _contents(value: Any) -> Any:
+    """The array of a tensor, ours or OpenVINO's."""
+    if isinstance(value, np.ndarray | np.generic):  # whose ``data`` is another thing
+        return value
+    data = getattr(value, "data", None)
+    return data if isinstance(data, np.ndarray) else value
 
 
 def _checked_type(port: Output, array: Array) -> Array:
@@ -89,7 +97,7 @@ def _pairs(ports: Sequence[Output], inputs: Any) -> Iterator[tuple[Output, Any]]
     if isinstance(inputs, Mapping):
         for key, value in inputs.items():
             yield find_port(ports, _same(ports, key), "input"), value
-    elif isinstance(inputs, list | tuple) and not (len(ports) == 1 and _is_numbers(inputs)):
+    elif isinstance(inputs, list | tuple) and not (len(ports) == 1 and _is_data(ports[0], inputs)):
         if len(inputs) > len(ports):
             raise InputError(f"{len(inputs)} inputs are given, the model has {len(ports)}", hint=_all(ports))
         yield from zip(ports, inputs, strict=False)
@@ -113,9 +121,10 @@ def _all(ports: Iterable[Output]) -> str:
     return "its inputs are " + ", ".join(map(describe, ports))
 
 
-def _is_numbers(values: Sequence[Any]) -> bool:
-    """Whether a sequence is itself the data, as in ``compiled([1.0, 2.0])``."""
-    return bool(values) and all(isinstance(v, numbers.Number | bool) for v in values)
+def _is_data(port: Output, values: Sequence[Any]) -> bool:
+    """Whether a sequence is itself the data, as in ``compiled([1.0, 2.0])``, and not one scalar for each input."""
+    scalar = port.partial_shape.rank == 0 and len(values) == 1
+    return bool(values) and not scalar and all(isinstance(v, numbers.Number | bool) for v in values)
 
 
 def _from_python(port: Output, value: Any) -> Array:
@@ -126,7 +135,11 @@ def _from_python(port: Output, value: Any) -> Array:
         array = found if wanted is ElementType.dynamic else np.asarray(value, wanted.dtype)
     except (TypeError, ValueError, OverflowError) as reason:
         raise InputError(f"input {port.label!r} cannot be made an array of {wanted}: {reason}") from None
-    if found.dtype.kind not in "OSU" and wanted.is_integral and not np.array_equal(found, array):
+    if wanted in (ElementType.string, ElementType.dynamic):
+        return array
+    if found.dtype.kind not in "biuf":  # NumPy would read the numbers in texts, and take None for one
+        raise InputError(f"input {port.label!r} is no array of numbers, expected {wanted}")
+    if wanted.is_integral and not np.array_equal(found, array):
         raise InputError(f"input {port.label!r} has numbers that {wanted} cannot hold")
     return array
 

@@ -14,14 +14,15 @@ from ..errors import InputError, UnsupportedError, ValidationError
 from ..frontend.model import Document
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
-from ..ir.shape import PartialShape
+from ..ir.shape import PartialShape, Shape
 from ..ir.tensor import Array, TensorType, Value
 from ..passes.check import check
 from ..passes.infer import infer
 from .names import find_port, find_ports, no_such
-from .ports import Node, Output
+from .nodes import Input, Node
+from .ports import ConstOutput, Output
 
-__all__ = ["Model", "ShapeLike"]
+__all__ = ["Model", "ShapeLike", "show_ports"]
 
 ShapeLike: TypeAlias = "PartialShape | Sequence[Any] | str"
 
@@ -93,12 +94,17 @@ class Model:
     @property
     def parameters(self) -> list[Node]:
         """The Parameter layers."""
-        return [Node(self, layer) for layer in self._graph.of_type("Parameter")]
+        return list(map(self._node, self._graph.of_type("Parameter")))
 
     @property
     def results(self) -> list[Node]:
         """The Result layers."""
-        return [Node(self, layer) for layer in self._graph.of_type("Result")]
+        return list(map(self._node, self._graph.of_type("Result")))
+
+    @property
+    def result(self) -> Node:
+        """The only Result layer."""
+        return self.output().node
 
     def get_parameters(self) -> list[Node]:
         """The Parameter layers."""
@@ -110,15 +116,19 @@ class Model:
 
     def get_ops(self) -> list[Node]:
         """Every layer, in the order of the file."""
-        return [Node(self, layer) for layer in self._graph.layers.values()]
+        return list(map(self._node, self._graph.layers.values()))
 
     def get_ordered_ops(self) -> list[Node]:
         """Every layer, each behind those it depends on."""
-        return [Node(self, layer) for layer in self._graph]
+        return list(map(self._node, self._graph))
 
     def get_friendly_name(self) -> str:
         """The name."""
         return self.friendly_name
+
+    def set_friendly_name(self, name: str) -> None:
+        """Give the model another name."""
+        self.friendly_name = name
 
     def get_name(self) -> str:
         """The name."""
@@ -156,8 +166,9 @@ class Model:
             isinstance(outputs, tuple) and len(outputs) == 2 and isinstance(outputs[1], int)
         )
         found = find_ports(self._graph, [outputs] if single else outputs)
-        self._extra += [port for port in found if port not in self._extra]
-        return [self._output(port) for port in found]
+        known = {output._port for output in self.outputs}
+        self._extra += [port for port in found if port not in known]
+        return [next(o for o in self.outputs if o._port == port) for port in found]
 
     def reshape(self, shapes: ShapeLike | Mapping[Any, ShapeLike], variables_shapes: Any = None) -> None:
         """Give inputs other shapes, and infer everything again.
@@ -189,7 +200,7 @@ class Model:
             port = find_port(self.inputs, key, "input")
             try:
                 yield port, TensorType(port.element_type, PartialShape(shape))
-            except ValueError as reason:
+            except (TypeError, ValueError) as reason:
                 raise InputError(
                     f"{shape!r} is no shape: {reason}", hint='such as "?,3,1..8" or [-1, 3]'
                 ) from None
@@ -214,7 +225,7 @@ class Model:
         if not layers:
             known = [la.name for la in self._graph.of_type("Constant")]
             raise no_such("Constant", name, known)
-        return Node(self, layers[0]).get_data()
+        return self._node(layers[0]).get_data()
 
     def get_parameter_index(self, parameter: Node) -> int:
         """The position of a Parameter among the inputs, or -1."""
@@ -229,9 +240,27 @@ class Model:
         """How many outputs there are."""
         return len(self.outputs)
 
+    def get_output_shape(self, index: int) -> Shape:
+        """The shape of an output, all of which must be known."""
+        return self.output(index).shape
+
+    def get_output_partial_shape(self, index: int) -> PartialShape:
+        """The shape of an output, as far as it is known."""
+        return self.output(index).partial_shape
+
+    def get_output_element_type(self, index: int) -> ElementType:
+        """The element type of an output."""
+        return self.output(index).element_type
+
     def get_variables(self) -> list[Any]:
         """The variables of the model."""
         return []
+
+    def _node(self, layer: Layer) -> Node:
+        return Node(self, layer)
+
+    def _readers(self, port: Port) -> set[Input]:
+        return {Input(self, reader) for reader in self._graph.readers(port)}
 
     def _results(self) -> Iterable[Output]:
         for layer in self._graph.of_type("Result"):
@@ -249,9 +278,13 @@ class Model:
         return Output(self, port, value.type if isinstance(value, Value) else unknown, names, result)
 
     def __repr__(self) -> str:
-        inputs = "\n".join(map(repr, self.inputs))
-        outputs = "\n".join(map(repr, self.outputs))
-        return f"<Model: {self.friendly_name!r}\ninputs[\n{inputs}\n]\noutputs[\n{outputs}\n]>"
+        return f"<Model: {self.friendly_name!r}\n{show_ports(self.inputs, self.outputs)}>"
+
+
+def show_ports(inputs: Iterable[Output], outputs: Iterable[Output]) -> str:
+    """Inputs and outputs as OpenVINO shows them."""
+    shown = (",\n".join(repr(ConstOutput.of(port)) for port in ports) for ports in (inputs, outputs))
+    return "inputs[\n{}\n]\noutputs[\n{}\n]".format(*shown)
 
 
 def _as_well(errors: Sequence[Diagnostic]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 from ..codes import Code
 from ..errors import InputError
@@ -13,8 +14,10 @@ from .ports import Output
 
 __all__ = ["find_port", "find_ports", "no_such"]
 
+_Port = TypeVar("_Port", bound=Output)
 
-def find_port(ports: Sequence[Output], key: int | str | Output | None, what: str) -> Output:
+
+def find_port(ports: Sequence[_Port], key: int | str | Output | None, what: str) -> _Port:
     """An input or output of a model, by index, tensor name or layer name.
 
     Raises:
@@ -27,14 +30,17 @@ def find_port(ports: Sequence[Output], key: int | str | Output | None, what: str
             )
         return ports[0]
     if isinstance(key, int):
-        if not -len(ports) <= key < len(ports):
+        if not 0 <= key < len(ports):
             raise InputError(
                 f"there is no {what} {key}; the model has {len(ports)}",
                 code=Code.NO_SUCH_NAME,
                 hint=_known(ports),
             )
         return ports[key]
-    found = [p for p in ports if (p == key if isinstance(key, Output) else p.answers_to(key))]
+    if isinstance(key, Output):
+        found = [p for p in ports if p == key]
+    else:  # a tensor may be called as another's layer is; then the tensor is meant
+        found = [p for p in ports if key in p.names] or [p for p in ports if p.belongs_to(key)]
     if not found:
         raise no_such(what, str(key), [p.label for p in ports])
     return found[0]

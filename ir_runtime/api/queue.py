@@ -18,10 +18,11 @@ class AsyncInferQueue:
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
         self._requests = [model.create_infer_request() for _ in range(jobs or os.cpu_count() or 1)]
-        self._idle: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._idle: queue.LifoQueue[int] = queue.LifoQueue()
         self._callback: Callable[[InferRequest, Any], None] | None = None
         self._failures: list[BaseException] = []
-        for index in range(len(self._requests)):
+        self._userdata: list[Any] = [None] * len(self._requests)
+        for index in reversed(range(len(self._requests))):
             self._idle.put(index)
 
     def set_callback(self, callback: Callable[[InferRequest, Any], None]) -> None:
@@ -29,13 +30,33 @@ class AsyncInferQueue:
         self._callback = callback
 
     def start_async(self, inputs: Any = None, userdata: Any = None, share_inputs: bool = False) -> None:
-        """Run on the next idle request; waits for one if all are busy."""
+        """Run on the next idle request; waits for one if all are busy.
+
+        Raises:
+            InputError: if the inputs do not fit.
+        """
         index = self._idle.get()
         request = self._requests[index]
         self._collect(request)
         request.set_callback(lambda _: self._done(request, userdata))
         request._after = lambda: self._idle.put(index)
-        request.start_async(inputs, userdata)
+        self._userdata[index] = userdata
+        try:
+            request.start_async(inputs, userdata, share_inputs)
+        except BaseException:
+            self._idle.put(index)
+            raise
+
+    @property
+    def userdata(self) -> list[Any]:
+        """What was last given to each request."""
+        return list(self._userdata)
+
+    def get_idle_request_id(self) -> int:
+        """The request that runs next; waits for one if all are busy."""
+        index = self._idle.get()
+        self._idle.put(index)
+        return index
 
     def is_ready(self) -> bool:
         """Whether a request is idle."""
@@ -67,3 +88,6 @@ class AsyncInferQueue:
 
     def __len__(self) -> int:
         return len(self._requests)
+
+    def __repr__(self) -> str:
+        return f"<AsyncInferQueue: {len(self)} jobs>"

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import datetime
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
+from ..ir.tensor import Array
 from ..runtime.observers import Profile
 from ..runtime.plan import Observer
 from .compiled import CompiledModel
-from .feeding import as_array
+from .feeding import as_array, bind
 from .names import find_port
-from .ports import Output
+from .ports import ConstOutput, Output
+from .profiling import ProfilingInfo, profiling_info
 from .results import OVDict
 from .tensor import Tensor
 
-__all__ = ["InferRequest", "ProfilingInfo"]
-
-
-@dataclass(frozen=True)
-class ProfilingInfo:
-    """How long a layer took. As OpenVINO's ``ProfilingInfo``."""
-
-    node_name: str
-    node_type: str
-    exec_type: str
-    real_time: datetime.timedelta
-    cpu_time: datetime.timedelta
-    status: str = "EXECUTED"
+__all__ = ["InferRequest"]
 
 
 class InferRequest:
@@ -40,6 +29,7 @@ class InferRequest:
     def __init__(self, compiled: CompiledModel) -> None:
         self._compiled = compiled
         self._kept: dict[Output, Tensor] = {}
+        self._held: dict[Output, Tensor] = {}
         self._results: OVDict | None = None
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
@@ -56,38 +46,59 @@ class InferRequest:
         share_inputs: bool = False,
         share_outputs: bool = False,
         *,
+        decode_strings: bool = True,
         observers: Iterable[Observer] = (),
     ) -> OVDict:
-        """Run on inputs, and on tensors set before for those that are not given.
+        """Run on inputs, and on what was given before for those that are not given.
+
+        Args:
+            inputs: as for `CompiledModel`.
+            share_inputs: keep arrays themselves for later runs, not copies.
+            share_outputs: for OpenVINO's signature; results are always the caller's own.
+            decode_strings: for OpenVINO's signature.
+            observers: see every layer's inputs and outputs. Then nothing is folded or fused.
 
         Raises:
             InputError: if an input is missing, unknown, or has another type or shape.
             ExecutionError: if a layer fails on the data.
         """
         self._refuse_while_running()
-        return self._infer(inputs, tuple(observers))
-
-    def _infer(self, inputs: Any, observers: tuple[Observer, ...] = ()) -> OVDict:
-        watching = list(observers)
-        if self._compiled.config.get("PERF_COUNT") in (True, "YES", "true"):
-            self._profile = Profile()
-            watching.append(self._profile)
-        if observers:
-            self._results = self._compiled._run(inputs, self._kept, watching, every_layer=True)
-        else:
-            self._results, self.latency = self._compiled._timed(inputs, self._kept, watching)
-        return self._results
+        return self._run(self._take(inputs, share_inputs), tuple(observers))
 
     def start_async(self, inputs: Any = None, userdata: Any = None, share_inputs: bool = False) -> None:
-        """Start a run in the background; `wait` for it."""
+        """Start a run in the background; `wait` for it.
+
+        Raises:
+            InputError: as `infer`, here and not when waiting.
+        """
         self._refuse_while_running()
+        feeds = self._take(inputs, share_inputs)
         self.userdata, self._failure = userdata, None
-        self._thread = threading.Thread(target=self._work, args=(inputs,), daemon=True)
+        self._thread = threading.Thread(target=self._work, args=(feeds,), daemon=True)
         self._thread.start()
 
-    def _work(self, inputs: Any) -> None:
+    def _take(self, inputs: Any, share: bool) -> list[Array]:
+        """One array for each input; what is given now is kept for the runs to come."""
+        for port, array in zip(self.model_inputs, bind(self.model_inputs, inputs, self._kept), strict=True):
+            if port not in self._kept or self._kept[port].data is not array:
+                self._kept[port] = Tensor(array, shared_memory=share, type=port.element_type)
+        return [self._kept[port].data for port in self.model_inputs]
+
+    def _run(self, feeds: list[Array], observers: tuple[Observer, ...] = ()) -> OVDict:
+        watching = list(observers)
+        if str(self._compiled.config.get("PERF_COUNT")).upper() in ("TRUE", "YES"):
+            self._profile = Profile()
+            watching.append(self._profile)
+        start = time.perf_counter()
+        self._results = self._compiled._run_arrays(feeds, watching, every_layer=bool(observers))
+        self.latency = (time.perf_counter() - start) * 1e3
+        for port, tensor in self._held.items():
+            tensor.copy_from(self._results[port])
+        return self._results
+
+    def _work(self, feeds: list[Array]) -> None:
         try:
-            self._infer(inputs)
+            self._run(feeds)
             if self._callback is not None:
                 function, data = self._callback
                 function(data if self.userdata is None else self.userdata)
@@ -133,12 +144,12 @@ class InferRequest:
         return self._results
 
     @property
-    def model_inputs(self) -> list[Output]:
+    def model_inputs(self) -> list[ConstOutput]:
         """The inputs of the model."""
         return self._compiled.inputs
 
     @property
-    def model_outputs(self) -> list[Output]:
+    def model_outputs(self) -> list[ConstOutput]:
         """The outputs of the model."""
         return self._compiled.outputs
 
@@ -167,38 +178,51 @@ class InferRequest:
         else:
             self._set(self._compiled.input(index), tensor)  # type: ignore[arg-type]
 
-    def set_tensor(self, key: int | str | Output, tensor: Tensor) -> None:
-        """Give an input its tensor, by name or port."""
-        self._set(find_port(self.model_inputs, key, "input"), tensor)
+    def set_output_tensor(self, index: int | Tensor, tensor: Tensor | None = None) -> None:
+        """Have an output written into a tensor: ``set_output_tensor(0, tensor)``."""
+        if tensor is None:
+            self._hold(self._compiled.output(None), index)
+        else:
+            self._hold(self._compiled.output(index), tensor)  # type: ignore[arg-type]
+
+    def set_tensor(self, key: str | Output, tensor: Tensor) -> None:
+        """Give an input its tensor, or an output one to be written into, by name or port."""
+        port = self._port(key)
+        if port in self.model_inputs:
+            self._set(port, tensor)
+        else:
+            self._hold(port, tensor)
 
     def set_tensors(self, tensors: Mapping[Any, Tensor]) -> None:
-        """Give several inputs their tensors."""
+        """Give several inputs and outputs their tensors, by name or port."""
         for key, tensor in tensors.items():
             self.set_tensor(key, tensor)
 
-    def set_input_tensors(self, tensors: Mapping[Any, Tensor] | list[Tensor]) -> None:
+    def set_input_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
         """Give several inputs their tensors, by index or in order."""
         pairs = tensors.items() if isinstance(tensors, Mapping) else enumerate(tensors)
-        self.set_tensors(dict(pairs))
+        for index, tensor in pairs:
+            self.set_input_tensor(index, tensor)
 
-    def get_tensor(self, key: int | str | Output) -> Tensor:
+    def set_output_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
+        """Have several outputs written into tensors, by index or in order."""
+        pairs = tensors.items() if isinstance(tensors, Mapping) else enumerate(tensors)
+        for index, tensor in pairs:
+            self.set_output_tensor(index, tensor)
+
+    def get_tensor(self, key: str | Output) -> Tensor:
         """The tensor of an input or output, by name or port."""
-        for ports, get in (
-            (self.model_inputs, self._input_tensor),
-            (self.model_outputs, self._output_tensor),
-        ):
-            if any(p == key or (isinstance(key, str) and p.answers_to(key)) for p in ports):
-                return get(find_port(ports, key, "tensor"))
-        everything = [*self.model_inputs, *self.model_outputs]
-        return self._output_tensor(find_port(everything, key, "tensor"))
+        port = self._port(key)
+        return self._input_tensor(port) if port in self.model_inputs else self._output_tensor(port)
 
     def get_profiling_info(self) -> list[ProfilingInfo]:
         """How long each layer took in the last run, if the model was compiled with ``PERF_COUNT``."""
-        spans = ((step, datetime.timedelta(seconds=seconds)) for step, seconds in self._profile.times)
-        return [
-            ProfilingInfo(step.layer.name, step.layer.type, self._compiled.backend, span, span)
-            for step, span in spans
-        ]
+        return profiling_info(self._profile, self._compiled.backend)
+
+    @property
+    def profiling_info(self) -> list[ProfilingInfo]:
+        """As `get_profiling_info`."""
+        return self.get_profiling_info()
 
     def query_state(self) -> list[Any]:
         """The variables of the model."""
@@ -211,23 +235,45 @@ class InferRequest:
         """The model that this request runs."""
         return self._compiled
 
+    def _port(self, key: str | Output) -> Output:
+        if not isinstance(key, str | Output):
+            raise InputError(
+                f"{key!r} names no tensor: give a name or a port",
+                code=Code.NO_SUCH_NAME,
+                hint="get_input_tensor and get_output_tensor take an index",
+            )
+        return find_port([*self.model_inputs, *self.model_outputs], key, "tensor")
+
     def _set(self, port: Output, tensor: Any) -> None:
         held = tensor if isinstance(tensor, Tensor) else Tensor(tensor, shared_memory=True)
         as_array(port, held)
         self._kept[port] = held
 
+    def _hold(self, port: Output, tensor: Any) -> None:
+        if not isinstance(tensor, Tensor) or tensor.element_type is not port.element_type:
+            raise InputError(f"output {port.label!r} is written into a Tensor of {port.element_type}")
+        self._held[port] = tensor
+
     def _input_tensor(self, port: Output) -> Tensor:
         if port not in self._kept:
-            if port.partial_shape.is_dynamic:
-                raise InputError(
-                    f"input {port.label!r} has no tensor yet, and its shape is open: {port.partial_shape}",
-                    hint="set_tensor gives it one",
-                )
-            self._kept[port] = Tensor(port.element_type, port.shape)
+            self._kept[port] = _blank(port)
         return self._kept[port]
 
     def _output_tensor(self, port: Output) -> Tensor:
-        return Tensor(self.results[port], shared_memory=True, type=port.element_type)
+        """A tensor that each run writes into. It is no array that a run returned: those are the caller's."""
+        if port not in self._held:
+            self._held[port] = _blank(port)
+            if self._results is not None:
+                self._held[port].copy_from(self._results[port])
+        return self._held[port]
 
     def __repr__(self) -> str:
         return repr(self._compiled).replace("CompiledModel", "InferRequest", 1)
+
+
+def _blank(port: Output) -> Tensor:
+    """A tensor for a port; lengths that are open are 0, so that writing into it needs `set_shape` first."""
+    shape = port.partial_shape
+    return Tensor(
+        port.element_type, () if shape.rank is None else [d.min if d.is_static else 0 for d in shape]
+    )

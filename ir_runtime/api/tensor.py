@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
+from ..ir.shape import Shape
 from ..ir.tensor import Array
 
 __all__ = ["Tensor"]
@@ -20,7 +22,8 @@ class Tensor:
 
     Args:
         array: the contents, or an element type for a tensor of zeros.
-        shape: the shape, if an element type is given; or an array's ``shared_memory``.
+        shape: the shape; or, as in OpenVINO, an array's ``shared_memory``.
+        type: the element type, where the array's dtype does not say.
         shared_memory: use the array itself, not a copy.
 
     >>> Tensor(np.ones((2, 3), np.float32))
@@ -29,38 +32,34 @@ class Tensor:
 
     def __init__(
         self,
-        array: Any = None,
+        array: Any,
         shape: Sequence[int] | bool | None = None,
+        type: ElementType | None = None,
         *,
         shared_memory: bool = False,
-        type: ElementType | None = None,
     ) -> None:
+        shared, lengths = (shape, None) if isinstance(shape, bool) else (shared_memory, shape)
         if isinstance(array, ElementType):
-            array, type = None, array
-        if array is None:
-            element = type or ElementType.f32
-            self._data: Array = np.zeros(
-                tuple(shape or ()) if not isinstance(shape, bool) else (), element.dtype
-            )
-            self._element = element
+            self._element = array
+            self._data: Array = np.zeros(tuple(lengths or ()), array.dtype)
             return
-        shared = shared_memory or shape is True
         self._data = np.asarray(array) if shared else np.array(array)
-        self._element = type or ElementType.from_dtype(self._data.dtype)
+        if lengths is not None:
+            self._data = self._data.reshape(tuple(lengths))
+        try:
+            self._element = type or ElementType.from_dtype(self._data.dtype)
+        except ValueError as reason:
+            raise InputError(str(reason), code=Code.BAD_REQUEST) from None
 
     @property
     def data(self) -> Array:
         """The array itself, to read and to write."""
         return self._data
 
-    @data.setter
-    def data(self, values: Any) -> None:
-        self.copy_from(values)
-
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         """The shape."""
-        return self._data.shape
+        return Shape(self._data.shape)
 
     @property
     def element_type(self) -> ElementType:
@@ -77,7 +76,35 @@ class Tensor:
         """The number of bytes, packed."""
         return self._element.nbytes(self._data.size)
 
-    def get_shape(self) -> tuple[int, ...]:
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """How many bytes lie from one element to the next along each axis."""
+        return self._data.strides
+
+    @property
+    def str_data(self) -> Array:
+        """The contents of a tensor of strings, as text."""
+        return self._strings().astype(np.str_)
+
+    @property
+    def bytes_data(self) -> Array:
+        """The contents of a tensor of strings, as bytes in UTF-8."""
+        return np.char.encode(self.str_data, "utf-8")
+
+    def _strings(self) -> Array:
+        if self._element is not ElementType.string:
+            raise InputError(f"a tensor of {self._element} has no strings", code=Code.BAD_REQUEST)
+        return self._data
+
+    def is_continuous(self) -> bool:
+        """Whether the elements lie side by side."""
+        return self._data.flags.c_contiguous
+
+    def get_strides(self) -> tuple[int, ...]:
+        """How many bytes lie from one element to the next along each axis."""
+        return self.strides
+
+    def get_shape(self) -> Shape:
         """The shape."""
         return self.shape
 
@@ -95,26 +122,31 @@ class Tensor:
 
     def set_shape(self, shape: Sequence[int]) -> None:
         """Give it another shape; contents are kept only where the number of elements is the same."""
+        if tuple(shape) == self._data.shape:
+            return
         same = math.prod(shape) == self._data.size
         self._data = self._data.reshape(tuple(shape)) if same else np.zeros(tuple(shape), self._data.dtype)
 
     def copy_from(self, source: Any) -> None:
-        """Take the contents of an array or tensor of the same element type and shape."""
+        """Take the contents of an array or tensor of the same element type, and its shape.
+
+        Raises:
+            InputError: if it has another element type.
+        """
         array = source.data if isinstance(source, Tensor) else np.asarray(source)
-        if array.dtype != self._data.dtype or array.shape != self._data.shape:
+        if array.dtype != self._data.dtype:
             raise InputError(
-                f"a tensor of {self._element}{list(self.shape)} cannot take "
-                f"{array.dtype.name}{list(array.shape)}",
-                hint="set_shape changes the shape, astype the type",
+                f"a tensor of {self._element} cannot take {array.dtype.name}", hint="astype converts"
             )
+        self.set_shape(array.shape)
         self._data[...] = array
 
     def copy_to(self, target: Tensor) -> None:
-        """Give the contents to another tensor of the same element type and shape."""
+        """Give the contents to another tensor of the same element type, and the shape."""
         target.copy_from(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self._data, dtype, copy=copy)
 
     def __repr__(self) -> str:
-        return f"<Tensor: shape[{','.join(map(str, self.shape))}] type: {self._element}>"
+        return f"<Tensor: shape{self.shape} type: {self._element}>"

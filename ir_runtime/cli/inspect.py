@@ -14,7 +14,8 @@ from .render import clean, dump, plain, plural, table
 
 if TYPE_CHECKING:
     from ..api.model import Model
-    from ..api.ports import Node, Output
+    from ..api.nodes import Node
+    from ..api.ports import Output
 
 __all__ = ["inspect"]
 

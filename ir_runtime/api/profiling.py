@@ -1,0 +1,49 @@
+"""How long each layer took, as OpenVINO reports it."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from ..ir.graph import Layer
+from ..runtime.observers import Profile
+
+__all__ = ["ProfilingInfo", "Status", "profiling_info"]
+
+
+class Status(Enum):
+    """What became of a layer."""
+
+    NOT_RUN = 0
+    OPTIMIZED_OUT = 1
+    """It ran as part of the one before it."""
+    EXECUTED = 2
+
+
+@dataclass(frozen=True)
+class ProfilingInfo:
+    """How long a layer took. As OpenVINO's ``ProfilingInfo``."""
+
+    node_name: str
+    node_type: str
+    exec_type: str
+    real_time: datetime.timedelta
+    cpu_time: datetime.timedelta
+    status: Status = Status.EXECUTED
+
+    Status: ClassVar[type[Status]] = Status
+
+
+def profiling_info(profile: Profile, backend: str) -> list[ProfilingInfo]:
+    """An entry for each layer, in the order they ran."""
+
+    def entry(layer: Layer, span: datetime.timedelta, status: Status) -> ProfilingInfo:
+        return ProfilingInfo(layer.name, layer.type, backend, span, span, status)
+
+    found = []
+    for step, seconds in profile.times:
+        found.append(entry(step.layer, datetime.timedelta(seconds=seconds), Status.EXECUTED))
+        found += [entry(layer, datetime.timedelta(), Status.OPTIMIZED_OUT) for layer in step.also]
+    return found
