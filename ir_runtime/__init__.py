@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from . import properties
     from .api.compiled import CompiledModel
     from .api.core import Core, compile_model, read_fragment, read_fragments, read_model, validate
     from .api.model import Model
@@ -71,6 +72,7 @@ _HOMES = {
     "ir.element": ("Type",),
     "ir.shape": ("PartialShape", "Shape"),
     "limits": ("Limits",),
+    "properties": ("properties",),
     "runtime.plan": ("Observer", "Step"),
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
@@ -112,6 +114,7 @@ __all__ = [
     "__version__",
     "compile_model",
     "get_version",
+    "properties",
     "read_fragment",
     "read_fragments",
     "read_model",
@@ -127,7 +130,8 @@ def get_version() -> str:
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f".{_WHERE[name]}", __name__), _RENAMED.get(name, name))
+    module = import_module(f".{_WHERE[name]}", __name__)
+    found = module if name == _WHERE[name] else getattr(module, _RENAMED.get(name, name))
     globals()[name] = found
     return found
 

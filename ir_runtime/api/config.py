@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -24,20 +25,33 @@ _HARMLESS = frozenset(
         "CACHE_MODE",
         "COMPILATION_NUM_THREADS",
         "CPU_DENORMALS_OPTIMIZATION",
+        "CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE",
+        "DEVICE_ID",
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE",
         "ENABLE_CPU_PINNING",
+        "ENABLE_CPU_RESERVATION",
         "ENABLE_HYPER_THREADING",
         "ENABLE_MMAP",
+        "ENABLE_TENSOR_PARALLEL",
+        "ENABLE_WEIGHTLESS",
         "EXECUTION_MODE_HINT",
         "INFERENCE_NUM_THREADS",
+        "KEY_CACHE_GROUP_SIZE",
+        "KEY_CACHE_PRECISION",
         "KV_CACHE_PRECISION",
-        "DYNAMIC_QUANTIZATION_GROUP_SIZE",
         "LOG_LEVEL",
+        "LP_TRANSFORMS_MODE",
         "MODEL_DISTRIBUTION_POLICY",
         "MODEL_PRIORITY",
         "NUM_STREAMS",
         "PERFORMANCE_HINT",
         "PERFORMANCE_HINT_NUM_REQUESTS",
         "SCHEDULING_CORE_TYPE",
+        "SNIPPETS_MODE",
+        "TBB_PARTITIONER",
+        "VALUE_CACHE_GROUP_SIZE",
+        "VALUE_CACHE_PRECISION",
+        "WEIGHTS_PATH",
     ]
 )
 _MEANT = frozenset({"PERF_COUNT", "INFERENCE_PRECISION_HINT", "BACKEND"})
@@ -82,20 +96,27 @@ def check_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def describe_device(name: str, backend: str | None = None) -> Any:
-    """The value of a read-only property.
+    """The value of a property that nobody has set.
 
     Raises:
         InputError: if there is no such property.
     """
-    known = {
-        "FULL_DEVICE_NAME": f"ir_runtime ({load(backend)[0]} backend)",
+    known: dict[str, Any] = {
         "AVAILABLE_DEVICES": [""],
+        "CACHE_DIR": "",
         "EXECUTION_DEVICES": ["CPU"],
-        "OPTIMAL_NUMBER_OF_INFER_REQUESTS": 1,
-        "NUM_STREAMS": 1,
+        "EXECUTION_MODE_HINT": "ACCURACY",
+        "FULL_DEVICE_NAME": f"ir_runtime ({load(backend)[0]} backend)",
+        "INFERENCE_NUM_THREADS": os.cpu_count(),
         "INFERENCE_PRECISION_HINT": "f32",
+        "NUM_STREAMS": 1,
+        "OPTIMAL_NUMBER_OF_INFER_REQUESTS": 1,
+        "OPTIMIZATION_CAPABILITIES": ["FP32"],
+        "PERFORMANCE_HINT": "LATENCY",
+        "PERF_COUNT": False,
     }
-    known["SUPPORTED_PROPERTIES"] = sorted({*known, *_MEANT, "SUPPORTED_PROPERTIES"})
+    read_only = dict.fromkeys([*known, "SUPPORTED_PROPERTIES"], "RO")
+    known["SUPPORTED_PROPERTIES"] = {**read_only, **dict.fromkeys(sorted(_HARMLESS | _MEANT), "RW")}
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"

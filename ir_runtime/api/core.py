@@ -220,9 +220,19 @@ class Core:
         name = property or device_name
         return self._config[name] if name in self._config else describe_device(name)
 
-    def set_property(self, device_name: Any, properties: Mapping[str, Any] | None = None) -> None:
-        """Set properties for what is compiled later: ``set_property("CPU", {...})``."""
-        given = properties if properties is not None else device_name
+    def set_property(self, device_name: Any, properties: Any = None) -> None:
+        """Set properties for what is compiled later: ``set_property("CPU", {...})``.
+
+        Args:
+            device_name: for OpenVINO's signature; may be left out.
+            properties: a mapping of names to values, or one name with its value.
+
+        Raises:
+            InputError: if there is no such property.
+        """
+        given = device_name if properties is None else properties
+        if isinstance(given, tuple) and len(given) == 2:
+            given = dict([given])
         if not isinstance(given, Mapping):
             raise InputError("properties are a mapping of names to values", code=Code.BAD_REQUEST)
         self._config |= check_config(given)
@@ -243,3 +253,6 @@ class Core:
             raise InputError(
                 f"{extension!r} is no operation declared with ir_runtime.ops.op", code=Code.BAD_REQUEST
             )
+
+    def __repr__(self) -> str:
+        return f"<Core: available plugins[{', '.join(self.available_devices)}]>"
