@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import load
-from ir_runtime.backends.numpy import _chain, _products, _threads, backend, convolution
+from ir_runtime.backends.numpy import _chain, _products, _threads, backend
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -33,11 +33,8 @@ quick = settings(max_examples=60, deadline=None)
 def crew(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone and with helpers for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (_threads, _products, convolution):
-            patch.setattr(module, "threads", request.param)
-        patch.setattr(_products, "WORTH", 0)
-        patch.setattr(_products, "WORTH_FINISHING", 0)
-        patch.setattr(convolution, "WORTH_A_THREAD", 0)
+        patch.setattr(_threads, "threads", request.param)
+        patch.setattr(_threads, "WORTH", 0)
         yield
 
 
@@ -481,6 +478,12 @@ def test_runs_at_once_do_not_meet() -> None:
         np.testing.assert_array_equal(found[n], array)
 
 
+def test_plans_ask_for_one_thread_of_blas() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "1")))
+    assert plan_of(Ours(net.xml())).around == (backend.around,)
+
+
 def test_blas_has_its_threads_back_after_a_run() -> None:
     before = _threads._blas._get() if _threads._blas._get else None
     with backend.around(), backend.around():
@@ -494,7 +497,7 @@ def test_a_failure_on_another_thread_is_told() -> None:
             raise ValueError("piece 3")
 
     with backend.around(), pytest.raises(ValueError, match="piece 3"):
-        _threads.each(work, range(9))
+        _threads.each(work, range(9), 0)
 
 
 def test_slices_cover_everything_once() -> None:

@@ -6,14 +6,12 @@ import numpy as np
 
 from ...ir.tensor import Array
 from ._finish import Finish
-from ._threads import each, threads
+from ._threads import each, share
 
 __all__ = ["multiply", "parts"]
 
-# Multiplications that are worth a second thread: a hand-over takes as long as some millions of them.
-WORTH = 1 << 22
-# Elements whose finishing is worth a second thread.
-WORTH_FINISHING = 1 << 16
+# An element of a result takes as long to finish as so many multiplications of a product.
+FINISHING = 32
 
 
 def parts(count: int, most: int, grain: int = 1) -> list[slice]:
@@ -30,13 +28,14 @@ def multiply(rows: Array, weights: Array, out: Array, finish: Finish) -> None:
     the columns that are shared out.
     """
     size = rows.size * weights.shape[1]
-    if threads == 1 or size < WORTH:
+    most = share(size)
+    if most == 1:
         np.matmul(rows, weights, out=out)
         finish(out, 0)
     elif len(rows) >= weights.shape[1]:
-        each(lambda part: _by_rows(rows, weights, out, finish, part), parts(len(rows), 2 * threads, 16))
+        each(lambda part: _by_rows(rows, weights, out, finish, part), parts(len(rows), 2 * most, 16), size)
     else:
-        each(lambda part: _by_columns(rows, weights, out, part), parts(weights.shape[1], threads, 16))
+        each(lambda part: _by_columns(rows, weights, out, part), parts(weights.shape[1], most, 16), size)
         finish_all(out, finish)
 
 
@@ -51,5 +50,5 @@ def _by_columns(rows: Array, weights: Array, out: Array, part: slice) -> None:
 
 def finish_all(out: Array, finish: Finish) -> None:
     """Finish rows on several threads, if they are many."""
-    most = threads if out.size >= WORTH_FINISHING else 1
-    each(lambda part: finish(out[part], part.start), parts(len(out), most))
+    size = out.size * FINISHING
+    each(lambda part: finish(out[part], part.start), parts(len(out), share(size)), size)

@@ -20,10 +20,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["each", "single_blas", "threads"]
+__all__ = ["each", "share", "single_blas"]
 
 # More threads than this wait for the interpreter more than they compute.
 MOST = 8
+# Multiplications, or so, that are worth a second thread, about 0.3 ms of them: a sleeping thread takes up
+# to 0.2 ms to come, above all on a virtual machine whose other cores are idle.
+WORTH = 1 << 24
 
 
 class _Blas:
@@ -134,9 +137,14 @@ single_blas = _blas.single
 threads = _blas.threads
 
 
-def each(work: Callable[[Any], None], pieces: Sequence[Any]) -> None:
-    """Call ``work`` with every piece, on several threads if there are any; in no particular order."""
-    helpers = min(threads, len(pieces)) - 1
+def share(size: int) -> int:
+    """Among how many threads to share so many multiplications."""
+    return threads if size >= WORTH else 1
+
+
+def each(work: Callable[[Any], None], pieces: Sequence[Any], size: int) -> None:
+    """Call ``work`` with every piece, on several threads if ``size`` is worth it; in no particular order."""
+    helpers = min(share(size), len(pieces)) - 1
     if helpers < 1 or not _blas._runs:
         for piece in pieces:
             work(piece)

@@ -58,7 +58,8 @@ def attention(
             np.divide(scores @ v[n, head], sums, out=out[n, head, part])
 
         step = max(SCORES // columns, 16)
-        each(work, list(product(range(batch[0]), range(batch[1]), range(0, rows, step))))
+        pieces = list(product(range(batch[0]), range(batch[1]), range(0, rows, step)))
+        each(work, pieces, math.prod(batch) * rows * columns * (q.shape[3] + v.shape[3]))
         return out
 
     return kernel

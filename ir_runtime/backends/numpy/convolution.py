@@ -18,7 +18,7 @@ from ._backend import backend
 from ._finish import Finish, Rows
 from ._memory import channels_first, is_f32, padded, rows_of
 from ._products import multiply, parts
-from ._threads import each, threads
+from ._threads import each, share
 
 __all__ = ["windows"]
 
@@ -26,8 +26,8 @@ __all__ = ["windows"]
 PATCHES = 600_000
 # Fewer rows than this are not worth that BLAS packs the filters for each product.
 LEAST_ROWS = 224
-# Elements of a depthwise result that are worth a second thread.
-WORTH_A_THREAD = 1 << 15
+# A multiplication of a depthwise convolution takes as long as so many of a product.
+DEPTHWISE = 6
 # Elements in an inner loop of a depthwise convolution, where a row of the map has as many.
 LOOP = 2048
 
@@ -109,7 +109,7 @@ def _image(every: Array, packed: Array, out: Array, finish: Finish, first: int) 
         finish(rows, first + start)
 
     lines = _lines(size, inner)
-    each(work, [slice(line, line + lines) for line in range(0, len(every), lines)])
+    each(work, [slice(line, line + lines) for line in range(0, len(every), lines)], out.size * size)
 
 
 def _lines(size: int, inner: int) -> int:
@@ -181,8 +181,8 @@ def _depthwise(op: GroupConvolution, w: Array) -> Kernel:
             first = (image * out[0] + lines.start) * out[1]
             finish(result.reshape(-1, channels), first)
 
-        most = threads if y.size >= WORTH_A_THREAD else 1
-        each(work, [(image, lines) for image in range(len(x)) for lines in parts(out[0], most)])
+        size = y.size * math.prod(kernel) * DEPTHWISE
+        each(work, [(image, lines) for image in range(len(x)) for lines in parts(out[0], share(size))], size)
         return channels_first(y)
 
     return Rows(compute, 2, 1)
