@@ -53,9 +53,6 @@ STILL_TO_COME = {
     "I420toBGR-8",
     "I420toRGB-8",
     "If-8",
-    "Interpolate-1",
-    "Interpolate-11",
-    "Interpolate-4",
     "LSTMCell-1",
     "LSTMCell-4",
     "LSTMSequence-5",
@@ -94,7 +91,7 @@ NOT_RUN_BY_OPENVINO = {"GroupedMatMul-17"}
 
 # Rich in attributes, or in ways to read their inputs.
 RICH = re.compile(
-    r"(Pad|StridedSlice|Gather\w*|Scatter\w*|TopK|MVN|FakeQuantize|Broadcast|Einsum|I?R?DFT|I?STFT)-\d+"
+    r"(Pad|StridedSlice|Gather\w*|Scatter\w*|TopK|MVN|FakeQuantize|Broadcast|Interpolate|Einsum|I?R?DFT|I?STFT)-\d+"
 )
 
 ours = [cls for cls in registry if group(cls)]

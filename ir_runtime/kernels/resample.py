@@ -1,0 +1,263 @@
+"""Resampling: every position of an output axis is a weighted sum of a few positions of the input axis.
+
+Which ones, and their weights, are two matrices ``[positions, taps]`` per axis. Coordinates and weights
+are found in f32, as OpenVINO does: in another precision, other neighbours would be nearest.
+Knows nothing of the IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .products import back
+
+Array = NDArray[Any]
+
+__all__ = ["Axis", "Filter", "cubic_weights", "resample", "rounded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis to resample: its number, its lengths, and how many outputs there are per input."""
+
+    number: int
+    before: int
+    after: int
+    scale: float
+
+    @property
+    def stays(self) -> bool:
+        """Whether each output is the input at its place."""
+        return self.scale == 1 or self.before == self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Taps:
+    """For each output position along an axis, the input positions it depends on, and their weights."""
+
+    number: int
+    index: Array
+    weight: Array
+
+    def __len__(self) -> int:
+        return int(self.index.shape[1])
+
+    def take(self, x: Array, tap: int) -> Array:
+        """The elements that one tap of each position sees."""
+        return np.asarray(x.take(self.index[:, tap], self.number, mode="clip"))
+
+    def column(self, tap: int, rank: int) -> Array:
+        """The weights of one tap, broadcastable to an array of that rank."""
+        return self.weight[:, tap].reshape((-1,) + (1,) * (rank - self.number - 1))
+
+
+_HALF = np.float32(0.5)
+
+
+def _half_pixel(x: Array, a: Axis) -> Array:
+    return (x + _HALF) / np.float32(a.scale) - _HALF
+
+
+# Where an output position lies on the input axis.
+_COORDINATES: Mapping[str, Callable[[Array, Axis], Array]] = {
+    "half_pixel": _half_pixel,
+    "pytorch_half_pixel": lambda x, a: _half_pixel(x, a) if a.after > 1 else x * 0,
+    "asymmetric": lambda x, a: x / np.float32(a.scale),
+    "tf_half_pixel_for_nn": lambda x, a: (x + _HALF) / np.float32(a.scale),
+    "align_corners": lambda x, a: x * np.float32(a.before - 1) / np.float32(max(a.after - 1, 1)),
+}
+
+
+def rounded(x: Array) -> Array:
+    """To the nearest integer, halves away from zero."""
+    wide = x.astype(np.float64)  # in f32, the number below 0.5 plus 0.5 is 1
+    return np.asarray(np.trunc(wide + np.copysign(0.5, wide)))
+
+
+# The input position nearest to a coordinate; the second argument says whether the axis shrinks.
+_NEAREST: Mapping[str, Callable[[Array, bool], Array]] = {
+    "round_prefer_floor": lambda x, _: np.where(x == np.trunc(x) + _HALF, np.floor(x), rounded(x)),
+    "round_prefer_ceil": lambda x, _: rounded(x),
+    "floor": lambda x, _: np.floor(x),
+    "ceil": lambda x, _: np.ceil(x),
+    "simple": lambda x, shrinks: np.ceil(x) if shrinks else np.trunc(x),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """How input positions are weighed."""
+
+    mode: str
+    coordinates: str = "half_pixel"
+    nearest: str = "round_prefer_floor"
+    cube_coeff: float = -0.75
+    antialias: bool = False
+    cut: bool = True
+    """Whether integers lose their fraction in modes linear_onnx and cubic; else they are rounded."""
+
+    def taps(self, axis: Axis, stretch: bool) -> Taps:
+        """The neighbours of each position; ``stretch`` is for linear, whose triangles then follow the scale."""
+        if self.mode == "linear":
+            return self._linear(axis, stretch)
+        return {
+            "nearest": self._nearest,
+            "linear_onnx": self._linear_onnx,
+            "cubic": self._cubic,
+            "bilinear_pillow": self._pillow,
+            "bicubic_pillow": self._pillow,
+            "area": self._area,
+        }[self.mode](axis)
+
+    def _at(self, axis: Axis) -> Array:
+        return _COORDINATES[self.coordinates](np.arange(axis.after, dtype=np.float32), axis)
+
+    def _nearest(self, axis: Axis) -> Taps:
+        index = _NEAREST[self.nearest](self._at(axis), axis.scale < 1)[:, None]
+        return Taps(axis.number, _inside(index, axis), np.ones(index.shape, np.float32))
+
+    def _linear_onnx(self, axis: Axis) -> Taps:
+        at = self._at(axis).clip(0, axis.before - 1)
+        index = np.floor(at)[:, None] + np.arange(2)
+        part = at - np.floor(at)
+        return Taps(axis.number, _inside(index, axis), np.stack([1 - part, part], 1))
+
+    def _cubic(self, axis: Axis) -> Taps:
+        at = self._at(axis)
+        low = np.floor(at)
+        index = low[:, None] + np.arange(-1, 3)
+        return Taps(axis.number, _inside(index, axis), cubic_weights(at - low, self.cube_coeff))
+
+    def _linear(self, axis: Axis, stretch: bool) -> Taps:
+        """A triangle around the coordinate, as high as wide; there may be nothing under a narrow one."""
+        slope = np.float32(axis.scale if stretch else 1)
+        reach = 2 if axis.scale > 1 else int(np.ceil(np.float32(2) / slope))
+        at = self._at(axis)
+        index = rounded(at)[:, None] + np.arange(-reach, reach + 1)
+        weight = np.maximum(1 - np.abs(slope * (at[:, None] - index.astype(np.float32))), 0)
+        weight[(index < 0) | (index >= axis.before)] = 0
+        return Taps(axis.number, _inside(index, axis), weight)
+
+    def _pillow(self, axis: Axis) -> Taps:
+        """In f64, and by the lengths alone, whatever the scale is said to be."""
+        ratio = axis.before / axis.after
+        width = max(ratio, 1.0)
+        support = (1 if self.mode == "bilinear_pillow" else 2) * width
+        centre = (np.arange(axis.after) + 0.5) * ratio
+        first = np.maximum(np.trunc(centre - support + 0.5), 0)[:, None]
+        end = np.minimum(np.trunc(centre + support + 0.5), axis.before)[:, None]
+        index = first + np.arange(int(np.ceil(support)) * 2 + 1)
+        distance = np.abs((index - centre[:, None] + 0.5) / width)
+        if self.mode == "bilinear_pillow":
+            weight = np.maximum(1 - distance, 0)
+        else:
+            a = self.cube_coeff
+            near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+            far = (((distance - 5) * distance + 8) * distance - 4) * a
+            weight = np.where(distance < 1, near, np.where(distance < 2, far, 0))
+        return Taps(axis.number, _inside(index, axis), _shares(np.where(index < end, weight, 0)))
+
+    def _area(self, axis: Axis) -> Taps:
+        """Equal parts of the input axis; each position weighs as much as is inside the part."""
+        ratio = axis.before / axis.after
+        begin = np.arange(axis.after)[:, None] * ratio
+        index = np.floor(begin) + np.arange(int(np.ceil(ratio)) + 1)
+        weight = np.minimum(index + 1, begin + ratio) - np.maximum(index, begin)
+        return Taps(axis.number, _inside(index, axis), _shares(weight.clip(0).astype(np.float32)))
+
+
+def cubic_weights(part: Array, a: float) -> Array:
+    """Weights of the positions -1, 0, 1 and 2 for a point that lies ``part`` behind position 0."""
+    coeff = part.dtype.type(a)
+
+    def near(d: Array) -> Array:
+        return np.asarray(((coeff + 2) * d - (coeff + 3)) * d * d + 1)
+
+    def far(d: Array) -> Array:
+        return np.asarray(((coeff * d - 5 * coeff) * d + 8 * coeff) * d - 4 * coeff)
+
+    return np.stack([far(part + 1), near(part), near(1 - part), far(2 - part)], -1)
+
+
+def _inside(index: Array, axis: Axis) -> Array:
+    return index.clip(0, axis.before - 1).astype(np.int64)
+
+
+def _shares(weight: Array) -> Array:
+    """Weights that add up to 1, but for positions that have none."""
+    total = weight.sum(1, keepdims=True, dtype=weight.dtype)
+    return np.asarray(np.divide(weight, total, out=np.zeros_like(weight), where=total != 0))
+
+
+def resample(x: Array, axes: Sequence[Axis], how: Filter) -> Array:
+    """Resample ``x`` along axes; those that keep their length are left alone."""
+    # For linear, one axis that shrinks is enough to adapt the triangles of all.
+    stretch = how.antialias and any(a.scale < 1 for a in axes)
+    pillow = how.mode.endswith("_pillow")
+    steps = [how.taps(a, stretch) for a in axes if not (a.before == a.after if pillow else a.stays)]
+    if how.mode == "nearest":
+        for step in steps:
+            x = step.take(x, 0)
+        return x
+    if not steps:
+        return x
+    if pillow:
+        # The last axis first, and back to the type of the data after each.
+        for step in reversed(steps):
+            x = _settle(_along(x.astype(np.float64), step), x.dtype, nearest=True)
+        return x
+    whole = x.dtype.kind in "iu"
+    work = np.float64 if x.dtype.itemsize > (2 if whole else 4) else np.float32
+    wide = x.astype(work, copy=False)
+    averages = how.mode in ("linear", "area")
+    if whole:
+        total = _together(wide, steps, divide=how.mode == "linear")
+        return _settle(total, x.dtype, nearest=averages or not how.cut)
+    for step in sorted(steps, key=lambda s: len(s.index) / x.shape[s.number]):
+        wide = _along(wide, Taps(step.number, step.index, _shares(step.weight)) if averages else step)
+    return np.asarray(wide.astype(x.dtype, copy=False))
+
+
+def _along(x: Array, taps: Taps) -> Array:
+    total = taps.take(x, 0)
+    total *= taps.column(0, x.ndim)
+    for tap in range(1, len(taps)):
+        part = taps.take(x, tap)
+        part *= taps.column(tap, x.ndim)
+        total += part
+    return total
+
+
+def _together(x: Array, steps: Sequence[Taps], divide: bool) -> Array:
+    """All axes in one sum, in the order of OpenVINO: integers show the last bit of it when they are cut."""
+    total, weights = np.zeros((), x.dtype), np.zeros((), np.float32)
+    for weight, part in _terms(x, steps, np.ones((), np.float32)):
+        weights = weights + weight
+        part *= weight
+        total = np.add(total, part, out=part)
+    if divide:
+        total = np.divide(total, weights, out=np.zeros_like(total), where=weights != 0)
+    return total
+
+
+def _terms(x: Array, steps: Sequence[Taps], weight: Array) -> Iterator[tuple[Array, Array]]:
+    if not steps:
+        yield weight, x
+        return
+    first, *rest = steps
+    for tap in range(len(first)):
+        yield from _terms(first.take(x, tap), rest, weight * first.column(tap, x.ndim))
+
+
+def _settle(x: Array, dtype: np.dtype[Any], nearest: bool) -> Array:
+    if dtype.kind not in "iu":
+        return np.asarray(x.astype(dtype))
+    if not nearest:
+        return back(x, dtype)
+    limits = np.iinfo(dtype)
+    return back(rounded(x).clip(limits.min, limits.max), dtype)

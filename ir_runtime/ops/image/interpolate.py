@@ -1,0 +1,259 @@
+"""Tensors resized along some of their axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType as E
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.resample import Axis, Filter, resample
+from .._axes import normalize_axes
+from .._define import Element, Input, Op, Output, attr, op
+from .._lengths import check_vector, lengths_of
+from .._types import T_INDEX, T
+
+LENGTHS = (E.i32, E.i64, E.u32, E.u64)
+FACTORS = (E.f32, E.f16, E.bf16)
+T_IMAGE = Element(
+    "T", (E.f32, E.f16, E.i8, E.bf16, E.u8, E.i64, E.i32, E.f64), "f32, f16, bf16, f64, i8, u8, i32 or i64"
+)
+T_SIZES = Element("T_SIZES", LENGTHS, "i32, i64, u32 or u64")
+T_SCALES = Element("T_SCALES", FACTORS, "f32, f16 or bf16")
+T_TARGET = Element("T_TARGET", LENGTHS + FACTORS, "that of sizes or scales")
+T_AXES = Element("T_AXES", LENGTHS, "i32, i64, u32 or u64")
+
+
+class Padded(Op):
+    """Zeros around the data before it is resized: what all versions share."""
+
+    pads_begin: tuple[int, ...] = attr((0,), ge=0, doc="zeros to add before each axis; none where it ends")
+    pads_end: tuple[int, ...] = attr((0,), ge=0, doc="zeros to add behind each axis; none where it ends")
+    antialias: bool = attr(False, doc="for mode linear: wider averages where the data shrinks")
+
+    def pads(self, rank: int) -> list[tuple[int, int]]:
+        """Zeros before and behind each axis of data of a rank; pads for further axes are ignored."""
+        before, after = ((*pads, *[0] * rank)[:rank] for pads in (self.pads_begin, self.pads_end))
+        return list(zip(before, after, strict=True))
+
+    def padded(self, data: Array) -> Array:
+        """The data with zeros around them."""
+        pads = self.pads(data.ndim)
+        return np.pad(data, pads) if any(map(any, pads)) else data
+
+
+def resize(data: Array, axes: Sequence[Axis], how: Filter) -> Array:
+    """Resample, unless there is nothing to take samples from."""
+    for axis in axes:
+        if axis.before == 0 and axis.after:
+            raise InferenceError(
+                f"axis {axis.number} has length 0, there is nothing to resize to {axis.after}"
+            )
+    return resample(data, axes, how)
+
+
+class Resize(Padded):
+    """What versions 4 and 11 share; they differ only in their ports.
+
+    OpenVINO allows fewer axes for modes linear_onnx and cubic than there are here, as the page does
+    for linear_onnx. An axis that keeps its length is left alone: in OpenVINO, NaN and infinity reach
+    their neighbours along it, as they are multiplied by 0.
+    Integers are cut off, and wrap around, in modes linear_onnx and cubic; in the others, they are
+    rounded, halves away from zero.
+    """
+
+    mode: Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"] = attr(
+        doc="how to compute elements between those there are: as the nearest one; from the nearest two "
+        "along each axis, as TensorFlow or ONNX do; from four; or as the library Pillow, from all that "
+        "become one, along exactly two axes"
+    )
+    shape_calculation_mode: Literal["sizes", "scales"] = attr(
+        doc="whether lengths are given, or what to multiply those of the padded data with; rounded down"
+    )
+    coordinate_transformation_mode: Literal[
+        "half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"
+    ] = attr("half_pixel", doc="where on the data an element lies; ignored by the pillow modes")
+    nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"] = attr(
+        "round_prefer_floor",
+        doc="which element is nearest, for mode nearest; simple: the next one where the data shrinks, else "
+        "the one before",
+    )
+    cube_coeff: float = attr(-0.75, doc="steepness of the curve of modes cubic and bicubic_pillow")
+
+    def shape(self, data: Value, target: Value, axes: Value | None) -> PartialShape:
+        """The shape after resizing ``axes`` as ``target`` says."""
+        name = self.shape_calculation_mode
+        check_vector(target, name)
+        if target.element not in (*(FACTORS if name == "scales" else LENGTHS), E.dynamic):
+            raise InferenceError(
+                f"{name} are expected to be {'floats' if name == 'scales' else 'integers'}, not {target.element}"
+            )
+        if axes is not None:
+            check_vector(axes, "axes")
+        if data.shape.rank is None:
+            return PartialShape.dynamic()
+        where = self.where(None if axes is None else axes.ints(), data.shape.rank, axes is None)
+        if where is None:
+            return PartialShape.dynamic(data.shape.rank)
+        if not self._enough(target, len(where)):
+            raise InferenceError(f"{target.count} {name} for {len(where)} axes; one for each is expected")
+        lengths = [
+            Dimension.of(d + (b + e))
+            for d, (b, e) in zip(data.shape, self.pads(data.shape.rank), strict=True)
+        ]
+        new = self._lengths([lengths[axis] for axis in where], target)
+        return PartialShape(lengths).replace(dict(zip(where, new, strict=False)))
+
+    def _enough(self, target: Value, needed: int) -> bool:
+        """Whether there may be a number for each axis. OpenVINO ignores what is there besides."""
+        return target.count.max is None or target.count.max >= needed
+
+    def where(self, axes: Sequence[int] | None, rank: int, every: bool) -> tuple[int, ...] | None:
+        """The axes to resize, if they are known."""
+        found = tuple(range(rank)) if every else axes
+        if found is None:
+            return None
+        if min(found, default=0) < 0:
+            raise InferenceError(f"axes are expected to count from 0, found {list(found)}")
+        if self.mode.endswith("_pillow") and len(found) != 2:
+            raise InferenceError(f"mode {self.mode} resizes 2 axes, found {len(found)}: {list(found)}")
+        return normalize_axes(found, rank)
+
+    def _lengths(self, old: list[Dimension], target: Value) -> Sequence[Dimension]:
+        if self.shape_calculation_mode == "sizes":
+            return lengths_of(target, "sizes") or (Dimension(),) * len(old)
+        known = target.known()
+        if known is None:
+            return (Dimension(),) * len(old)
+        return [scaled(length, float(factor)) for length, factor in zip(old, known, strict=False)]
+
+    def resize(self, data: Array, target: Array, axes: Array | None) -> Array:
+        """The data, resized."""
+        values = [None if x is None else Value.constant(x) for x in (data, target, axes)]
+        shape = self.shape(values[0], values[1], values[2]).static  # type: ignore[arg-type]
+        x = self.padded(data)
+        where = self.where(None if axes is None else axes.tolist(), x.ndim, axes is None) or ()
+        plan = []
+        for axis, wanted in zip(where, target.astype(np.float32), strict=False):
+            before = x.shape[axis]
+            by_size = self.shape_calculation_mode == "sizes"
+            scale = wanted / np.float32(max(before, 1)) if by_size else wanted
+            plan.append(Axis(axis, before, shape[axis], float(scale)))
+        how = Filter(
+            self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.cube_coeff, self.antialias
+        )
+        return resize(x, plan, how)
+
+
+def scaled(length: Dimension, factor: float) -> Dimension:
+    """A length times a factor, as OpenVINO rounds it: it adds a millionth to the factor, in f32."""
+    if not 0 <= factor < np.inf:
+        raise InferenceError(f"scales are expected to be at least 0, found {factor}")
+    if factor == 1:
+        return length
+    more = np.float32(factor) + np.float32(1e-6)
+    return Dimension.of(length.map(lambda n: int(np.float32(n) * more)))
+
+
+@op("Interpolate-4")
+class Interpolate4(Resize):
+    """Resize ``data`` along ``axes`` to given ``sizes`` or by given ``scales``."""
+
+    mode: Literal["nearest", "linear", "linear_onnx", "cubic"] = attr(
+        doc="how to compute elements between those there are: as the nearest one; from the nearest two "
+        "along each axis, as TensorFlow or ONNX do; or from four"
+    )
+
+    data = Input(T_IMAGE, "tensor to resize")
+    sizes = Input(T_SIZES, "new lengths, for shape_calculation_mode sizes; else ignored")
+    scales = Input(T_SCALES, "factors of lengths, for shape_calculation_mode scales; else ignored")
+    axes = Input(T_AXES, "axes to resize, from 0; all when absent", optional=True)
+    resized = Output(T_IMAGE, "the data with other lengths along the axes")
+
+    def infer(self, data: Value, sizes: Value, scales: Value, axes: Value | None = None) -> PartialShape:
+        return self.shape(data, scales if self.shape_calculation_mode == "scales" else sizes, axes)
+
+    def evaluate(self, data: Array, sizes: Array, scales: Array, axes: Array | None = None) -> Array:
+        return self.resize(data, scales if self.shape_calculation_mode == "scales" else sizes, axes)
+
+
+@op("Interpolate-11")
+class Interpolate11(Resize):
+    """As version 4, with two modes more, and sizes or scales on one port."""
+
+    data = Input(T_IMAGE, "tensor to resize")
+    target = Input(T_TARGET, "new lengths or factors of lengths, as shape_calculation_mode says")
+    axes = Input(T_AXES, "axes to resize, from 0; all when absent", optional=True)
+    resized = Output(T_IMAGE, "the data with other lengths along the axes")
+
+    def infer(self, data: Value, target: Value, axes: Value | None = None) -> PartialShape:
+        return self.shape(data, target, axes)
+
+    def evaluate(self, data: Array, target: Array, axes: Array | None = None) -> Array:
+        return self.resize(data, target, axes)
+
+
+@op("Interpolate-1")
+class Interpolate1(Padded):
+    """Resize ``data`` along axes to ``target`` lengths.
+
+    OpenVINO implements no mode area: here, each element is the mean of an equal part of the data.
+    Axes that are not resized keep their length, whatever the pads, which shift the data.
+    Integers, which the page does not have, are rounded, as in OpenVINO's plugin; its reference for this
+    version is not part of it.
+    """
+
+    data = Input(T, "tensor to resize")
+    target = Input(T_INDEX, "1-D; the length of each of the axes")
+    resized = Output(T, "the data with other lengths along the axes")
+
+    axes: tuple[int, ...] = attr(
+        ge=0, doc="axes to resize; the target has their lengths in the order of the data"
+    )
+    mode: Literal["nearest", "linear", "cubic", "area"] = attr(
+        doc="how to compute elements between those there are; area: as the mean of what becomes one"
+    )
+    align_corners: bool = attr(True, doc="whether the outermost elements stay so; not for mode area")
+
+    def infer(self, data: Value, target: Value) -> PartialShape:
+        check_vector(target, "target")
+        if target.count.max is not None and target.count.max < len(self.axes):
+            raise InferenceError(f"target has {target.count} lengths, there are {len(self.axes)} axes")
+        if data.shape.rank is None:
+            return PartialShape.dynamic()
+        # OpenVINO takes the axes as a set, and so in the order of the data; the page, in their own.
+        where = sorted(normalize_axes(self.axes, data.shape.rank))
+        new = lengths_of(target, "target") or (Dimension(),) * len(where)
+        return data.shape.replace(dict(zip(where, new, strict=False)))
+
+    def how(self, rank: int) -> Filter:
+        """This operation in terms of those that came later."""
+        mode = self.mode
+        if mode == "linear" and rank < 5:
+            mode = "linear_onnx"  # type: ignore[assignment]
+        planes = rank == 4 and sorted(self.axes) == [2, 3]
+        coordinates = "align_corners" if self.align_corners else "asymmetric"
+        if self.mode == "linear" and not (
+            self.align_corners or planes or any(self.pads_begin + self.pads_end)
+        ):
+            coordinates = "half_pixel"
+        return Filter(mode, coordinates, "simple", antialias=self.antialias, cut=False)
+
+    def evaluate(self, data: Array, target: Array) -> Array:
+        shape = self.infer(Value.constant(data), Value.constant(target)).static
+        x = self.padded(data)
+        plan = [
+            Axis(
+                axis,
+                x.shape[axis],
+                shape[axis],
+                float(np.float32(shape[axis]) / np.float32(max(x.shape[axis], 1))),
+            )
+            for axis in self.axes
+        ]
+        return resize(x, plan, self.how(data.ndim))[tuple(map(slice, shape))]
