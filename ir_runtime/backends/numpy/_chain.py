@@ -12,7 +12,7 @@ from ...ops import Op
 from .. import Kernel
 from ._curves import Curve, along, curve_of
 from ._finish import UFUNCS, fits, row_for
-from ._memory import flat, is_f32, same_shape
+from ._memory import flat, is_f32, moved, same_shape
 
 __all__ = ["Chain", "bent", "shifted"]
 
@@ -92,7 +92,7 @@ def shifted(ufunc: np.ufunc, other: Value, ours: Value) -> Callable[..., Array] 
 
     def kernel(x: Array, out: Array | None = None) -> Array:
         result = np.empty_like(x) if out is None else out
-        source, target = np.moveaxis(x, axis, -1), np.moveaxis(result, axis, -1)
+        source, target = moved(x, axis, -1), moved(result, axis, -1)
         if source.flags.c_contiguous and target.flags.c_contiguous:
             run(source.reshape(-1), target.reshape(-1))
         else:

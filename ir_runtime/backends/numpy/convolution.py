@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from ...ir.tensor import Array, Value
 from ...ops._window import Pads
@@ -16,7 +15,7 @@ from ...ops.convolution.forward import Convolution, Forward, GroupConvolution
 from .. import Kernel
 from ._backend import backend
 from ._finish import Finish, Rows
-from ._memory import channels_first, is_f32, padded, rows_of
+from ._memory import channels_first, channels_last, is_f32, padded, rows_of
 from ._products import multiply, parts
 from ._threads import each, share
 
@@ -84,7 +83,7 @@ def _dense(op: Convolution, w: Array) -> Kernel:
         pads, out = fit(x.shape[2:])
         y = np.empty((len(x), *out, outputs), np.float32)
         flat = y.reshape(len(x), math.prod(out), outputs)
-        for index, image in enumerate(padded(np.moveaxis(x, 1, -1), pads)):
+        for index, image in enumerate(padded(channels_last(x), pads)):
             every = windows(image, kernel, op.strides, op.dilations)
             _image(every, packed, flat[index], finish, index * flat.shape[1])
         return channels_first(y)
@@ -141,7 +140,7 @@ def _grouped(op: GroupConvolution, w: Array) -> Kernel:
         lines = _lines(size * groups, inner)
         y = np.empty((len(x), *out, groups * outputs), np.float32)
         flat, first = y.reshape(-1, groups * outputs), 0
-        for image in padded(np.moveaxis(x, 1, -1), pads):
+        for image in padded(channels_last(x), pads):
             every = windows(image, tuple(kernel), op.strides, op.dilations)
             apart = every.reshape(*every.shape[:-1], groups, channels)
             for line in range(0, out[0], lines):
@@ -170,14 +169,14 @@ def _depthwise(op: GroupConvolution, w: Array) -> Kernel:
         times = _run(out[1], channels) if op.strides[1] == 1 else 1
         filters = tiled(times)
         y = np.empty((len(x), *out, channels), np.float32)
-        data = padded(np.moveaxis(x, 1, -1), pads)
+        data = padded(channels_last(x), pads)
 
         def work(piece: tuple[int, slice]) -> None:
             image, lines = piece
-            every = windows(data[image], kernel, op.strides, op.dilations)[lines]
+            every = windows(data[image], kernel, op.strides, op.dilations, times)[lines]
             result = y[image, lines]
             runs = result.reshape(len(result), -1, filters.shape[-1])
-            np.einsum("hwabc,abc->hwc", _in_runs(every, times), filters, out=runs)
+            np.einsum("hwabc,abc->hwc", every, filters, out=runs)
             first = (image * out[0] + lines.start) * out[1]
             finish(result.reshape(-1, channels), first)
 
@@ -197,19 +196,20 @@ def _run(columns: int, channels: int) -> int:
     return next((n for n in range(wanted, columns + 1) if columns % n == 0), columns) if columns else 1
 
 
-def _in_runs(every: Array, times: int) -> Array:
-    height, width, *kernel, channels = every.shape
-    up, along, *within, one = every.strides
-    shape = (height, width // times, *kernel, channels * times)
-    return as_strided(every, shape, (up, along * times, *within, one), writeable=False)
+def windows(
+    x: Array, kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...], run: int = 1
+) -> Array:
+    """A view ``[position..., element..., C]`` of windows over a contiguous ``x[spatial..., C]``.
 
-
-def windows(x: Array, kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...]) -> Array:
-    """A view ``[position..., element..., C]`` of windows over a contiguous ``x[spatial..., C]``."""
+    With ``run``, and a stride of 1 along the last spatial axis, so many neighbours are taken as one.
+    """
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     count = [max((n - e) // s + 1, 0) for n, e, s in zip(x.shape, extent, strides, strict=False)]
-    # Strides from the shape: those of axes of length 1 may be anything, but channels are put in runs.
+    # From the shape: the strides of axes of length 1 may be anything.
     spatial = [x.itemsize * math.prod(x.shape[axis + 1 :]) for axis in range(len(kernel))]
     between = [n * s for n, s in zip(spatial, strides, strict=True)]
     within = [n * d for n, d in zip(spatial, dilations, strict=True)]
-    return as_strided(x, (*count, *kernel, x.shape[-1]), (*between, *within, x.itemsize), writeable=False)
+    count[-1], between[-1] = count[-1] // run, between[-1] * run
+    shape = (*count, *kernel, x.shape[-1] * run)
+    # A tenth of what `as_strided` takes, and the bounds are checked.
+    return np.ndarray(shape, x.dtype, x, 0, (*between, *within, x.itemsize))

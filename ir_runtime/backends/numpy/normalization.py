@@ -15,7 +15,7 @@ from .. import Kernel
 from ._backend import backend
 from ._chain import Chain
 from ._finish import Finish, Rows
-from ._memory import is_f32
+from ._memory import channels_last, is_f32
 
 __all__ = ["soften"]
 
@@ -103,7 +103,7 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
         return None
 
     def kernel(x: Array, _: Array) -> Array:
-        rows = np.moveaxis(x, 1, -1).reshape(len(x), math.prod(x.shape[2:]), x.shape[1])
+        rows = channels_last(x).reshape(len(x), math.prod(x.shape[2:]), x.shape[1])
         sums = np.matmul(np.ones((1, rows.shape[1]), np.float32), rows)
         means: Array = sums / np.float32(max(rows.shape[1], 1))
         return means.reshape(x.shape[:2] + ((1,) * (rank - 2) if op.keep_dims else ()))

@@ -21,7 +21,7 @@ from ...ops.pooling.windowed import (
 )
 from .. import Kernel
 from ._backend import backend
-from ._memory import channels_first, is_f32, padded
+from ._memory import channels_first, channels_last, is_f32, padded
 
 __all__: list[str] = []
 
@@ -87,7 +87,7 @@ def _elements(windows: Windows, lengths: tuple[int, ...]) -> Array:
 
 def _pool(x: Array, ufunc: np.ufunc, fill: float, windows: Windows) -> Array:
     """Reduce each window of ``x[N, C, spatial...]``; the result is ``[N, spatial..., C]``, and fresh."""
-    found = padded(np.moveaxis(x, 1, -1), tuple(windows.pads(x.shape[2:])), fill)
+    found = padded(channels_last(x), tuple(windows.pads(x.shape[2:])), fill)
     for axis, kernel in enumerate(windows.kernel):
         before = (slice(None),) * (axis + 1)
         first, *others = (found[(*before, windows.places(axis, element))] for element in range(kernel))
