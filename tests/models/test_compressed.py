@@ -1,0 +1,111 @@
+"""Networks with compressed weights, against OpenVINO, on every backend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from harness.oracle import PLUGIN, core
+
+import ir_runtime
+from ir_runtime.api.compiled import CompiledModel
+from ir_runtime.backends import available
+from ir_runtime.ir.tensor import Array
+from models.compressed import COMPRESSIONS, f32, mlp, transformer
+
+backends = pytest.mark.parametrize("backend", available())
+compressions = pytest.mark.parametrize("compression", COMPRESSIONS)
+
+
+def rms(found: Array, wanted: Array) -> float:
+    """How far apart two results are, relative to their size."""
+    return float(np.sqrt(np.mean((found - wanted) ** 2) / np.mean(wanted**2)))
+
+
+def features() -> Array:
+    return np.random.default_rng(0).standard_normal((5, 128)).astype(np.float32)
+
+
+def tokens() -> Array:
+    return np.random.default_rng(0).integers(0, 160, (2, 9))
+
+
+def reference(model: ov.Model, data: Array) -> Array:
+    out = ov.Tensor(ov.Type.f32, ov.Shape([0]))
+    assert model.evaluate([out], [ov.Tensor(data)])
+    return np.array(out.data)
+
+
+@backends
+@compressions
+def test_mlp(compression: str, backend: str, tmp_path: Path) -> None:
+    """The reference multiplies scales in f16, as the nodes say; the plugin goes to f32 first."""
+    ov.save_model(mlp(COMPRESSIONS[compression]), path := tmp_path / "m.xml", compress_to_fp16=False)
+    found = ir_runtime.compile_model(path, backend=backend)(features())[0]
+    model = core().read_model(path)
+    assert found.dtype == np.float32
+    assert rms(found, reference(model, features())) < 1e-5
+    assert rms(found, core().compile_model(model, "CPU", PLUGIN)(features())[0]) < 4e-3
+
+
+@backends
+@compressions
+def test_transformer(compression: str, backend: str, tmp_path: Path) -> None:
+    ov.save_model(transformer(COMPRESSIONS[compression]), path := tmp_path / "m.xml", compress_to_fp16=False)
+    found = ir_runtime.compile_model(path, backend=backend)(tokens())[0]
+    assert rms(found, core().compile_model(path, "CPU", PLUGIN)(tokens())[0]) < 4e-3
+
+
+def held(compiled: CompiledModel) -> dict[str, int]:
+    """Bytes of the constants in a plan, by dtype."""
+    found: dict[str, int] = {}
+    for array in compiled._plan.slots:
+        if array is not None and array.size > 4096:
+            found[array.dtype.name] = found.get(array.dtype.name, 0) + array.nbytes
+    return found
+
+
+@pytest.mark.parametrize("compression", ["int4", "uint4", "nf4", "mxfp4"])
+def test_what_stays_in_memory(compression: str, tmp_path: Path) -> None:
+    """Folded: the last step of each decompression alone. Not folded: nothing, the file is unpacked each time."""
+    ov.save_model(mlp(COMPRESSIONS[compression]), path := tmp_path / "m.xml", compress_to_fp16=False)
+    model = ir_runtime.read_model(path)
+    assert not any(v.data is not None and v.data.size > 4096 for v in model._values.values())
+    assert held(ir_runtime.compile_model(model, backend="reference")) == {}
+    folded = ir_runtime.compile_model(model, backend="numpy")
+    assert set(held(folded)) <= {"float32"}
+    assert sum(held(folded).values()) <= 4 * (96 * 128 + 64 * 96)
+
+
+@backends
+@pytest.mark.parametrize("name", ["mlp", "transformer"])
+def test_compressed_to_f16_runs_in_f32(name: str, backend: str, tmp_path: Path) -> None:
+    """Weights are f16 in the file; everything that is computed is f32."""
+    model, data = (mlp(f32), features()) if name == "mlp" else (transformer(f32), tokens())
+    ov.save_model(model, path := tmp_path / "m.xml", compress_to_fp16=True)
+    ours = ir_runtime.read_model(path)
+    types = {node.type: str(node.output().element_type) for node in ours.get_ops()}
+    assert any("decompression" in node.get_rt_info() for node in ours.get_ops() if node.type == "Convert")
+    assert types["Convert"] == types["MatMul"] == types["Add"] == "f32"
+    found = ir_runtime.compile_model(ours, backend=backend)(data)[0]
+    assert rms(found, core().compile_model(path, "CPU", PLUGIN)(data)[0]) < 1e-5
+
+
+@backends
+def test_tensors_of_f16_stay_f16(backend: str, tmp_path: Path) -> None:
+    """A model whose own tensors are f16 takes, computes and gives f16."""
+    op = ov.opset13
+    x = op.parameter([2, 64], np.float16, name="x")
+    w = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float16) / np.float16(8)
+    y = op.softmax(op.add(op.matmul(x, op.constant(w), False, False), op.constant(np.ones(8, np.float16))), 1)
+    ov.save_model(ov.Model([op.result(y)], [x]), path := tmp_path / "m.xml")
+    data = np.random.default_rng(1).standard_normal((2, 64)).astype(np.float16)
+    compiled = ir_runtime.compile_model(path, backend=backend)
+    assert [str(p.element_type) for p in (*compiled.inputs, *compiled.outputs)] == ["f16", "f16"]
+    found = compiled(data)[0]
+    out = ov.Tensor(ov.Type.f16, ov.Shape([2, 8]))
+    assert core().read_model(path).evaluate([out], [ov.Tensor(data)])
+    assert found.dtype == np.float16
+    assert rms(found.astype(np.float32), out.data.astype(np.float32)) < 2e-3
