@@ -1,0 +1,66 @@
+"""Connectionist temporal classification: decoding, and the loss. Knows nothing of the IR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .products import working_dtype
+from .special import log_softmax
+
+Array = NDArray[Any]
+
+__all__ = ["best_path", "collapse", "loss"]
+
+
+def best_path(scores: Array) -> Array:
+    """The class of the highest score along the last axis; NaN is passed over, unless it comes first."""
+    numbers = np.where(np.isnan(scores), scores.dtype.type(-np.inf), scores)
+    return np.asarray(np.where(np.isnan(scores[..., 0]), 0, np.argmax(numbers, axis=-1)))
+
+
+def collapse(path: Array, runs: Array, blank: int, merge_repeated: bool) -> tuple[Array, Array]:
+    """The classes that ``path[batch, time]`` passes while it ``runs``, without blanks, and their number.
+
+    What is left of the time is -1.
+    """
+    keep = runs & (path != blank)
+    if merge_repeated:
+        keep[:, 1:] &= path[:, 1:] != path[:, :-1]
+    classes = np.full(path.shape, -1)
+    entries, _ = np.nonzero(keep)
+    classes[entries, (np.cumsum(keep, axis=1) - 1)[keep]] = path[keep]
+    return classes, np.count_nonzero(keep, axis=1)
+
+
+def loss(logits: Array, lengths: Array, targets: list[Array], blank: int, merge_repeated: bool) -> Array:
+    """How unlikely it is that ``logits[batch, time, classes]`` say a target: minus the log of its probability.
+
+    A path through time goes over the blanks before, between and behind the labels of its target; it
+    passes each label, may leave out a blank, and stays where it is or goes on. With ``merge_repeated``,
+    equal labels need the blank between them. Without it, no path stays at a label.
+    """
+    batch, time, _ = logits.shape
+    sizes = np.array([len(target) for target in targets], np.int64)
+    places = np.full((batch, 2 * sizes.max(initial=0) + 1), blank)
+    for entry, target in enumerate(targets):
+        places[entry, 1 : 2 * len(target) : 2] = target
+    labels = np.arange(places.shape[1]) % 2 == 1
+    leaps = np.broadcast_to(labels, places.shape)[:, 2:]
+    if merge_repeated:
+        leaps = leaps & (places[:, 2:] != places[:, :-2])
+    chances = log_softmax(logits.astype(working_dtype(logits.dtype), copy=False), -1)
+    paths = np.full(places.shape, -np.inf, chances.dtype)
+    paths[:, 0] = 0  # before the first step, as if at the first blank
+    for now in range(time):
+        found = paths.copy() if merge_repeated else np.where(labels, -np.inf, paths)
+        found[:, 1:] = np.logaddexp(found[:, 1:], paths[:, :-1])
+        found[:, 2:] = np.logaddexp(found[:, 2:], np.where(leaps, paths[:, :-2], -np.inf))
+        found += np.take_along_axis(chances[:, now], places, axis=1)
+        paths = np.where(lengths[:, None] > now, found, paths)
+    ends = np.stack([2 * sizes, np.maximum(2 * sizes - 1, 0)], axis=1)
+    last = np.take_along_axis(paths, ends, axis=1)
+    found = np.where(sizes > 0, np.logaddexp(last[:, 0], last[:, 1]), last[:, 0])
+    return np.asarray(-found).astype(logits.dtype)

@@ -1,0 +1,31 @@
+"""Inputs whose axes have names, and lengths that equal names share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import InferenceError
+from ..ir.dimension import Dimension
+from ..ir.shape import PartialShape
+
+__all__ = ["fit_axes"]
+
+
+def fit_axes(name: str, axes: Sequence[str], shape: PartialShape, found: dict[str, Dimension]) -> None:
+    """Require an input to have these axes, and note their lengths beside those found before.
+
+    >>> lengths = {"time": Dimension(4)}
+    >>> fit_axes("data", ("batch", "time"), PartialShape("2,?"), lengths)
+    >>> lengths
+    {'time': <Dimension: 4>, 'batch': <Dimension: 2>}
+    >>> fit_axes("mask", ("time", "batch"), PartialShape("4,3"), lengths)
+    Traceback (most recent call last):
+    ir_runtime.errors.InferenceError: error[IR301]: mask is [4,3]; [time 4, batch 2] is expected
+    """
+    if shape.rank is None:
+        return
+    merged = [d.merge(found.get(a, d)) for a, d in zip(axes, shape, strict=False)]
+    if len(axes) != shape.rank or None in merged:
+        wanted = ", ".join(f"{axis} {found[axis]}" if axis in found else axis for axis in axes)
+        raise InferenceError(f"{name} is {shape}; [{wanted}] is expected")
+    found |= {axis: dim for axis, dim in zip(axes, merged, strict=True) if dim is not None}

@@ -1,0 +1,181 @@
+"""Recurrent cells and sequences of their steps: attributes, shapes, and the kernels they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from ..ir.dimension import Dimension
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, Value
+from ..kernels import recurrent as kernels
+from ._define import InferenceError, Op, attr
+from ._layout import fit_axes
+
+__all__ = ["GRU", "LSTM", "RNN", "Directed", "Recurrent"]
+
+Function: TypeAlias = Literal["relu", "sigmoid", "tanh"]
+Sizes: TypeAlias = Mapping[str, Dimension]
+
+STEP = {
+    "x": ("batch", "input"),
+    "initial_hidden_state": ("batch", "hidden"),
+    "initial_cell_state": ("batch", "hidden"),
+    "w": ("gates", "input"),
+    "r": ("gates", "hidden"),
+    "b": ("biases",),
+    "p": ("peepholes",),
+}
+SEQUENCE = {
+    "x": ("batch", "time", "input"),
+    "initial_hidden_state": ("batch", "directions", "hidden"),
+    "initial_cell_state": ("batch", "directions", "hidden"),
+    "sequence_lengths": ("batch",),
+    "w": ("directions", "gates", "input"),
+    "r": ("directions", "gates", "hidden"),
+    "b": ("directions", "biases"),
+}
+
+
+class Recurrent(Op):
+    """Attributes of every recurrent cell. A family says which gates it has.
+
+    OpenVINO takes the size of the hidden state from the shapes, and does not look at ``hidden_size``.
+    """
+
+    hidden_size: int = attr(gt=0, doc="length of the hidden state")
+    activations: tuple[Function, ...] = attr((), doc="functions of the gates")
+    activations_alpha: tuple[float, ...] = attr(
+        (), doc="parameters of the functions, which none of the functions allowed has"
+    )
+    activations_beta: tuple[float, ...] = attr(
+        (), doc="more parameters of the functions, which none of the functions allowed has"
+    )
+    clip: float = attr(
+        0.0, ge=0, doc="gates are kept within this of 0 before they are activated; 0: they are not"
+    )
+
+    gates: ClassVar[int]
+
+    def verify(self) -> None:
+        """Require a function for each place of one."""
+        wanted = len(type(self).schema()["activations"].default)
+        if len(self.activations) != wanted:
+            raise ValueError(f"activations must name {wanted} functions, not {len(self.activations)}")
+
+    def sizes(self) -> dict[str, Dimension]:
+        """The lengths of axes that attributes tell, by name."""
+        return {
+            "hidden": Dimension(self.hidden_size),
+            "gates": Dimension(self.gates * self.hidden_size),
+            "biases": Dimension(self.gates * self.hidden_size),
+            "peepholes": Dimension(3 * self.hidden_size),
+        }
+
+    def fit(self, layout: Mapping[str, Sequence[str]], *values: Value | None) -> Sizes:
+        """The length of every axis, with what the inputs tell."""
+        found = self.sizes()
+        for port, value in zip(self.inputs, values, strict=True):
+            if value is not None:
+                fit_axes(port.name, layout[port.name], value.shape, found)
+        return {name: found.get(name, Dimension()) for name in ("batch", "time", *found)}
+
+    def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
+        """The kernel with its weights."""
+        raise NotImplementedError
+
+
+class RNN(Recurrent):
+    """Cells with one gate."""
+
+    activations: tuple[Function, ...] = attr(("tanh",), doc="the function f of the gate")
+
+    gates = 1
+
+    def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
+        """The kernel with its weights."""
+        return kernels.RNN(*_wide(w, r, b), self.activations, self.clip)
+
+
+class GRU(Recurrent):
+    """Cells with the gates z, r and h."""
+
+    activations: tuple[Function, ...] = attr(
+        ("sigmoid", "tanh"), doc="the functions f of the gates z and r, and g of h"
+    )
+    linear_before_reset: bool = attr(
+        False,
+        doc="reset the product of the hidden state and its weights, not that state; h has two biases then",
+    )
+
+    gates = 3
+
+    def sizes(self) -> dict[str, Dimension]:
+        """The lengths of axes that attributes tell, by name."""
+        return super().sizes() | {"biases": Dimension((3 + self.linear_before_reset) * self.hidden_size)}
+
+    def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
+        """The kernel with its weights."""
+        return kernels.GRU(*_wide(w, r, b), self.activations, self.clip, self.linear_before_reset)
+
+
+class LSTM(Recurrent):
+    """Cells with the gates f, i, c and o, and a state of their own beside the hidden one."""
+
+    activations: tuple[Function, ...] = attr(
+        ("sigmoid", "tanh", "tanh"),
+        doc="the functions f of the gates f, i and o, g of c, and h of the cell state",
+    )
+
+    gates = 4
+
+    def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
+        """The kernel with its weights."""
+        return kernels.LSTM(*_wide(w, r, b), self.activations, self.clip)
+
+
+def _wide(w: Array, r: Array, b: Array | None) -> tuple[Array, Array, Array | None]:
+    return kernels.wide(w), kernels.wide(r), None if b is None else kernels.wide(b)
+
+
+class Directed(Recurrent):
+    """Steps of a cell along the time of sequences, in one direction or in both."""
+
+    direction: Literal["forward", "reverse", "bidirectional"] = attr(
+        doc="forward: from the first element to the last; reverse: from the last to the first; "
+        "bidirectional: both, with weights for each"
+    )
+
+    def sizes(self) -> dict[str, Dimension]:
+        """The lengths of axes that attributes tell, by name."""
+        return super().sizes() | {"directions": Dimension(len(self.passes()))}
+
+    def passes(self) -> tuple[bool, ...]:
+        """For each direction, whether it goes backwards."""
+        return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[self.direction]
+
+    def infer_run(self, *values: Value) -> tuple[PartialShape, ...]:
+        """The shapes of all hidden states and of the last states."""
+        found = self.fit(SEQUENCE, *values)
+        y = PartialShape([found[axis] for axis in ("batch", "directions", "time", "hidden")])
+        last = PartialShape([found[axis] for axis in ("batch", "directions", "hidden")])
+        return (y,) + (last,) * (len(self.outputs) - 1)
+
+    def run(
+        self, x: Array, states: Sequence[Array], lengths: Array, w: Array, r: Array, b: Array
+    ) -> tuple[Array, ...]:
+        """All hidden states ``[batch, directions, time, hidden]`` and the last states."""
+        lengths = lengths.astype(np.int64)
+        if lengths.max(initial=0) > x.shape[1] or lengths.min(initial=0) < 0:
+            raise InferenceError(
+                f"sequence_lengths {lengths.tolist()} must lie between 0 and {x.shape[1]}, the length of x"
+            )
+        runs = [
+            kernels.unroll(
+                self.cell(w[i], r[i], b[i]), x, tuple(state[:, i] for state in states), lengths, backwards
+            )
+            for i, backwards in enumerate(self.passes())
+        ]
+        return tuple(np.stack(found, axis=1) for found in zip(*runs, strict=True))

@@ -1,0 +1,165 @@
+"""Recurrent cells: one step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, cast
+
+import numpy as np
+
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels import recurrent as kernels
+from .._define import Input, Output, attr, op
+from .._recurrent import GRU, LSTM, RNN, STEP, Sizes
+from .._types import T_FLOAT
+
+
+@op("RNNCell-1", spec="sequence/rnn-cell-3")
+class RNNCell(RNN):
+    """One step of a plain recurrent cell: ``f(x @ w.T + initial_hidden_state @ r.T + b)``."""
+
+    x = Input(T_FLOAT, "[batch, input]")
+    initial_hidden_state = Input(T_FLOAT, "[batch, hidden], called H on the page")
+    w = Input(T_FLOAT, "weights of x, [hidden, input]")
+    r = Input(T_FLOAT, "weights of the hidden state, [hidden, hidden]")
+    b = Input(T_FLOAT, "biases, [hidden]")
+    ho = Output(T_FLOAT, "the new hidden state, [batch, hidden]")
+
+    def infer(self, x: Value, initial_hidden_state: Value, w: Value, r: Value, b: Value) -> PartialShape:
+        return _state(self.fit(STEP, x, initial_hidden_state, w, r, b))
+
+    def evaluate(self, x: Array, initial_hidden_state: Array, w: Array, r: Array, b: Array) -> Array:
+        return kernels.advance(self.cell(w, r, b), x, initial_hidden_state)[0]
+
+
+@op("GRUCell-3")
+class GRUCell(GRU):
+    """One step of a gated recurrent unit: a mixture, by the gate z, of the hidden state and a new one.
+
+    OpenVINO does not read a layer without ``b``, which the page lets be absent.
+    """
+
+    x = Input(T_FLOAT, "[batch, input]")
+    initial_hidden_state = Input(T_FLOAT, "[batch, hidden]")
+    w = Input(T_FLOAT, "weights of x for the gates z, r, h, [3 * hidden, input]")
+    r = Input(T_FLOAT, "weights of the hidden state, [3 * hidden, hidden]")
+    b = Input(
+        T_FLOAT,
+        "biases, [3 * hidden]; with linear_before_reset one more for h, [4 * hidden]; none when absent",
+        optional=True,
+    )
+    ho = Output(T_FLOAT, "the new hidden state, [batch, hidden]")
+
+    def infer(
+        self, x: Value, initial_hidden_state: Value, w: Value, r: Value, b: Value | None = None
+    ) -> PartialShape:
+        return _state(self.fit(STEP, x, initial_hidden_state, w, r, b))
+
+    def evaluate(
+        self, x: Array, initial_hidden_state: Array, w: Array, r: Array, b: Array | None = None
+    ) -> Array:
+        return kernels.advance(self.cell(w, r, b), x, initial_hidden_state)[0]
+
+
+@op("LSTMCell-1")
+class LSTMCell1(LSTM):
+    """As version 4, with peepholes, coupled gates and gates in other orders, of which the page says nothing.
+
+    OpenVINO's plugin reads and then ignores these three, its reference has no order but fico.
+    """
+
+    x = Input(T_FLOAT, "[batch, input]")
+    initial_hidden_state = Input(T_FLOAT, "[batch, hidden]")
+    initial_cell_state = Input(T_FLOAT, "[batch, hidden]")
+    w = Input(T_FLOAT, "weights of x for the gates in weights_format, [4 * hidden, input]")
+    r = Input(T_FLOAT, "weights of the hidden state, [4 * hidden, hidden]")
+    b = Input(T_FLOAT, "biases, [4 * hidden]; none when absent", optional=True)
+    p = Input(
+        T_FLOAT,
+        "weights of the cell state for the gates f, i, o, [3 * hidden]; none when absent",
+        optional=True,
+    )
+    ho = Output(T_FLOAT, "the new hidden state, [batch, hidden]")
+    co = Output(T_FLOAT, "the new cell state, [batch, hidden]")
+
+    input_forget: bool = attr(False, doc="take for the input gate what the forget gate leaves")
+    weights_format: Literal["fico", "icof", "ifco", "ifoc", "iofc"] = attr(
+        "fico", doc="the order of the gates in w, r and b"
+    )
+
+    def infer(
+        self,
+        x: Value,
+        initial_hidden_state: Value,
+        initial_cell_state: Value,
+        w: Value,
+        r: Value,
+        b: Value | None = None,
+        p: Value | None = None,
+    ) -> tuple[PartialShape, ...]:
+        return (_state(self.fit(STEP, x, initial_hidden_state, initial_cell_state, w, r, b, p)),) * 2
+
+    def evaluate(
+        self,
+        x: Array,
+        initial_hidden_state: Array,
+        initial_cell_state: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+        p: Array | None = None,
+    ) -> tuple[Array, ...]:
+        w, r = self._ordered(w), self._ordered(r)
+        cell = cast("kernels.LSTM", self.cell(w, r, None if b is None else self._ordered(b)))
+        peepholes = None if p is None else kernels.wide(p)
+        cell = replace(cell, peepholes=peepholes, input_forget=self.input_forget)
+        return kernels.advance(cell, x, initial_hidden_state, initial_cell_state)
+
+    def _ordered(self, weights: Array) -> Array:
+        gates = weights.reshape(4, self.hidden_size, *weights.shape[1:])
+        places = [self.weights_format.index(gate) for gate in "fico"]
+        return np.asarray(gates[places].reshape(weights.shape))
+
+
+@op("LSTMCell-4", spec="sequence/lstm-cell-1")
+class LSTMCell4(LSTM):
+    """One step of a long short-term memory: the gates say what its cell state forgets, takes in and shows.
+
+    OpenVINO does not read a layer without ``b``, which the page lets be absent.
+    """
+
+    x = Input(T_FLOAT, "[batch, input]")
+    initial_hidden_state = Input(T_FLOAT, "[batch, hidden]")
+    initial_cell_state = Input(T_FLOAT, "[batch, hidden]")
+    w = Input(T_FLOAT, "weights of x for the gates f, i, c, o, [4 * hidden, input]")
+    r = Input(T_FLOAT, "weights of the hidden state, [4 * hidden, hidden]")
+    b = Input(T_FLOAT, "biases, [4 * hidden]; none when absent", optional=True)
+    ho = Output(T_FLOAT, "the new hidden state, [batch, hidden]")
+    co = Output(T_FLOAT, "the new cell state, [batch, hidden]")
+
+    def infer(
+        self,
+        x: Value,
+        initial_hidden_state: Value,
+        initial_cell_state: Value,
+        w: Value,
+        r: Value,
+        b: Value | None = None,
+    ) -> tuple[PartialShape, ...]:
+        return (_state(self.fit(STEP, x, initial_hidden_state, initial_cell_state, w, r, b)),) * 2
+
+    def evaluate(
+        self,
+        x: Array,
+        initial_hidden_state: Array,
+        initial_cell_state: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+    ) -> tuple[Array, ...]:
+        return kernels.advance(self.cell(w, r, b), x, initial_hidden_state, initial_cell_state)
+
+
+def _state(sizes: Sizes) -> PartialShape:
+    return PartialShape([sizes["batch"], sizes["hidden"]])

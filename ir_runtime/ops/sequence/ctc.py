@@ -1,0 +1,163 @@
+"""Connectionist temporal classification: labels from scores in time, and how well the scores fit labels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.ctc import best_path, collapse, loss
+from .._define import InferenceError, Input, Op, Output, attr, op
+from .._layout import fit_axes
+from .._types import T_FLOAT, T_INDEX_64, check_index_types
+
+
+@op("CTCGreedyDecoder-1", spec="sequence/ctc-greedy-decoder-1")
+class CTCGreedyDecoder(Op):
+    """The most likely class of each step in ``data``, without repetitions and without the last class, the blank."""
+
+    data = Input(T_FLOAT, "scores, [time, batch, classes]")
+    sequence_mask = Input(T_FLOAT, "[time, batch]: not 0 up to the end of a sequence, 0 behind it")
+    classes = Output(T_FLOAT, "[batch, time, 1, 1], -1 where there are no more")
+
+    ctc_merge_repeated: bool = attr(True, doc="take a class that is repeated from step to step once")
+
+    def infer(self, data: Value, sequence_mask: Value) -> PartialShape:
+        found: dict[str, Dimension] = {}
+        fit_axes("data", ("time", "batch", "classes"), data.shape, found)
+        fit_axes("sequence_mask", ("time", "batch"), sequence_mask.shape, found)
+        _some_classes(found)
+        return PartialShape([found.get("batch", -1), found.get("time", -1), 1, 1])
+
+    def evaluate(self, data: Array, sequence_mask: Array) -> Array:
+        runs = np.logical_and.accumulate(sequence_mask.T != 0, axis=1)
+        blank = data.shape[-1] - 1
+        classes, _ = collapse(best_path(data).T, runs, blank, self.ctc_merge_repeated)
+        return classes.astype(data.dtype)[..., None, None]
+
+
+@op("CTCGreedyDecoderSeqLen-6", spec="sequence/ctc-greedy-decoder-seq-len-6")
+class CTCGreedyDecoderSeqLen(Op):
+    """The most likely class of each step in ``data``, without repetitions and blanks, and how many are left."""
+
+    data = Input(T_FLOAT, "scores, [batch, time, classes]")
+    sequence_length = Input(T_INDEX_64, "how many steps each sequence has, [batch]")
+    blank_index = Input(
+        T_INDEX_64, "the class that stands for nothing, a scalar or [1]; the last when absent", optional=True
+    )
+    classes = Output("classes_index_type", "[batch, time], -1 where there are no more")
+    lengths = Output("sequence_length_type", "how many classes are left of each sequence, [batch]")
+
+    merge_repeated: bool = attr(True, doc="take a class that is repeated from step to step once")
+    classes_index_type: ElementType = attr(ElementType.i32, doc="element type of the classes, i64 or i32")
+    sequence_length_type: ElementType = attr(ElementType.i32, doc="element type of the lengths, i64 or i32")
+
+    def verify(self) -> None:
+        """Require index types."""
+        check_index_types(
+            classes_index_type=self.classes_index_type, sequence_length_type=self.sequence_length_type
+        )
+
+    def infer(
+        self, data: Value, sequence_length: Value, blank_index: Value | None = None
+    ) -> tuple[PartialShape, PartialShape]:
+        found: dict[str, Dimension] = {}
+        fit_axes("data", ("batch", "time", "classes"), data.shape, found)
+        fit_axes("sequence_length", ("batch",), sequence_length.shape, found)
+        _some_classes(found)
+        _one_number(blank_index)
+        batch = found.get("batch", Dimension())
+        return PartialShape([batch, found.get("time", -1)]), PartialShape([batch])
+
+    def evaluate(
+        self, data: Array, sequence_length: Array, blank_index: Array | None = None
+    ) -> tuple[Array, Array]:
+        _, time, classes = data.shape
+        _within("sequence_length", sequence_length, time)
+        blank = classes - 1 if blank_index is None else int(blank_index.item())
+        runs = np.arange(time) < sequence_length[:, None]
+        found, lengths = collapse(best_path(data), runs, blank, self.merge_repeated)
+        return found.astype(self.classes_index_type.dtype), lengths.astype(self.sequence_length_type.dtype)
+
+
+@op("CTCLoss-4", spec="sequence/ctc-loss-4")
+class CTCLoss(Op):
+    """How unlikely ``labels`` are, given ``logits``: minus the log of the probability of all paths to them."""
+
+    logits = Input(T_FLOAT, "scores, [batch, time, classes]")
+    logit_length = Input(T_INDEX_64, "how many steps each sequence has, [batch]")
+    labels = Input(T_INDEX_64, "the classes that it should say, [batch, time]")
+    label_length = Input(T_INDEX_64, "how many labels each sequence has, [batch]")
+    blank_index = Input(
+        T_INDEX_64, "the class that stands for nothing, a scalar; the last when absent", optional=True
+    )
+    losses = Output(T_FLOAT, "one number for each sequence, [batch]; infinite where there is no path")
+
+    preprocess_collapse_repeated: bool = attr(False, doc="take labels that are repeated once")
+    ctc_merge_repeated: bool = attr(True, doc="classes that a path repeats from step to step count once")
+    unique: bool = attr(False, doc="take each label only where it occurs first")
+
+    def infer(
+        self,
+        logits: Value,
+        logit_length: Value,
+        labels: Value,
+        label_length: Value,
+        blank_index: Value | None = None,
+    ) -> PartialShape:
+        found: dict[str, Dimension] = {}
+        fit_axes("logits", ("batch", "time", "classes"), logits.shape, found)
+        fit_axes("logit_length", ("batch",), logit_length.shape, found)
+        fit_axes("labels", ("batch", "time"), labels.shape, found)
+        fit_axes("label_length", ("batch",), label_length.shape, found)
+        _some_classes(found)
+        _one_number(blank_index)
+        return PartialShape([found.get("batch", -1)])
+
+    def evaluate(
+        self,
+        logits: Array,
+        logit_length: Array,
+        labels: Array,
+        label_length: Array,
+        blank_index: Array | None = None,
+    ) -> Array:
+        _, time, classes = logits.shape
+        _within("logit_length", logit_length, time)
+        _within("label_length", label_length, time)
+        if (label_length > logit_length).any():
+            raise InferenceError(
+                f"label_length {label_length.tolist()} must not exceed logit_length {logit_length.tolist()}"
+            )
+        blank = classes - 1 if blank_index is None else int(blank_index.item())
+        targets = [row[:count] for row, count in zip(labels, label_length, strict=True)]
+        for numbers in (np.array([blank]), *targets):
+            _within("labels and blank_index", numbers, classes - 1)
+        targets = [self._target(target) for target in targets]
+        return loss(logits, logit_length, targets, blank, self.ctc_merge_repeated)
+
+    def _target(self, labels: Array) -> Array:
+        if self.unique:
+            return np.asarray(labels[np.sort(np.unique(labels, return_index=True)[1])])
+        if self.preprocess_collapse_repeated:
+            return np.asarray(labels[np.diff(labels, prepend=-1) != 0])
+        return labels
+
+
+def _some_classes(found: dict[str, Dimension]) -> None:
+    if found.get("classes", Dimension()) == 0:
+        raise InferenceError("there are 0 classes; 1 or more, with the blank, are expected")
+
+
+def _one_number(blank_index: Value | None) -> None:
+    if blank_index is not None and not (
+        blank_index.shape.rank in (None, 0, 1) and blank_index.count.contains(1)
+    ):
+        raise InferenceError(f"blank_index must be one number, found shape {blank_index.shape}")
+
+
+def _within(name: str, numbers: Array, highest: int) -> None:
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() <= highest:
+        raise InferenceError(f"{name} {numbers.tolist()} must lie between 0 and {highest}")
