@@ -47,7 +47,7 @@ def plugin(model: Any, inputs: Sequence[Array]) -> list[Array]:
     for i, tensor in enumerate(_tensors(model, inputs)):
         request.set_input_tensor(i, tensor)
     request.infer()
-    return [_array(request.get_output_tensor(i)) for i in range(len(model.outputs))]
+    return [array_of(request.get_output_tensor(i)) for i in range(len(model.outputs))]
 
 
 def _evaluate(model: Any, inputs: Sequence[Array]) -> list[Array] | None:
@@ -57,7 +57,7 @@ def _evaluate(model: Any, inputs: Sequence[Array]) -> list[Array] | None:
             return None
     except RuntimeError:
         return None
-    return [_array(o) for o in outputs]
+    return [array_of(o) for o in outputs]
 
 
 def _tensors(model: Any, inputs: Sequence[Array]) -> list[Any]:
@@ -77,7 +77,8 @@ def tensor(array: Array, label: str) -> Any:
     return found
 
 
-def _array(tensor: Any) -> Array:
+def array_of(tensor: Any) -> Array:
+    """The other way round."""
     element, shape = ElementType.parse(tensor.element_type.to_string()), tuple(tensor.shape)
     if element is ElementType.string:
         return np.array(tensor.str_data, object).reshape(shape)
