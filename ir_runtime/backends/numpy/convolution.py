@@ -3,47 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from ...ir.tensor import Array, Value
-from ...ops._window import Pads
-from ...ops.convolution.forward import Convolution, Forward, GroupConvolution
+from ...ops.convolution.forward import Convolution, GroupConvolution
 from .. import Kernel
 from ._backend import backend
 from ._finish import Finish, Rows
 from ._memory import channels_first, channels_last, is_f32, padded, rows_of
-from ._products import multiply, parts
-from ._threads import each, share
+from ._products import multiply
+from ._threads import each
+from ._windows import fitting, windows
+from .depthwise import depthwise
 
-__all__ = ["windows"]
+__all__: list[str] = []
 
 # Patches are copied side by side for one matrix product; so many bytes of them stay in the second cache.
 PATCHES = 600_000
 # Fewer rows than this are not worth that BLAS packs the filters for each product.
 LEAST_ROWS = 224
-# A multiplication of a depthwise convolution takes as long as so many of a product.
-DEPTHWISE = 6
-# Elements in an inner loop of a depthwise convolution, where a row of the map has as many.
-LOOP = 2048
-
-
-class Fit(NamedTuple):
-    """Where windows lie in data of one shape."""
-
-    pads: Pads
-    out: tuple[int, ...]
-
-
-def _fit(op: Forward, kernel: tuple[int, ...]) -> Callable[[tuple[int, ...]], Fit]:
-    @lru_cache(maxsize=64)
-    def fit(lengths: tuple[int, ...]) -> Fit:
-        return Fit(op.pads(lengths, kernel), op.windows(lengths, kernel))
-
-    return fit
 
 
 @backend.accelerates(Convolution)
@@ -77,7 +56,7 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
 def _dense(op: Convolution, w: Array) -> Kernel:
     outputs, kernel = len(w), w.shape[2:]
     packed = np.ascontiguousarray(np.moveaxis(w, (1, 0), (-2, -1)).reshape(-1, outputs))
-    fit = _fit(op, kernel)
+    fit = fitting(op, kernel)
 
     def compute(x: Array, w: Array, finish: Finish) -> Array:
         pads, out = fit(x.shape[2:])
@@ -124,14 +103,14 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
     if w is None or not w.size or not is_f32(data, filters):
         return None
     if w.shape[1:3] == (1, 1) and w.ndim == 5:
-        return _depthwise(op, w)
+        return depthwise(op, w)
     return _grouped(op, w)
 
 
 def _grouped(op: GroupConvolution, w: Array) -> Kernel:
     groups, outputs, channels, *kernel = w.shape
     packed = np.ascontiguousarray(np.moveaxis(w, (1, 2), (-1, -2)).reshape(groups, -1, outputs))
-    fit = _fit(op, tuple(kernel))
+    fit = fitting(op, tuple(kernel))
     size = packed.shape[1]
 
     def compute(x: Array, w: Array, finish: Finish) -> Array:
@@ -153,63 +132,3 @@ def _grouped(op: GroupConvolution, w: Array) -> Kernel:
         return channels_first(y)
 
     return Rows(compute, 2, 1)
-
-
-def _depthwise(op: GroupConvolution, w: Array) -> Kernel:
-    channels, kernel = len(w), w.shape[3:]
-    packed = np.ascontiguousarray(w[:, 0, 0].transpose(1, 2, 0))
-    fit = _fit(op, kernel)
-
-    @lru_cache(maxsize=16)
-    def tiled(times: int) -> Array:
-        return np.tile(packed, times)
-
-    def compute(x: Array, w: Array, finish: Finish) -> Array:
-        pads, out = fit(x.shape[2:])
-        times = _run(out[1], channels) if op.strides[1] == 1 else 1
-        filters = tiled(times)
-        y = np.empty((len(x), *out, channels), np.float32)
-        data = padded(channels_last(x), pads)
-
-        def work(piece: tuple[int, slice]) -> None:
-            image, lines = piece
-            every = windows(data[image], kernel, op.strides, op.dilations, times)[lines]
-            result = y[image, lines]
-            runs = result.reshape(len(result), -1, filters.shape[-1])
-            np.einsum("hwabc,abc->hwc", every, filters, out=runs)
-            first = (image * out[0] + lines.start) * out[1]
-            finish(result.reshape(-1, channels), first)
-
-        size = y.size * math.prod(kernel) * DEPTHWISE
-        each(work, [(image, lines) for image in range(len(x)) for lines in parts(out[0], share(size))], size)
-        return channels_first(y)
-
-    return Rows(compute, 2, 1)
-
-
-def _run(columns: int, channels: int) -> int:
-    """How many neighbouring windows to take as one: with stride 1 their channels lie in a row.
-
-    A loop of several thousand elements halves the time of 96 channels, and takes a quarter of that of 32.
-    """
-    wanted = max(LOOP // channels, 1)
-    return next((n for n in range(wanted, columns + 1) if columns % n == 0), columns) if columns else 1
-
-
-def windows(
-    x: Array, kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...], run: int = 1
-) -> Array:
-    """A view ``[position..., element..., C]`` of windows over a contiguous ``x[spatial..., C]``.
-
-    With ``run``, and a stride of 1 along the last spatial axis, so many neighbours are taken as one.
-    """
-    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    count = [max((n - e) // s + 1, 0) for n, e, s in zip(x.shape, extent, strides, strict=False)]
-    # From the shape: the strides of axes of length 1 may be anything.
-    spatial = [x.itemsize * math.prod(x.shape[axis + 1 :]) for axis in range(len(kernel))]
-    between = [n * s for n, s in zip(spatial, strides, strict=True)]
-    within = [n * d for n, d in zip(spatial, dilations, strict=True)]
-    count[-1], between[-1] = count[-1] // run, between[-1] * run
-    shape = (*count, *kernel, x.shape[-1] * run)
-    # A tenth of what `as_strided` takes, and the bounds are checked.
-    return np.ndarray(shape, x.dtype, x, 0, (*between, *within, x.itemsize))
