@@ -63,4 +63,4 @@ def loss(logits: Array, lengths: Array, targets: list[Array], blank: int, merge_
     ends = np.stack([2 * sizes, np.maximum(2 * sizes - 1, 0)], axis=1)
     last = np.take_along_axis(paths, ends, axis=1)
     found = np.where(sizes > 0, np.logaddexp(last[:, 0], last[:, 1]), last[:, 0])
-    return np.asarray(-found).astype(logits.dtype)
+    return np.asarray(0 - found).astype(logits.dtype)
