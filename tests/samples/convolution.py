@@ -119,4 +119,72 @@ SPECIAL = [
     conv(np.array([[[1, np.nan, 2, np.inf, 3, 4]]], "f4"), np.array([[[1, 1]]], "f4"), pads_end=(1,)),
 ]
 
-SAMPLES = [*ONE, *TWO, *THREE, *GROUPS, *TYPES, *SPECIAL]
+
+def back(data: Any, filters: Any, *shape: int, **attributes: Any) -> Sample:
+    """A transposed convolution without padding, unless said otherwise; perhaps to a given shape."""
+    spatial = data.ndim - 2
+    plain: dict[str, Any] = {
+        "strides": (1,) * spatial,
+        "pads_begin": (0,) * spatial,
+        "pads_end": (0,) * spatial,
+        "dilations": (1,) * spatial,
+    }
+    group = "Group" if filters.ndim == data.ndim + 1 else ""
+    inputs = (data, filters, np.array(shape)) if shape else (data, filters)
+    constant = {"_constant": (2,)} if shape else {}
+    return case(f"{group}ConvolutionBackpropData-1", *inputs, **plain | constant | attributes)
+
+
+SAME = ("same_upper", "same_lower")
+BACK = [
+    back(numbers(2, 3, 5), numbers(3, 4, 3)),
+    back(numbers(2, 3, 5), numbers(3, 4, 3), strides=(2,), pads_begin=(2,), pads_end=(1,)),
+    back(numbers(2, 3, 5), numbers(3, 4, 3), strides=(3,), dilations=(2,), output_padding=(2,)),
+    *(back(numbers(1, 3, 5), numbers(3, 2, 4), strides=(2,), auto_pad=pad) for pad in (*SAME, "valid")),
+    *(back(numbers(1, 3, 5), numbers(3, 2, 4), 9, strides=(2,), auto_pad=pad) for pad in SAME),
+    *(back(numbers(1, 3, 5), numbers(3, 2, 4), 10, strides=(2,), auto_pad=pad) for pad in SAME),
+    *(
+        back(numbers(1, 3, 5), numbers(3, 2, 3), 10, strides=(2,), auto_pad=pad, output_padding=(1,))
+        for pad in SAME
+    ),
+    back(numbers(1, 3, 4, 5), numbers(3, 2, 4, 4), strides=(2, 2), **around(1)),
+    back(numbers(2, 3, 4, 5), numbers(3, 2, 3, 2), strides=(1, 3), dilations=(2, 1), output_padding=(0, 1)),
+    back(numbers(2, 3, 4, 5), numbers(3, 2, 1, 1), strides=(2, 2)),
+    *(back(numbers(1, 2, 4, 5), numbers(2, 3, 3, 4), 7, 11, strides=(2, 2), auto_pad=pad) for pad in SAME),
+    back(numbers(1, 2, 1, 1), numbers(2, 3, 3, 4), **around(1)),
+    back(numbers(0, 3, 4, 5), numbers(3, 2, 4, 4)),
+    back(
+        numbers(1, 2, 3, 4, 2), numbers(2, 3, 3, 2, 3), strides=(2, 1, 3), **around(1, 3), dilations=(1, 2, 1)
+    ),
+    *(
+        back(numbers(1, 2, 2, 3, 2), numbers(2, 3, 3, 2, 3), 4, 5, 4, strides=(2, 2, 2), auto_pad=pad)
+        for pad in SAME
+    ),
+    *(
+        back(numbers(1, 2, 4, dtype=dtype), numbers(2, 3, 3, dtype=dtype), strides=(2,))
+        for dtype in ("f16", "bf16")
+    ),
+    back(numbers(1, 2, 4, dtype="f64"), numbers(2, 3, 3, dtype="f64"), **f64()),
+    back(np.array([[[1, np.nan, 2, np.inf, 3, 4]]], "f4"), np.array([[[1, 1]]], "f4"), strides=(3,)),
+    back(numbers(2, 4, 5), numbers(2, 2, 3, 3)),
+    back(numbers(1, 4, 5), numbers(4, 1, 1, 4), strides=(2,), **around(1, 1)),
+    *(back(numbers(1, 4, 5), numbers(2, 2, 1, 4), 9, strides=(2,), auto_pad=pad) for pad in SAME),
+    *(
+        back(numbers(1, 4, 3, 5), numbers(2, 2, 3, 4, 3), strides=(2, 1), auto_pad=pad)
+        for pad in (*SAME, "valid")
+    ),
+    back(numbers(1, 6, 3, 4), numbers(3, 2, 1, 3, 3), strides=(2, 2), **around(1), output_padding=(1, 1)),
+    back(numbers(2, 6, 3, 4), numbers(6, 1, 2, 2, 2), dilations=(2, 3)),
+    back(
+        numbers(1, 4, 2, 3, 2),
+        numbers(2, 2, 1, 2, 2, 2),
+        strides=(2, 2, 2),
+        pads_begin=(1, 0, 0),
+        pads_end=(0, 1, 0),
+    ),
+    back(numbers(0, 4, 5), numbers(2, 2, 3, 3)),
+    back(numbers(1, 4, 3, dtype="f16"), numbers(2, 2, 1, 2, dtype="f16")),
+    back(numbers(1, 4, 3, dtype="f64"), numbers(2, 2, 1, 2, dtype="f64"), **f64()),
+]
+
+SAMPLES = [*ONE, *TWO, *THREE, *GROUPS, *TYPES, *SPECIAL, *BACK]

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.convolution import convolve
-from .._define import InferenceError, Input, Output, op
+from .._define import Input, Output, op
 from .._types import T
-from .._window import Dilated, data_dims
+from .._window import data_dims
+from ._filters import Filtering
 
 
-class Forward(Dilated):
+class Forward(Filtering):
     """What plain and grouped convolutions share; plain ones are of one group.
 
     OpenVINO has no reference that can be called for integers, and its plugin saturates them; they
     wrap around here, as its reference's arithmetic does.
     """
-
-    def filter_dims(self, shape: PartialShape, leading: int, layout: str) -> PartialShape:
-        """The shape of the filters, whose kernel follows ``leading`` other axes."""
-        rank = len(self.strides) + leading
-        if shape.rank is None:
-            return PartialShape.dynamic(rank)
-        if shape.rank != rank:
-            raise InferenceError(f"filters must have rank {rank}, {layout}, found {shape}")
-        return shape
-
-    def check_channels(self, found: Dimension, expected: Dimension) -> None:
-        """Require as many channels as the filters are made for."""
-        if not found.compatible(expected):
-            raise InferenceError(f"data has {found} channels, filters expect {expected}")
 
     def convolve(self, data: Array, filters: Array) -> Array:
         """Correlate with filters ``[G, C_out, C_in, kernel...]``."""
@@ -68,12 +54,7 @@ class GroupConvolution(Forward):
     def infer(self, data: Value, filters: Value) -> PartialShape:
         x = data_dims(data.shape, len(self.strides))
         w = self.filter_dims(filters.shape, 3, "[G, C_out, C_in, kernel...]")
-        groups, channels = w[0], x[1]
-        self.check_channels(channels, Dimension.of(groups * w[2]))
-        if groups.is_dynamic and channels.is_static and w[2].is_static and w[2].min:
-            if channels.min % w[2].min:
-                raise InferenceError(f"data has {channels} channels, filters expect a multiple of {w[2]}")
-            groups = Dimension(channels.min // w[2].min)
+        groups = self.groups_of(x[1], w[0], w[2])
         return PartialShape([x[0], groups * w[1], *self.slide(x[2:], w[3:])])
 
     def evaluate(self, data: Array, filters: Array) -> Array:

@@ -1,0 +1,131 @@
+"""Transposed convolutions: from feature maps back to data, as the gradient of a convolution does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.deconvolution import deconvolve
+from .._define import Input, Output, attr, op
+from .._lengths import lengths_of
+from .._types import T_INDEX, T
+from .._window import data_dims
+from ._filters import Filtering
+
+
+class Backward(Filtering):
+    """What plain and grouped transposed convolutions share; plain ones are of one group.
+
+    Padding is cut off the output. With an ``output_shape``, so much is cut as leaves that shape,
+    unless auto_pad is explicit or valid: then pads_begin, or none, are cut, and the end follows
+    from the shape. Without it, an auto_pad other than explicit means that nothing is cut.
+    """
+
+    output_padding: tuple[int, ...] = attr((), ge=0, doc="elements to add at the end of each spatial axis")
+
+    def verify(self) -> None:
+        """Require one number for each spatial axis."""
+        super().verify()
+        if self.output_padding:
+            self._per_axis("output_padding", self.output_padding)
+
+    def spreads(
+        self, lengths: Sequence[Dimension], kernel: Sequence[Dimension], wanted: Value | None
+    ) -> list[Dimension]:
+        """The length of each spatial axis of the output."""
+        if 0 in kernel:
+            raise InferenceError("kernel has length 0 along a spatial axis, at least 1 is expected")
+        if wanted is not None:
+            return self._wanted(wanted)
+        return [
+            self._spread(axis, n, k, self._cut(axis))
+            for axis, (n, k) in enumerate(zip(lengths, kernel, strict=True))
+        ]
+
+    def _wanted(self, output_shape: Value) -> list[Dimension]:
+        axes = len(self.strides)
+        found = lengths_of(output_shape, "output_shape")
+        if found is None:
+            return [Dimension()] * axes
+        if len(found) != axes:
+            raise InferenceError(
+                f"output_shape has {len(found)} lengths, the attributes are for {axes} spatial axes"
+            )
+        return list(found)
+
+    def _cut(self, axis: int) -> tuple[int, int]:
+        return (self.pads_begin[axis], self.pads_end[axis]) if self.auto_pad == "explicit" else (0, 0)
+
+    def _extra(self, axis: int) -> int:
+        return self.output_padding[axis] if self.output_padding else 0
+
+    def _spread(self, axis: int, length: Dimension, kernel: Dimension, cut: tuple[int, int]) -> Dimension:
+        gaps, taps = (d.map(lambda n: max(n - 1, 0)) for d in (length, kernel))
+        reach = gaps * self.strides[axis] + (taps * self.dilations[axis] + 1)
+        left = reach + (self._extra(axis) - sum(cut))
+        if left.max is not None and left.max < 0:
+            raise InferenceError(
+                f"pads {cut[0]} and {cut[1]} cut more than the {reach} there are along spatial axis {axis}"
+            )
+        return Dimension.of(left)
+
+    def spread_out(self, data: Array, filters: Array, shape: Sequence[int], sized: bool) -> Array:
+        """Spread with filters ``[G, C_in, C_out, kernel...]`` to spatial lengths ``shape``."""
+        begins = [
+            self._begin(axis, n, k, out, sized)
+            for axis, (n, k, out) in enumerate(zip(data.shape[2:], filters.shape[3:], shape, strict=True))
+        ]
+        return deconvolve(data, filters, self.strides, self.dilations, begins, shape)
+
+    def _begin(self, axis: int, length: int, kernel: int, wanted: int, sized: bool) -> int:
+        """Elements to cut before an axis."""
+        if not (sized and self.auto_pad.startswith("same")):
+            return self._cut(axis)[0]
+        reach = max(length - 1, 0) * self.strides[axis] + self.extent(axis, kernel) + self._extra(axis)
+        total = max(reach - wanted, 0)
+        return total - total // 2 if self.auto_pad == "same_upper" else total // 2
+
+
+@op("ConvolutionBackpropData-1")
+class ConvolutionBackpropData(Backward):
+    """Spread each element of ``data`` over the spatial axes with ``filters``, and add up."""
+
+    data = Input(T, "[N, C_in, spatial...]")
+    filters = Input(T, "[C_in, C_out, kernel...]")
+    output_shape = Input(T_INDEX, "lengths of the spatial axes of the output", optional=True)
+    output = Output(T, "[N, C_out, spatial...]")
+
+    def infer(self, data: Value, filters: Value, output_shape: Value | None = None) -> PartialShape:
+        x = data_dims(data.shape, len(self.strides))
+        w = self.filter_dims(filters.shape, 2, "[C_in, C_out, kernel...]")
+        self.check_channels(x[1], w[0])
+        return PartialShape([x[0], w[1], *self.spreads(x[2:], w[2:], output_shape)])
+
+    def evaluate(self, data: Array, filters: Array, output_shape: Array | None = None) -> Array:
+        values = [Value.constant(a) for a in (data, filters, output_shape) if a is not None]
+        shape = self.infer(*values).static
+        return self.spread_out(data, filters[None], shape[2:], output_shape is not None)
+
+
+@op("GroupConvolutionBackpropData-1")
+class GroupConvolutionBackpropData(Backward):
+    """Spread each element of ``data`` over the spatial axes with the ``filters`` of its group, and add up."""
+
+    data = Input(T, "[N, G * C_in, spatial...]")
+    filters = Input(T, "[G, C_in, C_out, kernel...]; the number of groups G is read from here")
+    output_shape = Input(T_INDEX, "lengths of the spatial axes of the output", optional=True)
+    output = Output(T, "[N, G * C_out, spatial...]")
+
+    def infer(self, data: Value, filters: Value, output_shape: Value | None = None) -> PartialShape:
+        x = data_dims(data.shape, len(self.strides))
+        w = self.filter_dims(filters.shape, 3, "[G, C_in, C_out, kernel...]")
+        groups = self.groups_of(x[1], w[0], w[1])
+        return PartialShape([x[0], groups * w[2], *self.spreads(x[2:], w[3:], output_shape)])
+
+    def evaluate(self, data: Array, filters: Array, output_shape: Array | None = None) -> Array:
+        values = [Value.constant(a) for a in (data, filters, output_shape) if a is not None]
+        shape = self.infer(*values).static
+        return self.spread_out(data, filters, shape[2:], output_shape is not None)
