@@ -12,16 +12,17 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.shape import Shape
-from ..ir.tensor import Array
+from ..ir.tensor import Array, Packed
 
-__all__ = ["Tensor"]
+__all__ = ["Tensor", "unpacked"]
 
 
 class Tensor:
     """An array with an element type. As OpenVINO's ``Tensor``.
 
     Args:
-        array: the contents, or an element type for a tensor of zeros.
+        array: the contents, or an element type for a tensor of zeros. Beside a shape and a type of
+            less than a byte, the packed bytes.
         shape: the shape; or, as in OpenVINO, an array's ``shared_memory``.
         type: the element type, where the array's dtype does not say.
         shared_memory: use the array itself, not a copy.
@@ -43,8 +44,10 @@ class Tensor:
             self._element = array
             self._data: Array = np.zeros(tuple(lengths or ()), array.dtype)
             return
-        self._data = np.asarray(array) if shared else np.array(array)
-        if lengths is not None:
+        self._data = np.asarray(array) if shared else np.array(array, order="C")
+        if lengths is not None and type is not None and 0 < type.bits < 8:
+            self._data = unpacked(self._data, type, lengths)
+        elif lengths is not None:
             self._data = self._data.reshape(tuple(lengths))
         try:
             self._element = type or ElementType.from_dtype(self._data.dtype)
@@ -150,3 +153,20 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"<Tensor: shape{self.shape} type: {self._element}>"
+
+
+def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
+    """The numbers that OpenVINO has packed into bytes.
+
+    Raises:
+        InputError: if they do not take that many bytes.
+    """
+    needed = element.nbytes(math.prod(shape))
+    if raw.nbytes != needed:
+        raise InputError(
+            f"{element}{list(shape)} takes {needed} packed bytes, not {raw.nbytes}",
+            code=Code.BAD_REQUEST,
+            hint="numbers that are not packed say their shape themselves: give no shape",
+        )
+    flat = np.ascontiguousarray(raw).reshape(-1).view(np.uint8)
+    return Packed(flat, element, tuple(shape)).unpack()
