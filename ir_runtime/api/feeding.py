@@ -12,9 +12,10 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.tensor import Array
+from ..kernels.texts import text_of
 from .names import find_port
 from .ports import Output
-from .tensor import Tensor
+from .tensor import Tensor, unpacked
 
 __all__ = ["as_array", "bind"]
 
@@ -56,12 +57,12 @@ def as_array(port: Output, value: Any) -> Array:
     Raises:
         InputError: if element type or shape do not fit.
     """
-    array = _contents(value)
+    array, said = _contents(value)
     if not isinstance(array, np.ndarray | np.generic):
         array = _from_python(port, array)
     array = np.asarray(array)
     if port.element_type is not ElementType.dynamic:
-        array = _checked_type(port, array)
+        array = _checked_type(port, array, said)
     if not port.partial_shape.contains(array.shape):
         raise InputError(
             f"input {port.label!r} has shape {list(array.shape)}, expected {port.partial_shape}",
@@ -70,25 +71,46 @@ def as_array(port: Output, value: Any) -> Array:
     return array
 
 
-def _contents(value: Any) -> Any:
-    """The array of a tensor, ours or OpenVINO's."""
+def _contents(value: Any) -> tuple[Any, ElementType | None]:
+    """The array of a tensor, ours or OpenVINO's, and the element type that the tensor says it has."""
     if isinstance(value, np.ndarray | np.generic):  # whose ``data`` is another thing
-        return value
-    data = getattr(value, "data", None)
-    return data if isinstance(data, np.ndarray) else value
+        return value, None
+    if isinstance(value, Tensor):
+        return value.data, value.element_type
+    data, said = getattr(value, "data", None), getattr(value, "element_type", None)
+    if not isinstance(data, np.ndarray) or said is None:
+        return (data if isinstance(data, np.ndarray) else value), None
+    element = ElementType.parse(said.to_string())
+    if element.bits < 8:
+        return data if element is ElementType.string else unpacked(data, element, value.shape), element
+    return data.view(element.dtype), element
 
 
-def _checked_type(port: Output, array: Array) -> Array:
+def _checked_type(port: Output, array: Array, said: ElementType | None) -> Array:
     wanted = port.element_type
-    if wanted is ElementType.string and array.dtype.kind in "SU":
-        return array.astype(object)
+    if wanted is ElementType.string:
+        return _texts(port, array)
     native = array.dtype.newbyteorder("=")
-    if native != wanted.dtype:
+    if native != wanted.dtype or said not in (None, wanted):
+        how = "give its codes in uint8" if wanted.is_carried else f"x.astype({wanted.dtype.name!r})"
         raise InputError(
-            f"input {port.label!r} is {_type_name(array)}, expected {wanted}",
-            hint=f"convert it, if that is what you mean: x.astype({wanted.dtype.name!r})",
+            f"input {port.label!r} is {said or _type_name(array)}, expected {wanted}",
+            hint=f"convert it, if that is what you mean: {how}",
         )
+    if wanted.is_carried and array.size and array.max() >> wanted.bits:
+        highest = (1 << wanted.bits) - 1
+        raise InputError(f"input {port.label!r} has codes above {highest}, which {wanted} does not have")
     return array if array.dtype == wanted.dtype else array.astype(wanted.dtype)
+
+
+def _texts(port: Output, array: Array) -> Array:
+    """Texts as `str`, in an array of their own."""
+    found = array.astype(object)
+    if not all(isinstance(text, str | bytes) for text in found.flat):
+        raise InputError(f"input {port.label!r} is {_type_name(array)}, expected texts")
+    flat = np.empty(found.size, object)
+    flat[:] = [text_of(text) for text in found.flat]
+    return flat.reshape(found.shape)
 
 
 def _pairs(ports: Sequence[Output], inputs: Any) -> Iterator[tuple[Output, Any]]:
@@ -145,6 +167,8 @@ def _from_python(port: Output, value: Any) -> Array:
 
 
 def _type_name(array: Array) -> str:
+    if array.dtype == object:
+        return "an array of Python objects"
     try:
         return str(ElementType.from_dtype(array.dtype))
     except ValueError:
