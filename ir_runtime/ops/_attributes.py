@@ -48,9 +48,11 @@ class Attribute:
             raise ValueError("is missing")
         if value is self.default or self.payload:
             return value
-        if get_origin(self.type) is Literal and value not in get_args(self.type):
-            raise ValueError(_near(str(value), map(str, get_args(self.type))))
         items = value if isinstance(value, tuple) else (value,)
+        kind = get_args(self.type)[0] if get_origin(self.type) is tuple else self.type
+        for item in items if get_origin(kind) is Literal else ():
+            if item not in get_args(kind):
+                raise ValueError(_near(str(item), map(str, get_args(kind))))
         if not all(map(self._within, items)):
             raise ValueError("")
         return value
@@ -167,6 +169,8 @@ def _kind(kind: Any) -> str:
         return _kind(next(a for a in args if a is not type(None)))
     if origin is Literal:
         return "one of " + ", ".join(map(str, args))
+    if origin is tuple and get_origin(args[0]) is Literal:
+        return "a list of " + ", ".join(map(str, get_args(args[0])))
     if origin is tuple:
         return "a list of " + _PLURAL.get(args[0], f"{args[0].__name__}s")
     return _SINGULAR.get(kind, f"a {getattr(kind, '__name__', kind)}")
