@@ -15,6 +15,7 @@ _WORDS = {
     "page_bytes": "the page has {} bytes",
     "examples": "the page has {} examples",
     "layers": "there are {} layers",
+    "nesting": "bodies lie {} deep in bodies",
     "rank": "a tensor has {} dimensions",
     "elements": "a tensor has {} elements",
 }
@@ -29,6 +30,7 @@ class Limits:
         page_bytes: size of a page of the specification.
         examples: number of examples on such a page.
         layers: number of layers of one graph.
+        nesting: how deep bodies lie in bodies.
         rank: number of dimensions of a tensor.
         elements: number of elements of one tensor.
     """
@@ -37,6 +39,7 @@ class Limits:
     page_bytes: int = 1 << 22
     examples: int = 1000
     layers: int = 1_000_000
+    nesting: int = 32
     rank: int = 64
     elements: int = 1 << 36
 

@@ -10,6 +10,7 @@ from ..backends import load
 from ..codes import Code
 from ..ir.tensor import Array
 from ..runtime.compile import compile_plan
+from ..runtime.context import State
 from ..runtime.plan import ExecutionPlan, Observer
 from .config import check_config, describe_device
 from .feeding import bind
@@ -17,6 +18,7 @@ from .model import Model, show_ports
 from .names import find_port
 from .ports import ConstOutput, Output
 from .results import OVDict, owned
+from .state import VariableState, variable_states
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ class CompiledModel:
         self._outputs = list(map(ConstOutput.of, self._model.outputs))
         self._plan = self._compile(fold=self.backend != "reference")
         self._every: ExecutionPlan | None = None
+        self._variables: dict[str, Array] = {}
         self._lock = threading.Lock()
 
     @property
@@ -105,11 +108,11 @@ class CompiledModel:
             InputError: if an input is missing, unknown, or has another type or shape.
             ExecutionError: if a layer fails on the data.
         """
-        return self._run(inputs, {}, observers, every_layer=bool(observers))
+        return self._run(inputs, {}, observers, every_layer=bool(observers), variables=self._variables)
 
     def infer_new_request(self, inputs: Any = None) -> OVDict:
         """Run once, on a request of its own."""
-        return self(inputs)
+        return self._run(inputs, {})
 
     def create_infer_request(self) -> InferRequest:
         """A request that keeps its inputs and outputs between runs."""
@@ -131,12 +134,13 @@ class CompiledModel:
         """The model that runs."""
         return self._model
 
-    def query_state(self) -> list[Any]:
-        """The variables of the model."""
-        return []
+    def query_state(self) -> list[VariableState]:
+        """The variables that calls of the compiled model itself read and assign."""
+        return variable_states(self._model, self._variables)
 
     def reset_state(self) -> None:
-        """Give variables their initial values."""
+        """Give those variables their initial values."""
+        self._variables.clear()
 
     def release_memory(self) -> None:
         """For OpenVINO's API: nothing is held between runs."""
@@ -157,15 +161,22 @@ class CompiledModel:
         kept: Mapping[Output, Tensor],
         observers: Sequence[Observer] = (),
         every_layer: bool = False,
+        variables: dict[str, Array] | None = None,
     ) -> OVDict:
-        return self._run_arrays(bind(self._inputs, inputs, kept), observers, every_layer)
+        return self._run_arrays(bind(self._inputs, inputs, kept), observers, every_layer, variables)
 
     def _run_arrays(
-        self, feeds: Sequence[Array], observers: Sequence[Observer] = (), every_layer: bool = False
+        self,
+        feeds: Sequence[Array],
+        observers: Sequence[Observer] = (),
+        every_layer: bool = False,
+        variables: dict[str, Array] | None = None,
     ) -> OVDict:
         plan = self._every_layer() if every_layer else self._plan
-        arrays = plan.run(feeds, observers)
-        return OVDict(self._outputs, owned(arrays, [*feeds, *plan.slots]))
+        state = State({} if variables is None else variables)
+        arrays = plan.run(feeds, observers, state)
+        state.commit(feeds)
+        return OVDict(self._outputs, owned(arrays, [*feeds, *plan.slots, *state.values.values()]))
 
     def __repr__(self) -> str:
         return f"<CompiledModel:\n{show_ports(self._inputs, self._outputs)}>"

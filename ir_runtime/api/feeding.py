@@ -77,13 +77,16 @@ def _contents(value: Any) -> tuple[Any, ElementType | None]:
         return value, None
     if isinstance(value, Tensor):
         return value.data, value.element_type
-    data, said = getattr(value, "data", None), getattr(value, "element_type", None)
-    if not isinstance(data, np.ndarray) or said is None:
+    said = getattr(value, "element_type", None)
+    if said is None:
+        data = getattr(value, "data", None)
         return (data if isinstance(data, np.ndarray) else value), None
     element = ElementType.parse(said.to_string())
+    if element is ElementType.string:
+        return value.str_data, element
     if element.bits < 8:
-        return data if element is ElementType.string else unpacked(data, element, value.shape), element
-    return data.view(element.dtype), element
+        return unpacked(value.data, element, value.shape), element
+    return value.data.view(element.dtype), element
 
 
 def _checked_type(port: Output, array: Array, said: ElementType | None) -> Array:
@@ -146,14 +149,14 @@ def _all(ports: Iterable[Output]) -> str:
 def _is_data(port: Output, values: Sequence[Any]) -> bool:
     """Whether a sequence is itself the data, as in ``compiled([1.0, 2.0])``, and not one scalar for each input."""
     scalar = port.partial_shape.rank == 0 and len(values) == 1
-    return bool(values) and not scalar and all(isinstance(v, numbers.Number | bool) for v in values)
+    return bool(values) and not scalar and all(isinstance(v, numbers.Number | str | bytes) for v in values)
 
 
 def _from_python(port: Output, value: Any) -> Array:
     """Python numbers and nested lists of them, where nothing is lost."""
     wanted = port.element_type
     try:
-        found = np.asarray(value)
+        found = np.asarray(value, object if wanted is ElementType.string else None)
         array = found if wanted is ElementType.dynamic else np.asarray(value, wanted.dtype)
     except (TypeError, ValueError, OverflowError) as reason:
         raise InputError(f"input {port.label!r} cannot be made an array of {wanted}: {reason}") from None
@@ -161,7 +164,8 @@ def _from_python(port: Output, value: Any) -> Array:
         return array
     if found.dtype.kind not in "biuf":  # NumPy would read the numbers in texts, and take None for one
         raise InputError(f"input {port.label!r} is no array of numbers, expected {wanted}")
-    if wanted.is_integral and not np.array_equal(found, array):
+    whole = wanted.is_integral or wanted.is_carried
+    if whole and not np.array_equal(found, array):
         raise InputError(f"input {port.label!r} has numbers that {wanted} cannot hold")
     return array
 

@@ -205,9 +205,9 @@ class Model:
                     f"{shape!r} is no shape: {reason}", hint='such as "?,3,1..8" or [-1, 3]'
                 ) from None
 
-    def _all_parameters(self, parameters: Mapping[int, TensorType]) -> dict[int, TensorType]:
+    def _all_parameters(self, parameters: Mapping[int, TensorType]) -> dict[int, Value]:
         current = {port._port.layer: port._type for port in self.inputs}
-        return {**current, **parameters}
+        return {layer: Value(type) for layer, type in {**current, **parameters}.items()}
 
     def validate_nodes_and_infer_types(self) -> None:
         """Raise if the model is not valid; inference has already been done."""

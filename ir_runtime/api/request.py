@@ -18,6 +18,7 @@ from .names import find_port
 from .ports import ConstOutput, Output
 from .profiling import ProfilingInfo, profiling_info
 from .results import OVDict
+from .state import VariableState, variable_states
 from .tensor import Tensor
 
 __all__ = ["InferRequest"]
@@ -30,10 +31,11 @@ class InferRequest:
         self._compiled = compiled
         self._kept: dict[Output, Tensor] = {}
         self._held: dict[Output, Tensor] = {}
+        self._variables: dict[str, Array] = {}
         self._results: OVDict | None = None
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
-        self._callback: tuple[Callable[[Any], None], Any] | None = None
+        self._callback: Callable[[Any], None] | None = None
         self._profile = Profile()
         self._after: Callable[[], None] = lambda: None
         self.latency = 0.0
@@ -73,7 +75,9 @@ class InferRequest:
         """
         self._refuse_while_running()
         feeds = self._take(inputs, share_inputs)
-        self.userdata, self._failure = userdata, None
+        self._failure = None
+        if userdata is not None:
+            self.userdata = userdata
         self._thread = threading.Thread(target=self._work, args=(feeds,), daemon=True)
         self._thread.start()
 
@@ -90,7 +94,7 @@ class InferRequest:
             self._profile = Profile()
             watching.append(self._profile)
         start = time.perf_counter()
-        self._results = self._compiled._run_arrays(feeds, watching, every_layer=bool(observers))
+        self._results = self._compiled._run_arrays(feeds, watching, bool(observers), self._variables)
         self.latency = (time.perf_counter() - start) * 1e3
         for port, tensor in self._held.items():
             tensor.copy_from(self._results[port])
@@ -100,8 +104,7 @@ class InferRequest:
         try:
             self._run(feeds)
             if self._callback is not None:
-                function, data = self._callback
-                function(data if self.userdata is None else self.userdata)
+                self._callback(self.userdata)
         except BaseException as reason:
             self._failure = reason
         finally:
@@ -126,7 +129,7 @@ class InferRequest:
 
     def set_callback(self, callback: Callable[[Any], None], userdata: Any = None) -> None:
         """Call ``callback(userdata)`` after each run in the background."""
-        self._callback = (callback, userdata)
+        self._callback, self.userdata = callback, userdata
 
     def cancel(self) -> None:
         """For OpenVINO's API: a run cannot be stopped, so this waits for it."""
@@ -199,16 +202,24 @@ class InferRequest:
             self.set_tensor(key, tensor)
 
     def set_input_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
-        """Give several inputs their tensors, by index or in order."""
-        pairs = tensors.items() if isinstance(tensors, Mapping) else enumerate(tensors)
-        for index, tensor in pairs:
+        """Give several inputs their tensors, by index; a sequence holds that of the only input."""
+        for index, tensor in self._by_index(tensors, self.model_inputs):
             self.set_input_tensor(index, tensor)
 
     def set_output_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
-        """Have several outputs written into tensors, by index or in order."""
-        pairs = tensors.items() if isinstance(tensors, Mapping) else enumerate(tensors)
-        for index, tensor in pairs:
+        """Have several outputs written into tensors, by index; a sequence holds that of the only output."""
+        for index, tensor in self._by_index(tensors, self.model_outputs):
             self.set_output_tensor(index, tensor)
+
+    def _by_index(
+        self, tensors: Mapping[int, Tensor] | Sequence[Tensor], ports: Sequence[Output]
+    ) -> Iterable[tuple[int, Tensor]]:
+        if isinstance(tensors, Mapping):
+            return tensors.items()
+        if len(ports) == len(tensors) == 1:
+            return enumerate(tensors)
+        # OpenVINO takes several for parts of a batch of the only input.
+        raise InputError("tensors are given by index: {0: tensor}", code=Code.BAD_REQUEST)
 
     def get_tensor(self, key: str | Output) -> Tensor:
         """The tensor of an input or output, by name or port."""
@@ -224,12 +235,13 @@ class InferRequest:
         """As `get_profiling_info`."""
         return self.get_profiling_info()
 
-    def query_state(self) -> list[Any]:
-        """The variables of the model."""
-        return []
+    def query_state(self) -> list[VariableState]:
+        """The variables of this request."""
+        return variable_states(self._compiled._model, self._variables)
 
     def reset_state(self) -> None:
-        """Give variables their initial values."""
+        """Give the variables their initial values."""
+        self._variables.clear()
 
     def get_compiled_model(self) -> CompiledModel:
         """The model that this request runs."""

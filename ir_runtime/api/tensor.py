@@ -53,6 +53,12 @@ class Tensor:
             self._element = type or ElementType.from_dtype(self._data.dtype)
         except ValueError as reason:
             raise InputError(str(reason), code=Code.BAD_REQUEST) from None
+        if self._data.dtype != self._element.dtype and self._element is not ElementType.string:
+            raise InputError(
+                f"a tensor of {self._element} holds {self._element.dtype.name}, not {self._data.dtype.name}",
+                code=Code.BAD_REQUEST,
+                hint="astype converts, view takes bytes for what they are",
+            )
 
     @property
     def data(self) -> Array:

@@ -20,10 +20,10 @@ from ..ir.element import ElementType
 from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ..limits import DEFAULT, Limits
 from ..ops import registry
-from ..ops.infrastructure import Result
+from ..ops.infrastructure.ends import Result
 from .document import Element, parse
 from .layers import LayerReader
-from .model import Document, read_edges
+from .model import Document, read_edges, read_graph
 from .pages import Excerpt, excerpts
 from .standins import comment_value, constant, element_types, parameter, port_name
 from .versions import Versions
@@ -120,7 +120,7 @@ class _Builder:
         elements = list(root.iterfind("layers/layer"))
         self.limits.check("layers", len(elements), Location(self.file, excerpt.line))
         _number(elements)
-        reader = LayerReader(self.file, self.report, Weights(), self.limits)
+        reader = LayerReader(self.file, self.report, Weights(), self.limits, read_graph)
         own = []
         for element in elements:
             layer = _name_outputs(reader.layer(element, self._version(element)), alone=len(elements) == 1)

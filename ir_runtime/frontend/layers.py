@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -13,12 +13,14 @@ from typing import Any
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location
 from ..errors import IRError, LimitError, ParseError, ValidationError
+from ..ir.body import Body
 from ..ir.element import ElementType
-from ..ir.graph import Layer, PortSpec
+from ..ir.graph import Graph, Layer, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType
 from ..limits import DEFAULT, Limits
 from ..ops import Op, load_extensions, registry
+from .bodies import BODIES, read_body
 from .document import Element, integer
 from .weights import Weights, packed_bytes
 
@@ -35,6 +37,10 @@ class LayerReader:
     report: Diagnostics
     weights: Weights = field(default_factory=Weights)
     limits: Limits = DEFAULT
+    graphs: Callable[[Element, LayerReader], Graph] | None = None
+    """Reads the layers and edges of a body."""
+    path: tuple[str, ...] = ()
+    """Names of the layer and the body that the layers lie in, if any."""
 
     def layer(self, element: Element, version: str | None = None) -> Layer:
         """One layer. ``version`` stands in where the element has none.
@@ -48,18 +54,20 @@ class LayerReader:
         version = self._required(element, "version", version)
         cls = self._resolve(type, version)
         operation = cls.versioned_name() if cls else type
-        name = element.get("name") or f"{type}_{number}"
+        name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
         where = Location(self.file, element.sourceline, name, operation)
         data = _attributes(element)
+        inputs, outputs = self._inputs(element, where), tuple(self._ports(element, "output", where))
+        bodies = self._bodies(cls, element, inputs, outputs, where)
         return Layer(
             id=number,
             name=name,
             type=cls.name if cls else type,
             version=version,
-            op=self._operation(cls, type, version, _implied(cls, element, data), where),
+            op=self._operation(cls, type, version, _implied(cls, element, data), bodies, where),
             where=where,
-            inputs=self._inputs(element, where),
-            outputs=tuple(self._ports(element, "output", where)),
+            inputs=inputs,
+            outputs=outputs,
             attributes=data,
             rt_info=rt_info(element),
         )
@@ -80,8 +88,37 @@ class LayerReader:
             found = registry.resolve(type, number)
         return found
 
+    def _bodies(
+        self,
+        cls: type[Op] | None,
+        element: Element,
+        inputs: Sequence[PortSpec],
+        outputs: Sequence[PortSpec],
+        where: Location,
+    ) -> Mapping[str, Body]:
+        """The graphs inside the layer, by the names that its operation gives them."""
+        wanted = [] if cls is None else [name for name in BODIES if name in cls.schema()]
+        found = {}
+        for name in wanted:
+            inside = element.find(name)
+            if inside is None:
+                raise ParseError(f"<{name}> of the layer is missing", code=Code.BAD_ELEMENT, where=where)
+            found[name] = read_body(element, name, self._graph(inside, name, where), inputs, outputs, where)
+        return found
+
+    def _graph(self, element: Element, name: str, where: Location) -> Graph:
+        self.limits.check("nesting", len(self.path) // 2 + 1, where)
+        assert self.graphs is not None
+        return self.graphs(element, replace(self, path=(where.layer or "", name)))
+
     def _operation(
-        self, cls: type[Op] | None, type: str, version: str, data: Mapping[str, str], where: Location
+        self,
+        cls: type[Op] | None,
+        type: str,
+        version: str,
+        data: Mapping[str, str],
+        bodies: Mapping[str, Body],
+        where: Location,
     ) -> Op | None:
         if cls is None:
             message, hint = _unknown_operation(type, version, suggest=self._suggesting())
@@ -96,7 +133,7 @@ class LayerReader:
                 _meant(name, sorted(known - data.keys())) if self._suggesting() else "",
             )
         try:
-            return self._build(cls, data, where)
+            return self._build(cls, data, bodies, where)
         except LimitError:
             raise
         except ValidationError as problem:
@@ -110,8 +147,10 @@ class LayerReader:
         """Names are compared for the first findings only: there may be as many as the file likes."""
         return len(self.report) < _SUGGESTED
 
-    def _build(self, cls: type[Op], data: Mapping[str, str], where: Location) -> Op:
-        op = cls.parse(data, value=None) if cls.name == "Constant" else cls.parse(data)
+    def _build(
+        self, cls: type[Op], data: Mapping[str, str], bodies: Mapping[str, Body], where: Location
+    ) -> Op:
+        op = cls.parse(data, value=None) if cls.name == "Constant" else cls.parse(data, **bodies)
         if cls.name in ("Constant", "Parameter"):
             self._check_size(vars(op)["shape"], where)
         if cls.name != "Constant":

@@ -17,7 +17,7 @@ from .legacy import modernise
 from .source import Source
 from .weights import Weights
 
-__all__ = ["Document", "read_net"]
+__all__ = ["Document", "read_graph", "read_net"]
 
 _SUPPORTED = (10, 11)
 _NAMED_BY_LAYERS = 10
@@ -43,26 +43,35 @@ def read_net(
         ParseError: if it is no IR, or an IR of a version that is not supported.
     """
     version = _version(root, source.name)
-    reader = LayerReader(source.name, report, weights, limits)
+    layers, edges = _parts(root, LayerReader(source.name, report, weights, limits, read_graph))
+    if version == _NAMED_BY_LAYERS:
+        layers, edges = modernise(layers, edges)
+    graph = Graph(layers.values(), edges)
+    return Document(graph, root.get("name", ""), source.name, version, rt_info(root))
+
+
+def read_graph(root: Element, reader: LayerReader) -> Graph:
+    """The ``<layers>`` and ``<edges>`` of a body."""
+    layers, edges = _parts(root, reader)
+    return Graph(layers.values(), edges)
+
+
+def _parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], list[Edge]]:
     elements = list(root.iterfind("layers/layer"))
-    limits.check("layers", len(elements), Location(source.name, root.sourceline))
+    reader.limits.check("layers", len(elements), Location(reader.file, root.sourceline))
     layers: dict[int, Layer] = {}
     for element in elements:
         layer = reader.layer(element)
         if layer.id in layers:
             first = layers[layer.id]
-            report.error(
+            reader.report.error(
                 Code.DUPLICATE_ID,
                 f"id {layer.id} is that of layer {first.name!r}, at line {first.where.line}",
                 layer.where,
             )
             continue
         layers[layer.id] = layer
-    edges = list(read_edges(root, layers, source.name, report))
-    if version == _NAMED_BY_LAYERS:
-        layers, edges = modernise(layers, edges)
-    graph = Graph(layers.values(), edges)
-    return Document(graph, root.get("name", ""), source.name, version, rt_info(root))
+    return layers, list(read_edges(root, layers, reader.file, reader.report))
 
 
 def _version(root: Element, file: str) -> int:

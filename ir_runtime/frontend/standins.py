@@ -16,7 +16,7 @@ from ..ir.element import ElementType
 from ..ir.graph import Layer, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType
-from ..ops.infrastructure import Constant, Parameter
+from ..ops.infrastructure.ends import Constant, Parameter
 from .document import Element
 from .pages import value_in
 

@@ -13,6 +13,7 @@ import numpy as np
 from ..codes import Code
 from ..diagnostics import Diagnostic
 from ..errors import InferenceError, ValidationError
+from ..ir.body import Body
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
@@ -83,7 +84,9 @@ class Op:
     """Whether equal inputs give equal outputs; random and stateful operations say False."""
     symbolic: ClassVar[bool] = False
     """Whether `evaluate` also works on arrays of `Interval`, and so carries shapes."""
-    _asks: ClassVar[bool] = False
+    sink: ClassVar[bool] = False
+    """Whether it runs though nobody reads its outputs, as what assigns a variable does."""
+    _asks: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
         ports: dict[str, Input | Output] = {}
@@ -92,7 +95,8 @@ class Op:
         named = [replace(port, name=name) for name, port in ports.items() if getattr(cls, name) is not None]
         cls.inputs = tuple(p for p in named if isinstance(p, Input))
         cls.outputs = tuple(p for p in named if isinstance(p, Output))
-        cls._asks = "types" in signature(cls.evaluate).parameters
+        asked = signature(cls.evaluate).parameters.values()
+        cls._asks = frozenset(p.name for p in asked if p.kind is p.KEYWORD_ONLY)
 
     def __init__(self, **values: Any) -> None:
         problems = []
@@ -169,9 +173,18 @@ class Op:
         """
         raise NotImplementedError
 
+    @classmethod
+    def asks(cls, name: str) -> bool:
+        """Whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, or ``variables``."""
+        return name in cls._asks
+
+    def bodies(self) -> tuple[Body, ...]:
+        """The graphs inside a layer of this operation."""
+        return tuple(value for value in vars(self).values() if isinstance(value, Body))
+
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
         """`evaluate` for inputs of these element types, which it is told if it asks for them."""
-        return partial(self.evaluate, types=tuple(types)) if self._asks else self.evaluate
+        return partial(self.evaluate, types=tuple(types)) if self.asks("types") else self.evaluate
 
     def propagate(self, *inputs: Value) -> Any:
         """What is known of the outputs' contents: arrays, of numbers or intervals, or ``None``.

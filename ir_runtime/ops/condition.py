@@ -1,19 +1,22 @@
-"""Operations that choose, find and sort into intervals."""
+"""Operations that choose, branch, find and sort into intervals."""
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import InferenceError
+from ..ir.body import Body
 from ..ir.dimension import Dimension, Interval
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
-from ..ir.tensor import Array, Value, objects
+from ..ir.tensor import Array, TensorType, Value, objects
+from ._bodies import T_OUTER, Visit, feeds_of, given
 from ._bounds import UNDECIDED, Number, choose
 from ._broadcast import Rule, align, broadcast_shapes
-from ._define import FOLLOWED, Element, Input, Op, Output, attr, op
+from ._define import FOLLOWED, Element, Input, Op, Output, attr, op, payload
 from ._elementwise import BROADCAST, carried, contents
 from ._types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T
 
@@ -127,3 +130,40 @@ def _known_or(number: Number, value: Value) -> Array | None:
     ):
         return contents(value)
     return objects([number] * value.count.min, value.shape.static)
+
+
+@op("If-8")
+class If(Op):
+    """Run ``then_body`` if ``condition`` holds, else ``else_body``."""
+
+    condition = Input(T_BOOLEAN, "one truth value")
+    values = Input(T_OUTER, "what the bodies read", variadic=True)
+    results = Output(T_OUTER, "what the body that ran gives", variadic=True)
+
+    pure = False  # what it computes follows from its inputs, but may be far more than they are
+
+    then_body: Body = payload(doc="the graph that runs if the condition holds")
+    else_body: Body = payload(doc="the graph that runs if it does not")
+
+    def infer(self, condition: Value, *values: Value, visit: Visit) -> tuple[TensorType, ...]:
+        if condition.count.min > 1:
+            raise InferenceError(f"condition is one truth value, not of shape {condition.shape}")
+        known = condition.known()
+        bodies = self.bodies() if known is None else (self._chosen(known),)
+        every = [self._types(body, (condition, *values), visit) for body in bodies]
+        return tuple(reduce(TensorType.join, types) for types in zip(*every, strict=True))
+
+    def evaluate(self, condition: Array, *values: Array, visit: Visit) -> tuple[Array, ...]:
+        body = self._chosen(condition)
+        results = visit(body, feeds_of(body, (condition, *values)))
+        return tuple(given(body, results, self._count()))
+
+    def _types(self, body: Body, every: tuple[Value, ...], visit: Visit) -> list[TensorType]:
+        results = visit(body, feeds_of(body, every))
+        return [value.type for value in given(body, results, self._count())]
+
+    def _chosen(self, condition: Array) -> Body:
+        return self.then_body if condition.item() else self.else_body
+
+    def _count(self) -> int:
+        return max((o.port for body in self.bodies() for o in body.outputs), default=-1) + 1

@@ -14,6 +14,8 @@ def check(graph: Graph, report: Diagnostics) -> None:
     for layer in graph.layers.values():
         _check_inputs(graph, layer, report)
         _check_outputs(layer, report)
+        for body in layer.op.bodies() if layer.op else ():
+            check(body.graph, report)
     if ring := graph.cycle():
         path = " → ".join(repr(layer.name) for layer in [*ring[:6], ring[0]])
         report.error(

@@ -6,22 +6,34 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..codes import Code
-from ..diagnostics import Diagnostics
+from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import IRError
+from ..ir.body import Body
 from ..ir.dimension import Dimension, Symbol
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 
-__all__ = ["infer"]
+__all__ = ["Inferred", "infer"]
 
 _UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 
 
+class Inferred(dict[Port, Value]):
+    """What is known of every output; ``bodies`` has the same for graphs inside layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: dict[tuple[int, str], Inferred] = {}
+
+
 def infer(
-    graph: Graph, report: Diagnostics, parameters: Mapping[int, TensorType] | None = None
-) -> dict[Port, Value]:
+    graph: Graph,
+    report: Diagnostics,
+    parameters: Mapping[int, Value] | None = None,
+    compare: bool | None = None,
+) -> Inferred:
     """What is known of every output, in one walk; findings go into ``report``.
 
     Where inference fails, the file's word is taken and the walk goes on.
@@ -29,29 +41,54 @@ def infer(
     Args:
         graph: the layers.
         report: takes the findings.
-        parameters: types for Parameter layers, by id, in place of those they declare. Then the
-            declared types of the layers behind them say nothing, and are not compared.
+        parameters: what Parameter layers receive, by id, in place of what they declare.
+        compare: hold the result against what the layers declare; unless told, where no parameters
+            are given, as others than those declared make the rest say nothing.
     """
-    known: dict[Port, Value] = {}
+    known = Inferred()
+    compare = parameters is None if compare is None else compare
     for layer in graph:
         inputs = [known.get(source) if source else None for source in graph.sources(layer)]
-        values = list(_visit(layer, inputs, report, parameters or {}))
+        visitor = _Visitor(layer, known, compare)
+        values = list(_visit(layer, inputs, report, parameters or {}, visitor))
+        for found in visitor.reports.values():
+            report.found += found
         values += _declared(layer)[len(values) :]  # where it is not even known how many there are
-        if parameters is None:
+        if compare:
             values = [_agree(layer, i, v, report) for i, v in enumerate(values)]
         known |= {Port(layer.id, i): v for i, v in enumerate(values)}
     return known
 
 
+class _Visitor:
+    """Infers the bodies of a layer, and keeps what was found last: loops are visited again and again."""
+
+    def __init__(self, layer: Layer, known: Inferred, compare: bool) -> None:
+        self._layer, self._known, self._compare = layer, known, compare
+        self.reports: dict[str, list[Diagnostic]] = {}
+
+    def __call__(self, body: Body, feeds: Mapping[int, Value]) -> dict[int, Value]:
+        report = Diagnostics()
+        inner = infer(body.graph, report, feeds, self._compare)
+        self._known.bodies[self._layer.id, body.name] = inner
+        self.reports[body.name] = report.found
+        return {result: inner[port] for result, port in body.results.items()}
+
+
 def _visit(
-    layer: Layer, inputs: list[Value | None], report: Diagnostics, parameters: Mapping[int, TensorType]
+    layer: Layer,
+    inputs: list[Value | None],
+    report: Diagnostics,
+    parameters: Mapping[int, Value],
+    visitor: _Visitor,
 ) -> Iterable[Value]:
     if layer.id in parameters:
-        return [_named(layer, Value(parameters[layer.id]))]
+        return [_named(layer, parameters[layer.id])]
     if layer.op is None or None in inputs:
         return _declared(layer)
     try:
-        found = layer.op.infer_values(*(v for v in inputs if v is not None))
+        context = {"visit": visitor} if layer.op.bodies() else {}
+        found = layer.op.infer_values(*(v for v in inputs if v is not None), **context)
     except IRError as reason:
         report.error(reason.code, reason.message, layer.where, reason.hint)
         return _declared(layer)
@@ -74,7 +111,7 @@ def _named(layer: Layer, value: Value) -> Value:
         Dimension.between(d.min, d.max, d.symbol or Symbol(f"{layer.name}.{i}")) if d.is_dynamic else d
         for i, d in enumerate(value.shape)
     ]
-    return Value(TensorType(value.element, PartialShape(dims)))
+    return Value(TensorType(value.element, PartialShape(dims)), value.data)
 
 
 def _agree(layer: Layer, index: int, value: Value, report: Diagnostics) -> Value:

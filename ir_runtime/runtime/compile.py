@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..backends import Backend, Kernel, choose
 from ..codes import Code
+from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
+from ..ir.body import Body
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value
+from ..ops import Op
 from ..passes.fuse import Group, fuse
+from ..passes.infer import Inferred, infer
+from .context import RUN, VARIABLES
 from .plan import ExecutionPlan, Step, failure
 
 __all__ = ["compile_plan"]
@@ -24,7 +31,7 @@ _SMALL = 1 << 20
 
 def compile_plan(
     graph: Graph,
-    types: Mapping[Port, Value],
+    types: Inferred,
     outputs: Sequence[Port],
     backends: Sequence[Backend] = (),
     fold: bool = True,
@@ -45,17 +52,21 @@ def compile_plan(
     needed = _needed(graph, outputs)
     _refuse_unknown(needed)
     values = _fold(graph, needed, dict(types), outputs) if fold else dict(types)
-    return _Planner(graph, values, backends, fold).plan(needed, outputs)
+    return _Planner(graph, values, types.bodies, backends, fold).plan(needed, outputs)
 
 
 def _needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
-    waiting = [port.layer for port in outputs]
+    waiting = [port.layer for port in outputs] + [layer.id for layer in _sinks(graph)]
     found: set[int] = set()
     while waiting:
         if (layer := waiting.pop()) not in found:
             found.add(layer)
             waiting += [s.layer for s in graph.sources(graph[layer]) if s is not None]
     return [layer for layer in graph if layer.id in found or layer.type == "Parameter"]
+
+
+def _sinks(graph: Graph) -> list[Layer]:
+    return [layer for layer in graph if layer.op is not None and layer.op.sink]
 
 
 def _refuse_unknown(layers: Sequence[Layer]) -> None:
@@ -138,6 +149,7 @@ class _Planner:
 
     graph: Graph
     values: Mapping[Port, Value]
+    bodies: Mapping[tuple[int, str], Inferred]
     backends: Sequence[Backend]
     fold: bool
     slots: list[Array | None] = field(default_factory=list)
@@ -158,8 +170,8 @@ class _Planner:
 
     def _running(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> dict[int, Layer]:
         """The layers that compute what is not known of the outputs; packed constants are among them."""
-        found: set[int] = set()
-        waiting = list(outputs)
+        found = {layer.id for layer in _sinks(self.graph)}
+        waiting = [*outputs, *(s for n in found for s in self.graph.sources(self.graph[n]) if s is not None)]
         while waiting:
             port = waiting.pop()
             if port.layer not in found and self._known(port) is None:
@@ -185,14 +197,41 @@ class _Planner:
 
     def _kernel(self, layer: Layer, read: Collection[Port | None]) -> Kernel:
         assert layer.op is not None
+        if layer.op.asks("visit") or layer.op.asks("variables"):
+            return self._contextual(layer.id, layer.op)
         sources = [self._seen(s) for s in self.graph.sources(layer) if s is not None]
         unread = [i for i in range(len(layer.outputs)) if self.fold and Port(layer.id, i) not in read]
         return choose(layer.op, sources, self.backends, unread)
+
+    def _contextual(self, layer: int, op: Op) -> Kernel:
+        """The reference of an operation with bodies or variables."""
+        context: dict[str, Any] = {"variables": VARIABLES} if op.asks("variables") else {}
+        if op.asks("visit"):
+            context["visit"] = _Visitor({body.name: self._body(layer, body) for body in op.bodies()})
+        return partial(op.evaluate, **context)
+
+    def _body(self, layer: int, body: Body) -> ExecutionPlan:
+        types = self.bodies.get((layer, body.name))
+        if types is None:  # a branch that is known never to be taken
+            types = infer(body.graph, Diagnostics())
+        return compile_plan(body.graph, types, list(body.results.values()), self.backends, self.fold)
 
     def _seen(self, port: Port) -> Value:
         """What a kernel may rely on: contents only where they are fixed in the plan."""
         value = self.values[port]
         return value if self._known(port) is not None else Value(value.type)
+
+
+@dataclass(frozen=True, slots=True)
+class _Visitor:
+    """Runs the bodies of a layer, watched as the run is that they are part of."""
+
+    plans: Mapping[str, ExecutionPlan]
+
+    def __call__(self, body: Body, feeds: Mapping[int, Array]) -> dict[int, Array]:
+        arrays = [feeds[parameter] for parameter in body.parameters]
+        found = self.plans[body.name].execute(arrays, RUN.get().observers)
+        return dict(zip(body.results, found, strict=True))
 
 
 def _free(steps: Sequence[Step], wanted: Sequence[int]) -> tuple[Step, ...]:

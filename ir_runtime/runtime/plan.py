@@ -15,6 +15,7 @@ from ..codes import Code
 from ..errors import ExecutionError, IRError
 from ..ir.graph import Layer
 from ..ir.tensor import Array
+from .context import RUN, Run, State
 
 __all__ = ["ExecutionPlan", "Observer", "Step"]
 
@@ -41,7 +42,8 @@ class Step:
     def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
         """Compute the outputs that the last layer declares; an operation may have more."""
         results = self.kernel(*args)
-        return results[: len(self.writes)] if isinstance(results, tuple) else (results,)
+        outputs = results if isinstance(results, tuple) else (results,)
+        return outputs[: len(self.writes)]
 
 
 class Observer(Protocol):
@@ -66,31 +68,48 @@ class ExecutionPlan:
     around: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
     """What the backends want around a run."""
 
-    def run(self, feeds: Sequence[Array], observers: Sequence[Observer] = ()) -> list[Array]:
+    def run(
+        self, feeds: Sequence[Array], observers: Sequence[Observer] = (), state: State | None = None
+    ) -> list[Array]:
         """Run every step on arrays for the inputs; return arrays for the outputs.
+
+        Args:
+            feeds: an array for each input.
+            observers: told of every step.
+            state: the variables. What is assigned waits in it to be committed.
 
         Raises:
             ExecutionError: if a layer fails on its data; it names the layer.
         """
-        env: list[Any] = list(self.slots)
-        for slot, array in zip(self.inputs, feeds, strict=True):
-            env[slot] = array
-        step: Step | None = None
+        running = RUN.set(Run(observers, state or State()))
         try:
             with ExitStack() as stack:
                 stack.enter_context(np.errstate(all="ignore"))
                 for enter in self.around:
                     stack.enter_context(enter())
-                for step in self.steps:
-                    args = [env[slot] for slot in step.reads]
-                    results = step.run(args) if not observers else _watched(step, args, observers)
-                    for slot, array in zip(step.writes, results, strict=True):
-                        env[slot] = array
-                    for slot in step.frees:
-                        env[slot] = None
+                return self.execute(feeds, observers)
         except _Watching as caught:
             raise caught.reason from None
+        finally:
+            RUN.reset(running)
+
+    def execute(self, feeds: Sequence[Array], observers: Sequence[Observer]) -> list[Array]:
+        """The steps themselves, of a model or of a body inside a run."""
+        env: list[Any] = list(self.slots)
+        for slot, array in zip(self.inputs, feeds, strict=True):
+            env[slot] = array
+        step: Step | None = None
+        try:
+            for step in self.steps:
+                args = [env[slot] for slot in step.reads]
+                results = step.run(args) if not observers else _watched(step, args, observers)
+                for slot, array in zip(step.writes, results, strict=True):
+                    env[slot] = array
+                for slot in step.frees:
+                    env[slot] = None
         except Exception as reason:
+            if isinstance(reason, _Watching) or _placed(reason):
+                raise
             assert step is not None
             raise failure(step.layer, reason, step.also) from reason
         return [env[slot] for slot in self.outputs]
@@ -119,6 +138,11 @@ def _tell(observers: Sequence[Observer], event: str, *what: Any) -> None:
             getattr(observer, event)(*what)
         except Exception as reason:
             raise _Watching(reason) from reason
+
+
+def _placed(reason: Exception) -> bool:
+    """Whether a layer of a body is blamed already."""
+    return isinstance(reason, ExecutionError) and reason.where is not None
 
 
 def failure(layer: Layer, reason: Exception, also: Sequence[Layer] = ()) -> ExecutionError:

@@ -117,6 +117,15 @@ def value(x: Any) -> Value:
     return Value.constant(np.asarray(x))
 
 
+def is_sampled(cls: type[Op]) -> bool:
+    """Whether a layer of it can be tried alone, on arrays.
+
+    The ends of a model cannot; nor can operations with bodies or variables: tests/models has those.
+    """
+    ends = ("Parameter", "Constant", "Result")
+    return cls.name not in ends and not cls.asks("visit") and not cls.asks("variables")
+
+
 def all_samples() -> Iterator[Sample]:
     """The samples of every group."""
     for file in sorted((Path(__file__).parents[1] / "samples").glob("[a-z]*.py")):

@@ -51,7 +51,7 @@ def test_bad_attributes_are_refused(cls: type[Op], text: str) -> None:
 @ops
 def test_attributes_without_default_are_required(cls: type[Op]) -> None:
     required = [a.xml for a in cls.schema().values() if a.required]
-    if not required:
+    if not required and not any(a.payload for a in cls.schema().values()):
         assert cls.parse({}) is not None
         return
     with pytest.raises(ValidationError) as caught:

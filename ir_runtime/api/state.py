@@ -1,0 +1,67 @@
+"""The variables of a model, as users see them between runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, TensorType
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .model import Model
+
+__all__ = ["VariableState", "variable_states"]
+
+
+class VariableState:
+    """A variable of a request: read it, set it, reset it. As OpenVINO's ``VariableState``."""
+
+    def __init__(self, name: str, type: TensorType, held: dict[str, Array]) -> None:
+        self.name, self._type, self._held = name, type, held
+
+    @property
+    def state(self) -> Tensor:
+        """What the variable holds; before the first run, zeros, with 0 for each unknown length."""
+        if self.name not in self._held:
+            shape = self._type.shape
+            lengths = () if shape.rank is None else tuple(d.min for d in shape)
+            return Tensor(np.zeros(lengths, self._type.element.dtype), type=self._type.element)
+        return Tensor(self._held[self.name], type=self._type.element)
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        array = value.data if isinstance(value, Tensor) else np.asarray(value)
+        fits = self._type.element in (ElementType.dynamic, ElementType.from_dtype(array.dtype))
+        if not fits or not self._type.shape.contains(array.shape):
+            raise InputError(
+                f"variable {self.name!r} holds {self._type}, not {array.dtype.name}{list(array.shape)}"
+            )
+        self._held[self.name] = array.copy()
+
+    def reset(self) -> None:
+        """Give it its initial value."""
+        self._held.pop(self.name, None)
+
+    def __repr__(self) -> str:
+        return f"<VariableState: {self.name!r} {self._type}>"
+
+
+def variable_states(model: Model, held: dict[str, Array]) -> list[VariableState]:
+    """The variables that a model reads or assigns, in the order of the file."""
+    found: dict[str, TensorType] = {}
+    for layer in model._graph.layers.values():
+        name = layer.attributes.get("variable_id")
+        if name is not None and name not in found:
+            found[name] = _declared(layer.attributes)
+    return [VariableState(name, type, held) for name, type in found.items()]
+
+
+def _declared(attributes: Any) -> TensorType:
+    element = attributes.get("variable_type", "dynamic")
+    shape = attributes.get("variable_shape", "...")
+    return TensorType(ElementType.parse(element), PartialShape(shape))

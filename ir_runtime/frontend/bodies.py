@@ -1,0 +1,115 @@
+"""The bodies of a layer, and its port maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..codes import Code
+from ..diagnostics import Location
+from ..errors import ParseError
+from ..ir.body import BackEdge, Body, BodyInput, BodyOutput, Cut
+from ..ir.graph import Graph, PortSpec
+from .document import Element, integer
+
+__all__ = ["BODIES", "read_body"]
+
+# The payload of an operation, and the XML element that maps its ports.
+BODIES = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ties:
+    """What the ids in a port map may name."""
+
+    graph: Graph
+    inputs: Mapping[int, int]
+    outputs: Mapping[int, int]
+    where: Location
+
+    def inner(self, entry: Element, attribute: str, type: str) -> int:
+        """The id of a Parameter or Result of the body."""
+        number = integer(entry, attribute, self.where.file)
+        if number not in self.graph.layers or self.graph[number].type != type:
+            raise self._missing(entry, f"layer {number} of the body, which is no {type}")
+        return number
+
+    def outer(self, entry: Element, ports: Mapping[int, int]) -> int:
+        """The position of a port of the layer."""
+        number = integer(entry, "external_port_id", self.where.file)
+        if number not in ports:
+            raise self._missing(entry, f"port {number}, which the layer does not have")
+        return ports[number]
+
+    def _missing(self, entry: Element, what: str) -> ParseError:
+        where = Location(self.where.file, entry.sourceline, self.where.layer, self.where.operation)
+        return ParseError(f"<{entry.tag}> of the port map names {what}", code=Code.DANGLING_EDGE, where=where)
+
+
+def read_body(
+    element: Element,
+    name: str,
+    graph: Graph,
+    inputs: Sequence[PortSpec],
+    outputs: Sequence[PortSpec],
+    where: Location,
+) -> Body:
+    """The body ``name`` of a layer, tied to its ports.
+
+    Raises:
+        ParseError: if the port map names layers or ports that do not exist.
+    """
+    ties = _Ties(graph, _places(inputs), _places(outputs), where)
+    entries = element.find(BODIES[name])
+    ins = [] if entries is None else list(entries.iterfind("input"))
+    outs = [] if entries is None else list(entries.iterfind("output"))
+    back = element.iterfind("back_edges/edge") if name == "body" else ()
+    return Body(
+        name,
+        graph,
+        tuple(
+            BodyInput(
+                ties.outer(e, ties.inputs), ties.inner(e, "internal_layer_id", "Parameter"), _cut(e, where)
+            )
+            for e in ins
+            if not _purpose(e)
+        ),
+        tuple(
+            BodyOutput(
+                ties.outer(e, ties.outputs), ties.inner(e, "internal_layer_id", "Result"), _cut(e, where)
+            )
+            for e in outs
+            if not _purpose(e)
+        ),
+        tuple(
+            BackEdge(ties.inner(e, "from-layer", "Result"), ties.inner(e, "to-layer", "Parameter"))
+            for e in back
+        ),
+        _special(ties, ins, "current_iteration", "Parameter"),
+        _special(ties, outs, "execution_condition", "Result"),
+    )
+
+
+def _places(ports: Sequence[PortSpec]) -> dict[int, int]:
+    return {port.id: place for place, port in enumerate(ports)}
+
+
+def _purpose(entry: Element) -> bool:
+    """Whether it is not tied to a port, but stands for the iteration or the condition."""
+    return entry.get("purpose") is not None and entry.get("external_port_id", "-1").strip() == "-1"
+
+
+def _special(ties: _Ties, entries: Sequence[Element], purpose: str, type: str) -> int | None:
+    found = [e for e in entries if e.get("purpose") == purpose]
+    return ties.inner(found[0], "internal_layer_id", type) if found else None
+
+
+def _cut(entry: Element, where: Location) -> Cut | None:
+    if entry.get("axis") is None:
+        return None
+    try:
+        named = {k: int(entry.get(k)) for k in Cut._fields if entry.get(k) is not None}
+    except ValueError:
+        place = Location(where.file, entry.sourceline, where.layer, where.operation)
+        raise ParseError("axis, start, end, stride and part_size are whole numbers", where=place) from None
+    return Cut(**named)

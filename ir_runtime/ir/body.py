@@ -1,0 +1,103 @@
+"""Graphs inside layers: the bodies of branches and loops, and how they are tied to the outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from .graph import Graph, Layer, Port
+
+__all__ = ["BackEdge", "Body", "BodyInput", "BodyOutput", "Cut"]
+
+
+class Cut(NamedTuple):
+    """How a tensor is taken apart, or put together, along an axis: one part for each iteration.
+
+    ``start`` and ``end`` are elements, both included; negative ones count from the end.
+    """
+
+    axis: int
+    start: int = 0
+    end: int = -1
+    stride: int = 1
+    part_size: int = 1
+
+    def count(self, length: int) -> int:
+        """How many parts an axis of the given length has.
+
+        >>> Cut(0).count(5), Cut(0, -1, 0, -2, 2).count(6), Cut(0).count(0)
+        (5, 3, 0)
+        """
+        start, end = self._ends(length)
+        return (abs(end - start) + 1) // self.part_size if length else 0
+
+    def part(self, length: int, iteration: int) -> slice:
+        """Where the part for an iteration lies, in an axis of the given length.
+
+        >>> [Cut(0, -1, 0, -1).part(3, i) for i in range(2)]
+        [slice(2, 3, None), slice(1, 2, None)]
+        """
+        first = self._ends(length)[0] + iteration * self.stride
+        if self.stride < 0:
+            first += 1 - self.part_size
+        return slice(first, first + self.part_size)
+
+    def _ends(self, length: int) -> tuple[int, int]:
+        return (
+            self.start + length if self.start < 0 else self.start,
+            self.end + length if self.end < 0 else self.end,
+        )
+
+
+class BodyInput(NamedTuple):
+    """An input of the layer that a Parameter of the body receives, whole or in parts."""
+
+    port: int
+    parameter: int
+    cut: Cut | None = None
+
+
+class BodyOutput(NamedTuple):
+    """A Result of the body that an output of the layer takes: the last one, or all of them joined."""
+
+    port: int
+    result: int
+    cut: Cut | None = None
+
+
+class BackEdge(NamedTuple):
+    """What a Result gives in one iteration, a Parameter receives in the next."""
+
+    result: int
+    parameter: int
+
+
+@dataclass(frozen=True)
+class Body:
+    """A graph inside a layer. Ports are positions among the layer's inputs and outputs."""
+
+    name: str
+    graph: Graph
+    inputs: tuple[BodyInput, ...] = ()
+    outputs: tuple[BodyOutput, ...] = ()
+    back_edges: tuple[BackEdge, ...] = ()
+    iteration: int | None = None
+    """The Parameter that receives the number of the iteration."""
+    condition: int | None = None
+    """The Result that says whether to go on."""
+
+    @cached_property
+    def parameters(self) -> Mapping[int, Layer]:
+        """The Parameters, by id, in the order of the file."""
+        return {layer.id: layer for layer in self.graph.of_type("Parameter")}
+
+    @cached_property
+    def results(self) -> Mapping[int, Port]:
+        """What each Result reads, by id, in the order of the file."""
+        return dict(self._results())
+
+    def _results(self) -> Iterator[tuple[int, Port]]:
+        for layer in self.graph.of_type("Result"):
+            yield from ((layer.id, source) for source in self.graph.sources(layer) if source is not None)

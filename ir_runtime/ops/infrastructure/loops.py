@@ -1,0 +1,119 @@
+"""Loops: a body that runs again and again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import InferenceError
+from ...ir.body import Body
+from ...ir.dimension import Dimension
+from ...ir.tensor import Array, TensorType, Value
+from .._bodies import T_OUTER, Iterations, Visit, infer_iterations
+from .._define import Element, Input, Op, Output, op, payload
+from .._types import SIGNED, T_BOOLEAN
+
+__all__ = ["Loop", "TensorIterator"]
+
+T_TRIPS = Element("T_TRIPS", SIGNED[:2], "i64 or i32")
+
+
+class _Iterating(Op):
+    """What both loops share."""
+
+    pure = False  # what it computes follows from its inputs, but may be far more than they are
+
+    body: Body = payload(doc="the graph that runs in each iteration, and how it is tied to the ports")
+
+    @property
+    def _outputs(self) -> int:
+        return max((o.port for o in self.body.outputs), default=-1) + 1
+
+    def _result_types(self) -> dict[int, TensorType]:
+        """What the file declares for the Results, for outputs of no iteration."""
+        graph = self.body.graph
+        ports = self.body.results.items()
+        declared = {r: graph[p.layer].outputs[p.number].type for r, p in ports}
+        return {r: t for r, t in declared.items() if t is not None}
+
+
+@op("TensorIterator-1")
+class TensorIterator(_Iterating):
+    """Run the body once for each part of the inputs that are cut, in order."""
+
+    values = Input(T_OUTER, "what the body reads: whole, in parts, or at first", variadic=True)
+    results = Output(T_OUTER, "what the body gives: at last, or of all iterations joined", variadic=True)
+
+    def infer(self, *values: Value, visit: Visit) -> tuple[TensorType, ...]:
+        return infer_iterations(self.body, values, self._trips(values), visit, self._outputs)
+
+    def _trips(self, values: tuple[Value, ...]) -> Dimension:
+        trips = Dimension(1) if not any(i.cut for i in self.body.inputs) else Dimension()
+        for entry in self.body.inputs:
+            shape = values[entry.port].shape
+            if entry.cut is None or shape.rank is None:
+                continue
+            length = shape[entry.cut.axis]
+            if length.is_static:
+                merged = trips.merge(Dimension(entry.cut.count(length.get_length())))
+                if merged is None:
+                    raise InferenceError("the inputs that are cut do not have the same number of parts")
+                trips = merged
+        return trips
+
+    def evaluate(self, *values: Array, visit: Visit) -> tuple[Array, ...]:
+        counts = {i.cut.count(values[i.port].shape[i.cut.axis]) for i in self.body.inputs if i.cut}
+        if len(counts) > 1:
+            raise InferenceError(f"the inputs that are cut have {sorted(counts)} parts")
+        iterations = Iterations(self.body, values, visit)
+        for _ in range(counts.pop() if counts else 1):
+            iterations.run_once()
+        return iterations.outputs(self._result_types())
+
+
+@op("Loop-5")
+class Loop(_Iterating):
+    """Run the body while its condition holds, and at most ``trip_count`` times."""
+
+    trip_count = Input(T_TRIPS, "the most iterations, one number; a negative one means any number")
+    condition = Input(T_BOOLEAN, "whether to run the first iteration, one truth value")
+    values = Input(T_OUTER, "what the body reads: whole, in parts, or at first", variadic=True)
+    results = Output(T_OUTER, "what the body gives: at last, or of all iterations joined", variadic=True)
+
+    def infer(
+        self, trip_count: Value, condition: Value, *values: Value, visit: Visit
+    ) -> tuple[TensorType, ...]:
+        last: dict[int, Any] = {}
+
+        def remembering(body: Body, feeds: Any) -> Any:
+            last.update(visit(body, feeds))
+            return last
+
+        every = (trip_count, condition, *values)
+        first = infer_iterations(self.body, every, Dimension(), remembering, self._outputs)
+        trips = self._trips(trip_count, condition, last)
+        if trips == Dimension():
+            return first
+        return infer_iterations(self.body, every, trips, visit, self._outputs)
+
+    def _trips(self, trip_count: Value, condition: Value, results: dict[int, Any]) -> Dimension:
+        """How many iterations there are, as far as it is known."""
+        most = trip_count.ints()
+        start = condition.known()
+        if start is not None and not start.item():
+            return Dimension(0)
+        if most is None or most[0] < 0:
+            return Dimension()
+        going = results[self.body.condition].known() if self.body.condition is not None else None
+        always = going is not None and bool(going.item()) and start is not None
+        return Dimension(most[0]) if always else Dimension(0, most[0])
+
+    def evaluate(
+        self, trip_count: Array, condition: Array, *values: Array, visit: Visit
+    ) -> tuple[Array, ...]:
+        most, going = int(trip_count.item()), bool(condition.item())
+        iterations = Iterations(self.body, (trip_count, condition, *values), visit)
+        while going and (most < 0 or iterations.done < most):
+            iterations.run_once()
+            if self.body.condition is not None:
+                going = bool(iterations.results[self.body.condition].item())
+        return iterations.outputs(self._result_types())

@@ -1,0 +1,96 @@
+"""Variables: tensors that outlive a run."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...errors import ExecutionError
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, TensorType, Value
+from .._define import Input, Op, Output, attr, op
+from .._types import T_ANY
+
+__all__ = ["Assign", "Assign3", "ReadValue", "ReadValue3", "Variables"]
+
+Variables: TypeAlias = MutableMapping[str, Array]
+"""What the variables of a request hold; one that is not set yet is absent."""
+
+
+class _Stateful(Op):
+    pure = False
+
+    variable_id: str = attr(doc="the name of the variable")
+
+
+class _Reading(_Stateful):
+    output = Output(T_ANY, "what the variable holds")
+
+    def _read(self, variables: Variables, first: Array | None, type: TensorType | None) -> Array:
+        if self.variable_id in variables:
+            return variables[self.variable_id]
+        if first is None and (type is None or not type.shape.is_static):
+            raise ExecutionError(f"variable {self.variable_id!r} is read before it has a value")
+        if first is None:
+            assert type is not None
+            first = np.zeros(type.shape.static, type.element.dtype)
+        return first
+
+
+@op("ReadValue-3")
+class ReadValue3(_Reading):
+    """What the variable holds; ``initial_value`` where it is not set."""
+
+    initial_value = Input(T_ANY, "what it holds at first")
+
+    def infer(self, initial_value: Value) -> PartialShape:
+        return initial_value.shape
+
+    def evaluate(self, initial_value: Array, *, variables: Variables) -> Array:
+        return self._read(variables, initial_value, None)
+
+
+@op("ReadValue-6")
+class ReadValue(_Reading):
+    """What the variable holds; ``initial_value``, or zeros, where it is not set."""
+
+    initial_value = Input(T_ANY, "what it holds at first; zeros if absent", optional=True)
+
+    variable_type: ElementType = attr(ElementType.dynamic, doc="the element type of the variable")
+    variable_shape: PartialShape = attr(PartialShape.dynamic(), doc="the shape of the variable")
+
+    def infer(self, initial_value: Value | None = None) -> TensorType:
+        declared = TensorType(self.variable_type, self.variable_shape)
+        if initial_value is None or self.variable_type is not ElementType.dynamic:
+            return declared
+        return initial_value.type
+
+    def evaluate(self, initial_value: Array | None = None, *, variables: Variables) -> Array:
+        return self._read(variables, initial_value, TensorType(self.variable_type, self.variable_shape))
+
+
+class _Assigning(_Stateful):
+    new_value = Input(T_ANY, "what the variable holds from now on")
+    output = Output(T_ANY, "the same tensor")
+
+    sink = True
+
+    def infer(self, new_value: Value) -> PartialShape:
+        return new_value.shape
+
+    def evaluate(self, new_value: Array, *, variables: Variables) -> Any:
+        variables[self.variable_id] = new_value
+        return new_value
+
+
+@op("Assign-3")
+class Assign3(_Assigning):
+    """Let the variable hold ``new_value``, for the next run to read."""
+
+
+@op("Assign-6")
+class Assign(_Assigning):
+    """Let the variable hold ``new_value``, for the next run to read."""

@@ -1,0 +1,64 @@
+"""What belongs to one run, for kernels that need more than their inputs: observers and variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..ir.tensor import Array
+
+if TYPE_CHECKING:
+    from .plan import Observer
+
+__all__ = ["RUN", "Run", "State", "VARIABLES"]
+
+
+@dataclass(slots=True)
+class State:
+    """The variables of a request, in one run. What it assigns takes effect when it has succeeded."""
+
+    values: dict[str, Array] = field(default_factory=dict)
+    assigned: dict[str, Array] = field(default_factory=dict)
+
+    def commit(self, feeds: Sequence[Array]) -> None:
+        """Let what was assigned be what the next run reads; the caller may change its inputs meanwhile."""
+        for name, array in self.assigned.items():
+            shared = any(np.may_share_memory(array, feed) for feed in feeds)
+            self.values[name] = array.copy() if shared else array
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run, with the runs of bodies inside it."""
+
+    observers: Sequence[Observer]
+    state: State
+
+
+RUN: ContextVar[Run] = ContextVar("run")
+
+
+class _Variables(MutableMapping[str, "Array"]):
+    """The variables of the run that is going on: reads what was before it, assigns for after it."""
+
+    def __getitem__(self, name: str) -> Array:
+        return RUN.get().state.values[name]
+
+    def __setitem__(self, name: str, value: Array) -> None:
+        RUN.get().state.assigned[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("a layer cannot delete a variable")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(RUN.get().state.values)
+
+    def __len__(self) -> int:
+        return len(RUN.get().state.values)
+
+
+VARIABLES = _Variables()
