@@ -12,6 +12,9 @@ from ..ir.tensor import Value
 
 __all__ = ["check_vector", "common_count", "count_of", "lengths_of", "product"]
 
+# Far above any honest list; what follows from one that is longer would not fit into memory.
+_MOST = 1 << 16
+
 
 def check_vector(value: Value, name: str) -> None:
     """Require a 1-D tensor."""
@@ -20,7 +23,12 @@ def check_vector(value: Value, name: str) -> None:
 
 
 def count_of(value: Value) -> int | None:
-    """How many numbers an input holds, if that is known."""
+    """How many numbers a list holds that has one for each axis, or for each part, if that is known."""
+    if value.count.min > _MOST:
+        raise InferenceError(
+            f"an input of shape {value.shape} holds {value.count} numbers; at most {_MOST} are "
+            f"allowed where each is an axis, a length, or a part"
+        )
     return value.count.__index__() if value.count.is_static else None
 
 

@@ -78,7 +78,7 @@ def test_shapes_known_in_part(name: str, attributes: Any, inputs: tuple[Any, ...
 
 
 def test_shape_of_gives_i32_or_i64() -> None:
-    with pytest.raises(ValidationError, match="'output_type' must be i64 or i32, not u8"):
+    with pytest.raises(ValidationError, match="output_type must be i64 or i32, not u8"):
         case("ShapeOf-3", output_type="u8").layer()
     (found,) = case("ShapeOf-3").layer().infer_types(value("f32 2"))
     assert found.element is ElementType.i64

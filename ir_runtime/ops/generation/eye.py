@@ -10,6 +10,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import check_list
 from .._define import Element, InferenceError, Input, Op, Output, attr, op
+from .._lengths import count_of
 from .._types import NUMBERS
 
 INDEX = (ElementType.i64, ElementType.i32)
@@ -51,9 +52,9 @@ class Eye(Op):
             raise InferenceError(f"batch_shape must be 1-D, found {batch_shape.shape}")
         if (numbers := batch_shape.numbers()) is not None:
             return PartialShape([*(_length_of("batch_shape", n) for n in numbers), *sides])
-        if batch_shape.shape.rank is None or batch_shape.shape[0].is_dynamic:
+        if (count := count_of(batch_shape)) is None:
             return PartialShape.dynamic()
-        return PartialShape([*PartialShape.dynamic(batch_shape.shape[0].min), *sides])
+        return PartialShape([*PartialShape.dynamic(count), *sides])
 
     def evaluate(
         self, num_rows: Array, num_columns: Array, diagonal_index: Array, batch_shape: Array | None = None

@@ -7,8 +7,9 @@ import numpy as np
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
+from .._bounds import fit
 from .._define import Input, Op, Output, attr, op
-from .._types import T_ANY
+from .._types import T_ANY, check_index_types
 
 
 class Measurement(Op):
@@ -24,7 +25,10 @@ class Measurement(Op):
         shape = inputs[0].shape
         if shape.rank is None:
             return None
-        return objects((d if d.is_dynamic else d.get_length() for d in shape), (shape.rank,))
+        (output,) = self.infer_types(*inputs)
+        return objects(
+            (d if d.is_dynamic else fit(d.get_length(), output.element) for d in shape), (shape.rank,)
+        )
 
 
 @op("ShapeOf-3")
@@ -36,11 +40,10 @@ class ShapeOf(Measurement):
     output_type: ElementType = attr(ElementType.i64, doc="element type of the result, i64 or i32")
 
     def verify(self) -> None:
-        if self.output_type not in (ElementType.i64, ElementType.i32):
-            raise ValueError(f"attribute 'output_type' must be i64 or i32, not {self.output_type}")
+        check_index_types(output_type=self.output_type)
 
     def evaluate(self, data: Array) -> Array:
-        return np.array(data.shape, self.output_type.dtype)
+        return np.array(data.shape, np.int64).astype(self.output_type.dtype)
 
 
 @op("ShapeOf-1")

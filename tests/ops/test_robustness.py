@@ -1,0 +1,167 @@
+"""Whatever attributes and inputs a layer has, there is a result or an error that says what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Literal, get_args, get_origin
+
+import numpy as np
+import pytest
+from harness.sample import Sample, all_samples, text
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ir_runtime.errors import InferenceError, ValidationError
+from ir_runtime.ir.dimension import Dimension
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Array, Value
+from ir_runtime.ops import Op, registry
+from ir_runtime.ops._attributes import Attribute
+
+SAMPLES: dict[str, list[Sample]] = {}
+for _sample in all_samples():
+    SAMPLES.setdefault(_sample.op, []).append(_sample)
+
+ops = pytest.mark.parametrize("cls", list(registry), ids=lambda cls: cls.versioned_name())
+often = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+# Wrong for nearly every attribute, and some of them right for a few.
+ODD = (
+    ",| |-1|0|1|2|1,2|-1,-1|1,,2|1;2|0,0,0,0,0,0,0|1.5|-0.0|1e400|nan|inf|-inf|1e-320|0x10|1_0|\u0663|\U0001d7d9"
+    "|9223372036854775807|-9223372036854775808|18446744073709551615|4294967296,4294967296|"
+    + "9"
+    * 30
+    + "|true"
+    "|TRUE|yes|None|same_upper|i32|f64|string|dynamic|undefined|Ünïcode ∞|\u202e|a->a|ij,jk->ik|...|?|[1,2]|"
+).split("|")
+LENGTHS = (0, 1, 2, 3, 4, 5, 2**31, 2**40)
+NUMBERS = (0, 1, -1, 2, 3, -3, 7, 2**31, -(2**31), 2**62, -(2**62))
+
+shapes = st.one_of(
+    st.just(PartialShape(None)),
+    st.lists(
+        st.one_of(
+            st.sampled_from(LENGTHS[:6]).map(Dimension),
+            st.sampled_from(LENGTHS).map(Dimension),
+            st.just(Dimension()),
+            st.tuples(st.sampled_from(LENGTHS), st.sampled_from(LENGTHS)).map(
+                lambda p: Dimension.between(min(p), max(p))
+            ),
+        ),
+        max_size=6,
+    ).map(PartialShape),
+)
+
+
+def an_attribute(attribute: Attribute) -> st.SearchStrategy[str]:
+    """A text for an attribute: odd, or of its own kind."""
+    kinds = [st.sampled_from(ODD), st.text(max_size=8)]
+    kind = attribute.type
+    if get_origin(kind) is Literal:
+        return st.one_of(st.sampled_from(list(map(str, get_args(kind)))), *kinds)
+    if get_origin(kind) is tuple:
+        return st.one_of(st.lists(st.integers(-3, 5), max_size=4).map(text), *kinds)
+    if kind is bool:
+        return st.one_of(st.sampled_from(["true", "false"]), *kinds)
+    if kind is ElementType:
+        return st.one_of(st.sampled_from([e.label for e in ElementType]), *kinds)
+    return st.one_of(st.integers(-3, 9).map(str), st.floats().map(str), *kinds)
+
+
+@st.composite
+def attributes(draw: Any, cls: type[Op]) -> dict[str, str]:
+    """Those of a sample, or none, with some replaced and some missing."""
+    samples = SAMPLES.get(cls.versioned_name(), [])
+    given = draw(st.sampled_from(samples)).attributes if samples and draw(st.integers(0, 3)) else {}
+    data = {name: text(value) for name, value in given.items()}
+    for attribute in cls.schema().values():
+        if attribute.payload or draw(st.integers(0, 2)):
+            continue
+        if draw(st.integers(0, 4)):
+            data[attribute.xml] = draw(an_attribute(attribute))
+        else:
+            data.pop(attribute.xml, None)
+    return data
+
+
+def layer(cls: type[Op], data: dict[str, str]) -> Op | None:
+    """The operation, or nothing where it says what is wrong with an attribute."""
+    try:
+        return cls.parse(data)
+    except ValidationError as problem:
+        said = [finding.message for finding in problem.diagnostics]
+    assert said
+    assert all(message and message.isprintable() for message in said)
+    return None
+
+
+def a_value(draw: Any, element: ElementType) -> Value:
+    """Anything that may be known of a tensor."""
+    shape = draw(shapes)
+    known = element is not ElementType.dynamic and shape.is_static and max(shape.static, default=0) < 9
+    if not known or np.prod(shape.static) > 8 or draw(st.booleans()):
+        return Value.unknown(element, shape)
+    count = int(np.prod(shape.static))
+    numbers = draw(st.lists(st.sampled_from(NUMBERS), min_size=count, max_size=count))
+    return Value(Value.unknown(element, shape).type, filled(numbers, element).reshape(shape.static))
+
+
+def filled(numbers: list[int], element: ElementType) -> Array:
+    if element is ElementType.string:
+        return np.array([*map(str, numbers), None], object)[:-1]
+    with np.errstate(all="ignore"):
+        wide = np.float64 if element.is_real else np.int64
+        return np.array(numbers, wide).astype(element.dtype)
+
+
+def an_element(draw: Any, cls: type[Op], index: int) -> ElementType:
+    """One the port allows, mostly."""
+    port = cls.port_of(index)
+    if port is None or not draw(st.integers(0, 9)):
+        return draw(st.sampled_from(list(ElementType)))  # type: ignore[no-any-return]
+    return draw(st.sampled_from(port.element.allowed[:5]))  # type: ignore[no-any-return]
+
+
+@ops
+@often
+@given(data=st.data())
+def test_inference_refuses_in_words(cls: type[Op], data: st.DataObject) -> None:
+    if (op := layer(cls, data.draw(attributes(cls)))) is None:
+        return
+    samples = SAMPLES.get(cls.versioned_name(), [])
+    if samples and data.draw(st.booleans()):
+        values = data.draw(st.sampled_from(samples)).values()
+        for index in range(len(values)):
+            if not data.draw(st.integers(0, 2)):
+                values[index] = a_value(data.draw, values[index].element)
+    else:
+        count = data.draw(st.integers(0, len(cls.inputs) + 1))
+        values = [a_value(data.draw, an_element(data.draw, cls, i)) for i in range(count)]
+    try:
+        op.infer_values(*values)
+    except InferenceError as problem:
+        said = problem.message
+    else:
+        return
+    assert said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    "cls", [c for c in registry if SAMPLES.get(c.versioned_name())], ids=lambda cls: cls.versioned_name()
+)
+@often
+@given(data=st.data())
+def test_running_on_odd_attributes(cls: type[Op], data: st.DataObject) -> None:
+    """What inference accepts of a sample with other attributes, `evaluate` computes, or refuses in words."""
+    sample = data.draw(st.sampled_from(SAMPLES[cls.versioned_name()]))
+    if (op := layer(cls, data.draw(attributes(cls)))) is None:
+        return
+    with contextlib.suppress(InferenceError), np.errstate(all="ignore"):
+        types = op.infer_types(*sample.values())
+        if any(t.shape.rank is not None and Value(t).count.min > 10**6 for t in types):
+            return
+        run = op.evaluate(*sample.inputs)
+        for array in run if isinstance(run, tuple) else (run,):
+            assert isinstance(array, np.ndarray)
