@@ -178,7 +178,8 @@ def _kind(kind: Any) -> str:
     if origin is Literal:
         return " | ".join(map(str, args))
     if origin is tuple:
-        return f"{_kind(args[0])}[]"
+        item = _kind(args[0])
+        return f"({item})[]" if " " in item else f"{item}[]"
     return {ElementType: "element type", PartialShape: "shape", bool: "boolean", str: "string"}.get(
         kind, getattr(kind, "__name__", str(kind))
     )

@@ -11,37 +11,45 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels import recurrent as kernels
 from .._define import Input, Output, attr, op
-from .._recurrent import GRU, LSTM, RNN, STEP, Sizes
+from .._recurrent import GRU, LSTM, RNN, STEP, Recurrent
 from .._types import T_FLOAT
 
 
-@op("RNNCell-1", spec="sequence/rnn-cell-3")
-class RNNCell(RNN):
-    """One step of a plain recurrent cell: ``f(x @ w.T + initial_hidden_state @ r.T + b)``."""
+class Cell(Recurrent):
+    """What all cells begin with."""
 
     x = Input(T_FLOAT, "[batch, input]")
-    initial_hidden_state = Input(T_FLOAT, "[batch, hidden], called H on the page")
+    initial_hidden_state = Input(T_FLOAT, "[batch, hidden]")
+    ho = Output(T_FLOAT, "the new hidden state, [batch, hidden]")
+
+    def state(self, *values: Value | None) -> PartialShape:
+        """The shape of a new state."""
+        sizes = self.fit(STEP, *values)
+        return PartialShape([sizes["batch"], sizes["hidden"]])
+
+
+@op("RNNCell-1", spec="sequence/rnn-cell-3")
+class RNNCell(RNN, Cell):
+    """One step of a plain recurrent cell: ``f(x @ w.T + initial_hidden_state @ r.T + b)``."""
+
     w = Input(T_FLOAT, "weights of x, [hidden, input]")
     r = Input(T_FLOAT, "weights of the hidden state, [hidden, hidden]")
     b = Input(T_FLOAT, "biases, [hidden]")
-    ho = Output(T_FLOAT, "the new hidden state, [batch, hidden]")
 
     def infer(self, x: Value, initial_hidden_state: Value, w: Value, r: Value, b: Value) -> PartialShape:
-        return _state(self.fit(STEP, x, initial_hidden_state, w, r, b))
+        return self.state(x, initial_hidden_state, w, r, b)
 
     def evaluate(self, x: Array, initial_hidden_state: Array, w: Array, r: Array, b: Array) -> Array:
         return kernels.advance(self.cell(w, r, b), x, initial_hidden_state)[0]
 
 
 @op("GRUCell-3")
-class GRUCell(GRU):
+class GRUCell(GRU, Cell):
     """One step of a gated recurrent unit: a mixture, by the gate z, of the hidden state and a new one.
 
     OpenVINO does not read a layer without ``b``, which the page lets be absent.
     """
 
-    x = Input(T_FLOAT, "[batch, input]")
-    initial_hidden_state = Input(T_FLOAT, "[batch, hidden]")
     w = Input(T_FLOAT, "weights of x for the gates z, r, h, [3 * hidden, input]")
     r = Input(T_FLOAT, "weights of the hidden state, [3 * hidden, hidden]")
     b = Input(
@@ -49,12 +57,11 @@ class GRUCell(GRU):
         "biases, [3 * hidden]; with linear_before_reset one more for h, [4 * hidden]; none when absent",
         optional=True,
     )
-    ho = Output(T_FLOAT, "the new hidden state, [batch, hidden]")
 
     def infer(
         self, x: Value, initial_hidden_state: Value, w: Value, r: Value, b: Value | None = None
     ) -> PartialShape:
-        return _state(self.fit(STEP, x, initial_hidden_state, w, r, b))
+        return self.state(x, initial_hidden_state, w, r, b)
 
     def evaluate(
         self, x: Array, initial_hidden_state: Array, w: Array, r: Array, b: Array | None = None
@@ -62,26 +69,58 @@ class GRUCell(GRU):
         return kernels.advance(self.cell(w, r, b), x, initial_hidden_state)[0]
 
 
+class LSTMStep(LSTM, Cell):
+    """What the versions of LSTMCell share."""
+
+    initial_cell_state = Input(T_FLOAT, "[batch, hidden]")
+    w = Input(T_FLOAT, "weights of x for the gates f, i, c, o, [4 * hidden, input]")
+    r = Input(T_FLOAT, "weights of the hidden state, [4 * hidden, hidden]")
+    b = Input(T_FLOAT, "biases, [4 * hidden]; none when absent", optional=True)
+    co = Output(T_FLOAT, "the new cell state, [batch, hidden]")
+
+    def infer(
+        self,
+        x: Value,
+        initial_hidden_state: Value,
+        initial_cell_state: Value,
+        w: Value,
+        r: Value,
+        b: Value | None = None,
+    ) -> tuple[PartialShape, ...]:
+        return (self.state(x, initial_hidden_state, initial_cell_state, w, r, b),) * 2
+
+    def evaluate(
+        self,
+        x: Array,
+        initial_hidden_state: Array,
+        initial_cell_state: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+    ) -> tuple[Array, ...]:
+        return kernels.advance(self.cell(w, r, b), x, initial_hidden_state, initial_cell_state)
+
+
+@op("LSTMCell-4", spec="sequence/lstm-cell-1")
+class LSTMCell4(LSTMStep):
+    """One step of a long short-term memory: the gates say what its cell state forgets, takes in and shows.
+
+    OpenVINO does not read a layer without ``b``, which the page lets be absent.
+    """
+
+
 @op("LSTMCell-1")
-class LSTMCell1(LSTM):
+class LSTMCell1(LSTMStep):
     """As version 4, with peepholes, coupled gates and gates in other orders, of which the page says nothing.
 
     OpenVINO's plugin reads and then ignores these three, its reference has no order but fico.
     """
 
-    x = Input(T_FLOAT, "[batch, input]")
-    initial_hidden_state = Input(T_FLOAT, "[batch, hidden]")
-    initial_cell_state = Input(T_FLOAT, "[batch, hidden]")
-    w = Input(T_FLOAT, "weights of x for the gates in weights_format, [4 * hidden, input]")
-    r = Input(T_FLOAT, "weights of the hidden state, [4 * hidden, hidden]")
-    b = Input(T_FLOAT, "biases, [4 * hidden]; none when absent", optional=True)
     p = Input(
         T_FLOAT,
         "weights of the cell state for the gates f, i, o, [3 * hidden]; none when absent",
         optional=True,
     )
-    ho = Output(T_FLOAT, "the new hidden state, [batch, hidden]")
-    co = Output(T_FLOAT, "the new cell state, [batch, hidden]")
 
     input_forget: bool = attr(False, doc="take for the input gate what the forget gate leaves")
     weights_format: Literal["fico", "icof", "ifco", "ifoc", "iofc"] = attr(
@@ -98,7 +137,7 @@ class LSTMCell1(LSTM):
         b: Value | None = None,
         p: Value | None = None,
     ) -> tuple[PartialShape, ...]:
-        return (_state(self.fit(STEP, x, initial_hidden_state, initial_cell_state, w, r, b, p)),) * 2
+        return (self.state(x, initial_hidden_state, initial_cell_state, w, r, b, p),) * 2
 
     def evaluate(
         self,
@@ -120,46 +159,3 @@ class LSTMCell1(LSTM):
         gates = weights.reshape(4, self.hidden_size, *weights.shape[1:])
         places = [self.weights_format.index(gate) for gate in "fico"]
         return np.asarray(gates[places].reshape(weights.shape))
-
-
-@op("LSTMCell-4", spec="sequence/lstm-cell-1")
-class LSTMCell4(LSTM):
-    """One step of a long short-term memory: the gates say what its cell state forgets, takes in and shows.
-
-    OpenVINO does not read a layer without ``b``, which the page lets be absent.
-    """
-
-    x = Input(T_FLOAT, "[batch, input]")
-    initial_hidden_state = Input(T_FLOAT, "[batch, hidden]")
-    initial_cell_state = Input(T_FLOAT, "[batch, hidden]")
-    w = Input(T_FLOAT, "weights of x for the gates f, i, c, o, [4 * hidden, input]")
-    r = Input(T_FLOAT, "weights of the hidden state, [4 * hidden, hidden]")
-    b = Input(T_FLOAT, "biases, [4 * hidden]; none when absent", optional=True)
-    ho = Output(T_FLOAT, "the new hidden state, [batch, hidden]")
-    co = Output(T_FLOAT, "the new cell state, [batch, hidden]")
-
-    def infer(
-        self,
-        x: Value,
-        initial_hidden_state: Value,
-        initial_cell_state: Value,
-        w: Value,
-        r: Value,
-        b: Value | None = None,
-    ) -> tuple[PartialShape, ...]:
-        return (_state(self.fit(STEP, x, initial_hidden_state, initial_cell_state, w, r, b)),) * 2
-
-    def evaluate(
-        self,
-        x: Array,
-        initial_hidden_state: Array,
-        initial_cell_state: Array,
-        w: Array,
-        r: Array,
-        b: Array | None = None,
-    ) -> tuple[Array, ...]:
-        return kernels.advance(self.cell(w, r, b), x, initial_hidden_state, initial_cell_state)
-
-
-def _state(sizes: Sizes) -> PartialShape:
-    return PartialShape([sizes["batch"], sizes["hidden"]])

@@ -9,21 +9,26 @@ from .._recurrent import GRU, LSTM, RNN, Directed
 from .._types import T_FLOAT, T_INDEX
 
 
-class Sequences(Directed):
-    """What sequences of all cells but LSTM's share: inputs, and two outputs.
+class Sequence(Directed):
+    """What sequences of all cells begin with.
 
     Behind the end of a sequence, the output is 0, and so is the last state of an empty one. Lengths
-    beyond that of ``x`` are refused here; in OpenVINO's reference, they make the last state 0.
+    beyond that of ``x`` are refused here; in OpenVINO, they make the last state 0.
     """
 
     x = Input(T_FLOAT, "[batch, time, input]")
     initial_hidden_state = Input(T_FLOAT, "[batch, directions, hidden]")
+    y = Output(T_FLOAT, "the hidden state after each element, [batch, directions, time, hidden]")
+    ho = Output(T_FLOAT, "the last hidden state, [batch, directions, hidden]")
+
+
+class OneState(Sequence):
+    """Sequences of cells with no state but the hidden one."""
+
     sequence_lengths = Input(T_INDEX, "how many elements each sequence has, [batch]")
     w = Input(T_FLOAT, "weights of x for all gates, [directions, gates * hidden, input]")
     r = Input(T_FLOAT, "weights of the hidden state, [directions, gates * hidden, hidden]")
     b = Input(T_FLOAT, "biases, [directions, gates * hidden]")
-    y = Output(T_FLOAT, "the hidden state after each element, [batch, directions, time, hidden]")
-    ho = Output(T_FLOAT, "the last hidden state, [batch, directions, hidden]")
 
     def infer(
         self, x: Value, initial_hidden_state: Value, sequence_lengths: Value, w: Value, r: Value, b: Value
@@ -37,12 +42,12 @@ class Sequences(Directed):
 
 
 @op("RNNSequence-5")
-class RNNSequence(RNN, Sequences):
+class RNNSequence(RNN, OneState):
     """A plain recurrent cell along the sequences in ``x``, as many elements of each as it has."""
 
 
 @op("GRUSequence-5")
-class GRUSequence(GRU, Sequences):
+class GRUSequence(GRU, OneState):
     """A gated recurrent unit along the sequences in ``x``, as many elements of each as it has."""
 
     b = Input(
@@ -53,21 +58,14 @@ class GRUSequence(GRU, Sequences):
 
 
 @op("LSTMSequence-5")
-class LSTMSequence(LSTM, Directed):
-    """A long short-term memory along the sequences in ``x``, as many elements of each as it has.
+class LSTMSequence(LSTM, Sequence):
+    """A long short-term memory along the sequences in ``x``, as many elements of each as it has."""
 
-    Ends and empty sequences are as in `Sequences`.
-    """
-
-    x = Input(T_FLOAT, "[batch, time, input]")
-    initial_hidden_state = Input(T_FLOAT, "[batch, directions, hidden]")
     initial_cell_state = Input(T_FLOAT, "[batch, directions, hidden]")
     sequence_lengths = Input(T_INDEX, "how many elements each sequence has, [batch]")
     w = Input(T_FLOAT, "weights of x for the gates f, i, c, o, [directions, 4 * hidden, input]")
     r = Input(T_FLOAT, "weights of the hidden state, [directions, 4 * hidden, hidden]")
     b = Input(T_FLOAT, "biases, [directions, 4 * hidden]")
-    y = Output(T_FLOAT, "the hidden state after each element, [batch, directions, time, hidden]")
-    ho = Output(T_FLOAT, "the last hidden state, [batch, directions, hidden]")
     co = Output(T_FLOAT, "the last cell state, [batch, directions, hidden]")
 
     def infer(
