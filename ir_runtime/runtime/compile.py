@@ -201,7 +201,15 @@ class _Planner:
             return self._contextual(layer.id, layer.op)
         sources = [self._seen(s) for s in self.graph.sources(layer) if s is not None]
         unread = [i for i in range(len(layer.outputs)) if self.fold and Port(layer.id, i) not in read]
-        return choose(layer.op, sources, self.backends, unread)
+        kernel = choose(layer.op, sources, self.backends, unread)
+        if getattr(kernel, "__func__", None) is Op.evaluate:
+            raise UnsupportedError(
+                f"{layer.op.versioned_name()} can be checked, but not run",
+                code=Code.UNKNOWN_OPERATION,
+                where=layer.where,
+                hint="its class has no evaluate, and no backend has a kernel for it",
+            )
+        return kernel
 
     def _contextual(self, layer: int, op: Op) -> Kernel:
         """The reference of an operation with bodies or variables."""
