@@ -1,0 +1,218 @@
+"""Colours: between RGB and brightness with two colour differences at half the resolution (Y, U, V).
+
+NV12 has U and V in turns in one plane, I420 has a plane for each. All of them are as long as an image
+of one channel and three halves of the height, if they come in one tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType as E
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import Element, Input, Op, Output, attr, op
+
+T_COLOR = Element("T", (E.u8, E.f32, E.f16, E.bf16, E.f64), "u8 or any floating-point type")
+
+
+def image_dims(value: Value, name: str, channels: int) -> PartialShape:
+    """The shape of an image, ``[N, H, W, channels]``."""
+    shape = value.shape
+    if shape.rank is None:
+        shape = PartialShape.dynamic(4)
+    if shape.rank != 4 or not shape[3].compatible(Dimension(channels)):
+        raise InferenceError(f"{name} must be [N, H, W, {channels}], found {shape}")
+    return shape
+
+
+def common(lengths: Sequence[Dimension], what: str) -> Dimension:
+    """A length that several planes agree on."""
+    found: Dimension | None = reduce(lambda a, b: a and a.merge(b), lengths)  # type: ignore[arg-type,return-value]
+    if found is None:
+        raise InferenceError(f"planes differ in their {what}: {', '.join(map(str, lengths))}")
+    return found
+
+
+def even(length: Dimension, what: str) -> Dimension:
+    """A length that may be even."""
+    if length.is_static and length.min % 2:
+        raise InferenceError(f"the {what} of the image must be even, found {length}")
+    return length
+
+
+def bounded(x: Array, dtype: np.dtype[Any]) -> Array:
+    """As colours of a type: from 0 to 255, integers rounded, halves up."""
+    limited = x.clip(0, 255)
+    return (np.floor(limited + np.float32(0.5)) if dtype.kind == "u" else limited).astype(dtype)
+
+
+def precise(x: Array) -> Array:
+    """In the precision to compute in."""
+    return x.astype(np.float64 if x.dtype == np.float64 else np.float32, copy=False)
+
+
+class FromPlanes(Op):
+    """What conversions to three channels share."""
+
+    pixels = Output(T_COLOR, "[N, H, W, 3]")
+
+    blue_first: ClassVar[bool] = False
+
+    def whole(self, value: Value) -> PartialShape:
+        """The shape of the image, where one tensor has all planes."""
+        batch, height, width, _ = image_dims(value, "the image", 1)
+        if height.is_static and height.min % 3:
+            raise InferenceError(f"three halves of an even height are expected, found {height}")
+        return PartialShape([batch, Dimension.of((height * 2) // 3), even(width, "width"), Dimension(3)])
+
+    def split(self, y: PartialShape, *halves: PartialShape) -> PartialShape:
+        """The shape of the image, where planes come apart."""
+        batch = common([y[0], *(h[0] for h in halves)], "batch entries")
+        height, width = (
+            common([even(y[axis], name), *(Dimension.of(h[axis] * 2) for h in halves)], name)
+            for axis, name in ((1, "height"), (2, "width"))
+        )
+        return PartialShape([batch, even(height, "height"), even(width, "width"), Dimension(3)])
+
+    def paint(self, y: Array, u: Array, v: Array) -> Array:
+        """The pixels, from planes ``[N, H, W]`` and, for U and V, half of that."""
+        u, v = (precise(plane).repeat(2, 1).repeat(2, 2) - 128 for plane in (u, v))
+        light = (precise(y) - 16) * light_type(y)(1.164)
+        factor = light_type(y)
+        red = light + factor(1.596) * v
+        green = light - factor(0.391) * u - factor(0.813) * v
+        blue = light + factor(2.018) * u
+        colors = (blue, green, red) if self.blue_first else (red, green, blue)
+        return bounded(np.stack(colors, -1), y.dtype)
+
+
+def light_type(x: Array) -> Any:
+    """The NumPy scalar to write factors in."""
+    return precise(x[:0]).dtype.type
+
+
+class FromNV12(FromPlanes):
+    """Conversions from NV12."""
+
+    y = Input(T_COLOR, "[N, H, W, 1], or [N, H * 3 / 2, W, 1] with all planes")
+    uv = Input(T_COLOR, "[N, H / 2, W / 2, 2]; absent where the other input has all planes", optional=True)
+
+    def infer(self, y: Value, uv: Value | None = None) -> PartialShape:
+        if uv is None:
+            return self.whole(y)
+        return self.split(image_dims(y, "the plane Y", 1), image_dims(uv, "the plane UV", 2))
+
+    def evaluate(self, y: Array, uv: Array | None = None) -> Array:
+        if uv is None:
+            n, height, width, _ = self.infer(Value.constant(y)).static
+            y, uv = y[:, :height], y[:, height:].reshape(n, height // 2, width // 2, 2)
+        return self.paint(y[..., 0], uv[..., 0], uv[..., 1])
+
+
+class FromI420(FromPlanes):
+    """Conversions from I420."""
+
+    y = Input(T_COLOR, "[N, H, W, 1], or [N, H * 3 / 2, W, 1] with all planes")
+    u = Input(T_COLOR, "[N, H / 2, W / 2, 1]; absent where the first input has all planes", optional=True)
+    v = Input(T_COLOR, "[N, H / 2, W / 2, 1]; absent where the first input has all planes", optional=True)
+
+    def infer(self, y: Value, u: Value | None = None, v: Value | None = None) -> PartialShape:
+        if u is None:
+            return self.whole(y)
+        if v is None:
+            raise InferenceError("takes one input with all planes, or three with one each, got 2")
+        planes = (image_dims(plane, f"the plane {name}", 1) for plane, name in ((y, "Y"), (u, "U"), (v, "V")))
+        return self.split(*planes)
+
+    def evaluate(self, y: Array, u: Array | None = None, v: Array | None = None) -> Array:
+        if u is None or v is None:
+            n, height, width, _ = self.infer(Value.constant(y)).static
+            y, rest = y[:, :height], y[:, height:].reshape(n, 2, height // 2, width // 2, 1)
+            u, v = rest[:, 0], rest[:, 1]
+        return self.paint(y[..., 0], u[..., 0], v[..., 0])
+
+
+@op("NV12toRGB-8", spec="image/nv12-to-rgb-8")
+class NV12toRGB(FromNV12):
+    """Convert the planes ``y`` and ``uv`` to red, green and blue."""
+
+
+@op("NV12toBGR-8", spec="image/nv12-to-bgr-8")
+class NV12toBGR(FromNV12):
+    """Convert the planes ``y`` and ``uv`` to blue, green and red."""
+
+    blue_first = True
+
+
+@op("I420toRGB-8", spec="image/i420-to-rgb-8")
+class I420toRGB(FromI420):
+    """Convert the planes ``y``, ``u`` and ``v`` to red, green and blue."""
+
+
+@op("I420toBGR-8", spec="image/i420-to-bgr-8")
+class I420toBGR(FromI420):
+    """Convert the planes ``y``, ``u`` and ``v`` to blue, green and red."""
+
+    blue_first = True
+
+
+class ToNV12(Op):
+    """What conversions to NV12 share. U and V are the means of what four pixels have, each rounded before."""
+
+    pixels = Input(T_COLOR, "[N, H, W, 3]")
+    planes = Output(
+        T_COLOR,
+        "all planes, [N, H * 3 / 2, W, 1]; or Y, [N, H, W, 1], and UV, [N, H / 2, W / 2, 2]",
+        variadic=True,
+    )
+
+    single_plane: bool = attr(True, doc="whether all planes come in one tensor; else in two")
+
+    blue_first: ClassVar[bool] = False
+
+    def infer(self, pixels: Value) -> tuple[PartialShape, ...]:
+        batch, height, width, _ = image_dims(pixels, "the image", 3)
+        height, width = even(height, "height"), even(width, "width")
+        if self.single_plane:
+            return (PartialShape([batch, Dimension.of(height * 3) // 2, width, Dimension(1)]),)
+        return (
+            PartialShape([batch, height, width, Dimension(1)]),
+            PartialShape([batch, height // 2, width // 2, Dimension(2)]),
+        )
+
+    def evaluate(self, pixels: Array) -> tuple[Array, ...]:
+        factor = light_type(pixels)
+        red, green, blue = np.moveaxis(precise(pixels), -1, 0)[:: -1 if self.blue_first else 1]
+
+        def mix(r: float, g: float, b: float, more: float) -> Array:
+            return bounded(
+                factor(r) * red + factor(g) * green + factor(b) * blue + factor(more), pixels.dtype
+            )
+
+        y = mix(0.257, 0.504, 0.098, 16)
+        uv = np.stack([mix(-0.148, -0.291, 0.439, 128), mix(0.439, -0.368, -0.071, 128)], -1)
+        n, height, width = y.shape
+        fours = precise(uv).reshape(n, height // 2, 2, width // 2, 2, 2)
+        means = bounded(fours.sum((2, 4), dtype=fours.dtype) / 4, pixels.dtype)
+        if self.single_plane:
+            return (np.concatenate([y, means.reshape(n, height // 2, width)], 1)[..., None],)
+        return y[..., None], means
+
+
+@op("RGBtoNV12-17", spec="image/rgb-to-nv12-17")
+class RGBtoNV12(ToNV12):
+    """Convert ``pixels`` of red, green and blue to planes."""
+
+
+@op("BGRtoNV12-17", spec="image/bgr-to-nv12-17")
+class BGRtoNV12(ToNV12):
+    """Convert ``pixels`` of blue, green and red to planes."""
+
+    blue_first = True
