@@ -16,7 +16,7 @@ from .convolution import pad_spatial
 Array = NDArray[Any]
 Pads = Sequence[tuple[int, int]]
 
-__all__ = ["Windows", "lowest", "pool", "pool_indices"]
+__all__ = ["Windows", "lowest", "pool", "pool_indices", "wide"]
 
 
 class Windows:
@@ -104,3 +104,10 @@ def pool_indices(x: Array, windows: Windows) -> tuple[Array, Array]:
 def lowest(dtype: np.dtype[Any]) -> Any:
     """The lowest finite number of a dtype."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else ml_dtypes.finfo(dtype).min  # type: ignore[no-untyped-call]
+
+
+def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Where sums of many elements are right."""
+    if dtype.kind in "iu":
+        return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+    return dtype if dtype.itemsize >= 4 else np.dtype(np.float32)

@@ -133,4 +133,49 @@ MEAN = [
     pool("AvgPool-16", numbers(1, 2, 9), 3, dilations=(2,), strides=(3,), rounding_type="ceil_torch"),
 ]
 
-SAMPLES = [*MAX, *MEAN]
+
+def adaptive(op: str, data: Any, *windows: int, **attributes: Any) -> Sample:
+    """OpenVINO crashes where indices are i64."""
+    indices = {"index_element_type": "i32"} if op == "Max" else {}
+    return case(f"Adaptive{op}Pool-8", data, np.array(windows), **{"_constant": (1,)} | indices | attributes)
+
+
+ADAPTIVE = [
+    *(
+        adaptive(op, data, *windows)
+        for op in ("Avg", "Max")
+        for data, windows in (
+            (numbers(2, 3, 7), (3,)),
+            (numbers(2, 3, 7), (7,)),
+            (numbers(1, 2, 3), (8,)),
+            (numbers(1, 2, 5), (1,)),
+            (numbers(2, 3, 7, 5), (3, 2)),
+            (numbers(1, 2, 4, 6), (2, 9)),
+            (numbers(2, 2, 5, 6), (1, 1)),
+            (numbers(1, 2, 5, 4, 7), (2, 3, 4)),
+            (numbers(2, 1, 2, 3, 4), (3, 3, 1)),
+            (np.ones((1, 2, 4, 4), "f4"), (3, 3)),
+            (numbers(0, 2, 5), (2,)),
+        )
+    ),
+    *(
+        adaptive(op, numbers(1, 2, 7, 5, dtype=dtype, low=-100, high=100), 3, 2)
+        for op in ("Avg", "Max")
+        for dtype in ("f16", "bf16", "i64", "i32", "i8", "u8")
+    ),
+    adaptive("Avg", numbers(1, 2, 7, dtype="f64"), 3, **F64),
+    adaptive("Max", numbers(1, 2, 7, dtype="f64"), 3, **F64),
+    adaptive(
+        "Max",
+        np.array([[[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]]], "f4"),
+        2,
+        index_element_type="i64",
+        _oracle="none",
+        _differs="the plugin does not support i64 indices",
+        _expect=(np.array([[[4, 5], [9, 6]]], "f4"), np.array([[[2, 4], [0, 2]]])),
+    ),
+    adaptive("Max", np.array([[[-np.inf] * 3 + [1, 1, np.inf]]], "f4"), 3),
+    adaptive("Avg", np.array([[[-np.inf] * 3 + [1, np.nan, np.inf]]], "f4"), 3),
+]
+
+SAMPLES = [*MAX, *MEAN, *ADAPTIVE]

@@ -11,7 +11,7 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.pooling import Windows, lowest, pool, pool_indices
+from ...kernels.pooling import Windows, lowest, pool, pool_indices, wide
 from .._axes import normalize_axis
 from .._define import InferenceError, Input, Output, attr, op
 from .._types import T, check_index_types
@@ -163,7 +163,7 @@ class Average(Pooling):
     def evaluate(self, data: Array) -> Array:
         lengths = data.shape[2:]
         windows = self.placed(lengths)
-        sums = pool(data.astype(_wide(data.dtype), copy=False), np.add, 0, windows)
+        sums = pool(data.astype(wide(data.dtype), copy=False), np.add, 0, windows)
         padded = any(map(any, self.pads(lengths, self.kernel)))
         divisor: Any = math.prod(self.kernel)
         if self.exclude_pad or not padded:
@@ -174,13 +174,6 @@ class Average(Pooling):
         if data.dtype.kind in "iu":
             return np.asarray(np.rint(sums / divisor)).astype(data.dtype)
         return np.asarray(sums / np.asarray(divisor, sums.dtype)).astype(data.dtype, copy=False)
-
-
-def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Where sums of many elements are right."""
-    if dtype.kind in "iu":
-        return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
-    return dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
 
 
 @op("AvgPool-1")

@@ -1,0 +1,49 @@
+"""Pooling into a given number of windows, which may overlap. Knows nothing of the IR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+__all__ = ["largest", "totals", "windows"]
+
+
+def windows(length: int, count: int) -> tuple[Array, Array]:
+    """Where each of ``count`` windows over an axis starts and ends."""
+    numbers = np.arange(count, dtype=np.int64)
+    return numbers * length // max(count, 1), -(-(numbers + 1) * length // max(count, 1))
+
+
+def totals(x: Array, counts: Sequence[int]) -> Array:
+    """Sums of ``x[N, C, ...]`` under the windows over the trailing axes, one axis after the other."""
+    for axis, count in enumerate(counts, 2):
+        bounds = np.stack(windows(x.shape[axis], count), -1).ravel()
+        # Of the sums between all bounds, those from the start to the end of a window. There must be
+        # something behind the last one.
+        beyond = np.concatenate([x, np.zeros_like(x.take([0], axis))], axis)
+        x = np.add.reduceat(beyond, bounds, axis, x.dtype)[(slice(None),) * axis + (slice(None, None, 2),)]
+    return x
+
+
+def largest(x: Array, counts: Sequence[int]) -> tuple[Array, Array]:
+    """The largest elements of ``x[N, C, ...]`` under the windows, and where they are in their channel.
+
+    The first one wins. NaN that comes first along an axis stays, any other is passed over.
+    """
+    places = np.broadcast_to(np.arange(x[0, 0].size).reshape(x.shape[2:]), x.shape)
+    for axis, count in reversed([*enumerate(counts, 2)]):
+        start, end = windows(x.shape[axis], count)
+        best, found = x.take(start, axis), places.take(start, axis)
+        for step in range(1, int((end - start).max(initial=0))):
+            index = np.minimum(start + step, end - 1)
+            candidates = x.take(index, axis)
+            better = candidates > best
+            np.copyto(best, candidates, where=better)
+            np.copyto(found, places.take(index, axis), where=better)
+        x, places = best, found
+    return x, places
