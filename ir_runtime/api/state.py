@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..ir.element import ElementType
-from ..ir.shape import PartialShape
+from ..ir.graph import Port
 from ..ir.tensor import Array, TensorType
 from .tensor import Tensor
 
@@ -52,16 +52,8 @@ class VariableState:
 
 
 def variable_states(model: Model, held: dict[str, Array]) -> list[VariableState]:
-    """The variables that a model reads or assigns, in the order of the file."""
+    """The variables that a model reads, in the order of the file."""
     found: dict[str, TensorType] = {}
-    for layer in model._graph.layers.values():
-        name = layer.attributes.get("variable_id")
-        if name is not None and name not in found:
-            found[name] = _declared(layer.attributes)
+    for layer in model._graph.of_type("ReadValue"):
+        found.setdefault(layer.attributes["variable_id"], model._values[Port(layer.id, 0)].type)
     return [VariableState(name, type, held) for name, type in found.items()]
-
-
-def _declared(attributes: Any) -> TensorType:
-    element = attributes.get("variable_type", "dynamic")
-    shape = attributes.get("variable_shape", "...")
-    return TensorType(ElementType.parse(element), PartialShape(shape))

@@ -120,6 +120,17 @@ def loop_over_slices() -> ov.Model:
     return ov.Model(outputs, [n, x, s])
 
 
+@case([np.array(0), np.array(True), data(2, 3)], [np.array(3), np.array(False), data(2, 3)])
+def loop_that_never_runs() -> ov.Model:
+    """What goes round is then what it was at first."""
+    n, c, x = op.parameter([], np.int64, name="n"), op.parameter([], bool, name="c"), floats(2, 3)
+    a = floats(2, 3, name="a")
+    new = op.exp(a)
+    node = loop_of(n, c, ov.Model([new, op.constant(True)], [a]), (-1, 1))
+    node.set_merged_input(a, x.output(0), new.output(0))
+    return ov.Model([node.get_iter_value(new.output(0), -1)], [n, c, x])
+
+
 @case([f32([1.0])], [f32([60.0])])
 def loop_while() -> ov.Model:
     """Doubles until 100; how often, only running tells."""

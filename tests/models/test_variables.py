@@ -1,0 +1,173 @@
+"""Variables: state that an inference request keeps between runs, as OpenVINO keeps it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import pytest
+from harness.oracle import PLUGIN, core
+from openvino import opset6
+from openvino import opset13 as op
+
+import ir_runtime
+from ir_runtime.backends import available
+
+
+def variable(name: str, shape: str) -> Any:
+    info = ov.op.util.VariableInfo()
+    info.variable_id, info.data_type, info.data_shape = name, ov.Type.f32, ov.PartialShape(shape)
+    return ov.op.util.Variable(info)
+
+
+def total() -> ov.Model:
+    """Adds up its inputs, from 10 on."""
+    x = op.parameter([1, 3], np.float32, name="x")
+    held = opset6.read_value(op.constant(np.full((1, 3), 10, np.float32)), "total", np.float32, [1, 3])
+    new = op.add(held, x)
+    return ov.Model([op.result(new)], [opset6.assign(new, "total")], [x])
+
+
+def cache() -> ov.Model:
+    """Keeps every input it has seen, as attention keeps keys and values."""
+    x = op.parameter([-1, 2], np.float32, name="x")
+    held = opset6.read_value(op.constant(np.zeros((0, 2), np.float32)), "cache", np.float32, [-1, 2])
+    grown = op.concat([held, x], 0)
+    mean = op.reduce_mean(grown, op.constant([0]), False)
+    return ov.Model([op.result(grown), op.result(mean)], [opset6.assign(grown, "cache")], [x])
+
+
+def previous() -> ov.Model:
+    """Gives three times the input before; the variable starts as twice the first input."""
+    x = op.parameter([2], np.float32, name="x")
+    held = opset6.read_value(op.multiply(x, op.constant(np.float32(2))), "previous", np.float32, [2])
+    kept = op.multiply(x, op.constant(np.float32(3)))
+    return ov.Model([op.result(op.relu(held))], [opset6.assign(kept, "previous")], [x])
+
+
+def input_before() -> ov.Model:
+    """Assigns the input itself, which OpenVINO's plugin does not survive."""
+    x = op.parameter([2], np.float32, name="x")
+    held = opset6.read_value(op.constant(np.zeros(2, np.float32)), "before", np.float32, [2])
+    return ov.Model([op.result(held)], [opset6.assign(x, "before")], [x])
+
+
+def old_versions() -> ov.Model:
+    from openvino import opset3
+
+    x = op.parameter([1, 3], np.float32, name="x")
+    held = opset3.read_value(op.constant(np.ones((1, 3), np.float32)), "total")
+    new = op.multiply(held, x)
+    return ov.Model([op.result(new)], [opset3.assign(new, "total")], [x])
+
+
+INPUTS = {
+    total: [np.full((1, 3), i, np.float32) for i in range(4)],
+    cache: [np.full((n, 2), n, np.float32) for n in (3, 1, 1, 2)],
+    previous: [np.full(2, i - 1, np.float32) for i in range(4)],
+    old_versions: [np.full((1, 3), i + 1, np.float32) for i in range(4)],
+}
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Any:
+    def write(build: Any) -> Path:
+        path = tmp_path / "model.xml"
+        ov.serialize(build(), path)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("backend", available())
+@pytest.mark.parametrize("build", INPUTS, ids=lambda build: build.__name__)
+def test_agrees_with_openvino_run_by_run(build: Any, backend: str, save: Any) -> None:
+    path = save(build)
+    model = ir_runtime.read_model(path)
+    assert list(model.report) == []
+    ours = ir_runtime.compile_model(model, backend=backend).create_infer_request()
+    theirs = core().compile_model(path, "CPU", PLUGIN).create_infer_request()
+    for x in INPUTS[build]:
+        wanted = theirs.infer([x])
+        for i, found in enumerate(ours.infer([x]).to_tuple()):
+            np.testing.assert_allclose(found, wanted[i], rtol=1e-6)
+        (mine,), (other,) = ours.query_state(), theirs.query_state()
+        assert mine.name == other.name
+        np.testing.assert_allclose(mine.state.data, other.state.data, rtol=1e-6)
+
+
+def test_each_request_has_its_own(save: Any) -> None:
+    compiled = ir_runtime.compile_model(save(total))
+    one, two = compiled.create_infer_request(), compiled.create_infer_request()
+    x = np.ones((1, 3), np.float32)
+    assert [one.infer([x])[0][0, 0] for _ in range(3)] == [11, 12, 13]
+    assert two.infer([x])[0][0, 0] == 11
+
+
+def test_calls_of_the_compiled_model_share_one(save: Any) -> None:
+    path, x = save(total), np.ones((1, 3), np.float32)
+    ours, theirs = ir_runtime.compile_model(path), core().compile_model(path, "CPU", PLUGIN)
+    for _ in range(3):
+        np.testing.assert_array_equal(ours([x])[0], theirs([x])[0])
+    ours.reset_state()
+    theirs.reset_state()
+    np.testing.assert_array_equal(ours([x])[0], theirs([x])[0])
+
+
+def test_reset_and_set(save: Any) -> None:
+    request = ir_runtime.compile_model(save(total)).create_infer_request()
+    x = np.ones((1, 3), np.float32)
+    request.infer([x])
+    request.reset_state()
+    assert request.infer([x])[0][0, 0] == 11
+    (held,) = request.query_state()
+    held.state = ir_runtime.Tensor(np.full((1, 3), 100, np.float32))
+    assert request.infer([x])[0][0, 0] == 101
+    held.reset()
+    assert request.infer([x])[0][0, 0] == 11
+    with pytest.raises(ir_runtime.InputError, match=r"variable 'total' holds f32\[1,3\], not float32\[2\]"):
+        held.state = np.zeros(2, np.float32)
+
+
+def test_a_run_that_fails_changes_nothing(save: Any) -> None:
+    class Stop:
+        def before(self, step: ir_runtime.Step, inputs: Any) -> None:
+            pass
+
+        def after(self, step: ir_runtime.Step, outputs: Any, seconds: float) -> None:
+            if step.layer.type == "Assign":
+                raise KeyboardInterrupt
+
+    request = ir_runtime.compile_model(save(total)).create_infer_request()
+    x = np.ones((1, 3), np.float32)
+    request.infer([x])
+    with pytest.raises(KeyboardInterrupt):
+        request.infer([x], observers=[Stop()])
+    assert request.infer([x])[0][0, 0] == 12
+
+
+def test_what_the_caller_does_to_its_arrays_stays_outside(save: Any) -> None:
+    request = ir_runtime.compile_model(save(input_before)).create_infer_request()
+    x = np.array([1, 2], np.float32)
+    request.infer([x], share_inputs=True)
+    x[:] = 7
+    found = request.infer([x], share_inputs=True)[0]
+    np.testing.assert_array_equal(found, [1, 2])
+    found[:] = 9
+    assert request.query_state()[0].state.data.tolist() == [7, 7]
+
+
+def test_a_variable_without_initial_value_starts_with_zeros() -> None:
+    text = """<net name="m" version="11"><layers>
+    <layer id="0" name="r" type="ReadValue" version="opset6">
+    <data variable_id="v" variable_type="f32" variable_shape="2"/>
+    <output><port id="0" precision="FP32"><dim>2</dim></port></output></layer>
+    <layer id="1" name="out" type="Result" version="opset1">
+    <input><port id="0" precision="FP32"><dim>2</dim></port></input></layer></layers>
+    <edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges></net>"""
+    assert ir_runtime.compile_model(text.encode())()[0].tolist() == [0, 0]
+    open_shape = text.replace('variable_shape="2"', 'variable_shape="?"').replace("<dim>2", "<dim>-1")
+    with pytest.raises(ir_runtime.ExecutionError, match="'v' is read before it has a value"):
+        ir_runtime.compile_model(open_shape.encode())()
