@@ -1,0 +1,95 @@
+"""The package as a whole: what it offers, and what importing it does not load."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+import types
+
+import pytest
+
+import ir_runtime as ir
+
+HEAVY = ("networkx", "lxml", "click", "ml_dtypes", "numpy", "openvino")
+
+
+def loaded_by(program: str) -> set[str]:
+    """The top-level modules that a fresh interpreter has loaded after a program."""
+    code = f"{program}\nimport sys; print(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
+    run = [sys.executable, "-c", code]
+    return set(subprocess.run(run, check=True, capture_output=True, text=True).stdout.split())
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    assert not loaded_by("import ir_runtime") & set(HEAVY)
+
+
+@pytest.mark.parametrize("name", ["IRError", "Location", "Limits", "__version__"])
+def test_light_names_stay_light(name: str) -> None:
+    assert not loaded_by(f"from ir_runtime import {name}") & set(HEAVY)
+
+
+def test_running_does_not_load_what_it_does_not_need() -> None:
+    found = loaded_by("import ir_runtime\nir_runtime.Core().read_model")
+    assert "networkx" in found
+    assert not found & {"click", "openvino", "numba", "scipy"}
+
+
+def test_all_is_what_there_is() -> None:
+    assert len(set(ir.__all__)) == len(ir.__all__)
+    for name in ir.__all__:
+        assert getattr(ir, name) is not None
+    assert set(ir.__all__) <= set(dir(ir))
+    public = {
+        name
+        for name, thing in vars(ir).items()
+        if not name.startswith("_") and not isinstance(thing, types.ModuleType)
+    }
+    assert public - {"annotations", "import_module", "Any", "TYPE_CHECKING"} <= set(ir.__all__)
+
+
+def test_names_for_type_checkers_are_those_at_run_time() -> None:
+    """The lazy table and the imports under TYPE_CHECKING name the same things."""
+    source = inspect.getsource(ir)
+    checked = source[source.index("if TYPE_CHECKING:") : source.index("# Where each public name lives")]
+    for name in set(ir.__all__) - {"__version__", "get_version"}:
+        assert name in checked, name
+        assert name in ir._WHERE, name
+    assert set(ir._WHERE) <= set(ir.__all__)
+
+
+def test_names_that_are_not_there() -> None:
+    with pytest.raises(AttributeError, match="module 'ir_runtime' has no attribute 'read_modle'"):
+        ir.read_modle  # noqa: B018
+
+
+def public_members(thing: object) -> list[tuple[str, object]]:
+    if not inspect.isclass(thing):
+        return []
+    own = [
+        (name, member)
+        for cls in thing.__mro__
+        if cls.__module__.startswith("ir_runtime")
+        for name, member in vars(cls).items()
+    ]
+    return [
+        (name, member)
+        for name, member in own
+        if not name.startswith("_")
+        and (callable(member) or isinstance(member, property | classmethod | staticmethod))
+    ]
+
+
+@pytest.mark.parametrize("name", [n for n in ir.__all__ if not n.startswith("__")])
+def test_everything_public_has_a_docstring(name: str) -> None:
+    thing = getattr(ir, name)
+    assert inspect.getdoc(thing), name
+    for member_name, member in public_members(thing):
+        assert inspect.getdoc(member), f"{name}.{member_name}"
+
+
+def test_the_version() -> None:
+    from importlib.metadata import version
+
+    assert ir.get_version() == ir.__version__ == version("ir_runtime")
