@@ -12,7 +12,7 @@ from ..ir.tensor import Array
 from ..runtime.compile import compile_plan
 from ..runtime.context import State
 from ..runtime.plan import ExecutionPlan, Observer
-from .config import check_config, describe_device
+from .config import check_config, describe_device, wants_f16
 from .feeding import bind
 from .model import Model, show_ports
 from .names import find_port
@@ -59,6 +59,8 @@ class CompiledModel:
     ) -> None:
         self.config = check_config(config)
         self._model = model.raise_if_invalid(_HARMLESS).clone()
+        if wants_f16(self.config):
+            self._model.narrow()
         self.backend, self._chain = load(backend or self.config.get("BACKEND"))
         self._model.add_outputs([outputs] if isinstance(outputs, str) else outputs or ())
         self._inputs = list(map(ConstOutput.of, self._model.inputs))

@@ -12,7 +12,7 @@ from ..backends import load
 from ..codes import Code
 from ..errors import InputError
 
-__all__ = ["DEVICES", "check_device", "check_config", "describe_device"]
+__all__ = ["DEVICES", "check_device", "check_config", "describe_device", "wants_f16"]
 
 DEVICES = ("CPU", "GPU", "NPU", "AUTO")
 
@@ -87,12 +87,23 @@ def check_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
             raise InputError(f"there is no property {key!r}", code=Code.BAD_REQUEST, hint=hint)
         if key in _HARMLESS:
             _warn_once(f"property {key}={value} is accepted, but has no effect in ir_runtime")
-    precision = str(found.get("INFERENCE_PRECISION_HINT", "f32")).lower()
-    if precision not in ("f32", "<type: 'float32'>", "dynamic"):
+    precision = _precision(found)
+    if precision not in ("f32", "f16", "dynamic"):
         _warn_once(
             f"INFERENCE_PRECISION_HINT={precision} is not followed: tensors have the types of the model"
         )
     return found
+
+
+def wants_f16(config: Mapping[str, Any]) -> bool:
+    """Whether properties ask for f32 to be computed in f16."""
+    return _precision(config) == "f16"
+
+
+def _precision(config: Mapping[str, Any]) -> str:
+    """The name of an element type, given as a text or as a type, ours or OpenVINO's."""
+    text = str(config.get("INFERENCE_PRECISION_HINT", "f32")).lower()
+    return {"<type: 'float32'>": "f32", "<type: 'float16'>": "f16"}.get(text, text)
 
 
 def describe_device(name: str, backend: str | None = None) -> Any:

@@ -18,6 +18,7 @@ from ..ir.shape import PartialShape, Shape
 from ..ir.tensor import Array, TensorType, Value
 from ..passes.check import check
 from ..passes.infer import infer
+from ..passes.narrow import narrow
 from .names import find_port, find_ports, no_such
 from .nodes import Input, Node
 from .ports import ConstOutput, Output
@@ -218,6 +219,12 @@ class Model:
         other = copy.copy(self)
         other._extra = list(self._extra)
         return other
+
+    def narrow(self) -> None:
+        """Compute in f16 what the model has in f32; inputs and outputs stay what they are."""
+        parameters = self._all_parameters(self._parameters or {})
+        self._graph = narrow(self._graph, self._values)
+        self._values = infer(self._graph, Diagnostics(), parameters)
 
     def constant(self, name: str) -> Array:
         """The contents of the Constant layer of that name."""

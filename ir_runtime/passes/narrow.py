@@ -1,0 +1,139 @@
+"""Compute in f16 what a model has in f32, where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..ir.element import ElementType
+from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
+from ..ir.tensor import TensorType, Value
+from ..ops import Op, registry
+
+__all__ = ["narrow"]
+
+WIDE, NARROW = ElementType.f32, ElementType.f16
+
+# What these read may have either type.
+_INDIFFERENT = ("Convert", "ShapeOf")
+
+
+def narrow(graph: Graph, values: Mapping[Port, Value]) -> Graph:
+    """The same layers on f16 in place of f32, with Converts where the two meet.
+
+    Inputs and outputs of the graph keep their types. So do layers that cannot have f16, random and
+    stateful ones, those with bodies, and arithmetic on shapes, as f16 counts to no more than 2048.
+
+    Args:
+        graph: the layers.
+        values: what was inferred about them.
+    """
+    work = _Narrowing(graph, values, _kept(graph, values))
+    edges = [
+        Edge(work.source(Port(a, data["source"]), graph[b]), Port(b, index))
+        for a, b, index, data in graph.network.edges(keys=True, data=True)
+    ]
+    layers = {layer.id: work.layer(layer) for layer in graph.layers.values()}
+    return Graph([*layers.values(), *work.added], edges + work.edges)
+
+
+def _kept(graph: Graph, values: Mapping[Port, Value]) -> set[int]:
+    """The layers that keep f32."""
+    kept: set[int] = set()
+    shapes: set[int] = set()
+    for layer in graph:
+        sources = [s for s in graph.sources(layer) if s is not None]
+        others = {s.layer for s in sources if graph[s.layer].type != "Constant"}
+        if layer.type == "ShapeOf":
+            shapes.add(layer.id)
+        elif others and others <= shapes:
+            shapes.add(layer.id)
+            kept.add(layer.id)
+        if layer.op is None or not _can_be_narrow(layer.op, [values[s].element for s in sources]):
+            kept.add(layer.id)
+    for layer in graph.of_type("Constant"):
+        readers = [graph[r.layer] for r in graph.readers(Port(layer.id, 0))]
+        if all(r.id in kept or r.type in _INDIFFERENT for r in readers):
+            kept.add(layer.id)
+    return kept
+
+
+def _can_be_narrow(op: Op, elements: list[ElementType]) -> bool:
+    if not op.pure or op.bodies() or op.name == "Result" or any(p.element is WIDE for p in op.outputs):
+        return False
+    ports = [op.port_of(i) for i, element in enumerate(elements) if element is WIDE]
+    return all(port is not None and NARROW in port.element.allowed for port in ports)
+
+
+@dataclass(slots=True)
+class _Narrowing:
+    graph: Graph
+    values: Mapping[Port, Value]
+    kept: set[int]
+    added: list[Layer] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    _converts: dict[Port, Port] = field(default_factory=dict)
+
+    def layer(self, layer: Layer) -> Layer:
+        """A layer on f16; the tensor names of outputs that are widened again go with them."""
+        if layer.id in self.kept:
+            return layer
+        ports = [Port(layer.id, i) for i in range(len(layer.outputs))]
+        outputs = [
+            replace(_typed(spec, NARROW), names=() if port in self._converts else spec.names)
+            for port, spec in zip(ports, layer.outputs, strict=True)
+        ]
+        return replace(layer, op=_narrowed(layer.op), outputs=tuple(outputs))
+
+    def source(self, port: Port, reader: Layer) -> Port:
+        """What an input of ``reader`` is fed by."""
+        is_wide, wants_wide = port.layer in self.kept, reader.id in self.kept
+        indifferent = reader.type in _INDIFFERENT
+        if self.values[port].element is not WIDE or is_wide == wants_wide or indifferent:
+            return port
+        if port not in self._converts:
+            self._converts[port] = self._convert(port, WIDE if wants_wide else NARROW)
+        return self._converts[port]
+
+    def _convert(self, port: Port, element: ElementType) -> Port:
+        cls = registry.resolve("Convert", 1)
+        assert cls is not None
+        beside = self.graph[port.layer]
+        spec = _typed(beside.outputs[port.number], element)
+        number = max(self.graph.layers) + 1 + len(self.added)
+        name = f"{beside.name}/{element}" if port.number == 0 else f"{beside.name}/{element}.{port.number}"
+        self.added.append(
+            Layer(
+                id=number,
+                name=name,
+                type=cls.name,
+                version="opset1",
+                op=cls(destination_type=element),
+                where=replace(beside.where, layer=name, operation=cls.versioned_name()),
+                inputs=(PortSpec(0),),
+                outputs=(replace(spec, id=1, names=spec.names if element is WIDE else ()),),
+            )
+        )
+        self.edges.append(Edge(port, Port(number, 0)))
+        return Port(number, 0)
+
+
+def _typed(spec: PortSpec, element: ElementType) -> PortSpec:
+    if spec.type is None or spec.type.element not in (WIDE, NARROW):
+        return spec
+    return replace(spec, type=TensorType(element, spec.type.shape))
+
+
+def _narrowed(op: Op | None) -> Op | None:
+    """The operation with f16 where its attributes say f32, and the numbers that it carries in f16."""
+    if op is None:
+        return None
+    fields = {name: vars(op)[name] for name in op.schema()}
+    if not any(value is WIDE for value in fields.values()):
+        return op
+    if isinstance(numbers := fields.get("value"), np.ndarray):
+        limit = np.finfo(np.float16).max  # OpenVINO leaves no infinity that was none
+        fields["value"] = np.clip(numbers, -limit, limit).astype(np.float16)
+    return type(op)(**{name: NARROW if value is WIDE else value for name, value in fields.items()})
