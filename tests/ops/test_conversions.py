@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness.files import model_of
+from harness.nets import Net
 from harness.oracle import answer, read
 from harness.ours import Ours
 from harness.sample import Sample
@@ -117,3 +118,21 @@ def test_constants_fold_to_the_same(source: E) -> None:
         np.testing.assert_array_equal(bits(net.run([], backend)[0]), bits(run))
     (inferred,) = sample.layer().infer_values(Value.constant(numbers(source), source))
     np.testing.assert_array_equal(bits(inferred.data), bits(run[: 1 << source.bits]))
+
+
+@pytest.mark.parametrize("backend", ["reference", "numpy"])
+@pytest.mark.parametrize("source", [E.nf4, E.u1, E.i4, E.f4e2m1], ids=str)
+def test_codes_that_other_operations_move(source: E, backend: str) -> None:
+    """What a Convert reads need not come from an input: the type is what was inferred."""
+    data = numbers(source)
+    net = Net()
+    x = net.parameter("x", "?", source.label, out=f"{source} -1")
+    column = net.op("Reshape", x, net.constant([-1, 1]), out=f"{source} -1 1", special_zero=False)
+    few = net.op(
+        "Gather", column, net.constant([1, 0]), net.constant(0), out=f"{source} 2 1", version="opset8"
+    )
+    net.result(net.op("Convert", few, out="f32 2 1", destination_type="f32"))
+    model = Ours(net.xml(), net.weights)
+    assert list(model.report) == []
+    (found,) = model.run([data], backend)
+    assert found.tolist() == theirs(data, source, E.f32)[[1, 0], None].tolist()
