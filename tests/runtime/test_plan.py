@@ -146,7 +146,9 @@ def test_layers_nobody_needs_do_not_run() -> None:
 def test_buffers_are_freed_after_their_last_use(backend: str) -> None:
     compiled = ir.compile_model(chain(*["ProbeTraces"] * 5), backend=backend)
     np.testing.assert_array_equal(compiled(X)[0], X + 5)
-    assert list(ALIVE) == [[False] * max(n - 1, 0) + [True] * (n > 0) for n in range(5)], "only the last is alive"
+    assert list(ALIVE) == [[False] * max(n - 1, 0) + [True] * (n > 0) for n in range(5)], (
+        "only the last is alive"
+    )
 
 
 def test_what_is_read_later_is_kept() -> None:
