@@ -80,16 +80,25 @@ def greedy(
         apart: see `overlaps`.
         eta: what the threshold is multiplied by for each box left, while it is above 0.5.
     """
-    kept: list[int] = []
-    limit = boxes.dtype.type(threshold)
-    rest, left = np.arange(len(boxes)), boxes
     if eta < 1:
         return _adaptive(boxes, threshold, eta, extra, inclusive, apart)
+    kept: list[int] = []
+    limit = boxes.dtype.type(threshold)
+    # In columns, with areas, as this is run for each box left: see `overlaps`.
+    rest, more = np.arange(len(boxes)), boxes.dtype.type(extra)
+    left = np.concatenate([boxes.T, areas(boxes, extra)[None]])
     while len(rest) and len(kept) != most:
         kept.append(int(rest[0]))
-        overlap = overlaps(left[0], left[1:], extra, apart=apart)
+        (x1, y1, x2, y2, area), left = left[:, 0], left[:, 1:]
+        width = np.minimum(left[2], x2) - np.maximum(left[0], x1)
+        height = np.minimum(left[3], y2) - np.maximum(left[1], y1)
+        meets = (width >= 0) & (height >= 0) if apart and extra else np.True_
+        shared = np.maximum(width + more, 0) * np.maximum(height + more, 0)
+        meets = meets & (shared > 0) & (left[4] > 0) & (area > 0)
+        union = left[4] + area - shared
+        overlap = np.divide(shared, union, out=np.zeros_like(union), where=meets)
         alive = ~(overlap >= limit) if inclusive else ~(overlap > limit)
-        rest, left = rest[1:][alive], left[1:][alive]
+        rest, left = rest[1:][alive], left[:, alive]
     return np.array(kept, np.int64)
 
 

@@ -1,0 +1,51 @@
+"""Values of feature maps between their elements, for regions of any place and size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["bilinear", "inside", "sample_offsets"]
+
+Array = NDArray[Any]
+
+
+def sample_offsets(bins: int, samples: int, size: Array) -> Array:
+    """Where samples lie in equal bins of a length: [bins, samples]."""
+    step = size / bins
+    each = step / max(samples, 1)
+    return np.asarray(np.arange(bins, dtype=step.dtype)[:, None] * step) + each * (
+        np.arange(samples, dtype=step.dtype) + step.dtype.type(0.5)
+    )
+
+
+def inside(y: Array, x: Array, height: int, width: int) -> Array:
+    """Which points are not further than 1 from the elements of a map."""
+    return np.asarray((y >= -1) & (y <= height) & (x >= -1) & (x <= width))
+
+
+def bilinear(maps: Array, y: Array, x: Array) -> Array:
+    """Interpolate between elements of maps; beyond the last ones, those are repeated.
+
+    Args:
+        maps: [C, H, W]
+        y: rows, which broadcast against ``x``.
+        x: columns.
+
+    Returns:
+        [C, ...] with the shape of the points.
+    """
+    height, width = maps.shape[1:]
+    (top, bottom, low), (left, right, near) = _around(y, height), _around(x, width)
+    upper = maps[:, top, left] * (1 - near) + maps[:, top, right] * near
+    lower = maps[:, bottom, left] * (1 - near) + maps[:, bottom, right] * near
+    return np.asarray(upper * (1 - low) + lower * low)
+
+
+def _around(places: Array, length: int) -> tuple[Array, Array, Array]:
+    """The elements around each place, and how far it is from the first."""
+    places = np.clip(places, 0, max(length - 1, 0))
+    first = np.nan_to_num(np.floor(places)).astype(np.int64)
+    return first, np.minimum(first + 1, length - 1), places - first.astype(places.dtype)

@@ -1,0 +1,181 @@
+"""Features of regions, from points between the elements of feature maps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.boxes import wide
+from ...kernels.regions import bilinear, inside, sample_offsets
+from .._define import Input, Op, Output, attr, op
+from .._types import T_FLOAT, T_INDEX
+
+# In one region; more is a mistake, and would not fit into memory.
+MOST_POINTS = 1 << 24
+
+
+class Align(Op):
+    """What alignments share. Small floating-point types are computed in f32, as in the plugin."""
+
+    data = Input(T_FLOAT, "[N, C, H, W]: feature maps")
+    rois = Input(T_FLOAT, "[regions, 4]: x1, y1, x2, y2 before spatial_scale")
+    batch_indices = Input(T_INDEX, "[regions]: the batch entry of each; none from the first -1 on")
+    pooled = Output(T_FLOAT, "[regions, C, pooled_h, pooled_w]")
+
+    pooled_h: int = attr(gt=0, doc="height of the result")
+    pooled_w: int = attr(gt=0, doc="width of the result")
+    sampling_ratio: int = attr(
+        ge=0, doc="points along each axis of a bin; 0 means as many as there are elements"
+    )
+    spatial_scale: float = attr(doc="what coordinates of regions are multiplied by")
+
+    numbers = 4
+
+    def infer(self, data: Value, rois: Value, batch_indices: Value) -> PartialShape:
+        regions = region_count(rois, self.numbers)
+        if batch_indices.shape.rank is not None:
+            if batch_indices.shape.rank != 1:
+                raise InferenceError(f"batch_indices must be 1-D, found {batch_indices.shape}")
+            merged = regions.merge(batch_indices.shape[0])
+            if merged is None:
+                raise InferenceError(f"there are {regions} rois, but {batch_indices.shape[0]} batch_indices")
+            regions = merged
+        return PartialShape([regions, channels(data), self.pooled_h, self.pooled_w])
+
+    def evaluate(self, data: Array, rois: Array, batch_indices: Array) -> Array:
+        maps, regions = wide(data), wide(rois)
+        pooled = np.zeros((len(rois), data.shape[1], self.pooled_h, self.pooled_w), maps.dtype)
+        for index, entry in enumerate(batch_indices.tolist()):
+            if entry == -1:
+                break
+            pooled[index] = self.pool(batch_entry(maps, entry), regions[index])
+        return pooled.astype(data.dtype, copy=False)
+
+    def pool(self, maps: Array, region: Array) -> Array:
+        """The result for one region of maps [C, H, W]."""
+        y, x = self.points(region)
+        height, width = maps.shape[1:]
+        if not y.size or not maps.size:
+            return np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
+        values = np.where(inside(y, x, height, width), bilinear(maps, y, x), maps.dtype.type(0))
+        return self.combine(values)
+
+    def combine(self, values: Array) -> Array:
+        """The value of each bin, from samples [C, bins, samples, bins, samples]."""
+        return np.asarray(values.mean(axis=(2, 4), dtype=values.dtype))
+
+    def grid(self, height: Any, width: Any) -> tuple[Array, Array]:
+        """Where samples lie in a region of this size, from its corner: [bins, samples, 1, 1] and [bins, samples]."""
+        down, across = self._samples(height, self.pooled_h), self._samples(width, self.pooled_w)
+        if down * self.pooled_h * across * self.pooled_w > MOST_POINTS:
+            raise InferenceError(f"a region of {width} by {height} has more than {MOST_POINTS} points")
+        return (
+            sample_offsets(self.pooled_h, down, height)[:, :, None, None],
+            sample_offsets(self.pooled_w, across, width),
+        )
+
+    def _samples(self, length: Any, bins: int) -> int:
+        if not math.isfinite(length):
+            raise InferenceError(f"a region must be of finite size, found {length}")
+        return self.sampling_ratio or max(math.ceil(length / bins), 0)
+
+    def points(self, region: Array) -> tuple[Array, Array]:
+        """Rows and columns of the samples of a region; together [bins, samples, bins, samples]."""
+        raise NotImplementedError
+
+
+class AlongAxes(Align):
+    """Regions with sides along the axes."""
+
+    mode: Literal["avg", "max"] = attr(doc="what becomes of the samples of a bin; max is 0 at least")
+
+    def shifts(self) -> tuple[float, float]:
+        """What is added to coordinates before and after they are multiplied."""
+        return 0, 0
+
+    def points(self, region: Array) -> tuple[Array, Array]:
+        of = region.dtype.type
+        before, after = map(of, self.shifts())
+        scaled = (region + before) * of(self.spatial_scale) + after
+        width, height = scaled[2] - scaled[0], scaled[3] - scaled[1]
+        if not after:
+            width, height = np.maximum(width, of(1)), np.maximum(height, of(1))
+        y, x = self.grid(height, width)
+        return scaled[1] + y, scaled[0] + x
+
+    def combine(self, values: Array) -> Array:
+        # OpenVINO looks for the largest from 0 on.
+        return np.maximum(values.max(axis=(2, 4)), 0) if self.mode == "max" else super().combine(values)
+
+
+@op("ROIAlign-3")
+class ROIAlign3(AlongAxes):
+    """Divide each region of ``data`` into bins, and give the mean or the largest of points in each."""
+
+
+@op("ROIAlign-9")
+class ROIAlign9(AlongAxes):
+    """As version 3, with ways to read coordinates as those of elements' centres."""
+
+    aligned_mode: Literal["asymmetric", "half_pixel_for_nn", "half_pixel"] = attr(
+        "asymmetric",
+        doc="asymmetric: scaled only, and regions are 1 by 1 at least; half_pixel_for_nn: less 0.5 after; "
+        "half_pixel: also plus 0.5 before",
+    )
+
+    def shifts(self) -> tuple[float, float]:
+        return {"asymmetric": (0, 0), "half_pixel_for_nn": (0, -0.5), "half_pixel": (0.5, -0.5)}[
+            self.aligned_mode
+        ]
+
+
+@op("ROIAlignRotated-15")
+class ROIAlignRotated(Align):
+    """Divide each rotated region of ``data`` into bins, and give the mean of points in each."""
+
+    rois = Input(T_FLOAT, "[regions, 5]: x and y of the centre, width, height, angle in radians")
+
+    clockwise_mode: bool = attr(False, doc="whether angles turn clockwise")
+
+    numbers = 5
+
+    def points(self, region: Array) -> tuple[Array, Array]:
+        of = region.dtype.type
+        x, y, width, height = region[:4] * of(self.spatial_scale)
+        angle = -region[4] if self.clockwise_mode else region[4]
+        cosine, sine = np.cos(angle), np.sin(angle)
+        down, across = self.grid(height, width)
+        down, across = down - height / 2, across - width / 2
+        half = of(0.5)
+        return down * cosine - across * sine + (y - half), down * sine + across * cosine + (x - half)
+
+
+def region_count(rois: Value, numbers: int) -> Dimension:
+    """How many regions there are, each of so many numbers."""
+    if rois.shape.rank is None:
+        return Dimension()
+    if rois.shape.rank != 2 or not rois.shape[1].contains(numbers):
+        raise InferenceError(f"rois must be of shape [regions, {numbers}], found {rois.shape}")
+    return rois.shape[0]
+
+
+def channels(data: Value, name: str = "data") -> Dimension:
+    """The number of channels of feature maps."""
+    if data.shape.rank is None:
+        return Dimension()
+    if data.shape.rank != 4:
+        raise InferenceError(f"{name} must have rank 4, found {data.shape}")
+    return data.shape[1]
+
+
+def batch_entry(maps: Array, index: int) -> Array:
+    """One batch entry, or an error that there is none."""
+    if not 0 <= index < len(maps):
+        raise InferenceError(f"a region is of batch entry {index}, but there are {len(maps)}")
+    return np.asarray(maps[index])
