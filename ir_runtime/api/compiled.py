@@ -14,9 +14,9 @@ from ..runtime.context import State
 from ..runtime.plan import ExecutionPlan, Observer
 from .config import check_config, describe_device, wants_f16
 from .feeding import bind
-from .model import Model, show_ports
+from .model import Model
 from .names import find_port
-from .ports import ConstOutput, Output
+from .ports import ConstOutput, Output, show_ports
 from .results import OVDict, owned
 from .state import VariableState, variable_states
 from .tensor import Tensor

@@ -21,9 +21,9 @@ from ..passes.infer import infer
 from ..passes.narrow import narrow
 from .names import find_port, find_ports, no_such
 from .nodes import Input, Node
-from .ports import ConstOutput, Output
+from .ports import Output, show_ports
 
-__all__ = ["Model", "ShapeLike", "show_ports"]
+__all__ = ["Model", "ShapeLike"]
 
 ShapeLike: TypeAlias = "PartialShape | Sequence[Any] | str"
 
@@ -134,6 +134,19 @@ class Model:
     def get_name(self) -> str:
         """The name."""
         return self.name
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether any shape is not known before the model runs."""
+        return self.is_dynamic()
+
+    def get_result(self) -> Node:
+        """The only Result layer."""
+        return self.result
+
+    def get_output_op(self, index: int) -> Node:
+        """The Result layer of an output."""
+        return self.output(index).node
 
     def is_dynamic(self) -> bool:
         """Whether any shape is not known before the model runs."""
@@ -286,12 +299,6 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<Model: {self.friendly_name!r}\n{show_ports(self.inputs, self.outputs)}>"
-
-
-def show_ports(inputs: Iterable[Output], outputs: Iterable[Output]) -> str:
-    """Inputs and outputs as OpenVINO shows them."""
-    shown = (",\n".join(repr(ConstOutput.of(port)) for port in ports) for ports in (inputs, outputs))
-    return "inputs[\n{}\n]\noutputs[\n{}\n]".format(*shown)
 
 
 def _as_well(errors: Sequence[Diagnostic]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..codes import Code
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .model import Model
     from .nodes import Input, Node
 
-__all__ = ["ConstOutput", "Output"]
+__all__ = ["ConstOutput", "Output", "show_ports"]
 
 
 class Output:
@@ -147,10 +147,6 @@ class Output:
         """What the file says beside."""
         return self.rt_info
 
-    def answers_to(self, name: str) -> bool:
-        """Whether this is the tensor, or an output of the layer, of that name."""
-        return name in self._names or self.belongs_to(name)
-
     def belongs_to(self, name: str) -> bool:
         """Whether this is an output of the layer, or what the Result, of that name takes."""
         own = (self._layer.name, f"{self._layer.name}:{self._port.number}")
@@ -174,3 +170,9 @@ class ConstOutput(Output):
     def of(cls, port: Output) -> ConstOutput:
         """The same tensor of the compiled model."""
         return cls(port._model, port._port, port._type, port._names, port._result)
+
+
+def show_ports(inputs: Iterable[Output], outputs: Iterable[Output]) -> str:
+    """Inputs and outputs as OpenVINO shows them."""
+    shown = (",\n".join(repr(ConstOutput.of(port)) for port in ports) for ports in (inputs, outputs))
+    return "inputs[\n{}\n]\noutputs[\n{}\n]".format(*shown)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ..codes import Code
-from ..diagnostics import Diagnostic, Diagnostics
+from ..diagnostics import Diagnostic, Diagnostics, Location
 from ..errors import IRError
 from ..ir.body import Body
 from ..ir.dimension import Dimension, Symbol
 from ..ir.element import ElementType
-from ..ir.graph import Graph, Layer, Port
+from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 
@@ -118,20 +118,23 @@ def _agree(layer: Layer, index: int, value: Value, report: Diagnostics) -> Value
     if index >= len(layer.outputs) or (declared := layer.outputs[index].type) is None:
         return value
     port = layer.outputs[index]
-    where = replace(layer.where, line=port.line or layer.where.line)
     if ElementType.dynamic not in (value.element, declared.element) and value.element is not declared.element:
         report.error(
             Code.DECLARED_TYPE,
             f"output port {port.id} declares {declared.element}, but the operation gives {value.element}",
-            where,
+            _place(layer, port),
         )
     if not value.shape.compatible(declared.shape):
         report.error(
             Code.DECLARED_SHAPE,
             f"output port {port.id} declares dims {declared.shape}, but the operation gives {value.shape}",
-            where,
+            _place(layer, port),
             "correct the dims, or the attribute or input that decides them",
         )
     if value.element is ElementType.dynamic:
         return replace(value, type=TensorType(declared.element, value.shape))
     return value
+
+
+def _place(layer: Layer, port: PortSpec) -> Location:
+    return replace(layer.where, line=port.line or layer.where.line)
