@@ -76,10 +76,12 @@ def _groups(rows: Array, ordered: bool) -> tuple[Array, Array, Array]:
     """Equal rows: where each kind comes first, the kind of each row, and how many there are of each."""
     if len(rows) == 0:
         return (np.zeros(0, np.int64),) * 3
-    # Ranks stand for elements of any type. NaN differs from everything, as in the reference.
-    ranks = np.unique(rows, return_inverse=True, equal_nan=False)[1].reshape(rows.shape)
-    order = np.lexsort(ranks.T[::-1]) if rows.shape[1] else np.arange(len(rows))
-    ranked = ranks[order]
+    if rows.shape[1] > 1:  # ranks stand for elements of any type
+        rows = np.unique(rows, return_inverse=True, equal_nan=False)[1].reshape(rows.shape)
+        order = np.lexsort(rows.T[::-1])
+    else:
+        order = np.argsort(rows.ravel(), kind="stable") if rows.size else np.arange(len(rows))
+    ranked = rows[order]  # NaN differs from everything, as in the reference
     starts = np.concatenate([[True], (ranked[1:] != ranked[:-1]).any(axis=1)])
     inverse = np.empty(len(rows), np.int64)
     inverse[order] = np.cumsum(starts) - 1
