@@ -43,6 +43,8 @@ class Recurrent(Op):
     """Attributes of every recurrent cell. A family says which gates it has.
 
     OpenVINO takes the size of the hidden state from the shapes, and does not look at ``hidden_size``.
+    Of ``activations``, it takes as many as the cell has functions and leaves the others, which are there
+    where a model in both directions was converted from ONNX.
     """
 
     hidden_size: int = attr(gt=0, doc="length of the hidden state")
@@ -62,7 +64,7 @@ class Recurrent(Op):
     def verify(self) -> None:
         """Require a function for each place of one."""
         wanted = len(type(self).schema()["activations"].default)
-        if len(self.activations) != wanted:
+        if len(self.activations) < wanted:
             raise ValueError(f"activations must name {wanted} functions, not {len(self.activations)}")
 
     def sizes(self) -> dict[str, Dimension]:

@@ -197,6 +197,13 @@ SAMPLES = [
         for more in ({}, {"clip": 0.4})
     ),
     sequence("GRUSequence-5", (4, 2), hidden=5, activations="sigmoid,relu"),
+    # Functions of the second direction, as ONNX has them, are not looked at.
+    *(
+        sequence(
+            f"{kind}Sequence-5", (4, 2), direction="bidirectional", activations=f"{FUNCTIONS[kind]},{more}"
+        )
+        for kind, more in (("LSTM", "relu,relu,relu"), ("GRU", "sigmoid,tanh"), ("RNN", "relu"))
+    ),
     sequence("GRUSequence-5", (4, 2), hidden=5, activations="tanh,sigmoid", direction="bidirectional"),
     *(
         sequence("RNNSequence-5", (4, 2), hidden=5, direction=direction, activations=function)
