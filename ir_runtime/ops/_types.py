@@ -22,6 +22,7 @@ EVERY = tuple(e for e in E if e is not E.dynamic)
 
 T = Element("T", NUMBERS, "any numeric type")
 T_FLOAT = Element("T", FLOATS, "any floating-point type")
+T_SHORT_FLOAT = Element("T", (E.f32, E.f16, E.bf16), "f32, f16 or bf16")
 T_INTEGER = Element("T", INTEGERS, "any integer type")
 T_ANY = Element("T", EVERY, "any type")
 T_PLAIN = Element("T", (*NUMBERS, E.boolean), "any numeric type or boolean")

@@ -8,16 +8,14 @@ import ml_dtypes
 import numpy as np
 
 from ..errors import InferenceError
-from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels.statistics import working
 from ._broadcast import Rule, align, broadcast_onto
-from ._define import Element, Input, Op, Output, attr, op
+from ._define import Input, Op, Output, attr, op
 from ._elementwise import BROADCAST
-from ._types import T_FLOAT
+from ._types import T_FLOAT, T_SHORT_FLOAT
 
-T_SHORT = Element("T", (ElementType.f32, ElementType.f16, ElementType.bf16), "f32, f16 or bf16")
 ONTO = "of a shape that broadcasts to that of data"
 
 HIGHEST_4_3 = 448
@@ -84,12 +82,14 @@ class FakeConvert(Op):
     What is too large becomes the largest number of that type.
     """
 
-    data = Input(T_SHORT, "tensor to round")
-    scale = Input(T_SHORT, f"factor before rounding, divisor after it, {ONTO}")
+    data = Input(T_SHORT_FLOAT, "tensor to round")
+    scale = Input(T_SHORT_FLOAT, f"factor before rounding, divisor after it, {ONTO}")
     shift = Input(
-        T_SHORT, "subtracted before rounding, added after it, of the shape of scale; absent, 0", optional=True
+        T_SHORT_FLOAT,
+        "subtracted before rounding, added after it, of the shape of scale; absent, 0",
+        optional=True,
     )
-    rounded = Output(T_SHORT, "of the shape of data")
+    rounded = Output(T_SHORT_FLOAT, "of the shape of data")
 
     destination_type: Literal["f8e4m3", "f8e5m2"] = attr(doc="the type whose numbers to round to")
 

@@ -1,0 +1,26 @@
+"""Complex numbers, which tensors hold as pairs along a last axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.tensor import Array
+from ...kernels.statistics import working
+
+__all__ = ["as_complex", "as_pairs", "floats"]
+
+
+def floats(data: Array) -> Array:
+    """Numbers in the precision to transform them in: f32 at least, as in OpenVINO's reference."""
+    return data.astype(working(data.dtype), copy=False)
+
+
+def as_complex(pairs: Array) -> Array:
+    """The complex numbers whose parts lie along the last axis."""
+    wide = np.ascontiguousarray(floats(pairs))
+    return np.asarray(wide.view(np.result_type(wide, np.complex64))[..., 0])
+
+
+def as_pairs(numbers: Array) -> Array:
+    """Complex numbers as pairs along a new last axis."""
+    return np.ascontiguousarray(numbers)[..., None].view(numbers.real.dtype)

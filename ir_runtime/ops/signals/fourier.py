@@ -1,0 +1,213 @@
+"""Discrete Fourier transforms along chosen axes."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._axes import normalize_axes
+from .._define import Input, Op, Output, op
+from .._lengths import common_count
+from .._types import T_INDEX_64, T_SHORT_FLOAT
+from ._complex import as_complex, as_pairs, floats
+
+PAIRS = "the real and the imaginary part along the last axis"
+COMPLEX = f"complex numbers, {PAIRS}"
+
+
+class Transform(Op):
+    """What the transforms share. A member says what it does to complex, or real, numbers.
+
+    Axes count those of the complex numbers, without the axis of their parts. OpenVINO's CPU plugin
+    fails or gives garbage for no axes and for an axis cut to nothing; and for real numbers, where
+    ``signal_size`` is -1 or more than there is. There is no reference in the package. Nor does OpenVINO
+    take f64, which the pages allow as far as it is supported.
+    """
+
+    data = Input(T_SHORT_FLOAT, COMPLEX)
+    axes = Input(T_INDEX_64, "axes to transform, 1-D, in any order; negative ones count from the end")
+    signal_size = Input(
+        T_INDEX_64,
+        "how long to make each of these axes first, by cutting or by adding zeros at the end; -1, or nothing "
+        "at all, means as long as it is",
+        optional=True,
+    )
+    transformed = Output(T_SHORT_FLOAT, COMPLEX)
+
+    parts: ClassVar[bool] = True
+    """Whether the data are complex."""
+
+    def infer(self, data: Value, axes: Value, signal_size: Value | None = None) -> PartialShape:
+        count = common_count(axes=axes, signal_size=signal_size)
+        sizes = None if signal_size is None else _sizes(signal_size)
+        rank = self._rank(data, axes)
+        if rank is None:
+            return PartialShape.dynamic()
+        claims = _claims(_places(axes, rank), sizes, -1 if signal_size is None else Interval(), count)
+        return self.outward([self._claimed(axis, dim, claims) for axis, dim in enumerate(data.shape[:rank])])
+
+    def evaluate(self, data: Array, axes: Array, signal_size: Array | None = None) -> Array:
+        inputs = (data, axes) if signal_size is None else (data, axes, signal_size)
+        shape = self.infer(*map(Value.constant, inputs)).static
+        if 0 in shape or 0 in data.shape:  # then NumPy refuses to transform
+            return np.zeros(shape, data.dtype)
+        rank = data.ndim - self.parts
+        places = [int(a) % rank for a in axes]
+        asked = [-1] * len(places) if signal_size is None else signal_size.tolist()
+        sizes = [data.shape[p] if n == -1 else n for n, p in zip(asked, places, strict=True)]
+        if places and asked[-1] == -1:
+            sizes[-1] = self.along_last(data.shape[places[-1]])
+        return self.transform(data, sizes, places).astype(data.dtype, copy=False)
+
+    def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
+        """Transform along some axes, made so long, none of which is empty."""
+        raise NotImplementedError
+
+    def outward(self, lengths: list[Dimension]) -> PartialShape:
+        """The shape of the output from the lengths of axes."""
+        return PartialShape([*lengths, 2])
+
+    def along_last(self, length: int) -> int:
+        """How long the signal is that belongs to data so long, along the last of the axes."""
+        return length
+
+    def halved(self, length: Dimension) -> Dimension:
+        """How much of a signal so long is kept, along the last of the axes."""
+        return length
+
+    def _rank(self, data: Value, axes: Value) -> int | None:
+        if data.shape.rank is None:
+            return None
+        if data.shape.rank < 1 + self.parts or (self.parts and not data.shape[-1].contains(2)):
+            wanted = "at least 2 axes, the last one of length 2" if self.parts else "at least 1 axis"
+            raise InferenceError(f"data must have {wanted}, found shape {data.shape}")
+        rank = data.shape.rank - self.parts
+        if axes.count.min > rank:
+            raise InferenceError(f"{axes.count} axes to transform, but the data has {rank}")
+        return rank
+
+    def _claimed(self, axis: int, dim: Dimension, claims: list[Claim]) -> Dimension:
+        """The length of an axis after the transform; every claim with an unknown place may mean it."""
+        own = [claim for claim in claims if claim.place == axis]
+        possible = [self._resized(dim, c) for c in own or claims if c.place in (axis, None)]
+        return reduce(Dimension.join, possible if own else [dim, *possible])
+
+    def _resized(self, dim: Dimension, claim: Claim) -> Dimension:
+        whole = Dimension.of(dim.map(self.along_last)) if claim.last else dim
+        lowest = claim.size if isinstance(claim.size, int) else claim.size.min
+        if claim.size == -1:
+            length = whole
+        elif lowest is None or lowest < 0:
+            length = whole.join(Dimension.of(claim.size))
+        else:
+            length = Dimension.of(claim.size)
+        return self.halved(length) if claim.last else length
+
+
+class Claim(NamedTuple):
+    """What is known of one of the axes: where it is, how long it is to be, whether it is the last one."""
+
+    place: int | None
+    size: int | Interval
+    last: bool
+
+
+def _claims(
+    places: list[int | None] | None,
+    sizes: list[int | Interval] | None,
+    size: int | Interval,
+    count: int | None,
+) -> list[Claim]:
+    """The axes, of unknown places and of a given size where no more is known; two if not even how many."""
+    if count is None:
+        return [Claim(None, size, False), Claim(None, size, True)]
+    each = zip(places or [None] * count, sizes or [size] * count, strict=True)
+    return [Claim(place, size, i + 1 == count) for i, (place, size) in enumerate(each)]
+
+
+def _places(axes: Value, rank: int) -> list[int | None] | None:
+    """The axes, as far as they are known."""
+    numbers = axes.numbers()
+    if numbers is None:
+        return None
+    known = iter(normalize_axes((n for n in numbers if isinstance(n, int)), rank))
+    return [next(known) if isinstance(n, int) else None for n in numbers]
+
+
+def _sizes(signal_size: Value) -> list[int | Interval] | None:
+    """How long axes are to be, as far as that is known."""
+    numbers = signal_size.numbers()
+    for n in numbers or ():
+        highest = n.max if isinstance(n, Interval) else n
+        if highest is not None and highest < -1:
+            raise InferenceError(f"signal_size holds {n}; -1 or a length is expected")
+    return None if numbers is None else list(numbers)
+
+
+@op("DFT-7")
+class DFT(Transform):
+    """The discrete Fourier transform of ``data`` along ``axes``."""
+
+    def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
+        return as_pairs(np.fft.fftn(as_complex(data), sizes, places))
+
+
+@op("IDFT-7")
+class IDFT(Transform):
+    """The inverse of DFT: of ``data`` along ``axes``, divided by how many numbers are transformed."""
+
+    def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
+        return as_pairs(np.fft.ifftn(as_complex(data), sizes, places))
+
+
+class Half(Transform):
+    """A transform of which one side is real; so the other is kept by half, along the last of ``axes``."""
+
+    def _rank(self, data: Value, axes: Value) -> int | None:
+        rank = super()._rank(data, axes)
+        if axes.count == 0:
+            raise InferenceError("axes are empty; at least one is expected")
+        return rank
+
+
+@op("RDFT-9")
+class RDFT(Half):
+    """The first half of the discrete Fourier transform of real ``data`` along ``axes``.
+
+    It ends in the middle of the last of ``axes``; the rest follows by symmetry.
+    """
+
+    data = Input(T_SHORT_FLOAT, "real numbers")
+
+    parts = False
+
+    def halved(self, length: Dimension) -> Dimension:
+        return Dimension.of(length.map(lambda n: n // 2 + 1 if n else 0))
+
+    def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
+        return as_pairs(np.fft.rfftn(floats(data), sizes, places))
+
+
+@op("IRDFT-9")
+class IRDFT(Half):
+    """The real numbers of which ``data`` is what RDFT gives along ``axes``.
+
+    Where ``signal_size`` does not tell how many there are along the last of ``axes``, they are even.
+    """
+
+    transformed = Output(T_SHORT_FLOAT, "real numbers")
+
+    def outward(self, lengths: list[Dimension]) -> PartialShape:
+        return PartialShape(lengths)
+
+    def along_last(self, length: int) -> int:
+        return max(2 * (length - 1), 0)
+
+    def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
+        return np.fft.irfftn(as_complex(data), sizes, places)

@@ -1,0 +1,207 @@
+"""Fourier transforms of frames, which lie along a signal and may overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import Input, Op, Output, attr, op
+from .._lengths import check_vector
+from .._types import T_FLOAT, T_INDEX_64
+from ._complex import as_complex, as_pairs, floats
+
+# Ports come in the order in which classes name them, and these are not the first.
+WINDOW = Input(T_FLOAT, "factors of a frame's elements, 1-D; at most as many as a frame has")
+FRAME_SIZE = Input(T_INDEX_64, "length of a frame, a scalar")
+FRAME_STEP = Input(T_INDEX_64, "distance from frame to frame, a scalar")
+
+
+class Framed(Op):
+    """What both directions share: frames of equal length, at equal distances, under a window.
+
+    A window that is shorter than a frame has zeros on both sides, one more behind it if their number is odd.
+    """
+
+    def windowed(self, window: Array, size: int) -> Array:
+        """The window, as long as a frame."""
+        missing = size - len(window)
+        return np.pad(floats(window), (missing // 2, missing - missing // 2))
+
+    def check_window(self, window: Value, size: Dimension) -> None:
+        """Require that a window fits into a frame."""
+        check_vector(window, "window")
+        if window.count == 0:
+            raise InferenceError("window is empty; at least 1 element is expected")
+        if size.max is not None and window.count.min > size.max:
+            raise InferenceError(f"window has {window.count} elements, more than frame_size {size}")
+
+
+@op("STFT-15")
+class STFT(Framed):
+    """The first half of the discrete Fourier transform of each frame of a real ``signal``.
+
+    A rest that is too short for a frame is left out.
+    """
+
+    signal = Input(T_FLOAT, "one signal, 1-D, or a batch of them, 2-D")
+    window = WINDOW
+    frame_size = FRAME_SIZE
+    frame_step = FRAME_STEP
+    transformed = Output(
+        T_FLOAT,
+        "[batch, frames, frequencies, 2], the real and the imaginary part last; no batch for one signal",
+    )
+
+    transpose_frames: bool = attr(doc="put the frequencies before the frames")
+
+    def infer(self, signal: Value, window: Value, frame_size: Value, frame_step: Value) -> PartialShape:
+        size, step = _positive(frame_size, "frame_size"), _positive(frame_step, "frame_step")
+        self.check_window(window, size)
+        if signal.shape.rank not in (None, 1, 2):
+            raise InferenceError(f"signal must be 1-D or 2-D, not of shape {signal.shape}")
+        if signal.shape.rank is None:
+            return PartialShape.dynamic()
+        *batch, length = signal.shape
+        if length.max is not None and length.max < size.min:
+            raise InferenceError(f"frame_size {size} exceeds the length {length} of the signal")
+        plane = [_frames(length, size, step), size.map(lambda n: n // 2 + 1)]
+        return PartialShape([*batch, *(plane[::-1] if self.transpose_frames else plane), 2])
+
+    def evaluate(self, signal: Array, window: Array, frame_size: Array, frame_step: Array) -> Array:
+        self.infer(*map(Value.constant, (signal, window, frame_size, frame_step)))
+        size, step = int(frame_size), int(frame_step)
+        frames = np.lib.stride_tricks.sliding_window_view(floats(signal), size, -1)[..., ::step, :]
+        pairs = as_pairs(np.fft.rfft(frames * self.windowed(window, size)))
+        if self.transpose_frames:
+            pairs = pairs.swapaxes(-2, -3)
+        return pairs.astype(signal.dtype, copy=False)
+
+
+@op("ISTFT-16")
+class ISTFT(Framed):
+    """The signal of which ``data`` is what STFT gives: frames added up, and divided by the windows' squares.
+
+    Where no window reaches, the signal is 0.
+    """
+
+    data = Input(
+        T_FLOAT, "[batch, frequencies, frames, 2], the real and the imaginary part last, or without batch"
+    )
+    window = WINDOW
+    frame_size = FRAME_SIZE
+    frame_step = FRAME_STEP
+    signal_length = Input(
+        T_INDEX_64,
+        "how long to make the signal, one number, by cutting or by adding zeros at the end; absent, all that "
+        "frames cover, and if center is true less half a frame on both sides",
+        optional=True,
+    )
+    signal = Output(T_FLOAT, "[batch, time], or [time]")
+
+    center: bool = attr(doc="leave out half a frame at the beginning, which was added for the transform")
+    normalized: bool = attr(doc="multiply by the square root of frame_size, by which data was divided")
+
+    def infer(
+        self,
+        data: Value,
+        window: Value,
+        frame_size: Value,
+        frame_step: Value,
+        signal_length: Value | None = None,
+    ) -> PartialShape:
+        size, step = _positive(frame_size, "frame_size"), _positive(frame_step, "frame_step")
+        self.check_window(window, size)
+        asked = None if signal_length is None else _length(signal_length)
+        if data.shape.rank not in (None, 3, 4):
+            raise InferenceError(f"data must be 3-D or 4-D, not of shape {data.shape}")
+        if data.shape.rank is None:
+            return PartialShape.dynamic()
+        *batch, bins, frames, pair = data.shape
+        if not pair.contains(2):
+            raise InferenceError(f"data must end in an axis of length 2, found shape {data.shape}")
+        if frames == 0:
+            raise InferenceError(f"data of shape {data.shape} holds no frames; at least one is expected")
+        fitting = size.merge(_sizes(bins))
+        if fitting is None:
+            expected = size.map(lambda n: n // 2 + 1)
+            raise InferenceError(
+                f"data holds {bins} frequencies; for frame_size {size}, {expected} are expected"
+            )
+        before_last = Dimension.between(max(frames.min, 1), frames.max) - 1
+        # For a frame of odd length the page has one element less, OpenVINO does not.
+        rest = _odd(fitting) if self.center else fitting
+        return PartialShape([*batch, asked or before_last * step + rest])
+
+    def evaluate(
+        self,
+        data: Array,
+        window: Array,
+        frame_size: Array,
+        frame_step: Array,
+        signal_length: Array | None = None,
+    ) -> Array:
+        inputs = [data, window, frame_size, frame_step]
+        inputs += [] if signal_length is None else [signal_length]
+        *_, length = self.infer(*map(Value.constant, inputs)).static
+        size, step = int(frame_size), int(frame_step)
+        factors = self.windowed(window, size)
+        frames = np.fft.irfft(as_complex(data), size, -2).swapaxes(-1, -2) * factors
+        weight = np.broadcast_to(np.square(factors), frames.shape[-2:])
+        total, weights = _added_up(frames, step), _added_up(weight, step)
+        signal = np.divide(total, weights, where=weights != 0, out=np.zeros_like(total))
+        if self.normalized:
+            signal = signal * np.sqrt(signal.dtype.type(size))
+        signal = signal[..., size // 2 if self.center else 0 :][..., :length]
+        missing = [(0, 0)] * (signal.ndim - 1) + [(0, length - signal.shape[-1])]
+        return np.pad(signal, missing).astype(data.dtype, copy=False)
+
+
+def _positive(value: Value, name: str) -> Dimension:
+    """A scalar that is at least 1."""
+    if value.shape.rank not in (None, 0):
+        raise InferenceError(f"{name} must be a scalar, not of shape {value.shape}")
+    (number,) = value.dims() or (Dimension(),)
+    if (known := value.ints()) and known[0] < 1:
+        raise InferenceError(f"{name} is {known[0]}; at least 1 is expected")
+    return Dimension.between(max(number.min, 1), number.max)
+
+
+def _length(value: Value) -> Dimension:
+    """A scalar, or an array of one number, that is at least 0."""
+    if value.shape.rank not in (None, 0, 1) or not value.count.contains(1):
+        raise InferenceError(f"signal_length must be one number, not of shape {value.shape}")
+    if (known := value.ints()) and known[0] < 0:
+        raise InferenceError(f"signal_length is {known[0]}; at least 0 is expected")
+    return (value.dims() or (Dimension(),))[0]
+
+
+def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
+    """How many frames fit along a signal that is long enough for one."""
+    low = 1
+    if size.max is not None and step.max is not None:
+        low = max((length.min - size.max) // step.max + 1, 1)
+    return Dimension.between(low, None if length.max is None else (length.max - size.min) // step.min + 1)
+
+
+def _sizes(bins: Dimension) -> Dimension:
+    """How long frames may be that have so many frequencies."""
+    return Dimension.between(max(2 * (bins.min - 1), 1), None if bins.max is None else 2 * bins.max - 1)
+
+
+def _odd(size: Dimension) -> Interval:
+    return Dimension(size.min % 2) if size.is_static else Dimension(0, 1)
+
+
+def _added_up(frames: Array, step: int) -> Array:
+    """Signals from frames along the last axis but one, each so far behind the one before."""
+    *batch, count, size = frames.shape
+    pieces = -(-size // step)
+    cut = np.zeros((*batch, count, pieces * step), frames.dtype)
+    cut[..., :size] = frames
+    total = np.zeros((*batch, count + pieces - 1, step), frames.dtype)
+    for i in range(pieces):
+        total[..., i : i + count, :] += cut[..., i * step : (i + 1) * step]
+    return total.reshape(*batch, (count + pieces - 1) * step)[..., : (count - 1) * step + size]
