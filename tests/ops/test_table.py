@@ -25,9 +25,6 @@ ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), ov::op::(v\d+)\)", re.MULTILINE)
 LISTED_LATE = {"MVN-2": "MVN-1", "ROIPooling-2": "ROIPooling-1", "ReorgYolo-2": "ReorgYolo-1"}
 
 STILL_TO_COME = {
-    "BinaryConvolution-1",
-    "DeformableConvolution-1",
-    "DeformableConvolution-8",
     "DeformablePSROIPooling-1",
     "DetectionOutput-1",
     "DetectionOutput-8",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -187,4 +189,134 @@ BACK = [
     back(numbers(1, 4, 3, dtype="f64"), numbers(2, 2, 1, 2, dtype="f64"), **f64()),
 ]
 
-SAMPLES = [*ONE, *TWO, *THREE, *GROUPS, *TYPES, *SPECIAL, *BACK]
+
+def deform(
+    data: Any,
+    filters: Any,
+    rows: int,
+    columns: int,
+    *,
+    far: float = 1,
+    parts: int = 1,
+    mask: bool = False,
+    **attributes: Any,
+) -> list[Sample]:
+    """A deformable convolution in both versions, or in version 8 alone where only that has what it takes."""
+    plain = {
+        "strides": (1, 1),
+        "pads_begin": (0, 0),
+        "pads_end": (0, 0),
+        "dilations": (1, 1),
+        "group": 1,
+        "deformable_group": parts,
+    }
+    elements = parts * filters.shape[2] * filters.shape[3]
+    label = ElementType.from_dtype(data.dtype).label
+    offsets = numbers(len(data), 2 * elements, rows, columns, low=-far, high=far, dtype=label)
+    inputs = [data, offsets, filters]
+    if mask:
+        inputs.append(numbers(len(data), elements, rows, columns, low=0, high=1, dtype=label))
+    versions = (8,) if mask or "bilinear_interpolation_pad" in attributes else (1, 8)
+    return [case(f"DeformableConvolution-{v}", *inputs, **plain | attributes) for v in versions]
+
+
+PAD = {"bilinear_interpolation_pad": True}
+DEFORMED = [
+    *deform(numbers(1, 2, 5, 6), numbers(3, 2, 3, 2), 3, 5),
+    *deform(numbers(1, 2, 5, 6), numbers(3, 2, 3, 2), 3, 5, far=0),
+    *deform(numbers(1, 2, 5, 6), numbers(3, 2, 3, 2), 3, 5, far=7),
+    *deform(numbers(2, 2, 5, 6), numbers(3, 2, 3, 3), 5, 6, far=2, **around(1)),
+    *deform(numbers(2, 4, 5, 6), numbers(2, 2, 2, 2), 4, 5, group=2),
+    *deform(numbers(2, 4, 5, 6), numbers(2, 4, 2, 2), 4, 5, parts=2),
+    *deform(numbers(1, 4, 5, 6), numbers(4, 2, 2, 2), 4, 5, parts=4, group=2),
+    *deform(numbers(1, 2, 7, 8), numbers(3, 2, 2, 3), 3, 2, strides=(2, 3), dilations=(2, 2)),
+    *deform(numbers(1, 2, 7, 8), numbers(3, 2, 2, 4), 4, 3, strides=(2, 3), auto_pad="same_upper"),
+    *deform(numbers(1, 2, 7, 8), numbers(3, 2, 2, 4), 4, 3, strides=(2, 3), auto_pad="same_lower"),
+    *deform(numbers(1, 2, 4, 4), numbers(3, 2, 2, 2), 3, 3, auto_pad="valid"),
+    *(
+        sample
+        for far in (0.5, 2, 7)
+        for sample in (
+            *deform(numbers(1, 2, 5, 6), numbers(3, 2, 3, 2), 5, 7, far=far, **around(1), **PAD),
+            *deform(numbers(2, 2, 5, 6), numbers(3, 2, 3, 2), 5, 7, far=far, mask=True, **around(1), **PAD),
+            *deform(numbers(2, 4, 5, 6), numbers(2, 2, 3, 2), 3, 5, far=far, mask=True, parts=2, group=2),
+        )
+    ),
+    *deform(numbers(1, 2, 4, 4, dtype="f16"), numbers(3, 2, 2, 2, dtype="f16"), 3, 3),
+    *deform(numbers(1, 2, 4, 4, dtype="bf16"), numbers(3, 2, 2, 2, dtype="bf16"), 3, 3),
+    *(
+        replace(s, oracle="plugin", rtol=1e-6, atol=1e-5, differs="the plugin computes f64 as f32")
+        for s in deform(numbers(1, 2, 4, 4, dtype="f64"), numbers(3, 2, 2, 2, dtype="f64"), 3, 3)
+    ),
+]
+
+
+def bits(data: Any, filters: Any, **attributes: Any) -> Sample:
+    """A convolution of bits."""
+    plain = {
+        "strides": (1, 1),
+        "pads_begin": (0, 0),
+        "pads_end": (0, 0),
+        "dilations": (1, 1),
+        "mode": "xnor-popcount",
+        "pad_value": 0,
+    }
+    return case(
+        "BinaryConvolution-1", data, filters, **plain | attributes, _constant=(1,), _types={1: ElementType.u1}
+    )
+
+
+def random_bits(*shape: int, dtype: str = "f32") -> Any:
+    return numbers(*shape, dtype="u8", low=0, high=1).astype(ElementType.parse(dtype).dtype)
+
+
+def mirrored(*shape: int) -> Any:
+    """Filters whose bytes read the same from both ends.
+
+    The plugin starts at the low end of each byte, while u1 constants, and the reference, start at the
+    high end. It also fails where the channels do not fill bytes.
+    """
+    half = random_bits(math.prod(shape) // 8, 4, dtype="u8")
+    return np.concatenate([half, half[:, ::-1]], 1).reshape(shape)
+
+
+def bits_apart(data: Any, filters: Any, *, pads: int = 0, dtype: str = "f32", **attributes: Any) -> Sample:
+    """A convolution of bits that the plugin does otherwise, computed bit by bit."""
+    padded = np.pad(
+        data, [(0, 0), (0, 0), (pads, pads), (pads, pads)], constant_values=attributes.get("pad_value", 0)
+    )
+    rows, columns = filters.shape[2:]
+    high, wide = padded.shape[2] - rows + 1, padded.shape[3] - columns + 1
+    right = np.zeros((len(data), len(filters), high, wide))
+    for n, o, i, j in np.ndindex(*right.shape):
+        equal = padded[n, :, i : i + rows, j : j + columns] == filters[o]
+        right[n, o, i, j] = equal.sum() - (~equal).sum()
+    element = ElementType.parse(dtype).dtype
+    more = {"_oracle": "none", "_differs": BITS, "_expect": (right.astype(element),)}
+    return bits(data.astype(element), filters, **around(pads), **attributes, **more)
+
+
+BITS = (
+    "the plugin reads u1 from the low end, wants whole bytes of channels, f32, and leaves out a padding of 0"
+)
+BINARY = [
+    bits(random_bits(1, 8, 1, 9), mirrored(4, 8, 1, 1)),
+    bits(random_bits(2, 8, 4, 5), mirrored(1, 8, 3, 2)),
+    bits(random_bits(2, 16, 4, 5), mirrored(3, 16, 2, 2)),
+    bits(random_bits(2, 8, 4, 5), mirrored(4, 8, 3, 2), **around(2), pad_value=1),
+    bits(random_bits(1, 8, 6, 7), mirrored(2, 8, 2, 2), strides=(2, 3), dilations=(2, 1)),
+    *(
+        bits(random_bits(1, 8, 7, 8), mirrored(3, 8, 2, 4), strides=(2, 3), auto_pad=pad, pad_value=1)
+        for pad in (*SAME, "valid")
+    ),
+    bits_apart(random_bits(1, 1, 4, 5), random_bits(1, 1, 2, 2, dtype="u8")),
+    bits_apart(random_bits(2, 3, 4, 5), random_bits(2, 3, 3, 2, dtype="u8"), pads=1),
+    bits_apart(random_bits(2, 3, 4, 5), random_bits(2, 3, 3, 2, dtype="u8"), pads=1, pad_value=0.5),
+    *(
+        bits_apart(random_bits(1, 2, 4, 4), random_bits(3, 2, 2, 2, dtype="u8"), dtype=dtype)
+        for dtype in ("f64", "f16", "bf16", "i64", "i32", "i8", "u8")
+    ),
+    bits_apart(np.full((1, 1, 2, 2), np.nan, "f4"), random_bits(1, 1, 2, 1, dtype="u8")),
+]
+
+SAMPLES = [*ONE, *TWO, *THREE, *GROUPS, *TYPES, *SPECIAL, *BACK, *DEFORMED, *BINARY]

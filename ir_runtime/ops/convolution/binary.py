@@ -1,0 +1,57 @@
+"""Convolutions of bits."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.convolution import convolve, pad_spatial
+from .._define import Element, Input, Output, attr, op
+from .._types import T
+from .._window import data_dims
+from ._filters import Filtering
+
+T_BITS = Element("T2", (ElementType.u1,), "u1")
+
+
+@op("BinaryConvolution-1")
+class BinaryConvolution(Filtering):
+    """Correlate bits of ``data`` with each of ``filters``, where 0 stands for -1.
+
+    A number of the data or of the padding that is neither 0 nor 1 counts as different from both, as in
+    OpenVINO's reference. Its plugin leaves out a padding of 0.
+    """
+
+    data = Input(T, "[N, C_in, Y, X], of zeros and ones")
+    filters = Input(T_BITS, "[C_out, C_in, kernel...]")
+    output = Output(T, "[N, C_out, Y, X]; how many bits are equal, less how many are not")
+
+    mode: Literal["xnor-popcount"] = attr(doc="how bits are multiplied and added")
+    pad_value: float = attr(doc="what the padding holds")
+
+    def verify(self) -> None:
+        """Require two spatial axes."""
+        super().verify()
+        if len(self.strides) != 2:
+            raise ValueError(f"strides must have a number for Y and one for X, not {list(self.strides)}")
+
+    def infer(self, data: Value, filters: Value) -> PartialShape:
+        x = data_dims(data.shape, 2)
+        w = self.filter_dims(filters.shape, 2, "[C_out, C_in, kernel...]")
+        self.check_channels(x[1], w[1])
+        return PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
+
+    def evaluate(self, data: Array, filters: Array) -> Array:
+        lengths, kernel = data.shape[2:], filters.shape[2:]
+        self.windows(lengths, kernel)  # says so if none fits
+        padded = pad_spatial(data, self.pads(lengths, kernel), self.pad_value)
+        # Ones that meet ones, and zeros that meet zeros.
+        equal = np.concatenate([padded == 1, padded == 0], 1).astype(np.float32)
+        bits = np.concatenate([filters, 1 - filters], 1).astype(np.float32)
+        count = convolve(equal, bits[None], self.strides, self.dilations, ((0, 0), (0, 0)))
+        return (2 * count - math.prod(filters.shape[1:])).astype(data.dtype)

@@ -1,0 +1,113 @@
+"""Convolutions that look where they are told: deformable ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.deformable import deform
+from .._define import Input, Output, attr, op
+from .._lengths import product
+from .._types import T
+from .._window import data_dims
+from ._filters import Filtering
+
+
+class Deformable(Filtering):
+    """What both versions share. Padding is not data: what looks there sees nothing."""
+
+    data = Input(T, "[N, C_in, Y, X]")
+    offsets = Input(
+        T,
+        "[N, deformable_group * elements * 2, Y_out, X_out]; for each kernel element, how far down and right it looks",
+    )
+    filters = Input(T, "[C_out, C_in / group, kernel...]")
+    output = Output(T, "[N, C_out, Y_out, X_out]")
+
+    group: int = attr(1, ge=1, doc="number of groups of channels that are convolved apart")
+    deformable_group: int = attr(
+        1, ge=1, doc="number of groups of input channels that have offsets of their own"
+    )
+
+    def verify(self) -> None:
+        """Require two spatial axes."""
+        super().verify()
+        if len(self.strides) != 2:
+            raise ValueError(f"strides must have a number for Y and one for X, not {list(self.strides)}")
+
+    def shape(self, data: Value, offsets: Value, filters: Value, mask: Value | None) -> PartialShape:
+        """The shape of the output."""
+        x, w = (
+            data_dims(data.shape, 2),
+            self.filter_dims(filters.shape, 2, "[C_out, C_in / group, kernel...]"),
+        )
+        self.check_channels(x[1], Dimension.of(w[1] * self.group))
+        for name, channels, count in (
+            ("C_in", x[1], self.group),
+            ("C_out", w[0], self.group),
+            ("C_in", x[1], self.deformable_group),
+        ):
+            if channels.is_static and channels.min % count:
+                raise InferenceError(f"{name} {channels} does not divide into {count} groups")
+        elements = product(w[2:]) * self.deformable_group
+        found = PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
+        found = self._fitting(found, offsets, "offsets", Dimension.of(elements * 2))
+        return found if mask is None else self._fitting(found, mask, "mask", Dimension.of(elements))
+
+    def _fitting(self, found: PartialShape, value: Value, name: str, channels: Dimension) -> PartialShape:
+        """What is known of the output, given a tensor that has numbers for each of its positions."""
+        shape = value.shape
+        if shape.rank is None:
+            return found
+        if shape.rank != 4:
+            raise InferenceError(f"{name} must have rank 4, found {shape}")
+        if not shape[1].compatible(channels):
+            raise InferenceError(f"{name} have {shape[1]} channels, {channels} are expected")
+        merged = found.merge(PartialShape([shape[0], found[1], *shape[2:]]))
+        if merged is None:
+            raise InferenceError(f"{name} {shape} do not fit the output {found}")
+        return merged
+
+    def deformed(self, data: Array, offsets: Array, filters: Array, mask: Array | None, zeros: bool) -> Array:
+        """The output; ``zeros`` says whether there are zeros right outside of the data."""
+        values = [None if a is None else Value.constant(a) for a in (data, offsets, filters, mask)]
+        shape = self.shape(*values).static  # type: ignore[arg-type]
+        begins = [before for before, _ in self.pads(data.shape[2:], filters.shape[2:])]
+        starts = [
+            np.arange(count) * stride - begin
+            for count, stride, begin in zip(shape[2:], self.strides, begins, strict=True)
+        ]
+        grouped = filters.reshape(self.group, -1, *filters.shape[1:])
+        return deform(data, offsets, grouped, mask, starts, self.dilations, self.deformable_group, zeros)
+
+
+@op("DeformableConvolution-1")
+class DeformableConvolution1(Deformable):
+    """Correlate ``data`` with each of ``filters``, whose elements look elsewhere by ``offsets``."""
+
+    def infer(self, data: Value, offsets: Value, filters: Value) -> PartialShape:
+        return self.shape(data, offsets, filters, None)
+
+    def evaluate(self, data: Array, offsets: Array, filters: Array) -> Array:
+        return self.deformed(data, offsets, filters, None, zeros=False)
+
+
+@op("DeformableConvolution-8")
+class DeformableConvolution8(Deformable):
+    """As version 1, where what each kernel element sees is weighed by ``mask``."""
+
+    mask = Input(T, "[N, deformable_group * elements, Y_out, X_out]; 1 when absent", optional=True)
+
+    bilinear_interpolation_pad: bool = attr(
+        False,
+        doc="whether there are zeros right outside of the data; else what looks there sees nothing at all",
+    )
+
+    def infer(self, data: Value, offsets: Value, filters: Value, mask: Value | None = None) -> PartialShape:
+        return self.shape(data, offsets, filters, mask)
+
+    def evaluate(self, data: Array, offsets: Array, filters: Array, mask: Array | None = None) -> Array:
+        return self.deformed(data, offsets, filters, mask, self.bilinear_interpolation_pad)
