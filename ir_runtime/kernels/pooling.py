@@ -7,16 +7,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from .convolution import pad_spatial
+from .statistics import lowest
 
 Array = NDArray[Any]
 Pads = Sequence[tuple[int, int]]
 
-__all__ = ["Windows", "lowest", "pool", "pool_indices", "wide"]
+__all__ = ["Windows", "pool", "pool_indices", "wide"]
 
 
 class Windows:
@@ -99,11 +99,6 @@ def pool_indices(x: Array, windows: Windows) -> tuple[Array, Array]:
         shift = sum(o * s for o, s in zip(offset, steps, strict=True))
         np.copyto(indices, first + shift, where=better)
     return largest, indices
-
-
-def lowest(dtype: np.dtype[Any]) -> Any:
-    """The lowest finite number of a dtype."""
-    return np.iinfo(dtype).min if dtype.kind in "iu" else ml_dtypes.finfo(dtype).min  # type: ignore[no-untyped-call]
 
 
 def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:

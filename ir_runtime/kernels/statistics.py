@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["accumulator", "count", "mean", "total", "working"]
+__all__ = ["accumulator", "count", "highest", "lowest", "mean", "total", "working"]
 
 Array = NDArray[Any]
 Axes = tuple[int, ...]
@@ -24,6 +25,20 @@ def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type to compute in: f32 for the narrower floating-point types, else ``dtype`` itself."""
     return dtype if dtype.kind in "Oiub" or dtype.itemsize >= 4 else np.dtype(np.float32)
+
+
+def lowest(dtype: np.dtype[Any]) -> Any:
+    """The lowest finite number of a type."""
+    return _limits(dtype).min
+
+
+def highest(dtype: np.dtype[Any]) -> Any:
+    """The highest finite number of a type."""
+    return _limits(dtype).max
+
+
+def _limits(dtype: np.dtype[Any]) -> Any:
+    return np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def count(shape: tuple[int, ...], axes: Axes) -> int:

@@ -18,7 +18,7 @@ from ._bounds import UNDECIDED, Number, choose
 from ._broadcast import Rule, align, broadcast_shapes
 from ._define import FOLLOWED, Element, Input, Op, Output, attr, op, payload
 from ._elementwise import BROADCAST, carried, contents
-from ._types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T
+from ._types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T, check_index_types
 
 T_BOUNDARIES = Element("T_BOUNDARIES", NUMBERS, "any numeric type")
 
@@ -65,7 +65,7 @@ class NonZero(Op):
     output_type: ElementType = attr(ElementType.i64, doc="type of the indices: i64 or i32")
 
     def verify(self) -> None:
-        index_type(self.output_type)
+        check_index_types(output_type=self.output_type)
 
     def infer(self, data: Value) -> PartialShape:
         if (known := data.known()) is not None:
@@ -94,7 +94,7 @@ class Bucketize(Op):
     with_right_bound: bool = attr(True, doc="whether a bound belongs to the bucket below it, not above")
 
     def verify(self) -> None:
-        index_type(self.output_type)
+        check_index_types(output_type=self.output_type)
 
     def infer(self, data: Value, buckets: Value) -> PartialShape:
         if buckets.shape.rank not in (None, 1):
@@ -108,12 +108,6 @@ class Bucketize(Op):
         if self.with_right_bound:  # a comparison with NaN fails: no bound is below it, and none above
             found = np.where(np.isnan(data), 0, found)
         return np.asarray(found).astype(self.output_type.dtype)
-
-
-def index_type(element: ElementType) -> None:
-    """Require i64 or i32."""
-    if element not in (ElementType.i64, ElementType.i32):
-        raise ValueError(f"output_type must be i64 or i32, not {element}")
 
 
 def _ordinary(dtype: np.dtype[Any]) -> np.dtype[Any]:

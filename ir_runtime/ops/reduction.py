@@ -12,7 +12,7 @@ import numpy as np
 
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ..kernels.statistics import accumulator, mean, total, working
+from ..kernels.statistics import accumulator, highest, lowest, mean, total, working
 from ._axes import axes_of, normalize_axes, reduced_shape
 from ._define import Input, Op, Output, attr, op
 from ._elementwise import carried
@@ -120,8 +120,7 @@ class ReduceMin(Fold):
 
     def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
         wide = working(data.dtype)
-        highest = np.inf if wide.kind == "f" else np.iinfo(wide).max
-        return super().reduce(data, axes, initial=highest)
+        return super().reduce(data, axes, initial=np.inf if wide.kind == "f" else highest(wide))
 
 
 @op("ReduceMax-1")
@@ -134,9 +133,7 @@ class ReduceMax(Fold):
     ufunc = np.fmax
 
     def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
-        wide = working(data.dtype)
-        lowest = np.finfo(wide).min if wide.kind == "f" else np.iinfo(wide).min
-        return super().reduce(data, axes, initial=lowest)
+        return super().reduce(data, axes, initial=lowest(working(data.dtype)))
 
 
 class Logical(Fold):

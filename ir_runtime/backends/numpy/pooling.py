@@ -8,7 +8,8 @@ from collections.abc import Collection
 import numpy as np
 
 from ...ir.tensor import Array, Value
-from ...kernels.pooling import Windows, lowest
+from ...kernels.pooling import Windows
+from ...kernels.statistics import lowest
 from ...ops.pooling.windowed import (
     Average,
     AvgPool1,

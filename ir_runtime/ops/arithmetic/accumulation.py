@@ -10,8 +10,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.pooling import lowest
-from ...kernels.statistics import working
+from ...kernels.statistics import lowest, working
 from .._axes import normalize_axis
 from .._define import Element, Input, Op, Output, attr, op
 from .._types import SIGNED, T_INDEX_64, T

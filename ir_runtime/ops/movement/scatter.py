@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-import ml_dtypes
 import numpy as np
 
 from ...errors import InferenceError
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
+from ...kernels.statistics import highest, lowest
 from .._define import Element, Input, Op, Output, attr, op
 from .._types import INTEGERS, T_INDEX, T_INDEX_64, T_PLAIN
 from ._indices import axis_input, flat_positions, positions
@@ -226,8 +226,7 @@ def _neutral(dtype: np.dtype[Any], reduction: str) -> Any:
         return dtype.type(reduction == "prod")
     if dtype == np.bool_:
         return reduction == "min"
-    limits: Any = np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
-    return limits.max if reduction == "min" else limits.min
+    return highest(dtype) if reduction == "min" else lowest(dtype)
 
 
 def _quotient(sums: Array, counts: Array) -> Array:

@@ -11,7 +11,8 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.pooling import Windows, lowest, pool, pool_indices, wide
+from ...kernels.pooling import Windows, pool, pool_indices, wide
+from ...kernels.statistics import lowest
 from .._axes import normalize_axis
 from .._define import InferenceError, Input, Output, attr, op
 from .._types import T, check_index_types
