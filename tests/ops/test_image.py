@@ -1,0 +1,156 @@
+"""Operations on images: what is refused and how it is said, what is inferred from little, time."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.sample import value
+
+from ir_runtime.errors import InferenceError
+from ir_runtime.ir.dimension import Dimension
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Value, objects
+from ir_runtime.ops.image.colors import I420toRGB, NV12toRGB, RGBtoNV12
+from ir_runtime.ops.image.grid_sample import GridSample
+from ir_runtime.ops.image.interpolate import Interpolate1, Interpolate4, Interpolate11
+
+SIZES = Interpolate11(mode="linear", shape_calculation_mode="sizes")
+SCALES = Interpolate11(mode="linear", shape_calculation_mode="scales")
+PILLOW = Interpolate11(mode="bilinear_pillow", shape_calculation_mode="sizes")
+IMAGE = "f32 1,2,5,7"
+
+
+def shapes(op: Any, *inputs: Any) -> str:
+    return " ".join(str(t.shape) for t in op.infer_types(*map(value, inputs)))
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "message"),
+    [
+        (SIZES, (IMAGE, np.array([2]), np.array([2, 3])), "1 sizes for 2 axes; one for each is expected"),
+        (SIZES, (IMAGE, np.array([2, -2]), np.array([2, 3])), "sizes asks for length -2"),
+        (
+            SIZES,
+            (IMAGE, np.array([2, 2]), np.array([2, -1])),
+            "axes are expected to count from 0, found [2, -1]",
+        ),
+        (SIZES, (IMAGE, np.array([2, 2]), np.array([2, 4])), "axis 4 is out of range for rank 4"),
+        (
+            SIZES,
+            (IMAGE, np.array([2, 2]), np.array([2, 2])),
+            "axis list [2, 2] names an axis of rank 4 twice",
+        ),
+        (SIZES, (IMAGE, np.array([[2, 2]]), np.array([2, 3])), "sizes must be 1-D, not of shape [1,2]"),
+        (SIZES, (IMAGE, np.array([2, 2]), np.array([[2, 3]])), "axes must be 1-D, not of shape [1,2]"),
+        (SIZES, (IMAGE, np.float32([2, 2]), np.array([2, 3])), "sizes are expected to be integers, not f32"),
+        (SCALES, (IMAGE, np.array([2, 2]), np.array([2, 3])), "scales are expected to be floats, not i64"),
+        (
+            SCALES,
+            (IMAGE, np.float32([2, -1]), np.array([2, 3])),
+            "scales are expected to be at least 0, found -1",
+        ),
+        (
+            SCALES,
+            (IMAGE, np.float32([2, np.nan]), np.array([2, 3])),
+            "scales are expected to be at least 0, found nan",
+        ),
+        (PILLOW, (IMAGE, np.array([2]), np.array([2])), "mode bilinear_pillow resizes 2 axes, found 1: [2]"),
+        (
+            Interpolate1(axes=(2, 3), mode="area"),
+            (IMAGE, np.array([2])),
+            "target has 1 lengths, there are 2 axes",
+        ),
+        (GridSample(), ("f32 1,2,3", "f32 1,4,4,2"), "data must be [N, C, H, W], found [1,2,3]"),
+        (GridSample(), (IMAGE, "f32 1,4,4,3"), "grid must have two coordinates for each sample, found 3"),
+        (GridSample(), (IMAGE, "f32 2,4,4,2"), "data has 1 batch entries, grid has 2"),
+        (NV12toRGB(), ("u8 1,6,4",), "the image must be [N, H, W, 1], found [1,6,4]"),
+        (NV12toRGB(), ("u8 1,6,4,3",), "the image must be [N, H, W, 1], found [1,6,4,3]"),
+        (NV12toRGB(), ("u8 1,5,4,1",), "three halves of an even height are expected, found 5"),
+        (NV12toRGB(), ("u8 1,6,5,1",), "the width of the image must be even, found 5"),
+        (NV12toRGB(), ("u8 1,4,4,1", "u8 2,2,2,2"), "planes differ in their batch entries: 1, 2"),
+        (NV12toRGB(), ("u8 1,4,4,1", "u8 1,3,2,2"), "planes differ in their height: 4, 6"),
+        (I420toRGB(), ("u8 1,4,4,1", "u8 1,2,2,1"), "takes one input with all planes, or three"),
+        (RGBtoNV12(), ("u8 1,3,4,3",), "the height of the image must be even, found 3"),
+    ],
+)
+def test_contradictions_are_named(op: Any, inputs: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(InferenceError) as caught:
+        shapes(op, *inputs)
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "expected"),
+    [
+        (SIZES, ("f32 ...", "i64 2", np.array([2, 3])), "[...]"),
+        (SIZES, (IMAGE, "i64 2", np.array([2, 3])), "[1,2,?,?]"),
+        (SIZES, (IMAGE, "i64 2", "i64 2"), "[?,?,?,?]"),
+        (SIZES, ("f32 1,?,4..6", "i64 3"), "[?,?,?]"),
+        (SIZES, ("f32 1,?,4..6", np.array([7]), np.array([1])), "[1,7,4..6]"),
+        (SCALES, ("f32 1,?,4..6", np.float32([0.5, 2]), np.array([2, 1])), "[1,?,2..3]"),
+        (SCALES, ("f32 1,?,4..6", np.float32([1]), np.array([2])), "[1,?,4..6]"),
+        (NV12toRGB(), ("u8 ...",), "[?,?,?,3]"),
+        (NV12toRGB(), ("u8 ?,3..9,?,1",), "[?,2..6,?,3]"),
+        (NV12toRGB(), ("u8 ?,?,4,?", "u8 2,3,?,2"), "[2,6,4,3]"),
+        (I420toRGB(), ("u8 ...", "u8 ?,3,?,1", "u8 1,?,2,1"), "[1,6,4,3]"),
+        (RGBtoNV12(), ("u8 1,2..4,?,3",), "[1,3..6,?,1]"),
+        (RGBtoNV12(single_plane=False), ("u8 1,2..4,8,?",), "[1,2..4,8,1] [1,1..2,4,2]"),
+        (GridSample(), ("f32 ...", "f32 2,?,4,2"), "[2,?,?,4]"),
+        (GridSample(), ("f32 ?,3,?,?", "f32 ..."), "[?,3,?,?]"),
+    ],
+)
+def test_inferred_from_little(op: Any, inputs: tuple[Any, ...], expected: str) -> None:
+    assert shapes(op, *inputs) == expected
+
+
+def test_lengths_may_be_bounds() -> None:
+    sizes = Value.bounded(ElementType.i64, objects([Dimension.between(2, 4), 8], (2,)))
+    assert shapes(SIZES, IMAGE, sizes, np.array([3, 2])) == "[1,2,8,2..4]"
+
+
+@pytest.mark.parametrize("op", [SIZES, Interpolate4(mode="cubic", shape_calculation_mode="sizes")])
+def test_nothing_to_resize(op: Any) -> None:
+    more = (np.float32([1]),) if isinstance(op, Interpolate4) else ()
+    with pytest.raises(InferenceError, match="axis 0 has length 0, there is nothing to resize to 3"):
+        op.evaluate(np.zeros((0, 2), "f4"), np.array([3]), *more, np.array([0]))
+
+
+def test_nothing_to_sample() -> None:
+    with pytest.raises(InferenceError, match=r"\[1, 2, 0, 3\] has no pixels to sample"):
+        GridSample().evaluate(np.zeros((1, 2, 0, 3), "f4"), np.zeros((1, 1, 1, 2), "f4"))
+
+
+def test_what_keeps_its_length_keeps_its_neighbours() -> None:
+    """A NaN spreads along the axis that is resized, and not along the other."""
+    data = np.zeros((4, 4), "f4")
+    data[1, 1] = np.nan
+    found = Interpolate11(mode="cubic", shape_calculation_mode="sizes").evaluate(data, np.array([4, 8]))
+    assert np.isnan(found).any(axis=1).tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "mode", ["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"]
+)
+@pytest.mark.parametrize("dtype", ["f4", "u1"])
+def test_photographs_take_seconds(mode: Any, dtype: str) -> None:
+    data = np.zeros((1, 3, 2000, 2000), dtype)
+    op = Interpolate11(mode=mode, shape_calculation_mode="sizes", antialias=True)
+    began = time.perf_counter()
+    op.evaluate(data, np.array([640, 2200]), np.array([2, 3]))
+    assert time.perf_counter() - began < 10
+
+
+def test_the_shape_of_padded_data() -> None:
+    op = Interpolate11(
+        mode="nearest",
+        shape_calculation_mode="scales",
+        pads_begin=(0, 1, 2),
+        pads_end=(1,),
+        nearest_mode="floor",
+    )
+    found = op.infer_types(value("f32 2,3,?"), value(np.float32([2])), value(np.array([1])))[0]
+    assert found.shape == PartialShape([3, 8, Dimension.between(2)])
