@@ -31,9 +31,9 @@ LEFT_OUT = {
 }
 OUT = {pair for pairs in LEFT_OUT.values() for pair in pairs}
 
-# Operations that go through the first axis of their first input entry by entry.
+# Operations that go through the first axis of their first input entry by entry;
+# of pooling, OpenVINO refuses an empty batch.
 BY_BATCH = {
-    *("AvgPool-1", "AvgPool-14", "AvgPool-16", "MaxPool-1", "MaxPool-8", "MaxPool-14"),
     *("BatchToSpace-2", "SpaceToBatch-2", "DepthToSpace-1", "SpaceToDepth-1", "ExtractImagePatches-3"),
     *("LRN-1", "TopK-1", "TopK-3", "TopK-11", "Unique-10"),
 }
