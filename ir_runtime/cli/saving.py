@@ -59,7 +59,9 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def _plain(array: Array) -> Array:
-    """What can be saved without pickling."""
+    """What can be saved without pickling, and read again."""
+    if array.dtype.isbuiltin == 2:  # of a package, under whatever name it has there
+        return array.view(f"V{array.dtype.itemsize}")
     if array.dtype != object:
         return array
     kind = np.bytes_ if any(isinstance(item, bytes) for item in array.flat) else np.str_
