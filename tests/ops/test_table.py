@@ -26,8 +26,6 @@ LISTED_LATE = {"MVN-2": "MVN-1", "ROIPooling-2": "ROIPooling-1", "ReorgYolo-2": 
 
 STILL_TO_COME = {
     "DeformablePSROIPooling-1",
-    "DetectionOutput-1",
-    "DetectionOutput-8",
     "ExperimentalDetectronDetectionOutput-6",
     "ExperimentalDetectronGenerateProposalsSingleImage-6",
     "ExperimentalDetectronPriorGridGenerator-6",
@@ -39,9 +37,6 @@ STILL_TO_COME = {
     "MulticlassNms-9",
     "NMSRotated-13",
     "PSROIPooling-1",
-    "PriorBox-1",
-    "PriorBox-8",
-    "PriorBoxClustered-1",
     "Proposal-1",
     "Proposal-4",
     "ROIPooling-1",

@@ -1,0 +1,279 @@
+"""What is found in the end: boxes from deltas to prior boxes, of each class those that are left."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.boxes import best_first, greedy, wide
+from .._define import Input, Op, Output, attr, op
+from .._types import T_FLOAT
+
+Kept = list[tuple[int, Array]]
+"""The boxes left of each class, best first."""
+
+
+class Detections(Op):
+    """What both versions share. Computed in f32 at least.
+
+    Where priors are not normalized, those from the first on whose image id is -1 do not count, as in
+    the plugin.
+    """
+
+    box_logits = Input(T_FLOAT, "[N, priors * classes or 1 * 4]: deltas to the priors")
+    class_preds = Input(T_FLOAT, "[N, priors * classes]: scores")
+    proposals = Input(
+        T_FLOAT,
+        "[N or 1, 2 or 1, priors * 4 or 5]: priors, with an image id first if not normalized; and variances, "
+        "unless they are encoded in the target",
+    )
+    aux_class_preds = Input(
+        T_FLOAT, "[N, priors * 2]: whether there is anything, in second place", optional=True
+    )
+    aux_box_preds = Input(T_FLOAT, "as box_logits: deltas to make better priors first", optional=True)
+    detections = Output(
+        T_FLOAT,
+        "[1, 1, at most so many, 7]: batch entry, class, score, x1, y1, x2, y2; batch entry -1 comes after the last",
+    )
+
+    background_label_id: int = attr(0, doc="the class that is not looked for; -1 if there is none")
+    top_k: int = attr(-1, doc="how many boxes of a class are compared at most; -1 means all")
+    variance_encoded_in_target: bool = attr(False, doc="whether deltas are not multiplied by variances")
+    keep_top_k: tuple[int, ...] = attr(doc="how many boxes of a batch entry are left at most; -1 means all")
+    code_type: Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"] = attr(
+        "caffe.PriorBoxParameter.CORNER",
+        doc="whether deltas are of corners, or of the centre and of logarithms of sides",
+    )
+    share_location: bool = attr(True, doc="whether classes share boxes")
+    nms_threshold: float = attr(doc="the overlap that is still allowed within a class")
+    confidence_threshold: float = attr(0.0, doc="what scores must be above")
+    clip_after_nms: bool = attr(False, doc="whether boxes that are left are clipped to [0, 1]")
+    clip_before_nms: bool = attr(False, doc="whether boxes are clipped to [0, 1] before they are compared")
+    decrease_label_id: bool = attr(
+        False, doc="whether each prior is of its best class only, and classes are numbered without the first"
+    )
+    normalized: bool = attr(False, doc="whether priors are in parts of the image")
+    input_height: int = attr(1, gt=0, doc="height of the image, if not normalized")
+    input_width: int = attr(1, gt=0, doc="width of the image, if not normalized")
+    objectness_score: float = attr(0.0, doc="what aux_class_preds must reach for a prior to count")
+
+    def verify(self) -> None:
+        """Require a limit, and no background class where classes are numbered without the first."""
+        if not self.keep_top_k:
+            raise ValueError("keep_top_k must be one number, not none")
+        if self.decrease_label_id and self.background_label_id != 0:
+            raise ValueError(
+                f"decrease_label_id asks for background_label_id 0, not {self.background_label_id}"
+            )
+
+    def known_classes(self) -> int | None:
+        """The number of classes, if an attribute tells."""
+        return None
+
+    def infer(
+        self,
+        box_logits: Value,
+        class_preds: Value,
+        proposals: Value,
+        aux_class_preds: Value | None = None,
+        aux_box_preds: Value | None = None,
+    ) -> PartialShape:
+        if (aux_class_preds is None) != (aux_box_preds is None):
+            raise InferenceError("takes 3 or 5 inputs, got 4")
+        logits, predictions = _of_rank(box_logits, 2, "box_logits"), _of_rank(class_preds, 2, "class_preds")
+        boxes = _of_rank(proposals, 3, "proposals")
+        images = logits[0].merge(predictions[0])
+        if images is None:
+            raise InferenceError(f"box_logits {logits} and class_preds {predictions} differ in batch size")
+        rows = 1 if self.variance_encoded_in_target else 2
+        if not boxes[1].contains(rows) or not (boxes[0].contains(1) or boxes[0].compatible(images)):
+            raise InferenceError(f"proposals must be of shape [{images} or 1, {rows}, ...], found {boxes}")
+        lengths = [(boxes[2], self._prior_size(), "proposals")]
+        if aux_class_preds is not None and aux_box_preds is not None:
+            more = _of_rank(aux_class_preds, 2, "aux_class_preds")
+            lengths.append((more[1], 2, "aux_class_preds"))
+            if not aux_box_preds.shape.compatible(logits):
+                raise InferenceError(
+                    f"aux_box_preds {aux_box_preds.shape} must be shaped as box_logits {logits}"
+                )
+        if self.share_location:
+            lengths.append((logits[1], 4, "box_logits"))
+        if (known := self.known_classes()) is not None:
+            lengths.append((predictions[1], known, "class_preds"))
+            if not self.share_location:
+                lengths.append((logits[1], known * 4, "box_logits"))
+        priors = _quotient(lengths, "priors")
+        classes = None if known is None else Dimension(known)
+        if classes is None:
+            count = priors.__index__() if priors.is_static and priors != 0 else 0
+            lengths = [(predictions[1], count, "class_preds")] if count else []
+            if count and not self.share_location:
+                lengths.append((logits[1], count * 4, "box_logits"))
+            classes = _quotient(lengths, "classes")
+        return PartialShape([1, 1, self._most(images, classes, priors), 7])
+
+    def _most(self, images: Dimension, classes: Dimension, priors: Dimension) -> Interval:
+        if self.keep_top_k[0] > 0:
+            return images * self.keep_top_k[0]
+        return images * classes * (self.top_k if self.keep_top_k[0] == -1 and self.top_k > 0 else priors)
+
+    def _prior_size(self) -> int:
+        return 4 if self.normalized else 5
+
+    def evaluate(
+        self,
+        box_logits: Array,
+        class_preds: Array,
+        proposals: Array,
+        aux_class_preds: Array | None = None,
+        aux_box_preds: Array | None = None,
+    ) -> Array:
+        inputs = (box_logits, class_preds, proposals, aux_class_preds, aux_box_preds)
+        shape = self.infer(*(None if x is None else Value.constant(x) for x in inputs)).static  # type: ignore[arg-type]
+        priors, variances = self._priors(wide(proposals))
+        images, count = len(box_logits), priors.shape[1]
+        scores = wide(class_preds).reshape(images, count, class_preds.shape[1] // max(count, 1))
+        if aux_class_preds is not None:
+            empty = wide(aux_class_preds).reshape(images, count, 2)[..., 1] < self.objectness_score
+            nothing = np.arange(scores.shape[2]) == self.background_label_id
+            scores = np.where(empty[..., None], nothing.astype(scores.dtype), scores)
+        boxes = priors[:, :, None]
+        for deltas in (aux_box_preds, box_logits):
+            if deltas is not None:
+                of_classes = wide(deltas).reshape(images, count, -1 if count else 1, 4)
+                boxes = self._decode(boxes, of_classes, variances)
+        rows = []
+        for image in range(images):
+            valid = self._valid(proposals[image % len(proposals), 0])
+            of_classes = boxes[image, :valid].transpose(1, 0, 2)
+            rows += [
+                self._rows(image, label, places, scores[image], of_classes)
+                for label, places in self._left(of_classes, scores[image, :valid].T)
+            ]
+        found = np.concatenate([np.zeros((0, 7), scores.dtype), *rows])[: shape[2]]
+        result = np.zeros(shape, scores.dtype)
+        result[0, 0, : len(found)] = found
+        result[0, 0, len(found) : len(found) + 1, 0] = -1
+        return result.astype(box_logits.dtype, copy=False)
+
+    def _rows(self, image: int, label: int, places: Array, scores: Array, boxes: Array) -> Array:
+        left = boxes[label if len(boxes) > 1 else 0, places]
+        if self.clip_after_nms:
+            left = np.clip(left, 0, 1)
+        named = label - 1 if self.decrease_label_id else label
+        head = np.array([[image, named]], scores.dtype).repeat(len(places), axis=0)
+        return np.concatenate([head, scores[places, label, None], left], axis=1)
+
+    def _valid(self, priors: Array) -> int:
+        if self.normalized:
+            return len(priors) // 4
+        ends = np.flatnonzero(priors[::5] == -1)
+        return int(ends[0]) if ends.size else len(priors) // 5
+
+    def _priors(self, proposals: Array) -> tuple[Array, Array | None]:
+        """The prior boxes [N or 1, priors, 4], and their variances."""
+        entries, _, length = proposals.shape
+        count = length // self._prior_size()
+        priors = proposals[:, 0].reshape(entries, count, -1 if count else 1)[..., -4:]
+        if self.variance_encoded_in_target:
+            return priors, None
+        return priors, proposals[:, 1, : count * 4].reshape(entries, count, 1, 4)
+
+    def _decode(self, priors: Array, deltas: Array, variances: Array | None) -> Array:
+        if not self.normalized:
+            priors = priors / np.array([self.input_width, self.input_height] * 2, priors.dtype)
+        if variances is not None:
+            deltas = deltas * variances
+        if self.code_type.endswith("CORNER"):
+            boxes = priors + deltas
+        else:
+            sides = priors[..., 2:] - priors[..., :2]
+            middle = (priors[..., :2] + priors[..., 2:]) / 2
+            centre = deltas[..., :2] * sides + middle
+            half = np.exp(deltas[..., 2:]) * sides / 2
+            boxes = np.concatenate([centre - half, centre + half], axis=-1)
+        return np.clip(boxes, 0, 1) if self.clip_before_nms else boxes
+
+    def _left(self, boxes: Array, scores: Array) -> Kept:
+        """What is left of a batch entry, by class, given boxes [classes or 1, n, 4] and scores [classes, n]."""
+        kept = self._of_best_classes(boxes, scores) if self.decrease_label_id else self._of_all(boxes, scores)
+        most = self.keep_top_k[0]
+        if most < 0 or sum(len(places) for _, places in kept) <= most:
+            return kept
+        labels = np.concatenate([np.full(len(places), label) for label, places in kept])
+        places = np.concatenate([places for _, places in kept])
+        best = np.lexsort((places, -scores[labels, places]))[:most]
+        return [(label, places[best][labels[best] == label]) for label in np.unique(labels[best]).tolist()]
+
+    def _of_all(self, boxes: Array, scores: Array) -> Kept:
+        return [
+            (
+                label,
+                self._suppress(
+                    boxes, label, best_first(scores[label], self.confidence_threshold, self.top_k)
+                ),
+            )
+            for label in range(len(scores))
+            if label != self.background_label_id
+        ]
+
+    def _of_best_classes(self, boxes: Array, scores: Array) -> Kept:
+        if len(scores) < 2 or not scores.shape[1]:
+            return []
+        labels = scores[1:].argmax(axis=0) + 1
+        best = scores[1:].max(axis=0)
+        order = best_first(best)
+        order = order[(best[order] >= self.confidence_threshold) & (best[order] > -1)]
+        order = order if self.top_k < 0 else order[: self.top_k]
+        return [
+            (label, self._suppress(boxes, label, order[labels[order] == label]))
+            for label in np.unique(labels[order]).tolist()
+        ]
+
+    def _suppress(self, boxes: Array, label: int, places: Array) -> Any:
+        of_class = boxes[label if len(boxes) > 1 else 0]
+        return places[greedy(of_class[places], self.nms_threshold)]
+
+
+@op("DetectionOutput-1", spec="detection/detectionoutput-1")
+class DetectionOutput1(Detections):
+    """Boxes that ``box_logits`` make of ``proposals``, of each class those with the best of ``class_preds``."""
+
+    num_classes: int = attr(gt=0, doc="number of classes")
+
+    def known_classes(self) -> int | None:
+        return self.num_classes
+
+
+@op("DetectionOutput-8", spec="detection/detectionoutput-8")
+class DetectionOutput8(Detections):
+    """As version 1; the number of classes follows from the inputs."""
+
+
+def _of_rank(value: Value, rank: int, name: str) -> PartialShape:
+    if value.shape.rank is None:
+        return PartialShape.dynamic(rank)
+    if value.shape.rank != rank:
+        raise InferenceError(f"{name} must have rank {rank}, found {value.shape}")
+    return value.shape
+
+
+def _quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dimension:
+    """The number that each length is a multiple of, all of which must say the same."""
+    found = Dimension()
+    for length, each, name in lengths:
+        if not length.is_static:
+            continue
+        count, rest = divmod(length.__index__(), each)
+        merged = None if rest else found.merge(Dimension(count))
+        if merged is None:
+            raise InferenceError(
+                f"{name} has {length} numbers, {each} for each of the {what}, of which there are {found}"
+            )
+        found = merged
+    return found
