@@ -31,11 +31,11 @@ LEFT_OUT = {
 }
 OUT = {pair for pairs in LEFT_OUT.values() for pair in pairs}
 
-# Operations that go through the first axis of their first input entry by entry;
-# of pooling, OpenVINO refuses an empty batch.
+# Operations that go through the first axis of their first input entry by entry.
+# Not pooling, of which OpenVINO refuses an empty batch, nor Unique, which then writes where it must not.
 BY_BATCH = {
     *("BatchToSpace-2", "SpaceToBatch-2", "DepthToSpace-1", "SpaceToDepth-1", "ExtractImagePatches-3"),
-    *("LRN-1", "TopK-1", "TopK-3", "TopK-11", "Unique-10"),
+    *("LRN-1", "TopK-1", "TopK-3", "TopK-11"),
 }
 
 
