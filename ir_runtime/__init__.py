@@ -3,7 +3,7 @@
 >>> import ir_runtime
 >>> model = ir_runtime.read_fragment('<layer id="0" type="ReduceSum" version="opset1">'
 ...     '<input><port id="0"><dim>2</dim><dim>3</dim></port><port id="1"/></input>'
-...     '<output><port id="2"/></output></layer>', values={1: -1}, strict=False)
+...     '<output><port id="2"/></output></layer>', values={1: -1})
 >>> compiled = ir_runtime.compile_model(model)
 >>> compiled([[[1, 2, 3], [4, 5, 6]]])[0]
 array([ 6., 15.], dtype=float32)
