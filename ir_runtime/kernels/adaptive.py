@@ -38,12 +38,14 @@ def largest(x: Array, counts: Sequence[int]) -> tuple[Array, Array]:
     places = np.broadcast_to(np.arange(x[0, 0].size).reshape(x.shape[2:]), x.shape)
     for axis, count in reversed([*enumerate(counts, 2)]):
         start, end = windows(x.shape[axis], count)
-        best, found = x.take(start, axis), places.take(start, axis)
+        # Step by step through the windows: what is taken together must lie together.
+        values, origins = (np.ascontiguousarray(np.moveaxis(a, axis, 0)) for a in (x, places))
+        best, found = values.take(start, 0), origins.take(start, 0)
         for step in range(1, int((end - start).max(initial=0))):
             index = np.minimum(start + step, end - 1)
-            candidates = x.take(index, axis)
+            candidates = values.take(index, 0)
             better = candidates > best
             np.copyto(best, candidates, where=better)
-            np.copyto(found, places.take(index, axis), where=better)
-        x, places = best, found
-    return x, places
+            np.copyto(found, origins.take(index, 0), where=better)
+        x, places = np.moveaxis(best, 0, axis), np.moveaxis(found, 0, axis)
+    return np.ascontiguousarray(x), np.ascontiguousarray(places)

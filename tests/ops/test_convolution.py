@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.sample import value
 
 from ir_runtime.errors import InferenceError, ValidationError
 from ir_runtime.ir.dimension import Symbol
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import Dimension, PartialShape
 from ir_runtime.ir.tensor import Value
+from ir_runtime.ops.convolution.backward import ConvolutionBackpropData, GroupConvolutionBackpropData
+from ir_runtime.ops.convolution.binary import BinaryConvolution
+from ir_runtime.ops.convolution.deformable import DeformableConvolution8
 from ir_runtime.ops.convolution.forward import Convolution, GroupConvolution
 
 F32 = ElementType.f32
@@ -118,3 +122,98 @@ def test_patches_are_copied_in_parts() -> None:
     tracemalloc.stop()
     assert peak < 8 * data.nbytes
     np.testing.assert_allclose(found, 32 * 81)
+
+
+def both_ways(data: str, filters: str, shape: Any = None, **attributes: Any) -> PartialShape:
+    values = [value(f"f32 {data}"), value(f"f32 {filters}")] + ([] if shape is None else [value(shape)])
+    cls = GroupConvolutionBackpropData if filters.count(",") > data.count(",") else ConvolutionBackpropData
+    (found,) = cls(**attributes).infer_types(*values)
+    return found.shape
+
+
+@pytest.mark.parametrize(
+    ("data", "filters", "shape", "attributes", "message"),
+    [
+        ("1,3,8", "4,2,3", None, plain(), "data has 3 channels, filters expect 4"),
+        ("1,7,8", "?,4,1,3", None, plain(), "data has 7 channels, filters expect a multiple of 4"),
+        ("1,3,8", "3,2,0", None, plain(), "kernel has length 0 along a spatial axis, at least 1 is expected"),
+        (
+            "1,3,1",
+            "3,2,3",
+            None,
+            plain(pads_begin=(3,), pads_end=(1,)),
+            "pads 3 and 1 cut more than the 3 there are",
+        ),
+        (
+            "1,3,8",
+            "3,2,3",
+            np.array([4, 4]),
+            plain(),
+            "output_shape has 2 lengths, the attributes are for 1 spatial axes",
+        ),
+        ("1,3,8", "3,2,3", np.array([-4]), plain(), "output_shape asks for length -4"),
+        ("1,3,8", "3,2,3", np.array([[4]]), plain(), "output_shape must be 1-D, not of shape [1,1]"),
+    ],
+)
+def test_contradictions_of_transposed_ones(
+    data: str, filters: str, shape: Any, attributes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InferenceError) as caught:
+        both_ways(data, filters, shape, **attributes)
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("data", "filters", "shape", "attributes", "expected"),
+    [
+        ("...", "...", None, plain(), "?,?,1.."),
+        ("1,3,2..4", "3,2,3", None, plain(strides=(2,)), "1,2,5..9"),
+        ("1,3,4", "3,2,2..3", None, plain(dilations=(2,), output_padding=(1,)), "1,2,7..9"),
+        ("1,3,4", "3,2,3", "i64 1", plain(), "1,2,?"),
+        ("1,3,4", "3,2,3", "i64 ?", plain(), "1,2,?"),
+        ("?,3,?", "3,2,3", np.array([9]), plain(), "?,2,9"),
+        ("1,12,4", "?,3,2,3", None, plain(), "1,8,6"),
+        ("1,3,4", "3,2,3", None, plain(auto_pad="same_upper", pads_begin=(9,)), "1,2,6"),
+    ],
+)
+def test_inferred_from_little_of_transposed_ones(
+    data: str, filters: str, shape: Any, attributes: dict[str, Any], expected: str
+) -> None:
+    assert str(both_ways(data, filters, shape, **attributes)) == f"[{expected}]"
+
+
+def test_a_wrong_number_of_output_paddings() -> None:
+    with pytest.raises(ValidationError, match="strides and output_padding differ in length"):
+        ConvolutionBackpropData(**plain(output_padding=(1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "attributes", "message"),
+    [
+        (("1,3,4,4", "1,8,3,3", "2,2,2,2"), {}, "data has 3 channels, filters expect 2"),
+        (("1,2,4,4", "1,6,3,3", "2,2,2,2"), {}, "offsets of 6 channels, 8 are expected"),
+        (("1,2,4,4", "1,8,3,2", "2,2,2,2"), {}, "offsets [1,8,3,2] do not fit the output [1,2,3,3]"),
+        (("1,2,4,4", "8,3,3", "2,2,2,2"), {}, "offsets must have rank 4, found [8,3,3]"),
+        (("1,2,4,4", "1,8,3,3", "2,2,2,2", "1,3,3,3"), {}, "mask of 3 channels, 4 are expected"),
+        (("1,4,4,4", "1,8,3,3", "3,2,2,2"), {"group": 2}, "C_out 3 does not divide into 2 groups"),
+        (("1,4,4,4", "1,24,3,3", "2,4,2,2"), {"deformable_group": 3}, "C_in 4 does not divide into 3 groups"),
+    ],
+)
+def test_contradictions_of_deformable_ones(
+    shapes: tuple[str, ...], attributes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InferenceError) as caught:
+        DeformableConvolution8(**plain(2, **attributes)).infer_types(*(value(f"f32 {s}") for s in shapes))
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize("cls", [DeformableConvolution8, BinaryConvolution])
+def test_two_spatial_axes_are_required(cls: Any) -> None:
+    more = {"mode": "xnor-popcount", "pad_value": 0.0} if cls is BinaryConvolution else {}
+    with pytest.raises(ValidationError, match=r"strides must have a number for Y and one for X, not \[1\]"):
+        cls(**plain(), **more)
+
+
+def test_offsets_tell_the_shape() -> None:
+    values = [value(f"f32 {s}") for s in ("?,2,?,?", "3,8,4,5", "2,2,2,2")]
+    assert str(DeformableConvolution8(**plain(2)).infer_types(*values)[0].shape) == "[3,2,4,5]"

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.sample import value
 
 from ir_runtime.errors import InferenceError, ValidationError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Value
+from ir_runtime.ops.pooling.adaptive import AdaptiveAvgPool, AdaptiveMaxPool
 from ir_runtime.ops.pooling.windowed import AvgPool14, AvgPool16, MaxPool1, MaxPool8, MaxPool14, Pooling
 
 
@@ -126,3 +128,47 @@ def test_a_kernel_as_large_as_the_data() -> None:
         AvgPool14(**plain(200, 200, exclude_pad=True)).evaluate(data).tolist()
         == np.ones((1, 64, 1, 1)).tolist()
     )
+
+
+@pytest.mark.parametrize(
+    ("data", "windows", "message"),
+    [
+        ("1,2", np.array([3]), "data must have rank 3, 4 or 5, found [1,2]"),
+        ("...", np.array([3, 3, 3, 3]), "data must have rank 3, 4 or 5, found [?,?,?,?,?,?]"),
+        ("1,2,5", np.array([3, 3]), "output_size has 2 numbers, data [1,2,5] has 1 spatial axes"),
+        ("1,2,0", np.array([3]), "there is nothing to pool along spatial axis 0, but 3 windows"),
+        ("1,2,5", np.array([-1]), "output_size asks for length -1"),
+    ],
+)
+@pytest.mark.parametrize("op", [AdaptiveAvgPool(), AdaptiveMaxPool()])
+def test_contradictions_of_adaptive_ones(op: Any, data: str, windows: Any, message: str) -> None:
+    with pytest.raises(InferenceError) as caught:
+        op.infer_types(value(f"f32 {data}"), value(windows))
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("data", "windows", "expected"),
+    [
+        ("...", "i64 2", "?,?,?,?"),
+        ("...", "i64 ?", "..."),
+        ("1,?,4..6", "i32 ?", "1,?,?"),
+        ("?,2,5", np.array([0]), "?,2,0"),
+    ],
+)
+def test_inferred_from_little_of_adaptive_ones(data: str, windows: Any, expected: str) -> None:
+    for op in (AdaptiveAvgPool(), AdaptiveMaxPool()):
+        for found in op.infer_types(value(f"f32 {data}"), value(windows)):
+            assert str(found.shape) == f"[{expected}]"
+
+
+def test_adaptive_indices_are_i64_or_i32() -> None:
+    with pytest.raises(ValidationError, match="index_element_type must be i64 or i32, not u8"):
+        AdaptiveMaxPool(index_element_type=ElementType.u8)
+
+
+def test_nan_that_comes_first_stays() -> None:
+    data = np.array([[[[np.nan, 1, 2], [3, 4, np.nan]]]], "f4")
+    largest, places = AdaptiveMaxPool().evaluate(data, np.array([2, 1]))
+    np.testing.assert_array_equal(largest.ravel(), np.array([np.nan, 4], "f4"))
+    assert places.ravel().tolist() == [0, 4]

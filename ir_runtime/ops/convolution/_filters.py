@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
-from .._window import Dilated
+from ...ir.tensor import Value
+from .._window import Dilated, data_dims
 
 
 class Filtering(Dilated):
@@ -33,3 +34,20 @@ class Filtering(Dilated):
                 raise InferenceError(f"data has {channels} channels, filters expect a multiple of {each}")
             return Dimension(channels.min // each.min)
         return groups
+
+    def correlated(self, data: Value, filters: Value) -> PartialShape:
+        """The shape of the output where every filter sees all channels."""
+        x = data_dims(data.shape, len(self.strides))
+        w = self.filter_dims(filters.shape, 2, "[C_out, C_in, kernel...]")
+        self.check_channels(x[1], w[1])
+        return PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
+
+
+class Planar(Filtering):
+    """Filters of images."""
+
+    def verify(self) -> None:
+        """Require two spatial axes."""
+        super().verify()
+        if len(self.strides) != 2:
+            raise ValueError(f"strides must have a number for Y and one for X, not {list(self.strides)}")

@@ -13,14 +13,13 @@ from ...ir.tensor import Array, Value
 from ...kernels.convolution import convolve, pad_spatial
 from .._define import Element, Input, Output, attr, op
 from .._types import T
-from .._window import data_dims
-from ._filters import Filtering
+from ._filters import Planar
 
 T_BITS = Element("T2", (ElementType.u1,), "u1")
 
 
 @op("BinaryConvolution-1")
-class BinaryConvolution(Filtering):
+class BinaryConvolution(Planar):
     """Correlate bits of ``data`` with each of ``filters``, where 0 stands for -1.
 
     A number of the data or of the padding that is neither 0 nor 1 counts as different from both, as in
@@ -34,17 +33,8 @@ class BinaryConvolution(Filtering):
     mode: Literal["xnor-popcount"] = attr(doc="how bits are multiplied and added")
     pad_value: float = attr(doc="what the padding holds")
 
-    def verify(self) -> None:
-        """Require two spatial axes."""
-        super().verify()
-        if len(self.strides) != 2:
-            raise ValueError(f"strides must have a number for Y and one for X, not {list(self.strides)}")
-
     def infer(self, data: Value, filters: Value) -> PartialShape:
-        x = data_dims(data.shape, 2)
-        w = self.filter_dims(filters.shape, 2, "[C_out, C_in, kernel...]")
-        self.check_channels(x[1], w[1])
-        return PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
+        return self.correlated(data, filters)
 
     def evaluate(self, data: Array, filters: Array) -> Array:
         lengths, kernel = data.shape[2:], filters.shape[2:]

@@ -13,10 +13,10 @@ from .._define import Input, Output, attr, op
 from .._lengths import product
 from .._types import T
 from .._window import data_dims
-from ._filters import Filtering
+from ._filters import Planar
 
 
-class Deformable(Filtering):
+class Deformable(Planar):
     """What both versions share. Padding is not data: what looks there sees nothing."""
 
     data = Input(T, "[N, C_in, Y, X]")
@@ -31,12 +31,6 @@ class Deformable(Filtering):
     deformable_group: int = attr(
         1, ge=1, doc="number of groups of input channels that have offsets of their own"
     )
-
-    def verify(self) -> None:
-        """Require two spatial axes."""
-        super().verify()
-        if len(self.strides) != 2:
-            raise ValueError(f"strides must have a number for Y and one for X, not {list(self.strides)}")
 
     def shape(self, data: Value, offsets: Value, filters: Value, mask: Value | None) -> PartialShape:
         """The shape of the output."""
@@ -65,7 +59,7 @@ class Deformable(Filtering):
         if shape.rank != 4:
             raise InferenceError(f"{name} must have rank 4, found {shape}")
         if not shape[1].compatible(channels):
-            raise InferenceError(f"{name} have {shape[1]} channels, {channels} are expected")
+            raise InferenceError(f"{name} of {shape[1]} channels, {channels} are expected")
         merged = found.merge(PartialShape([shape[0], found[1], *shape[2:]]))
         if merged is None:
             raise InferenceError(f"{name} {shape} do not fit the output {found}")

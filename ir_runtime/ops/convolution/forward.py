@@ -34,10 +34,7 @@ class Convolution(Forward):
     output = Output(T, "[N, C_out, spatial...]")
 
     def infer(self, data: Value, filters: Value) -> PartialShape:
-        x = data_dims(data.shape, len(self.strides))
-        w = self.filter_dims(filters.shape, 2, "[C_out, C_in, kernel...]")
-        self.check_channels(x[1], w[1])
-        return PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
+        return self.correlated(data, filters)
 
     def evaluate(self, data: Array, filters: Array) -> Array:
         return self.convolve(data, filters[None])
