@@ -50,7 +50,8 @@ class Tensor:
         elif lengths is not None:
             self._data = self._data.reshape(tuple(lengths))
         try:
-            self._element = type or ElementType.from_dtype(self._data.dtype)
+            said = None if type is ElementType.dynamic else type
+            self._element = said or ElementType.from_dtype(self._data.dtype)
         except ValueError as reason:
             raise InputError(str(reason), code=Code.BAD_REQUEST) from None
         if self._data.dtype != self._element.dtype and self._element is not ElementType.string:
@@ -143,6 +144,9 @@ class Tensor:
             InputError: if it has another element type.
         """
         array = source.data if isinstance(source, Tensor) else np.asarray(source)
+        if self._element is ElementType.dynamic:
+            self._data, self._element = np.array(array), ElementType.from_dtype(array.dtype)
+            return
         if array.dtype != self._data.dtype:
             raise InputError(
                 f"a tensor of {self._element} cannot take {array.dtype.name}", hint="astype converts"

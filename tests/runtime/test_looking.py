@@ -130,3 +130,13 @@ def test_tensors() -> None:
         tensor.copy_from(np.zeros((1, 2)))
     tensor.copy_from(np.float32([3]))
     assert (tensor.shape, tensor.data.tolist()) == ([1], [3])
+
+
+def test_tensors_of_a_type_that_only_a_run_decides() -> None:
+    net = Net()
+    net.result(net.parameter("x", "?", "dynamic", out="dynamic -1"))
+    request = ir.compile_model(ir.read_model(net.xml())).create_infer_request()
+    tensor = request.get_output_tensor()
+    assert tensor.element_type is ir.Type.dynamic
+    request.infer([np.int8([1, 2])])
+    assert (tensor.element_type, tensor.data.tolist()) == (ir.Type.i8, [1, 2])
