@@ -138,3 +138,13 @@ def test_weights_are_counted_packed(tmp_path: Path) -> None:
     assert re.search(
         rf"u4 +6 +{count + zeros} +{(count + zeros) // 2}\n", shown.replace(",", "").replace("'", "")
     ), shown
+
+
+@types
+def test_what_the_command_line_saves_can_be_given_again(element: E, tmp_path: Path) -> None:
+    path, first, second = (tmp_path / name for name in ("m.xml", "a.npz", "b.npz"))
+    path.write_text(passing(element.label, "3"))
+    run = CliRunner().invoke(main, ["run", str(path), "--random", "-o", str(first)])
+    again = CliRunner().invoke(main, ["run", str(path), "-i", f"x={first}", "-o", str(second)])
+    assert (run.exit_code, again.exit_code) == (0, 0), run.output + again.output
+    assert first.read_bytes() == second.read_bytes()
