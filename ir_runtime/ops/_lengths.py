@@ -10,7 +10,7 @@ from ..errors import InferenceError
 from ..ir.dimension import Dimension, Interval
 from ..ir.tensor import Value
 
-__all__ = ["check_vector", "common_count", "count_of", "lengths_of", "product"]
+__all__ = ["check_vector", "common_count", "count_of", "length_of", "lengths_of", "product"]
 
 # Far above any honest list; what follows from one that is longer would not fit into memory.
 _MOST = 1 << 16
@@ -42,6 +42,18 @@ def common_count(**inputs: Value | None) -> int | None:
         found = ", ".join(f"{name} {count}" for name, count in known.items())
         raise InferenceError(f"inputs are to hold equally many numbers, found: {found}")
     return next(iter(known.values()), None)
+
+
+def length_of(value: Value, name: str, least: int = 0) -> Dimension:
+    """The length that one number asks for, a scalar or alone in a list, as far as it is known."""
+    if value.shape.rank not in (None, 0, 1) or not value.count.contains(1):
+        raise InferenceError(f"{name} must be one number, not of shape {value.shape}")
+    (number,) = value.numbers() or (Interval(),)
+    highest = number.max if isinstance(number, Interval) else number
+    if highest is not None and highest < least:
+        raise InferenceError(f"{name} is {number}; at least {least} is expected")
+    length = Dimension.of(number)
+    return length if length.min >= least else Dimension.between(least, length.max, length.symbol)
 
 
 def lengths_of(value: Value, name: str) -> tuple[Dimension, ...] | None:

@@ -9,7 +9,7 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define import Input, Op, Output, attr, op
-from .._lengths import check_vector
+from .._lengths import check_vector, length_of
 from .._types import T_FLOAT, T_INDEX_64
 from ._complex import as_complex, as_pairs, floats
 
@@ -114,7 +114,7 @@ class ISTFT(Framed):
     ) -> PartialShape:
         size, step = _positive(frame_size, "frame_size"), _positive(frame_step, "frame_step")
         self.check_window(window, size)
-        asked = None if signal_length is None else _length(signal_length)
+        asked = None if signal_length is None else length_of(signal_length, "signal_length")
         if data.shape.rank not in (None, 3, 4):
             raise InferenceError(f"data must be 3-D or 4-D, not of shape {data.shape}")
         if data.shape.rank is None:
@@ -163,19 +163,7 @@ def _positive(value: Value, name: str) -> Dimension:
     """A scalar that is at least 1."""
     if value.shape.rank not in (None, 0):
         raise InferenceError(f"{name} must be a scalar, not of shape {value.shape}")
-    (number,) = value.dims() or (Dimension(),)
-    if (known := value.ints()) and known[0] < 1:
-        raise InferenceError(f"{name} is {known[0]}; at least 1 is expected")
-    return Dimension.between(max(number.min, 1), number.max)
-
-
-def _length(value: Value) -> Dimension:
-    """A scalar, or an array of one number, that is at least 0."""
-    if value.shape.rank not in (None, 0, 1) or not value.count.contains(1):
-        raise InferenceError(f"signal_length must be one number, not of shape {value.shape}")
-    if (known := value.ints()) and known[0] < 0:
-        raise InferenceError(f"signal_length is {known[0]}; at least 0 is expected")
-    return (value.dims() or (Dimension(),))[0]
+    return length_of(value, name, least=1)
 
 
 def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:

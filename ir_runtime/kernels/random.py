@@ -1,0 +1,46 @@
+"""Random integers of 32 bits, the same for the same seeds on every machine. Knows nothing of the IR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["mersenne_twister", "philox"]
+
+Words = NDArray[Any]
+
+# From "Parallel Random Numbers: As Easy as 1, 2, 3", by Salmon, Moraes, Dror and Shaw.
+ROUNDS = 10
+MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+KEY_STEPS = 0x9E3779B9, 0xBB67AE85
+LOW, HALF = np.uint64(2**32 - 1), np.uint64(32)
+
+
+def philox(key: int, stream: int, count: int) -> Words:
+    """The first ``count`` integers that Philox 4x32-10 gives for a key, in one of 2 ** 64 streams.
+
+    >>> philox(150, 10, 3)
+    array([3763977835, 2057770810, 2532850516], dtype=uint32)
+    """
+    blocks = np.arange(-(-count // 4), dtype=np.uint64)
+    streams = np.full_like(blocks, stream)
+    a, b, c, d = blocks & LOW, blocks >> HALF, streams & LOW, streams >> HALF
+    first, second = key & 2**32 - 1, key >> 32
+    for _ in range(ROUNDS):
+        one, two = MULTIPLIERS[0] * a, MULTIPLIERS[1] * c
+        a, b = two >> HALF ^ b ^ np.uint64(first), two & LOW
+        c, d = one >> HALF ^ d ^ np.uint64(second), one & LOW
+        first, second = first + KEY_STEPS[0] & 2**32 - 1, second + KEY_STEPS[1] & 2**32 - 1
+    return np.stack((a, b, c, d), -1).astype(np.uint32).ravel()[:count]
+
+
+def mersenne_twister(seed: int, count: int) -> Words:
+    """The first ``count`` integers that MT19937 gives for the low 32 bits of a seed.
+
+    >>> mersenne_twister(5489, 2)
+    array([3499211612,  581869302], dtype=uint32)
+    """
+    state = np.random.RandomState(seed & 2**32 - 1)
+    return np.asarray(state.randint(0, 2**32, count, np.uint32))

@@ -1,0 +1,94 @@
+"""Random numbers of every element type from random integers of 32 bits."""
+
+from __future__ import annotations
+
+import math
+from secrets import randbits
+from typing import TypeAlias
+
+import numpy as np
+
+from ...ir.element import ElementType as E
+from ...ir.tensor import Array
+from ...kernels.random import mersenne_twister, philox
+from .._define import Op, attr
+
+__all__ = ["Seeded", "Spread"]
+
+# Seeds have 64 bits. OpenVINO writes and reads those from 2 ** 63 on as negative numbers.
+LOWEST, HIGHEST = -(2**63), 2**64 - 1
+FRACTION_BITS = {E.f64: 52, E.f32: 23, E.f16: 10, E.bf16: 7}
+
+Spread: TypeAlias = tuple[Array, Array]
+"""The lowest number, and the one above the highest, as scalars."""
+
+
+class Seeded(Op):
+    """What random operations share: numbers that follow from two seeds, and are others each time if both are 0.
+
+    Every run begins anew. In OpenVINO a later run goes on where the one before it ended.
+    """
+
+    global_seed: int = attr(
+        0, ge=LOWEST, le=HIGHEST, doc="first seed; if both are 0, the numbers are others each time"
+    )
+    op_seed: int = attr(0, ge=LOWEST, le=HIGHEST, doc="second seed")
+
+    pure = False
+
+    def seed(self) -> int:
+        """The first seed, or any number if there is none."""
+        return self.global_seed % 2**64 if self.global_seed or self.op_seed else randbits(64)
+
+    def as_tensorflow(self, element: E, shape: tuple[int, ...], spread: Spread) -> Array:
+        """Numbers evenly distributed, as TensorFlow draws them: by Philox."""
+        words = philox(self.seed(), self.op_seed % 2**64, _words(element, shape))
+        if element.is_integral:
+            whole = words if element is E.i32 else _pairs(words, low_first=True)
+            return _integers(whole, spread).reshape(shape)
+        # In the type itself, and each step rounded. OpenVINO's reference has a rounding of its own for bf16.
+        fractions = _fractions(words, element, FRACTION_BITS[element]).astype(element.dtype)
+        return _stretched(fractions, spread).reshape(shape)
+
+    def as_pytorch(self, element: E, shape: tuple[int, ...], spread: Spread) -> Array:
+        """Numbers evenly distributed, as PyTorch draws them: by MT19937, from the first seed alone."""
+        short = element is E.i64 and max(map(int, spread)) < 2**32
+        words = mersenne_twister(self.seed(), math.prod(shape) if short else _words(element, shape))
+        if element.is_integral:
+            whole = words if short or element is E.i32 else _pairs(words)
+            return _integers(whole, spread).reshape(shape)
+        fractions = _fractions(words, element, FRACTION_BITS[element] + 1)
+        # f16 and bf16 are computed in f32 and rounded once, here, but not above.
+        wide = fractions.astype(np.float64 if element is E.f64 else np.float32)
+        return _stretched(wide, spread).astype(element.dtype).reshape(shape)
+
+
+def _words(element: E, shape: tuple[int, ...]) -> int:
+    """How many integers of 32 bits so many numbers need."""
+    return math.prod(shape) * (2 if element.bits == 64 else 1)
+
+
+def _pairs(words: Array, low_first: bool = False) -> Array:
+    """Integers of 64 bits from two of 32."""
+    first, second = words.reshape(-1, 2).T.astype(np.uint64)
+    low, high = (first, second) if low_first else (second, first)
+    return high << np.uint64(32) | low
+
+
+def _fractions(words: Array, element: E, bits: int) -> Array:
+    """Numbers from 0, below 1, that have so many bits: the lowest ones that were drawn."""
+    whole = _pairs(words) if element is E.f64 else words.astype(np.uint64)
+    return (whole & np.uint64(2**bits - 1)) * 2.0**-bits
+
+
+def _stretched(fractions: Array, spread: Spread) -> Array:
+    low, high = spread
+    return np.asarray(fractions * (high - low) + low, fractions.dtype)
+
+
+def _integers(whole: Array, spread: Spread) -> Array:
+    """The remainders of integers, which makes small ones a little likelier."""
+    low, high = map(int, spread)
+    modulus, unsigned = 2 ** (8 * spread[0].itemsize), np.dtype(f"u{spread[0].itemsize}")
+    rest = whole.astype(unsigned) % unsigned.type(high - low)
+    return np.asarray(rest + unsigned.type(low % modulus)).astype(spread[0].dtype)

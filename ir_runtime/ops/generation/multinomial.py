@@ -1,0 +1,84 @@
+"""Random classes, drawn by their probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.element import ElementType as E
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import Input, Output, attr, op
+from .._lengths import length_of
+from .._types import T_FLOAT, T_INDEX_64, check_index_types
+from ._seeded import Seeded
+
+
+@op("Multinomial-13")
+class Multinomial(Seeded):
+    """Indices of classes, drawn at random by their probabilities ``probs``; the same for the same seeds.
+
+    As in OpenVINO's reference all is computed in the type of ``probs``, and the numbers drawn are those
+    of RandomUniform. Its CPU plugin draws others.
+    """
+
+    probs = Input(T_FLOAT, "[batch, classes], not negative; they need not add up to 1")
+    num_samples = Input(T_INDEX_64, "how many to draw for each batch entry, one number")
+    output = Output("convert_type", "[batch, num_samples]")
+
+    convert_type: E = attr(doc="element type of the output, i64 or i32")
+    with_replacement: bool = attr(doc="whether a class may be drawn again")
+    log_probs: bool = attr(doc="whether probs are logarithms of probabilities")
+
+    def verify(self) -> None:
+        """Require an index type."""
+        check_index_types(convert_type=self.convert_type)
+
+    def infer(self, probs: Value, num_samples: Value) -> PartialShape:
+        count = length_of(num_samples, "num_samples")
+        if probs.shape.rank not in (None, 2):
+            raise InferenceError(f"probs must be 2-D, not of shape {probs.shape}")
+        if probs.shape.rank is None:
+            return PartialShape([-1, count])
+        batch, classes = probs.shape
+        if classes == 0 and count.min:
+            raise InferenceError(f"probs of shape {probs.shape} has no classes to draw from")
+        if not self.with_replacement and classes.max is not None and count.min > classes.max:
+            raise InferenceError(
+                f"num_samples is {count}; without replacement, at most {classes} can be drawn"
+            )
+        return PartialShape([batch, count])
+
+    def evaluate(self, probs: Array, num_samples: Array) -> Array:
+        shape = self.infer(Value.constant(probs), Value.constant(num_samples)).static
+        if 0 in shape:
+            return np.zeros(shape, self.convert_type.dtype)
+        chances = np.exp(probs) if self.log_probs else probs
+        reached = np.add.accumulate(chances, 1)
+        reached = reached / reached[:, -1:]
+        unit = np.zeros((), probs.dtype), np.ones((), probs.dtype)
+        drawn = self.as_tensorflow(E.from_dtype(probs.dtype), shape, unit)
+        pick = _again if self.with_replacement else _once
+        return pick(reached, drawn).astype(self.convert_type.dtype)
+
+
+def _again(reached: Array, drawn: Array) -> Array:
+    """The first class of each entry whose cumulated probability reaches a number; 0 if none does."""
+    found = np.zeros(drawn.shape, np.int64)
+    for entry, (chances, numbers) in enumerate(zip(reached, drawn, strict=True)):
+        found[entry] = (numbers[:, None] <= chances).argmax(1)
+    return found
+
+
+def _once(reached: Array, drawn: Array) -> Array:
+    """As `_again`, but a class that was drawn has no probability left, and the others have the more."""
+    found = np.zeros(drawn.shape, np.int64)
+    before = np.zeros_like(reached[:, :1])
+    entries, places = np.arange(len(reached)), np.arange(reached.shape[1])
+    for i, numbers in enumerate(drawn.T):
+        found[:, i] = chosen = (numbers[:, None] <= reached).argmax(1)
+        bounds = np.concatenate([before, reached], 1)
+        chance = (bounds[entries, chosen + 1] - bounds[entries, chosen])[:, None]
+        rest = np.where(places >= chosen[:, None], reached - chance, reached)
+        reached = rest / (reached.dtype.type(1) - chance)
+    return found

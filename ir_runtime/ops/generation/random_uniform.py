@@ -1,0 +1,59 @@
+"""Random numbers, evenly distributed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ...errors import InferenceError
+from ...ir.element import ElementType as E
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from .._define import Element, Input, Output, attr, op
+from .._lengths import lengths_of
+from .._types import FLOATS, T_INDEX_64
+from ._seeded import Seeded
+
+TYPES = (*FLOATS, E.i64, E.i32)
+T_LIMIT = Element("T", TYPES, "the output_type")
+
+
+@op("RandomUniform-8")
+class RandomUniform(Seeded):
+    """Random numbers from ``minval``, below ``maxval``, the same for the same seeds."""
+
+    shape = Input(T_INDEX_64, "lengths of the axes, 1-D")
+    minval = Input(T_LIMIT, "the lowest number, a scalar or alone in a list")
+    maxval = Input(T_LIMIT, "above all numbers, a scalar or alone in a list; rounding may reach it")
+    output = Output("output_type", "numbers of a shape as asked for")
+
+    output_type: E = attr(doc="element type of the output: f64, f32, f16, bf16, i64 or i32")
+    alignment: Literal["tensorflow", "pytorch"] = attr(
+        "tensorflow",
+        doc="whose numbers to draw: by Philox, or by a Mersenne twister that is seeded with global_seed alone",
+    )
+
+    def verify(self) -> None:
+        """Require a type of which there are random numbers."""
+        if self.output_type not in TYPES:
+            raise ValueError(
+                f"output_type must be one of {', '.join(map(str, TYPES))}, not {self.output_type}"
+            )
+
+    def infer(self, shape: Value, minval: Value, maxval: Value) -> PartialShape:
+        for name, limit in (("minval", minval), ("maxval", maxval)):
+            if limit.shape.rank not in (None, 0, 1) or not limit.count.contains(1):
+                raise InferenceError(f"{name} must be one number, not of shape {limit.shape}")
+            if limit.element not in (self.output_type, E.dynamic):
+                raise InferenceError(
+                    f"{name} is {limit.element}; {self.output_type}, the output_type, is expected"
+                )
+        low, high = minval.known(), maxval.known()
+        if low is not None and high is not None and not low.item() < high.item():
+            raise InferenceError(f"minval is {low.item()}; less than maxval, {high.item()}, is expected")
+        return PartialShape(lengths_of(shape, "shape"))
+
+    def evaluate(self, shape: Array, minval: Array, maxval: Array) -> Array:
+        lengths = self.infer(*map(Value.constant, (shape, minval, maxval))).static
+        spread = minval.reshape(()), maxval.reshape(())
+        draw = self.as_tensorflow if self.alignment == "tensorflow" else self.as_pytorch
+        return draw(self.output_type, lengths, spread)
