@@ -99,7 +99,7 @@ class Filter:
     cube_coeff: float = -0.75
     antialias: bool = False
     cut: bool = True
-    """Whether integers lose their fraction in modes linear_onnx and cubic; else they are rounded."""
+    """Whether bytes lose their fraction in modes linear_onnx and cubic; all else is rounded."""
 
     def taps(self, axis: Axis, stretch: bool) -> Taps:
         """The neighbours of each position; ``stretch`` is for linear, whose triangles then follow the scale."""
@@ -217,7 +217,7 @@ def resample(x: Array, axes: Sequence[Axis], how: Filter) -> Array:
     averages = how.mode in ("linear", "area")
     if whole:
         total = _together(wide, steps, divide=how.mode == "linear")
-        return _settle(total, x.dtype, nearest=averages or not how.cut)
+        return _settle(total, x.dtype, nearest=averages or not (how.cut and x.dtype.itemsize == 1))
     for step in sorted(steps, key=lambda s: len(s.index) / x.shape[s.number]):
         wide = _along(wide, Taps(step.number, step.index, _shares(step.weight)) if averages else step)
     return np.asarray(wide.astype(x.dtype, copy=False))

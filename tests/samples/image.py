@@ -115,11 +115,31 @@ RESIZED = [
         resize(numbers(1, 1, 4, 5, dtype="u8", low=0, high=255), ints(2, 9), PLANES, "linear", antialias=True)
         for _ in (0,)
     ),
-    *(resize(numbers(1, 1, 4, 5, dtype=dtype), ints(6, 3), PLANES, "nearest") for dtype in ("i32",)),
+    *(
+        resize(numbers(1, 1, 4, 5, dtype=dtype, low=-100, high=100), ints(6, 3), PLANES, mode)
+        for dtype in ("i32", "i64")
+        for mode in MODES
+    ),
     *(resize(numbers(1, 1, 4, 5, dtype="f64"), ints(6, 3), PLANES, mode, **F64) for mode in MODES),
     resize(IMAGE, np.array([2, 0.5], "f2"), PLANES, "linear"),
     resize(IMAGE, ints(4, 4, dtype="i32"), ints(2, 3, dtype="i32"), "linear"),
     resize(IMAGE, ints(4, 4, dtype="u32"), ints(2, 3, dtype="u64"), "linear"),
+    *(
+        resize(numbers(1, 4, 5, 3), target, axes, mode)
+        for mode in MODES
+        for target, axes in (
+            (ints(6, 3), ints(1, 2)),
+            (ints(6), ints(2)),
+            (ints(6, 2), ints(3, 2)),
+            (ints(1, 4, 6, 2), ints(0, 1, 2, 3)),
+        )
+    ),
+    *(resize(numbers(2, 5, 3), ints(6, 2), ints(1, 2), mode) for mode in MODES),
+    *(resize(numbers(1, 2, 2, 5, 3), ints(6, 2), ints(3, 4), mode) for mode in (*MODES, *PILLOW)),
+    *(
+        resize(numbers(1, 4, 5, 3), ints(6, 2), ints(3, 2), mode, cube_coeff=-0.5, _oracle="plugin")
+        for mode in PILLOW  # the reference mixes up the axes
+    ),
     resize(IMAGE, ints(5, 7), PLANES, "cubic"),
     resize(IMAGE, floats(1, 1), PLANES, "linear"),
     resize(numbers(0, 2, 4, 4), ints(2, 2), PLANES, "linear"),

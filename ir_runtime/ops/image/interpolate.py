@@ -60,11 +60,12 @@ def resize(data: Array, axes: Sequence[Axis], how: Filter) -> Array:
 class Resize(Padded):
     """What versions 4 and 11 share; they differ only in their ports.
 
-    OpenVINO allows fewer axes for modes linear_onnx and cubic than there are here, as the page does
-    for linear_onnx. An axis that keeps its length is left alone: in OpenVINO, NaN and infinity reach
-    their neighbours along it, as they are multiplied by 0.
-    Integers are cut off, and wrap around, in modes linear_onnx and cubic; in the others, they are
-    rounded, halves away from zero.
+    Mode linear_onnx takes any axes, as in OpenVINO's plugin; the page has spatial ones only. An axis that
+    keeps its length is left alone: in OpenVINO, NaN and infinity reach their neighbours along it, as
+    they are multiplied by 0.
+    Integers are rounded, halves away from zero. But those of 8 bits are cut off, and wrap around, in
+    modes linear_onnx and cubic: so in OpenVINO's reference, which does not have wider ones; the plugin
+    rounds them.
     """
 
     mode: Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"] = attr(
