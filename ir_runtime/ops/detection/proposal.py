@@ -1,0 +1,302 @@
+"""Regions that may hold something: anchors moved by deltas, the best of those that do not overlap."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.boxes import best_first, greedy, refine, wide
+from .._boxes import T_BOX
+from .._define import Input, Op, Output, attr, op
+from .._types import T_FLOAT, check_index_types
+
+# What logarithms of factors are at most, so that a delta gone wrong does not give endless boxes.
+LARGEST_LOG = math.log(1000 / 16)
+
+
+class Proposals(Op):
+    """What the versions of Proposal share.
+
+    Boxes below min_size keep a score of 0, and come last, as in OpenVINO. For the framework
+    tensorflow OpenVINO's plugin also exchanges the height and width of the image; the reference,
+    and so this, does not.
+    """
+
+    class_probs = Input(T_FLOAT, "[N, 2 * anchors, H, W]: scores of background, then of foreground")
+    bbox_deltas = Input(
+        T_FLOAT, "[N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides"
+    )
+    image_shape = Input(T_FLOAT, "[3 or 4]: height and width of the image, one scale for both or two")
+    rois = Output(
+        T_FLOAT, "[N * post_nms_topn, 5]: batch entry, x1, y1, x2, y2; batch entry -1 comes after the last"
+    )
+
+    base_size: int = attr(gt=0, doc="side of the square that ratio and scale are applied to")
+    pre_nms_topn: int = attr(gt=0, doc="how many boxes are compared at most")
+    post_nms_topn: int = attr(gt=0, doc="how many boxes are left at most")
+    nms_thresh: float = attr(doc="the overlap that is still allowed")
+    feat_stride: int = attr(gt=0, doc="distance of places in pixels")
+    min_size: int = attr(ge=0, doc="sides below this, times the scale, make a score 0")
+    ratio: tuple[float, ...] = attr(gt=0, doc="heights by widths of anchors")
+    scale: tuple[float, ...] = attr(doc="sizes of anchors by base_size")
+    clip_before_nms: bool = attr(True, doc="whether boxes are clipped to the image before they are compared")
+    clip_after_nms: bool = attr(False, doc="whether boxes that are left are clipped to the image")
+    normalize: bool = attr(False, doc="whether boxes are given in parts of the image")
+    box_size_scale: float = attr(1.0, doc="what logarithms are divided by")
+    box_coordinate_scale: float = attr(1.0, doc="what steps are divided by")
+    framework: Literal["", "tensorflow"] = attr(
+        "", doc="tensorflow: y comes before x, anchors are around 0, and coordinates are not of pixels"
+    )
+
+    def shape(self, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> Dimension:
+        """How many rows there are."""
+        probs, deltas = _rank(class_probs, 4, "class_probs"), _rank(bbox_deltas, 4, "bbox_deltas")
+        if not _rank(image_shape, 1, "image_shape")[0].compatible(Dimension(3, 4)):
+            raise InferenceError(f"image_shape must be 3 or 4 numbers, found {image_shape.shape}")
+        expected = PartialShape([probs[0], probs[1] * 2, *probs[2:]])
+        images = probs[0].merge(deltas[0])
+        if images is None or not deltas.compatible(expected):
+            raise InferenceError(f"bbox_deltas must be of shape {expected}, found {deltas}")
+        anchors = len(self.ratio) * len(self.scale)
+        if not probs[1].contains(2 * anchors):
+            raise InferenceError(
+                f"class_probs must have 2 channels for each of {anchors} anchors, found {probs}"
+            )
+        return Dimension.of(images * self.post_nms_topn)
+
+    def propose(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
+        """The boxes with their batch entries, and their scores."""
+        deltas, scores = wide(bbox_deltas), wide(class_probs)
+        images, channels, height, width = scores.shape
+        image = wide(image_shape).ravel()
+        size = image[[1, 0, 1, 0]]
+        smallest = self.min_size * np.array([image[-1], image[2]], image.dtype)
+        anchors = self._anchors(height, width, size).astype(scores.dtype)
+        deltas = deltas.reshape(images, channels // 2, 4, height, width).transpose(0, 3, 4, 1, 2)
+        scores = scores[:, channels // 2 :].transpose(0, 2, 3, 1).reshape(images, -1)
+        by = np.array([self.box_coordinate_scale] * 2 + [self.box_size_scale] * 2, scores.dtype)
+        extra = self._extra()
+        boxes = refine(anchors, deltas / by, extra).reshape(images, -1, 4)
+        boxes[..., 2:] += scores.dtype.type(extra)
+        if self.clip_before_nms:
+            boxes = np.clip(boxes, 0, size - scores.dtype.type(extra))
+        large = (boxes[..., 2:] - boxes[..., :2] + scores.dtype.type(extra) >= smallest).all(axis=-1)
+        scores = scores * large
+        rois = np.zeros((images, self.post_nms_topn, 5), scores.dtype)
+        probs = np.zeros((images, self.post_nms_topn), scores.dtype)
+        for entry in range(images):
+            order = best_first(scores[entry], most=self.pre_nms_topn)
+            left = order[greedy(boxes[entry, order], self.nms_thresh, self.post_nms_topn, extra=extra)]
+            found = boxes[entry, left]
+            if self.clip_after_nms:
+                found = np.clip(found, 0, size)
+            rois[entry, : len(left), 0] = entry
+            rois[entry, : len(left), 1:] = found / size if self.normalize else found
+            rois[entry, len(left) : len(left) + 1, 0] = -1
+            probs[entry, : len(left)] = scores[entry, left]
+        return (
+            rois.reshape(-1, 5).astype(class_probs.dtype, copy=False),
+            probs.ravel().astype(class_probs.dtype, copy=False),
+        )
+
+    def _extra(self) -> float:
+        return 0 if self.framework else 1
+
+    def _anchors(self, height: int, width: int, size: Array) -> Array:
+        """The anchors at every place: [H, W, anchors, 4]."""
+        of, extra = np.float32, np.float32(self._extra())
+        ratios, scales = np.array(self.ratio, of)[:, None], np.array(self.scale, of)
+        widths = np.sqrt(of(self.base_size) ** 2 / ratios)
+        if not self.framework:
+            widths = np.floor(widths + of(0.5))  # to the nearest, halves up
+        heights = widths * ratios
+        if not self.framework:
+            heights = np.floor(heights + of(0.5))
+        half = np.stack([(sides * scales - extra) / 2 for sides in (widths, heights)], -1).reshape(-1, 2)
+        centre = of(0) if self.framework else (of(self.base_size) - extra) / 2
+        anchors = np.concatenate([centre - half, centre + half], -1)
+        y, x = (np.arange(n, dtype=of) * of(self.feat_stride) for n in (height, width))
+        grid = np.empty((height, width, 1, 4), of)
+        first, second = (x, y[:, None]) if not self.framework else (y[:, None], x)
+        grid[..., 0, ::2], grid[..., 0, 1::2] = first[..., None], second[..., None]
+        return np.asarray(np.clip(grid + anchors, 0, size) if self.framework else grid + anchors)
+
+
+@op("Proposal-1")
+class Proposal1(Proposals):
+    """Boxes that ``bbox_deltas`` make of anchors at every place, the best of those that do not overlap."""
+
+    def infer(self, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> PartialShape:
+        return PartialShape([self.shape(class_probs, bbox_deltas, image_shape), 5])
+
+    def evaluate(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> Array:
+        return self.propose(class_probs, bbox_deltas, image_shape)[0]
+
+
+@op("Proposal-4")
+class Proposal4(Proposals):
+    """As version 1, and the scores of the boxes."""
+
+    probs = Output(T_FLOAT, "[N * post_nms_topn]: scores, 0 after the last")
+
+    def infer(
+        self, class_probs: Value, bbox_deltas: Value, image_shape: Value
+    ) -> tuple[PartialShape, PartialShape]:
+        rows = self.shape(class_probs, bbox_deltas, image_shape)
+        return PartialShape([rows, 5]), PartialShape([rows])
+
+    def evaluate(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
+        return self.propose(class_probs, bbox_deltas, image_shape)
+
+
+class FromAnchors(Op):
+    """What operations share that are given anchors."""
+
+    min_size: float = attr(doc="what sides are at least")
+    nms_threshold: float = attr(doc="the overlap that is still allowed")
+    pre_nms_count: int = attr(ge=0, doc="how many boxes are compared at most")
+    post_nms_count: int = attr(ge=0, doc="how many boxes are left at most")
+
+    keeps_small: ClassVar[bool] = False
+    """Whether boxes below min_size are kept, with a score of 0."""
+
+    def select(
+        self,
+        image: Array,
+        anchors: Array,
+        deltas: Array,
+        scores: Array,
+        smallest: Any,
+        extra: tuple[float, float],
+    ) -> tuple[Array, Array]:
+        """What is left of an image, given anchors and deltas [n, 4] and scores [n].
+
+        ``extra`` is by how much sides are longer than coordinates say: of boxes, and when compared.
+        """
+        of = scores.dtype.type
+        boxes = refine(anchors, deltas, extra[0], LARGEST_LOG)
+        boxes = np.clip(boxes, 0, image[[1, 0, 1, 0]] - of(extra[0]))
+        large = (boxes[:, 2:] - boxes[:, :2] + of(extra[0]) >= smallest).all(axis=-1)
+        if self.keeps_small:
+            scores = scores * large
+        order = best_first(scores, most=self.pre_nms_count)
+        if not self.keeps_small:
+            order = order[large[order]]
+        left = order[greedy(boxes[order], self.nms_threshold, self.post_nms_count, extra=extra[1])]
+        left = left[: self.post_nms_count]
+        return boxes[left], scores[left]
+
+
+@op("GenerateProposals-9")
+class GenerateProposals(FromAnchors):
+    """Boxes that ``deltas`` make of ``anchors``, for each image the best of those that do not overlap."""
+
+    im_info = Input(T_BOX, "[N, 3 or 4]: height and width of the image, one scale of min_size or two")
+    anchors = Input(T_BOX, "[H, W, anchors, 4]: x1, y1, x2, y2")
+    deltas = Input(T_BOX, "[N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides")
+    scores = Input(T_BOX, "[N, anchors, H, W]")
+    rois = Output(T_BOX, "[n, 4]: the boxes of all images")
+    roi_scores = Output(T_BOX, "[n]: their scores")
+    rois_num = Output("roi_num_type", "[N]: how many are of each image")
+
+    normalized: bool = attr(True, doc="whether sides are differences of coordinates; if not, 1 more")
+    nms_eta: float = attr(1.0, doc="for a threshold that adapts itself; like OpenVINO's, this one does not")
+    roi_num_type: ElementType = attr(ElementType.i64, doc="element type of the counts, i64 or i32")
+
+    def verify(self) -> None:
+        """Require an index type."""
+        check_index_types(roi_num_type=self.roi_num_type)
+
+    def infer(self, im_info: Value, anchors: Value, deltas: Value, scores: Value) -> tuple[PartialShape, ...]:
+        info, grid = _rank(im_info, 2, "im_info"), _rank(anchors, 4, "anchors")
+        if not info[1].compatible(Dimension(3, 4)):
+            raise InferenceError(f"im_info must be [N, 3] or [N, 4], found {info}")
+        values = _merged(
+            scores, PartialShape([info[0], grid[2], grid[0], grid[1]]), "scores", "im_info and anchors"
+        )
+        moved = _merged(deltas, PartialShape([values[0], values[1] * 4, *values[2:]]), "deltas", "scores")
+        if not grid[3].contains(4):
+            raise InferenceError(f"an anchor is 4 numbers; anchors are of shape {grid}")
+        images = moved[0]
+        most = Dimension.of(images * self.post_nms_count).max
+        rows = Dimension.between(0, most)
+        return PartialShape([rows, 4]), PartialShape([rows]), PartialShape([images])
+
+    def evaluate(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, ...]:
+        boxes, kind = wide(anchors).reshape(-1, 4), scores.dtype
+        count = anchors.shape[2]
+        height, width = scores.shape[2:]
+        found = [(np.zeros((0, 4), boxes.dtype), np.zeros(0, boxes.dtype))]
+        for info, delta, score in zip(wide(im_info), wide(deltas), wide(scores), strict=True):
+            factors = info[[-1, 2]]  # of width, of height
+            moved = delta.reshape(count, 4, height, width).transpose(2, 3, 0, 1).reshape(-1, 4)
+            extra = 0.0 if self.normalized else 1.0
+            smallest = np.asarray(factors * info.dtype.type(self.min_size))
+            ranked = score.transpose(1, 2, 0).ravel()
+            found.append(self.select(info, boxes, moved, ranked, smallest, (extra, extra)))
+        rois, probs = (np.concatenate(part).astype(kind) for part in zip(*found, strict=True))
+        counts = [len(part) for _, part in found[1:]]
+        return rois, probs, np.array(counts, self.roi_num_type.dtype)
+
+
+@op("ExperimentalDetectronGenerateProposalsSingleImage-6")
+class GenerateProposalsSingleImage(FromAnchors):
+    """Boxes that ``deltas`` make of ``anchors``, the best of those that do not overlap.
+
+    Boxes below min_size have a score of 0, and so come last, where the page leaves them out.
+    """
+
+    keeps_small = True
+
+    im_info = Input(T_FLOAT, "[3]: height and width of the image, and a scale that does not matter")
+    anchors = Input(T_FLOAT, "[H * W * anchors, 4]: x1, y1, x2, y2")
+    deltas = Input(T_FLOAT, "[4 * anchors, H, W]: steps of the centre, logarithms of factors of sides")
+    scores = Input(T_FLOAT, "[anchors, H, W]")
+    rois = Output(T_FLOAT, "[post_nms_count, 4]: the boxes, then zeros")
+    roi_scores = Output(T_FLOAT, "[post_nms_count]: their scores, then zeros")
+
+    def infer(
+        self, im_info: Value, anchors: Value, deltas: Value, scores: Value
+    ) -> tuple[PartialShape, PartialShape]:
+        _merged(im_info, PartialShape([3]), "im_info", "the page")
+        _merged(anchors, PartialShape([-1, 4]), "anchors", "the page")
+        values = _rank(scores, 3, "scores")
+        _merged(deltas, PartialShape([values[0] * 4, *values[1:]]), "deltas", "scores")
+        return PartialShape([self.post_nms_count, 4]), PartialShape([self.post_nms_count])
+
+    def evaluate(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
+        count, height, width = scores.shape
+        if len(anchors) != scores.size:
+            raise InferenceError(f"there are {len(anchors)} anchors, but {scores.size} scores")
+        moved = wide(deltas).reshape(count, 4, height, width).transpose(2, 3, 0, 1).reshape(-1, 4)
+        ranked = wide(scores).transpose(1, 2, 0).ravel()
+        smallest = ranked.dtype.type(self.min_size)
+        found = self.select(wide(im_info), wide(anchors), moved, ranked, smallest, (1, 0))
+        rois, probs = (
+            np.zeros((self.post_nms_count, 4), scores.dtype),
+            np.zeros(self.post_nms_count, scores.dtype),
+        )
+        rois[: len(found[0])], probs[: len(found[1])] = found
+        return rois, probs
+
+
+def _rank(value: Value, rank: int, name: str) -> PartialShape:
+    if value.shape.rank is None:
+        return PartialShape.dynamic(rank)
+    if value.shape.rank != rank:
+        raise InferenceError(f"{name} must have rank {rank}, found {value.shape}")
+    return value.shape
+
+
+def _merged(value: Value, expected: PartialShape, name: str, by: str) -> PartialShape:
+    merged = value.shape.merge(expected)
+    if merged is None:
+        raise InferenceError(f"{name} must be of shape {expected} by {by}, found {value.shape}")
+    return merged
