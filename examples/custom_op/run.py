@@ -8,4 +8,4 @@ import numpy as np
 import ir_runtime
 
 compiled = ir_runtime.compile_model(Path(__file__).parent / "model.xml")
-print(compiled(np.float32([-3, -1, -0.5, 0, 0.5, 1, 3]))["y"])
+print(compiled(np.array([-3, -1, -0.5, 0, 0.5, 1, 3], np.float32))["y"])
