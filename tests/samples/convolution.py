@@ -15,15 +15,15 @@ WRAPS = "integers: the plugin saturates, the reference's arithmetic wraps around
 EMPTY_SUM = "the plugin leaves the memory as it was where there is nothing to add up"
 
 
+def windows(spatial: int) -> dict[str, Any]:
+    """Windows without padding, gaps or steps."""
+    zeros, ones = (0,) * spatial, (1,) * spatial
+    return {"strides": ones, "pads_begin": zeros, "pads_end": zeros, "dilations": ones}
+
+
 def conv(data: Any, filters: Any, **attributes: Any) -> Sample:
     """A convolution without padding, unless said otherwise."""
-    spatial = data.ndim - 2
-    plain: dict[str, Any] = {
-        "strides": (1,) * spatial,
-        "pads_begin": (0,) * spatial,
-        "pads_end": (0,) * spatial,
-        "dilations": (1,) * spatial,
-    }
+    plain = windows(data.ndim - 2)
     group = filters.ndim == data.ndim + 1
     return case("GroupConvolution-1" if group else "Convolution-1", data, filters, **plain | attributes)
 
@@ -124,13 +124,7 @@ SPECIAL = [
 
 def back(data: Any, filters: Any, *shape: int, **attributes: Any) -> Sample:
     """A transposed convolution without padding, unless said otherwise; perhaps to a given shape."""
-    spatial = data.ndim - 2
-    plain: dict[str, Any] = {
-        "strides": (1,) * spatial,
-        "pads_begin": (0,) * spatial,
-        "pads_end": (0,) * spatial,
-        "dilations": (1,) * spatial,
-    }
+    plain = windows(data.ndim - 2)
     group = "Group" if filters.ndim == data.ndim + 1 else ""
     inputs = (data, filters, np.array(shape)) if shape else (data, filters)
     constant = {"_constant": (2,)} if shape else {}
@@ -202,11 +196,7 @@ def deform(
     **attributes: Any,
 ) -> list[Sample]:
     """A deformable convolution in both versions, or in version 8 alone where only that has what it takes."""
-    plain = {
-        "strides": (1, 1),
-        "pads_begin": (0, 0),
-        "pads_end": (0, 0),
-        "dilations": (1, 1),
+    plain = windows(2) | {
         "group": 1,
         "deformable_group": parts,
     }
@@ -253,11 +243,7 @@ DEFORMED = [
 
 def bits(data: Any, filters: Any, **attributes: Any) -> Sample:
     """A convolution of bits."""
-    plain = {
-        "strides": (1, 1),
-        "pads_begin": (0, 0),
-        "pads_end": (0, 0),
-        "dilations": (1, 1),
+    plain = windows(2) | {
         "mode": "xnor-popcount",
         "pad_value": 0,
     }

@@ -72,13 +72,15 @@ class Backward(Filtering):
             )
         return Dimension.of(left)
 
-    def spread_out(self, data: Array, filters: Array, shape: Sequence[int], sized: bool) -> Array:
-        """Spread with filters ``[G, C_in, C_out, kernel...]`` to spatial lengths ``shape``."""
+    def spread_out(self, data: Array, filters: Array, output_shape: Array | None, grouped: Array) -> Array:
+        """Spread with filters that are also given as ``[G, C_in, C_out, kernel...]``."""
+        values = [Value.constant(a) for a in (data, filters, output_shape) if a is not None]
+        lengths = self.infer(*values).static[2:]
         begins = [
-            self._begin(axis, n, k, out, sized)
-            for axis, (n, k, out) in enumerate(zip(data.shape[2:], filters.shape[3:], shape, strict=True))
+            self._begin(axis, n, k, out, output_shape is not None)
+            for axis, (n, k, out) in enumerate(zip(data.shape[2:], grouped.shape[3:], lengths, strict=True))
         ]
-        return deconvolve(data, filters, self.strides, self.dilations, begins, shape)
+        return deconvolve(data, grouped, self.strides, self.dilations, begins, lengths)
 
     def _begin(self, axis: int, length: int, kernel: int, wanted: int, sized: bool) -> int:
         """Elements to cut before an axis."""
@@ -105,9 +107,7 @@ class ConvolutionBackpropData(Backward):
         return PartialShape([x[0], w[1], *self.spreads(x[2:], w[2:], output_shape)])
 
     def evaluate(self, data: Array, filters: Array, output_shape: Array | None = None) -> Array:
-        values = [Value.constant(a) for a in (data, filters, output_shape) if a is not None]
-        shape = self.infer(*values).static
-        return self.spread_out(data, filters[None], shape[2:], output_shape is not None)
+        return self.spread_out(data, filters, output_shape, filters[None])
 
 
 @op("GroupConvolutionBackpropData-1")
@@ -126,6 +126,4 @@ class GroupConvolutionBackpropData(Backward):
         return PartialShape([x[0], groups * w[2], *self.spreads(x[2:], w[3:], output_shape)])
 
     def evaluate(self, data: Array, filters: Array, output_shape: Array | None = None) -> Array:
-        values = [Value.constant(a) for a in (data, filters, output_shape) if a is not None]
-        shape = self.infer(*values).static
-        return self.spread_out(data, filters, shape[2:], output_shape is not None)
+        return self.spread_out(data, filters, output_shape, filters)
