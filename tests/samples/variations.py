@@ -22,6 +22,9 @@ LEFT_OUT = {
         *((name, "NaN") for name in ("Proposal-1", "Proposal-4", "GenerateProposals-9")),
         ("ExperimentalDetectronGenerateProposalsSingleImage-6", "NaN"),
     },
+    "what a coordinate of NaN is clipped to depends on the order of arguments of C++'s max": {
+        ("ExperimentalDetectronDetectionOutput-6", "NaN"),
+    },
     "the reference has none of this type; the plugin goes through f32, and rounds and saturates": {
         *((name, "u8") for name in ("Cos-1", "Cosh-1", "Log-1", "Sin-1", "Sinh-1", "Tan-1")),
         *(("Log-1", "i8"), ("Sin-1", "i8"), ("GroupConvolution-1", "u8")),

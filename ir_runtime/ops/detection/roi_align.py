@@ -72,18 +72,11 @@ class Align(Op):
 
     def grid(self, height: Any, width: Any) -> tuple[Array, Array]:
         """Where samples lie in a region of this size, from its corner: [bins, samples, 1, 1] and [bins, samples]."""
-        down, across = self._samples(height, self.pooled_h), self._samples(width, self.pooled_w)
-        if down * self.pooled_h * across * self.pooled_w > MOST_POINTS:
-            raise InferenceError(f"a region of {width} by {height} has more than {MOST_POINTS} points")
+        down, across = samples_of(height, width, self.pooled_h, self.pooled_w, self.sampling_ratio)
         return (
             sample_offsets(self.pooled_h, down, height)[:, :, None, None],
             sample_offsets(self.pooled_w, across, width),
         )
-
-    def _samples(self, length: Any, bins: int) -> int:
-        if not math.isfinite(length):
-            raise InferenceError(f"a region must be of finite size, found {length}")
-        return self.sampling_ratio or max(math.ceil(length / bins), 0)
 
     def points(self, region: Array) -> tuple[Array, Array]:
         """Rows and columns of the samples of a region; together [bins, samples, bins, samples]."""
@@ -154,6 +147,16 @@ class ROIAlignRotated(Align):
         down, across = down - height / 2, across - width / 2
         half = of(0.5)
         return down * cosine - across * sine + (y - half), down * sine + across * cosine + (x - half)
+
+
+def samples_of(height: Any, width: Any, down: int, across: int, ratio: int) -> tuple[int, int]:
+    """How many points there are along each axis of a bin, of so many that a region is divided into."""
+    if not (math.isfinite(height) and math.isfinite(width)):
+        raise InferenceError(f"a region must be of finite size, found {height} by {width}")
+    counts = (ratio or max(math.ceil(height / down), 0), ratio or max(math.ceil(width / across), 0))
+    if counts[0] * down * counts[1] * across > MOST_POINTS:
+        raise InferenceError(f"a region of {height} by {width} has more than {MOST_POINTS} points")
+    return counts
 
 
 def region_count(rois: Value, numbers: int) -> Dimension:

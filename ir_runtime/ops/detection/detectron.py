@@ -1,0 +1,199 @@
+"""Parts of networks that Detectron trains: anchors, features of regions, and what is found in them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.boxes import best_first, greedy, refine, wide
+from ...kernels.regions import bilinear, inside, sample_offsets
+from .._define import Input, Op, Output, attr, op
+from .._types import T_FLOAT
+from .roi_align import channels, region_count, samples_of
+
+
+@op("ExperimentalDetectronDetectionOutput-6")
+class DetectionOutput(Op):
+    """Boxes that ``deltas`` make of ``rois``, of each class those with the best of ``scores``.
+
+    Classes other than the first, which is the background. Boxes are not clipped to the image but at 0,
+    and regions without an area count as boxes [0, 0, 0, 0] with a score of 0: so in OpenVINO.
+    """
+
+    rois = Input(T_FLOAT, "[regions, 4]: x1, y1, x2, y2")
+    deltas = Input(T_FLOAT, "[regions, num_classes * 4]: steps of the centre, logarithms of factors of sides")
+    scores = Input(T_FLOAT, "[regions, num_classes]")
+    im_info = Input(T_FLOAT, "[1, 3]: height and width of the image, and a scale; does not matter")
+    boxes = Output(T_FLOAT, "[max_detections_per_image, 4]: the boxes, then zeros")
+    classes = Output(ElementType.i32, "[max_detections_per_image]: their classes")
+    box_scores = Output(T_FLOAT, "[max_detections_per_image]: their scores")
+
+    score_threshold: float = attr(doc="what scores must be above")
+    nms_threshold: float = attr(doc="the overlap that is still allowed within a class")
+    num_classes: int = attr(gt=0, doc="number of classes, with the background")
+    post_nms_count: int = attr(ge=-1, doc="how many boxes of a class are left at most; -1 means all")
+    max_detections_per_image: int = attr(gt=0, doc="how many boxes are left at most")
+    class_agnostic_box_regression: bool = attr(False, doc="does not matter")
+    max_delta_log_wh: float = attr(doc="what logarithms are at most")
+    deltas_weights: tuple[float, ...] = attr(doc="what deltas are divided by, four numbers")
+
+    def verify(self) -> None:
+        """Require a weight for each delta."""
+        if len(self.deltas_weights) != 4:
+            raise ValueError(f"deltas_weights must be 4 numbers, not {len(self.deltas_weights)}")
+
+    def infer(self, rois: Value, deltas: Value, scores: Value, im_info: Value) -> tuple[PartialShape, ...]:
+        regions = region_count(rois, 4)
+        for name, value, each in (
+            ("deltas", deltas, 4 * self.num_classes),
+            ("scores", scores, self.num_classes),
+        ):
+            merged = value.shape.merge(PartialShape([regions, each]))
+            if merged is None:
+                raise InferenceError(f"{name} must be of shape [{regions}, {each}], found {value.shape}")
+            regions = merged[0]
+        if not im_info.shape.compatible(PartialShape([1, 3])):
+            raise InferenceError(f"im_info must be of shape [1, 3], found {im_info.shape}")
+        most = self.max_detections_per_image
+        return PartialShape([most, 4]), PartialShape([most]), PartialShape([most])
+
+    def evaluate(
+        self, rois: Array, deltas: Array, scores: Array, im_info: Array
+    ) -> tuple[Array, Array, Array]:
+        regions, ranked = wide(rois), wide(scores).T
+        moves = wide(deltas).reshape(len(rois), self.num_classes, 4).transpose(1, 0, 2)
+        moves = moves / np.array(self.deltas_weights, moves.dtype)
+        valid = np.all(regions[:, 2:] > regions[:, :2], axis=1)
+        refined = np.maximum(refine(regions, moves, 1, self.max_delta_log_wh), 0)
+        refined, ranked = np.where(valid[:, None], refined, 0), np.where(valid, ranked, 0)
+        labels, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for label in range(1, self.num_classes):
+            order = best_first(ranked[label], self.score_threshold)
+            left = order[greedy(refined[label, order], self.nms_threshold, self.post_nms_count, extra=1)]
+            labels.append(np.full(len(left), label))
+            places.append(left)
+        of, at = np.concatenate(labels), np.concatenate(places)
+        most = self.max_detections_per_image
+        if len(of) > most:
+            best = np.lexsort((at, -ranked[of, at]))[:most]
+            of, at = of[best], at[best]
+        boxes, kinds = np.zeros((most, 4), rois.dtype), np.zeros(most, np.int32)
+        final = np.zeros(most, scores.dtype)
+        boxes[: len(of)], kinds[: len(of)] = refined[of, at], of
+        final[: len(of)] = ranked[of, at]
+        return boxes, kinds, final
+
+
+@op("ExperimentalDetectronPriorGridGenerator-6")
+class PriorGridGenerator(Op):
+    """The ``priors`` at every place of a grid laid over an image."""
+
+    priors = Input(T_FLOAT, "[priors, 4]: x1, y1, x2, y2 around a place")
+    feature_map = Input(T_FLOAT, "[1, C, H, W]: only its size matters")
+    im_data = Input(T_FLOAT, "[1, C, height, width] of the image: only its size matters")
+    boxes = Output(T_FLOAT, "[H * W * priors, 4], or [H, W, priors, 4] if not flattened")
+
+    flatten: bool = attr(True, doc="whether the boxes of all places are in one list")
+    h: int = attr(0, ge=0, doc="height of the grid; 0 means that of feature_map")
+    w: int = attr(0, ge=0, doc="width of the grid; 0 means that of feature_map")
+    stride_x: float = attr(0.0, doc="distance of places along x; 0 means image by grid")
+    stride_y: float = attr(0.0, doc="distance of places along y; 0 means image by grid")
+
+    def infer(self, priors: Value, feature_map: Value, im_data: Value) -> PartialShape:
+        count = region_count(priors, 4)
+        for name, value in (("feature_map", feature_map), ("im_data", im_data)):
+            channels(value, name)
+        maps, images = feature_map.shape, im_data.shape
+        if maps.rank is not None and images.rank is not None and not maps[0].compatible(images[0]):
+            raise InferenceError(f"feature_map {maps} and im_data {images} differ in batch size")
+        grid = [Dimension(), Dimension()] if maps.rank is None else list(maps[2:])
+        height, width = (Dimension(n) if n else d for n, d in zip((self.h, self.w), grid, strict=True))
+        if not self.flatten:
+            return PartialShape([height, width, count, 4])
+        boxes: Interval = height * width * count
+        return PartialShape([boxes, 4])
+
+    def evaluate(self, priors: Array, feature_map: Array, im_data: Array) -> Array:
+        boxes = wide(priors)
+        grid = [n or length for n, length in zip((self.h, self.w), feature_map.shape[2:], strict=True)]
+        steps = [
+            boxes.dtype.type(step or size / max(n, 1))
+            for step, size, n in zip((self.stride_y, self.stride_x), im_data.shape[2:], grid, strict=True)
+        ]
+        half = boxes.dtype.type(0.5)
+        y, x = (step * (np.arange(n, dtype=boxes.dtype) + half) for n, step in zip(grid, steps, strict=True))
+        places = np.empty((*grid, 1, 4), boxes.dtype)
+        places[..., 0, ::2], places[..., 0, 1::2] = x[:, None], y[:, None, None]
+        found = (boxes + places).astype(priors.dtype, copy=False)
+        return found.reshape(-1, 4) if self.flatten else found
+
+
+@op("ExperimentalDetectronROIFeatureExtractor-6")
+class ROIFeatureExtractor(Op):
+    """Features of ``rois`` as by ROIAlign, each from the level of a pyramid that its size asks for."""
+
+    rois = Input(T_FLOAT, "[regions, 4]: x1, y1, x2, y2")
+    pyramid = Input(T_FLOAT, "[1, C, H, W] of each level, the finest first", variadic=True)
+    features = Output(T_FLOAT, "[regions, C, output_size, output_size]; zeros for regions without an area")
+    same_rois = Output(T_FLOAT, "rois")
+
+    output_size: int = attr(gt=0, doc="height and width of the result")
+    sampling_ratio: int = attr(
+        ge=0, doc="points along each axis of a bin; 0 means as many as there are elements"
+    )
+    pyramid_scales: tuple[int, ...] = attr(gt=0, doc="what coordinates are divided by, for each level")
+    aligned: bool = attr(False, doc="whether coordinates are those of elements' centres")
+
+    def infer(self, rois: Value, *pyramid: Value) -> tuple[PartialShape, PartialShape]:
+        if not pyramid:
+            raise InferenceError("takes at least 2 inputs, got 1")
+        if len(pyramid) > len(self.pyramid_scales):
+            raise InferenceError(
+                f"there are {len(pyramid)} levels, but {len(self.pyramid_scales)} pyramid_scales"
+            )
+        regions, depth = region_count(rois, 4), Dimension()
+        for level in pyramid:
+            merged = depth.merge(channels(level, "a level of the pyramid"))
+            if merged is None or (level.shape.rank is not None and not level.shape[0].contains(1)):
+                raise InferenceError(f"levels must be of shape [1, {depth}, H, W], found {level.shape}")
+            depth = merged
+        return (
+            PartialShape([regions, depth, self.output_size, self.output_size]),
+            PartialShape([regions, 4]),
+        )
+
+    def evaluate(self, rois: Array, *pyramid: Array) -> tuple[Array, Array]:
+        regions = wide(rois)
+        size = self.output_size
+        features = np.zeros((len(rois), pyramid[0].shape[1], size, size), rois.dtype)
+        for index, level in enumerate(self._levels(regions, len(pyramid)).tolist()):
+            if level < len(pyramid):
+                features[index] = self._pool(
+                    wide(pyramid[level][0]), regions[index], self.pyramid_scales[level]
+                )
+        return features, rois.copy()
+
+    def _levels(self, regions: Array, count: int) -> Array:
+        """The level of each region; ``count`` for one without an area."""
+        sides = regions[:, 2:] - regions[:, :2]
+        area = sides[:, 0] * sides[:, 1]
+        of = regions.dtype.type
+        with np.errstate(all="ignore"):  # a region of 224 by 224 is of level 2
+            level = np.floor(np.log2(np.sqrt(area) / of(224) + of(1e-6)) + of(2))
+        return np.where(area > 0, np.nan_to_num(level).clip(0, count - 1), count).astype(np.int64)
+
+    def _pool(self, maps: Array, region: Array, scale: int) -> Array:
+        of = maps.dtype.type
+        corners = region * (of(1) / of(scale)) - of(0.5 if self.aligned else 0)
+        width, height = np.maximum(corners[2:] - corners[:2], of(1))
+        bins = self.output_size
+        down, across = samples_of(height, width, bins, bins, self.sampling_ratio)
+        y = corners[1] + sample_offsets(bins, down, height)[:, :, None, None]
+        x = corners[0] + sample_offsets(bins, across, width)
+        within = inside(y, x, *maps.shape[1:])
+        values = np.where(within, bilinear(maps, y, x), of(0))
+        return np.asarray(values.mean(axis=(2, 4), dtype=values.dtype))
