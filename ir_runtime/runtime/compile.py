@@ -19,6 +19,7 @@ from ..ir.tensor import Array, Value
 from ..ops import Op
 from ..passes.fuse import Group, fuse
 from ..passes.infer import Inferred, infer
+from .append import growing
 from .context import RUN, VARIABLES
 from .plan import ExecutionPlan, Step, failure
 
@@ -154,10 +155,12 @@ class _Planner:
     fold: bool
     slots: list[Array | None] = field(default_factory=list)
     places: dict[Port, int] = field(default_factory=dict)
+    growing: Mapping[int, Kernel] = field(default_factory=dict)
 
     def plan(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> ExecutionPlan:
         parameters = self.graph.of_type("Parameter")
         inputs = tuple(self._slot(Port(layer.id, 0)) for layer in parameters)
+        self.growing = growing(self.graph) if self.fold else {}
         running = self._running(layers, outputs)
         read = {s for layer in running.values() for s in self.graph.sources(layer)} | set(outputs)
         groups = [Group.of(self.graph, la, self._kernel(la, read)) for la in running.values()]
@@ -199,6 +202,8 @@ class _Planner:
         assert layer.op is not None
         if layer.op.asks("visit") or layer.op.asks("variables"):
             return self._contextual(layer.id, layer.op)
+        if layer.id in self.growing:
+            return self.growing[layer.id]
         sources = [self._seen(s) for s in self.graph.sources(layer) if s is not None]
         unread = [i for i in range(len(layer.outputs)) if self.fold and Port(layer.id, i) not in read]
         kernel = choose(layer.op, sources, self.backends, unread)
