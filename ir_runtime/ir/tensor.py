@@ -110,7 +110,8 @@ class Value:
 
     def known(self) -> Array | None:
         """The contents, if every number is known."""
-        return None if self.data is None or self.data.dtype == object else self.data
+        bounded = self.data is not None and self.data.dtype == object
+        return None if bounded and self.element is not ElementType.string else self.data
 
     def ints(self) -> tuple[int, ...] | None:
         """The contents as a flat tuple of numbers, if every number is known."""
@@ -119,7 +120,7 @@ class Value:
 
     def numbers(self) -> tuple[int | Interval, ...] | None:
         """The contents as a flat tuple in which some numbers may have only bounds."""
-        if self.data is None or self.data.dtype.kind not in "iuO":
+        if self.data is None or self.data.dtype.kind not in "iuO" or self.element is ElementType.string:
             return None
         return tuple(n if isinstance(n, Interval) and n.is_dynamic else int(n) for n in self.data.flat)
 
@@ -130,9 +131,8 @@ class Value:
 
     def symbolic(self) -> Array | None:
         """The contents as an array of ``dtype=object``, for arithmetic on intervals."""
-        if self.data is None or self.data.dtype.kind not in "iuO":
-            return None
-        return objects(self.numbers() or (), self.data.shape)
+        numbers = self.numbers()
+        return None if self.data is None or numbers is None else objects(numbers, self.data.shape)
 
 
 def objects(numbers: Iterable[int | Interval], shape: tuple[int, ...]) -> Array:

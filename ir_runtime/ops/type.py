@@ -1,17 +1,25 @@
-"""Conversions of element types."""
+"""Conversions of element types, and of texts to bytes and back."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
+from ..kernels.texts import header_size, pack_texts, text_of
 from ._convert import convert
 from ._define import FOLLOWED, Element, InferenceError, Input, Op, Output, attr, op
+from ._lengths import check_vector
 from ._types import EVERY, Types, elements
 
 NUMERIC = tuple(e for e in EVERY if e is not ElementType.string)
 T = Element("T", NUMERIC, "any type of numbers, or boolean")
 T_LIKE = Element("T2", NUMERIC, "any type of numbers, or boolean")
+T_PLACE = Element("T_IDX", (ElementType.i64, ElementType.i32), "i64 or i32")
+T_BYTE = Element("T_BYTE", (ElementType.u8,), "u8")
+T_TEXT = Element("T_TEXT", (ElementType.string,), "string")
 
 # Types that promotion knows: those of a kind from narrow to wide.
 REALS = ("f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64")
@@ -150,6 +158,61 @@ class ConvertPromoteTypes(Op):
 
     def _unsafe(self, a: ElementType, b: ElementType, why: str) -> InferenceError:
         return InferenceError(f"{a} and {b} are not promoted unless promote_unsafe is true: {why}")
+
+
+@op("StringTensorPack-15")
+class StringTensorPack(Op):
+    """Texts from their bytes: the i-th is what ``symbols`` hold from the i-th of ``begins`` up to that of ``ends``.
+
+    Texts may overlap, and come in any order; OpenVINO refuses constants that do not ascend.
+    """
+
+    begins = Input(T_PLACE, "where texts begin, of any shape")
+    ends = Input(T_PLACE, "where texts end: the place behind their last byte, of the shape of begins")
+    symbols = Input(T_BYTE, "bytes in UTF-8, 1-D")
+    output = Output(ElementType.string, "the texts, of the shape of begins")
+
+    def infer(self, begins: Value, ends: Value, symbols: Value) -> PartialShape:
+        check_vector(symbols, "symbols")
+        shape = begins.shape.merge(ends.shape)
+        if shape is None:
+            raise InferenceError(f"begins have shape {begins.shape}, ends {ends.shape}; they must be equal")
+        first, last, most = begins.known(), ends.known(), symbols.count.max
+        if first is not None and last is not None:
+            wrong = (first < 0) | (last < first)
+            wrong |= False if most is None else last > most
+            if wrong.any():
+                begin, end = first[wrong][0], last[wrong][0]
+                raise InferenceError(f"no text reaches from {begin} to {end} in {symbols.count} symbols")
+        return shape
+
+    def evaluate(self, begins: Array, ends: Array, symbols: Array) -> Array:
+        self.infer(*map(Value.constant, (begins, ends, symbols)))
+        content = symbols.tobytes()
+        texts = np.empty(begins.size, object)
+        texts[:] = [text_of(content[a:b]) for a, b in zip(begins.flat, ends.flat, strict=True)]
+        return texts.reshape(begins.shape)
+
+
+@op("StringTensorUnpack-15")
+class StringTensorUnpack(Op):
+    """The bytes of the texts in ``data``, one text behind the other, and where each of them begins and ends."""
+
+    data = Input(T_TEXT, "texts, of any shape")
+    begins = Output(ElementType.i32, "where texts begin, of the shape of data")
+    ends = Output(ElementType.i32, "where texts end: the place behind their last byte, of the shape of data")
+    symbols = Output(ElementType.u8, "bytes in UTF-8, 1-D")
+
+    def infer(self, data: Value) -> tuple[PartialShape, PartialShape, PartialShape]:
+        length = Dimension(0) if data.count == 0 else Dimension()
+        if data.data is not None:
+            length = Dimension(len(self.evaluate(data.data)[2]))
+        return data.shape, data.shape, PartialShape([length])
+
+    def evaluate(self, data: Array) -> tuple[Array, Array, Array]:
+        packed, header = pack_texts(data), header_size(data.size)
+        bounds = packed[4:header].view("<i4").astype(np.int32)
+        return bounds[:-1].reshape(data.shape), bounds[1:].reshape(data.shape), packed[header:]
 
 
 def _kind(element: ElementType) -> int:
