@@ -64,10 +64,9 @@ class Multinomial(Seeded):
 
 def _again(reached: Array, drawn: Array) -> Array:
     """The first class of each entry whose cumulated probability reaches a number; 0 if none does."""
-    found = np.zeros(drawn.shape, np.int64)
-    for entry, (chances, numbers) in enumerate(zip(reached, drawn, strict=True)):
-        found[entry] = (numbers[:, None] <= chances).argmax(1)
-    return found
+    rows = zip(reached.astype(np.float64), drawn.astype(np.float64), strict=True)
+    found = np.stack([np.searchsorted(chances, numbers) for chances, numbers in rows])
+    return np.where(found < reached.shape[1], found, 0)
 
 
 def _once(reached: Array, drawn: Array) -> Array:
