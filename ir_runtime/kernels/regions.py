@@ -26,21 +26,23 @@ def inside(y: Array, x: Array, height: int, width: int) -> Array:
     return np.asarray((y >= -1) & (y <= height) & (x >= -1) & (x <= width))
 
 
-def bilinear(maps: Array, y: Array, x: Array) -> Array:
+def bilinear(maps: Array, y: Array, x: Array, *, each: bool = False) -> Array:
     """Interpolate between elements of maps; beyond the last ones, those are repeated.
 
     Args:
         maps: [C, H, W]
         y: rows, which broadcast against ``x``.
         x: columns.
+        each: whether there is one point for each map.
 
     Returns:
-        [C, ...] with the shape of the points.
+        [C, ...] with the shape of the points, or one number for each map.
     """
     height, width = maps.shape[1:]
     (top, bottom, low), (left, right, near) = _around(y, height), _around(x, width)
-    upper = maps[:, top, left] * (1 - near) + maps[:, top, right] * near
-    lower = maps[:, bottom, left] * (1 - near) + maps[:, bottom, right] * near
+    of = np.arange(len(maps)) if each else slice(None)
+    upper = maps[of, top, left] * (1 - near) + maps[of, top, right] * near
+    lower = maps[of, bottom, left] * (1 - near) + maps[of, bottom, right] * near
     return np.asarray(upper * (1 - low) + lower * low)
 
 

@@ -1,0 +1,264 @@
+"""Features of regions, from elements of feature maps or from different channels for each bin."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.boxes import wide
+from ...kernels.regions import bilinear
+from .._define import Input, Op, Output, attr, op
+from .._types import T_FLOAT
+from .roi_align import batch_entry, channels, region_count
+
+
+class Pooling(Op):
+    """What poolings of regions share. Computed in f32 at least."""
+
+    data = Input(T_FLOAT, "[N, C, H, W]: feature maps")
+    rois = Input(T_FLOAT, "[regions, 5]: batch entry, x1, y1, x2, y2")
+
+    spatial_scale: float = attr(gt=0, doc="what coordinates of regions are multiplied by")
+
+    ends: ClassVar[bool] = False
+    """Whether regions end at the first of batch entry -1."""
+    skips: ClassVar[bool] = False
+    """Whether regions of negative batch entries give zeros."""
+
+    def pool_all(self, data: Array, rois: Array, depth: int, height: int, width: int, *more: Array) -> Array:
+        """The results for all regions, given what else there is of each."""
+        maps, regions = wide(data), wide(rois)
+        pooled = np.zeros((len(rois), depth, height, width), maps.dtype)
+        for index, region in enumerate(regions):
+            entry = int(region[0]) if np.isfinite(region).all() else None
+            if entry is None:
+                raise InferenceError(f"a region must be of finite numbers, found {region.tolist()}")
+            if entry == -1 and self.ends:
+                break
+            if entry >= 0 or not self.skips:
+                pooled[index] = self.pool(
+                    batch_entry(maps, entry), region[1:], *(each[index] for each in more)
+                )
+        return pooled.astype(data.dtype, copy=False)
+
+    def pool(self, maps: Array, region: Array, *more: Array) -> Array:
+        """The result for one region of maps [C, H, W]."""
+        raise NotImplementedError
+
+
+@op("ROIPooling-1")
+class ROIPooling(Pooling):
+    """The largest element in each bin of each region of ``data``, or what is between elements.
+
+    Regions end at the first of batch entry -1, as in the plugin; the others give zeros.
+    """
+
+    pooled = Output(T_FLOAT, "[regions, C, pooled_h, pooled_w]")
+
+    pooled_h: int = attr(gt=0, doc="height of the result")
+    pooled_w: int = attr(gt=0, doc="width of the result")
+    method: Literal["max", "bilinear"] = attr(
+        "max",
+        doc="bilinear: points between elements; then coordinates are in parts of the image, and not scaled",
+    )
+
+    ends = True
+
+    def infer(self, data: Value, rois: Value) -> PartialShape:
+        return PartialShape([region_count(rois, 5), channels(data), self.pooled_h, self.pooled_w])
+
+    def evaluate(self, data: Array, rois: Array) -> Array:
+        return self.pool_all(data, rois, data.shape[1], self.pooled_h, self.pooled_w)
+
+    def pool(self, maps: Array, region: Array, *more: Array) -> Array:
+        return self._between(maps, region) if self.method == "bilinear" else self._largest(maps, region)
+
+    def _largest(self, maps: Array, region: Array) -> Array:
+        x1, y1, x2, y2 = _rounded(region * maps.dtype.type(self.spatial_scale))
+        rows = _bins(y1, y2, self.pooled_h, maps.shape[1])
+        columns = _bins(x1, x2, self.pooled_w, maps.shape[2])
+        result = np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
+        for i, (top, bottom) in enumerate(rows):
+            for j, (left, right) in enumerate(columns):
+                if top < bottom and left < right:
+                    lowest = np.finfo(maps.dtype).min
+                    window = maps[:, top:bottom, left:right]
+                    result[:, i, j] = np.fmax.reduce(window, axis=(1, 2), initial=lowest)
+        return result
+
+    def _between(self, maps: Array, region: Array) -> Array:
+        x1, y1, x2, y2 = region
+        height, width = maps.shape[1:]
+        y = _points(y1, y2, self.pooled_h, height)[:, None]
+        x = _points(x1, x2, self.pooled_w, width)
+        within = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
+        return np.where(within, bilinear(maps, y, x), maps.dtype.type(0))
+
+
+@op("PSROIPooling-1")
+class PSROIPooling(Pooling):
+    """Mean of each bin of each region of ``data``, every bin from channels of its own."""
+
+    pooled = Output(T_FLOAT, "[regions, output_dim, group_size, group_size]")
+
+    output_dim: int = attr(gt=0, doc="channels of the result")
+    group_size: int = attr(gt=0, doc="height and width of the result")
+    mode: Literal["average", "bilinear"] = attr(
+        "average",
+        doc="bilinear: the mean of points between elements in parts of the region, each from channels of its own",
+    )
+    spatial_bins_x: int = attr(1, gt=0, doc="parts along x, in mode bilinear")
+    spatial_bins_y: int = attr(1, gt=0, doc="parts along y, in mode bilinear")
+
+    def infer(self, data: Value, rois: Value) -> PartialShape:
+        parts = self.spatial_bins_x * self.spatial_bins_y if self.mode == "bilinear" else self.group_size**2
+        if not channels(data).contains(parts * self.output_dim):
+            raise InferenceError(f"data must have {parts * self.output_dim} channels, found {data.shape}")
+        return PartialShape([region_count(rois, 5), self.output_dim, self.group_size, self.group_size])
+
+    def evaluate(self, data: Array, rois: Array) -> Array:
+        return self.pool_all(data, rois, self.output_dim, self.group_size, self.group_size)
+
+    def pool(self, maps: Array, region: Array, *more: Array) -> Array:
+        scale = maps.dtype.type(self.spatial_scale)
+        if self.mode == "bilinear":
+            return self._between(maps, region * scale)
+        corners = _rounded(region)
+        corners[2:] += 1
+        x1, y1, x2, y2 = corners * scale
+        size = self.group_size
+        by_bin = maps.reshape(self.output_dim, size, size, *maps.shape[1:])
+        result = np.zeros((self.output_dim, size, size), maps.dtype)
+        for i, (top, bottom) in enumerate(_covers(y1, y2, size, maps.shape[1])):
+            for j, (left, right) in enumerate(_covers(x1, x2, size, maps.shape[2])):
+                window = by_bin[:, i, j, top:bottom, left:right]
+                if window.shape[1] and window.shape[2]:
+                    result[:, i, j] = window.mean(axis=(1, 2), dtype=maps.dtype)
+        return result
+
+    def _between(self, maps: Array, region: Array) -> Array:
+        x1, y1, x2, y2 = region
+        height, width = maps.shape[1:]
+        down, across, size = self.spatial_bins_y, self.spatial_bins_x, self.group_size
+        by_part = maps.reshape(down, across, self.output_dim, height, width)
+        total = np.zeros((self.output_dim, size, size), maps.dtype)
+        part_height, part_width = (y2 - y1) / down, (x2 - x1) / across
+        for i in range(down):
+            top = y1 + i * part_height
+            y = _points(top, top + part_height, size, height, exact=False)[:, None]
+            for j in range(across):
+                left = x1 + j * part_width
+                x = _points(left, left + part_width, size, width, exact=False)
+                within = (y < height) & (x < width) & (y > -1) & (x > -1)
+                total += np.where(within, bilinear(by_part[i, j], y, x), maps.dtype.type(0))
+        return np.asarray(total / maps.dtype.type(down * across))
+
+
+@op("DeformablePSROIPooling-1")
+class DeformablePSROIPooling(Pooling):
+    """Mean of points in each bin of each region of ``data``, every bin from channels of its own, and moved."""
+
+    offsets = Input(
+        T_FLOAT,
+        "[regions, 2 * classes, part_size, part_size]: how far bins are moved, x then y",
+        optional=True,
+    )
+    pooled = Output(T_FLOAT, "[regions, output_dim, group_size, group_size]")
+
+    output_dim: int = attr(gt=0, doc="channels of the result")
+    group_size: int = attr(1, gt=0, doc="height and width of the result")
+    mode: Literal["bilinear_deformable"] = attr("bilinear_deformable", doc="the only one there is")
+    spatial_bins_x: int = attr(1, gt=0, doc="points along x of a bin")
+    spatial_bins_y: int = attr(1, gt=0, doc="points along y of a bin")
+    trans_std: float = attr(1.0, doc="what offsets are multiplied by, beside the sides of the region")
+    part_size: int = attr(1, gt=0, doc="height and width of offsets")
+
+    skips = True
+
+    def infer(self, data: Value, rois: Value, offsets: Value | None = None) -> PartialShape:
+        channels(data)
+        regions = region_count(rois, 5)
+        if offsets is not None:
+            expected = PartialShape([regions, -1, self.part_size, self.part_size])
+            if not offsets.shape.compatible(expected):
+                raise InferenceError(f"offsets must be of shape {expected}, found {offsets.shape}")
+        return PartialShape([regions, self.output_dim, self.group_size, self.group_size])
+
+    def evaluate(self, data: Array, rois: Array, offsets: Array | None = None) -> Array:
+        size, depth = self.group_size, self.output_dim
+        if data.shape[1] < depth * size**2:
+            raise InferenceError(f"data must have at least {depth * size**2} channels, found {data.shape[1]}")
+        if offsets is None:
+            moves = np.zeros((len(rois), depth, 2, size, size), wide(data).dtype)
+        else:
+            # Offsets of a class serve several channels, those of a part several bins.
+            kinds = max(offsets.shape[1] // 2, 1)
+            if depth % kinds or offsets.shape[1] < 2:
+                raise InferenceError(f"offsets of {kinds} classes do not go with output_dim {depth}")
+            part = np.arange(size) * self.part_size // size
+            of_bins = wide(offsets).reshape(len(rois), kinds, 2, self.part_size, self.part_size)
+            moves = of_bins[..., part[:, None], part].repeat(depth // kinds, axis=1)
+        return self.pool_all(data, rois, depth, size, size, moves)
+
+    def pool(self, maps: Array, region: Array, *more: Array) -> Array:
+        of, (moves,), size = maps.dtype.type, more, self.group_size
+        corners = _rounded(region)
+        corners[2:] += 1
+        x1, y1, x2, y2 = corners * of(self.spatial_scale) - of(0.5)
+        width, height = np.maximum(x2 - x1, of(0.1)), np.maximum(y2 - y1, of(0.1))
+        by_bin = maps[: self.output_dim * size**2]
+        at = np.arange(size, dtype=maps.dtype)
+        moved = moves * of(self.trans_std)
+        left = x1 + at * (width / size) + moved[:, 0] * width
+        top = y1 + at[:, None] * (height / size) + moved[:, 1] * height
+        total, count = np.zeros(len(by_bin), maps.dtype), np.zeros(len(by_bin), maps.dtype)
+        for i in range(self.spatial_bins_y):
+            y = (top + i * (height / size / self.spatial_bins_y)).ravel()
+            for j in range(self.spatial_bins_x):
+                x = (left + j * (width / size / self.spatial_bins_x)).ravel()
+                half = of(0.5)
+                within = (
+                    (y >= -half) & (y <= maps.shape[1] - half) & (x >= -half) & (x <= maps.shape[2] - half)
+                )
+                total += np.where(within, bilinear(by_bin, y, x, each=True), of(0))
+                count += within
+        return (total / np.maximum(count, 1)).reshape(self.output_dim, size, size)
+
+
+def _rounded(numbers: Array) -> Array:
+    """To the nearest integers, halves away from 0."""
+    return np.asarray(np.trunc(numbers + np.copysign(numbers.dtype.type(0.5), numbers)))
+
+
+def _bins(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]]:
+    """Where each of equal bins begins and ends, of elements from ``first`` to ``last``."""
+    size = np.maximum(last - first + 1, 1) / count
+    steps = np.arange(count + 1, dtype=first.dtype) * size
+    begins = np.clip(np.floor(steps[:-1]) + first, 0, length).astype(int)
+    ends = np.clip(np.ceil(steps[1:]) + first, 0, length).astype(int)
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))
+
+
+def _covers(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]]:
+    """The elements that each of equal bins between two places touches."""
+    size = (last - first) / count
+    steps = first + np.arange(count + 1, dtype=first.dtype) * size
+    begins = np.clip(np.floor(steps[:-1]), 0, max(length - 1, 0)).astype(int)
+    ends = np.clip(np.ceil(first + np.arange(1, count + 1, dtype=first.dtype) * size), 0, length).astype(int)
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))
+
+
+def _points(first: Any, last: Any, count: int, length: int, *, exact: bool = True) -> Array:
+    """Points from ``first`` to ``last``, in parts of a length, as places; one alone is in the middle."""
+    of = first.dtype.type
+    far = of(length - 1)
+    if count == 1:
+        return np.array([of(0.5) * (first + last) * far])
+    places = np.arange(count, dtype=first.dtype) * ((last - first) * far / of(count - 1)) + first * far
+    if exact:
+        places[-1] = last * far
+    return np.asarray(places)

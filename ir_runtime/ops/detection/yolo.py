@@ -1,0 +1,117 @@
+"""Layers of YOLO networks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.boxes import wide
+from .._axes import normalize_axis
+from .._define import Input, Op, Output, attr, op
+from .._types import T_FLOAT, T_PLAIN
+
+
+@op("RegionYolo-1")
+class RegionYolo(Op):
+    """Sigmoid of where boxes are and of whether there are any; scores of classes as a softmax, or sigmoids.
+
+    Without do_softmax, the regions are as many as mask has numbers. Left out, do_softmax is false in
+    OpenVINO, but true on the page, and so here. The output is of the type of the data.
+    """
+
+    data = Input(T_FLOAT, "[N, regions * (coords + 1 + classes), H, W]")
+    regions = Output(T_FLOAT, "axes from axis to end_axis in one with do_softmax, else shaped as data")
+
+    axis: int = attr(doc="first of the axes that become one; a negative one counts from the end")
+    end_axis: int = attr(doc="last of the axes that become one")
+    coords: int = attr(ge=2, doc="numbers that say where a box is")
+    classes: int = attr(ge=0, doc="number of classes")
+    num: int = attr(gt=0, doc="number of regions with do_softmax")
+    do_softmax: bool = attr(True, doc="whether classes exclude each other")
+    mask: tuple[int, ...] = attr((), doc="as many numbers as there are regions without do_softmax")
+    anchors: tuple[float, ...] = attr((), doc="sizes of boxes, for those that read the output")
+
+    def infer(self, data: Value) -> PartialShape:
+        x = data.shape
+        if x.rank is None:
+            return PartialShape.dynamic() if self.do_softmax else PartialShape([-1, self._channels(), -1, -1])
+        if x.rank != 4:
+            raise InferenceError(f"data must have rank 4, found {x}")
+        if not x[1].contains(self._channels()) and not (self.do_softmax and x[1].min >= self._channels()):
+            raise InferenceError(f"data must have {self._channels()} channels, found {x}")
+        if not self.do_softmax:
+            return PartialShape([x[0], self._channels(), *x[2:]])
+        first, last = normalize_axis(self.axis, 4), normalize_axis(self.end_axis, 4, "end_axis")
+        together: Interval = Dimension(1)
+        for dim in x[first : last + 1]:
+            together = together * dim
+        return PartialShape([*x[:first], together, *x[max(last, first) + 1 :]]) if last >= first else x
+
+    def _channels(self) -> int:
+        return (self.num if self.do_softmax else len(self.mask)) * (self.coords + 1 + self.classes)
+
+    def evaluate(self, data: Array) -> Array:
+        shape = self.infer(Value.constant(data)).static
+        entries, _, height, width = data.shape
+        each = self.coords + 1 + self.classes
+        count = self._channels() // each
+        result = wide(data).copy()
+        numbers = result[:, : count * each].reshape(entries, count, each, height, width)
+        ends = self.coords + 1 if self.do_softmax else each
+        with np.errstate(over="ignore"):
+            for part in (slice(0, 2), slice(self.coords, ends)):
+                numbers[:, :, part] = 1 / (1 + np.exp(-numbers[:, :, part]))
+        if self.do_softmax and self.classes:
+            scores = numbers[:, :, ends:]
+            scores = np.exp(scores - scores.max(axis=2, keepdims=True))
+            numbers[:, :, ends:] = scores / scores.sum(axis=2, keepdims=True)
+        result[:, : count * each] = numbers.reshape(entries, count * each, height, width)
+        return result.astype(data.dtype, copy=False).reshape(shape)
+
+
+@op("ReorgYolo-1")
+class ReorgYolo(Op):
+    """Elements ``stride`` apart become channels of their own.
+
+    As in the network it was made for, and in OpenVINO, data are read as if they had ``stride ** 2``
+    times fewer channels, and ``stride`` times longer sides.
+    """
+
+    data = Input(T_PLAIN, "[N, C, H, W]; C at least stride ** 2")
+    output = Output(T_PLAIN, "[N, C * stride ** 2, H / stride, W / stride]")
+
+    stride: int = attr(gt=0, doc="distance of elements that go together, and what sides are divided by")
+
+    def infer(self, data: Value) -> PartialShape:
+        x = data.shape
+        if x.rank is None:
+            return PartialShape.dynamic(4)
+        if x.rank != 4:
+            raise InferenceError(f"data must have rank 4, found {x}")
+        if x[1].max is not None and x[1].max < self.stride**2:
+            raise InferenceError(f"data must have at least {self.stride**2} channels, found {x}")
+        for dim in x[2:]:
+            if dim.is_static and dim.__index__() % self.stride:
+                raise InferenceError(f"height and width must be multiples of {self.stride}, found {x}")
+        return PartialShape([x[0], x[1] * self.stride**2, *(dim // self.stride for dim in x[2:])])
+
+    def evaluate(self, data: Array) -> Array:
+        shape = self.infer(Value.constant(data)).static
+        entries, depth, height, width = data.shape
+        stride = self.stride
+        kept = depth // stride**2
+        # Where C is no multiple of stride ** 2, the reference reads beyond a batch entry, and so must this.
+        channel = np.arange(depth)
+        offset, source = channel // kept, channel % kept
+        y = np.arange(height) * stride + (offset // stride)[:, None]
+        x = np.arange(width) * stride + (offset % stride)[:, None]
+        rows = (np.arange(entries)[:, None] * kept + source)[..., None] * (height * stride) + y
+        places = rows[..., None] * (width * stride) + x[:, None]
+        if places.size and places.max() >= data.size:
+            raise InferenceError(
+                f"{depth} channels are no multiple of {stride**2}, and reach beyond the data"
+            )
+        return np.asarray(data.ravel()[places]).reshape(shape)
