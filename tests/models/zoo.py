@@ -6,114 +6,31 @@ Without names every model is built; those already in the folder are skipped. Not
 architectures come from torchvision and transformers. From other code, `ir_path(name)` gives the path
 of the .xml (building it if need be) and `example_inputs(name)` arrays to run it on; neither needs torch once
 the model is cached.
-To add a network, write a function returning an `nn.Module` under `@model(name, inputs, shape)`.
+To add a network, write a function returning an `nn.Module` under `@model(name, inputs, shape)` in `architectures`.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # when run as a script
+from models.architectures import MODELS, Arrays
+from models.architectures.repair import repair_torchvision
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
 CACHE = Path(os.environ.get("IR_RUNTIME_ZOO") or Path.home() / ".cache" / "ir_runtime" / "zoo")
-Arrays = dict[str, np.ndarray]
-
-
-class Entry(NamedTuple):
-    """How one model is made: its builder, its example inputs, and the shapes it is saved with."""
-
-    build: Callable[[], nn.Module]
-    inputs: Callable[[np.random.Generator], Arrays]
-    shape: tuple[int, ...] | None  # of every input, -1 being dynamic; None: as the example inputs
-
-
-MODELS: dict[str, Entry] = {}
-
-
-def image(rng: np.random.Generator, size: int = 224, name: str = "x") -> Arrays:
-    """Draw one RGB picture: noise at several scales, so that regions, channels and pictures differ."""
-    pixels = np.zeros((1, 3, size, size))
-    for step in (1, 4, 16, 32):
-        coarse = rng.standard_normal((1, 3, size // step, size // step))
-        pixels += coarse.repeat(step, 2).repeat(step, 3) / 2
-    return {name: pixels.astype(np.float32)}
-
-
-def tokens(rng: np.random.Generator, vocabulary: int, length: int = 128, segments: bool = False) -> Arrays:
-    """Draw one sequence of tokens, its last quarter being padding (with `segments`, of two sentences)."""
-    position = np.arange(length)[None]
-    arrays = {
-        "input_ids": rng.integers(vocabulary, size=(1, length)),
-        "attention_mask": (position < length - length // 4).astype(np.int64),
-    }
-    return arrays | ({"token_type_ids": (position >= length // 3).astype(np.int64)} if segments else {})
-
-
-def model(
-    name: str, inputs: Callable[[np.random.Generator], Arrays] = image, shape: tuple[int, ...] | None = None
-) -> Callable[[Callable[[], nn.Module]], Callable[[], nn.Module]]:
-    """Register the decorated builder as `name`; the keys of `inputs` are the arguments of its `forward`."""
-
-    def register(build: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
-        MODELS[name] = Entry(build, inputs, shape)
-        return build
-
-    return register
-
-
-@model("small_cnn", partial(image, size=32, name="input"))
-def small_cnn() -> nn.Module:
-    """Stack a few layers of the kinds found in picture classifiers, to test with in milliseconds."""
-    from torch import nn
-
-    return nn.Sequential(
-        nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 16, 3, stride=2, padding=1, groups=16, bias=False), nn.BatchNorm2d(16), nn.SiLU(),
-        nn.Conv2d(16, 32, 1), nn.BatchNorm2d(32), nn.ReLU6(), nn.AvgPool2d(3, 2, 1),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10), nn.Softmax(1),
-    )  # fmt: skip
-
-
-def torchvision_classifier(name: str) -> nn.Module:
-    """Build a classifier of torchvision by its name there."""
-    from torchvision.models import get_model
-
-    return get_model(name)
-
-
-for _name in (
-    "resnet50", "mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "densenet121", "shufflenet_v2_x1_0",
-    "squeezenet1_1", "convnext_tiny", "vit_b_16", "swin_t",
-):  # fmt: skip
-    model(_name)(partial(torchvision_classifier, _name))
-
-
-@model("bert_base_128", partial(tokens, vocabulary=30522, segments=True))
-@model("bert_base", partial(tokens, vocabulary=30522, segments=True), (-1, -1))
-def bert_base() -> nn.Module:
-    """Build BERT base: 12 layers of 768, giving `last_hidden_state` and `pooler_output`."""
-    from transformers import BertConfig, BertModel
-
-    return BertModel(BertConfig())
-
-
-@model("gpt2", partial(tokens, vocabulary=50257, length=64), (-1, -1))
-def gpt2() -> nn.Module:
-    """Build GPT-2 small with its language head, without a cache of keys and values."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    return GPT2LMHeadModel(GPT2Config(use_cache=False))
 
 
 def example_inputs(name: str, seed: int = 0) -> Arrays:
@@ -136,10 +53,11 @@ def save(name: str, xml: Path) -> None:
     module = torch_model(name)
     check_outputs(module, name)
     example = torch_inputs(name)
-    shapes = [MODELS[name].shape or tuple(value.shape) for value in example.values()]
+    shapes = [MODELS[name].shape_of(key, tuple(value.shape)) for key, value in example.items()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of tracing, for the greater part
         converted = ov.convert_model(module, example_input=example, input=shapes)
+    MODELS[name].finish(converted)
     xml.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=xml.parent) as folder:
         ov.save_model(converted, Path(folder, xml.name), compress_to_fp16=False)
@@ -148,10 +66,10 @@ def save(name: str, xml: Path) -> None:
 
 
 def torch_inputs(name: str, *seeds: int) -> dict[str, Tensor]:
-    """Return the example inputs of the given seeds (by default 0) as one batch of tensors."""
+    """Return the example inputs of the given seeds (by default 0), and the past, as one batch of tensors."""
     import torch
 
-    arrays = [example_inputs(name, seed) for seed in seeds or (0,)]
+    arrays = [example_inputs(name, seed) | MODELS[name].past() for seed in seeds or (0,)]
     return {key: torch.cat([torch.from_numpy(each[key]) for each in arrays]) for key in arrays[0]}
 
 
@@ -166,24 +84,6 @@ def torch_model(name: str) -> nn.Module:
     randomise(module, generator)
     calibrate(module, torch_inputs(name, 1, 2, 3, 4), generator)
     return module
-
-
-def repair_torchvision() -> None:
-    """Let torchvision be imported where its compiled operators cannot load (a CUDA wheel beside a CPU torch).
-
-    Its own import then stops at registering two operators that do not exist, and takes transformers with it.
-    """
-    import torch
-
-    try:
-        import torchvision
-    except ImportError:
-        pass
-    except RuntimeError:
-        library = torch.library.Library("torchvision", "FRAGMENT")
-        for op in ("nms", "qnms"):
-            library.define(f"{op}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        import torchvision  # noqa: F401
 
 
 def randomise(module: nn.Module, generator: Generator) -> None:
@@ -224,14 +124,18 @@ def check_outputs(module: nn.Module, name: str) -> None:
     with torch.no_grad():
         first, second = (module(**torch_inputs(name, seed)) for seed in (0, 1))
     for a, b in zip(tensors(first), tensors(second), strict=True):
+        a, b = a.double(), b.double()
         spread = a.std()
-        if not (a.isfinite().all() and spread > 0.01 * a.abs().max() and (a - b).std() > 0.05 * spread):
+        differ = a.shape != b.shape or (a - b).std() > 0.05 * spread
+        if not (a.isfinite().all() and spread > 0.01 * a.abs().max() and differ):
             raise ValueError(f"{name}: output of spread {spread:.3g}, from {a.min():.3g} to {a.max():.3g}")
 
 
-def tensors(outputs: Tensor | dict[str, Tensor]) -> list[Tensor]:
-    """List the outputs of a module, be they one tensor or several by name."""
-    return list(outputs.values()) if isinstance(outputs, dict) else [outputs]
+def tensors(outputs: Any) -> list[Tensor]:
+    """List the outputs of a module, be they one tensor or several, by name or not."""
+    if isinstance(outputs, dict):
+        return list(outputs.values())
+    return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
 def main(arguments: Iterable[str] | None = None) -> None:
@@ -246,7 +150,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
     for name in options.names or MODELS:
         if options.list:
             inputs = example_inputs(name).items()
-            shapes = (f"{key}{list(MODELS[name].shape or value.shape)}" for key, value in inputs)
+            shapes = (f"{key}{list(MODELS[name].shape_of(key, value.shape))}" for key, value in inputs)
             print(f"{name:20} {', '.join(shapes)}")
             continue
         start = time.perf_counter()

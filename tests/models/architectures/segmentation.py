@@ -1,0 +1,27 @@
+"""Networks that label every pixel or voxel."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from models.architectures.registry import image, model
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@model("unet", partial(image, size=64), (1, 3, -1, -1))
+def unet() -> nn.Module:
+    """Build a U-Net of three levels, for pictures of any size."""
+    from models.architectures.modules import UNet
+
+    return UNet(2, channels=3, widths=(8, 16, 32), classes=4)
+
+
+@model("unet_3d", partial(image, size=16, channels=1, dims=3))
+def unet_3d() -> nn.Module:
+    """Build a U-Net of three levels for volumes."""
+    from models.architectures.modules import UNet
+
+    return UNet(3, channels=1, widths=(4, 8, 16), classes=3)
