@@ -40,7 +40,8 @@ def overlaps(a: Array, b: Array, extra: float = 0, *, apart: bool = True) -> Arr
     sides = np.maximum(high - low + more, 0)
     shared = sides[..., 0] * sides[..., 1]
     together = areas(a, extra) + areas(b, extra) - shared
-    meets = (shared > 0) & (areas(a, extra) > 0) & (areas(b, extra) > 0)
+    # Said so that NaN goes on to the result, and so suppresses nothing.
+    meets = ~((shared <= 0) | (areas(a, extra) <= 0) | (areas(b, extra) <= 0))
     if apart and extra:
         meets &= (low <= high).all(axis=-1)
     return np.asarray(np.divide(shared, together, out=np.zeros_like(together), where=meets))
@@ -94,7 +95,7 @@ def greedy(
         height = np.minimum(left[3], y2) - np.maximum(left[1], y1)
         meets = (width >= 0) & (height >= 0) if apart and extra else np.True_
         shared = np.maximum(width + more, 0) * np.maximum(height + more, 0)
-        meets = meets & (shared > 0) & (left[4] > 0) & (area > 0)
+        meets = meets & ~((shared <= 0) | (left[4] <= 0) | (area <= 0))
         union = left[4] + area - shared
         overlap = np.divide(shared, union, out=np.zeros_like(union), where=meets)
         alive = ~(overlap >= limit) if inclusive else ~(overlap > limit)

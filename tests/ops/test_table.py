@@ -25,10 +25,6 @@ ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), ov::op::(v\d+)\)", re.MULTILINE)
 LISTED_LATE = {"MVN-2": "MVN-1", "ROIPooling-2": "ROIPooling-1", "ReorgYolo-2": "ReorgYolo-1"}
 
 STILL_TO_COME = {
-    "MatrixNms-8",
-    "MulticlassNms-8",
-    "MulticlassNms-9",
-    "NMSRotated-13",
 }
 
 # Declared by OpenVINO, but implemented neither in its reference nor in the plugin: types and shapes are

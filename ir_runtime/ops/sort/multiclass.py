@@ -1,0 +1,239 @@
+"""Boxes that are left of each class, and then of each image."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from ...errors import InferenceError
+from ...ir.dimension import Dimension, Interval
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.boxes import best_first, greedy, overlaps, wide
+from .._boxes import T_BOX, box_counts
+from .._define import Input, Op, Output, attr, op
+from .._types import T_INDEX_64, check_index_types
+
+
+class Left(NamedTuple):
+    """What is left: columns, a row for each box."""
+
+    image: Array
+    label: Array
+    place: Array
+    score: Array
+
+    def take(self, order: Array) -> Left:
+        """Some of the rows."""
+        return Left(*(column[order] for column in self))
+
+
+def nothing(dtype: np.dtype[Any]) -> Left:
+    """No rows."""
+    none = np.zeros(0, np.int64)
+    return Left(none, none, none, np.zeros(0, dtype))
+
+
+def joined(parts: list[Left]) -> Left:
+    """The rows of all parts."""
+    return Left(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+class OfImages(Op):
+    """What operations share that choose boxes of classes, and then of images."""
+
+    boxes = Input(T_BOX, "[images, boxes, 4]: x1, y1, x2, y2")
+    scores = Input(T_BOX, "[images, classes, boxes]")
+    selected_outputs = Output(T_BOX, "[n, 6]: class, score, x1, y1, x2, y2")
+    selected_indices = Output("output_type", "[n, 1]: where each box is, counted over all images")
+    selected_num = Output("output_type", "[images]: how many boxes are of each")
+
+    sort_result_type: Literal["none", "score", "classid"] = attr("none", doc="what boxes are ordered by")
+    sort_result_across_batch: bool = attr(False, doc="whether boxes are ordered over all images")
+    output_type: ElementType = attr(ElementType.i64, doc="element type of indices and counts, i64 or i32")
+    score_threshold: float = attr(0.0, doc="what scores are compared with")
+    nms_top_k: int = attr(-1, ge=-1, doc="how many boxes of a class are compared at most; -1 means all")
+    keep_top_k: int = attr(-1, ge=-1, doc="how many boxes of an image are left at most; -1 means all")
+    background_class: int = attr(-1, ge=-1, doc="the class that is not looked for; -1 if there is none")
+    normalized: bool = attr(True, doc="whether sides are differences of coordinates; if not, 1 more")
+
+    def verify(self) -> None:
+        """Require an index type."""
+        check_index_types(output_type=self.output_type)
+
+    by_class_within: ClassVar[bool] = True
+    """Whether boxes of an image are ordered by class if classid asks for it."""
+
+    def shapes(self, images: Dimension, classes: Dimension, count: Dimension) -> tuple[PartialShape, ...]:
+        """The shapes of the outputs."""
+        each = count.max if self.nms_top_k < 0 else _least(count.max, self.nms_top_k)
+        of_image: Interval = Dimension.between(0, each) * classes
+        if self.keep_top_k >= 0:
+            of_image = Dimension.between(0, _least(of_image.max, self.keep_top_k))
+        rows = Dimension.between(0, (of_image * images).max)
+        return PartialShape([rows, 6]), PartialShape([rows, 1]), PartialShape([images])
+
+    def of_shared(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
+        """The outputs where classes share boxes."""
+        corners, ranked = wide(boxes), wide(scores)
+        parts = [self.select(i, corners[i : i + 1], ranked[i]) for i in range(len(boxes))]
+        left = self.ordered([nothing(ranked.dtype), *parts])
+        flat = left.image * boxes.shape[1] + left.place
+        counts = [len(part.score) for part in parts]
+        return self.packed(left, corners[left.image, left.place], flat, counts, boxes.dtype)
+
+    def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
+        """What is left of the boxes of one class: places, and their scores."""
+        raise NotImplementedError
+
+    def select(self, image: int, boxes: Array, scores: Array) -> Left:
+        """What is left of an image, given boxes [classes or 1, n, 4] and scores [classes, n]."""
+        parts = [nothing(scores.dtype)]
+        for label in range(len(scores)):
+            if label != self.background_class:
+                place, score = self.select_in_class(boxes[label if len(boxes) > 1 else 0], scores[label])
+                parts.append(Left(np.full(len(place), image), np.full(len(place), label), place, score))
+        left = joined(parts)
+        order = np.lexsort((left.place, left.label, -left.score))
+        return left.take(order if self.keep_top_k < 0 else order[: self.keep_top_k])
+
+    def ordered(self, parts: list[Left]) -> Left:
+        """The boxes of all images, in the order asked for."""
+        left = joined(parts)
+        if self.sort_result_across_batch and self.sort_result_type == "score":
+            return left.take(np.lexsort((left.place, left.label, left.image, -left.score)))
+        if self.sort_result_type == "classid" and (self.sort_result_across_batch or self.by_class_within):
+            across = (left.image, left.label) if self.sort_result_across_batch else (left.label, left.image)
+            return left.take(np.lexsort((left.place, -left.score, *across)))
+        return left
+
+    def packed(
+        self, left: Left, boxes: Array, flat: Array, counts: list[int], kind: np.dtype[np.generic]
+    ) -> tuple[Array, Array, Array]:
+        """The outputs, given the box of each row and its number."""
+        index = self.output_type.dtype
+        head = np.stack([left.label.astype(boxes.dtype), left.score.astype(boxes.dtype)], axis=1)
+        rows = np.concatenate([head, boxes], axis=1).astype(kind)
+        return rows, flat.astype(index)[:, None], np.array(counts, index)
+
+
+@op("MatrixNms-8", spec="sort/matrix-non-max-suppression-8")
+class MatrixNms(OfImages):
+    """Which of ``boxes`` are left of each class, when every one lowers the scores of those it overlaps.
+
+    All at once: a score is lowered by the one overlap that lowers it most, the less the more the other
+    box is overlapped itself. In OpenVINO, sort_result_type only matters over all images: of one, boxes
+    come best first.
+    """
+
+    by_class_within = False
+
+    decay_function: Literal["linear", "gaussian"] = attr("linear", doc="how much an overlap lowers a score")
+    gaussian_sigma: float = attr(2.0, doc="how fast the gaussian falls")
+    post_threshold: float = attr(0.0, doc="what lowered scores must be above")
+
+    def infer(self, boxes: Value, scores: Value) -> tuple[PartialShape, ...]:
+        return self.shapes(*box_counts(boxes, scores))
+
+    def evaluate(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
+        return self.of_shared(boxes, scores)
+
+    def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
+        of = scores.dtype.type
+        order = best_first(scores, self.score_threshold, self.nms_top_k)
+        if not order.size:
+            return order, scores[order]
+        ranked = boxes[order]
+        overlap = np.tril(overlaps(ranked[:, None], ranked[None], 0 if self.normalized else 1), -1)
+        most = np.fmax.reduce(overlap, axis=1)  # by a better box; NaN is passed over
+        if self.decay_function == "gaussian":
+            decay = np.exp((most**2 - overlap**2) * of(self.gaussian_sigma))
+        else:
+            decay = (1 - overlap) / (1 - most + of(1e-10))
+        decay = np.fmin.reduce(np.where(np.tri(len(order), k=-1, dtype=bool), decay, of(1)), axis=1)
+        final = scores[order] * np.minimum(decay, of(1))
+        keep = final > self.post_threshold
+        return order[keep], final[keep]
+
+
+class Multiclass(OfImages):
+    """What the versions of MulticlassNms share. A score of score_threshold is enough."""
+
+    iou_threshold: float = attr(0.0, doc="the overlap within a class that suppresses")
+    nms_eta: float = attr(
+        1.0, ge=0, le=1, doc="what iou_threshold is multiplied by for each box left, while it is above 0.5"
+    )
+
+    def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
+        order = best_first(scores)
+        order = order[scores[order] >= self.score_threshold]
+        if self.nms_top_k >= 0:
+            order = order[: self.nms_top_k]
+        extra = 0 if self.normalized else 1
+        kept = greedy(
+            boxes[order], self.iou_threshold, extra=extra, inclusive=True, apart=False, eta=self.nms_eta
+        )
+        return order[kept], scores[order[kept]]
+
+
+@op("MulticlassNms-8", spec="sort/multiclass-non-max-suppression-8")
+class MulticlassNms8(Multiclass):
+    """Which of ``boxes`` are left of each class, when the best suppress those they overlap."""
+
+    def infer(self, boxes: Value, scores: Value) -> tuple[PartialShape, ...]:
+        return self.shapes(*box_counts(boxes, scores))
+
+    def evaluate(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
+        return self.of_shared(boxes, scores)
+
+
+@op("MulticlassNms-9", spec="sort/multiclass-non-max-suppression-9")
+class MulticlassNms9(Multiclass):
+    """As version 8; classes may have boxes of their own, those of all images in one list."""
+
+    boxes = Input(T_BOX, "[images, boxes, 4]; or [classes, boxes, 4], if there is roisnum: x1, y1, x2, y2")
+    scores = Input(T_BOX, "[images, classes, boxes], or [classes, boxes]")
+    roisnum = Input(T_INDEX_64, "[images]: how many of the boxes are of each", optional=True)
+
+    def infer(self, boxes: Value, scores: Value, roisnum: Value | None = None) -> tuple[PartialShape, ...]:
+        if roisnum is None:
+            return self.shapes(*box_counts(boxes, scores))
+        expected = PartialShape([-1, -1, 4])
+        merged = boxes.shape.merge(expected)
+        if merged is None:
+            raise InferenceError(f"boxes must be of shape {expected}, found {boxes.shape}")
+        of_scores = scores.shape.merge(PartialShape(merged[:2]))
+        if of_scores is None:
+            raise InferenceError(f"scores must be of shape {PartialShape(merged[:2])}, found {scores.shape}")
+        images = roisnum.shape.merge(PartialShape([-1]))
+        if images is None:
+            raise InferenceError(f"roisnum must be 1-D, found {roisnum.shape}")
+        return self.shapes(images[0], of_scores[0], of_scores[1])
+
+    def evaluate(
+        self, boxes: Array, scores: Array, roisnum: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        if roisnum is None:
+            return self.of_shared(boxes, scores)
+        corners, ranked = wide(boxes), wide(scores)
+        sizes = np.maximum(roisnum.astype(np.int64), 0)
+        ends = np.cumsum(sizes)
+        if ends.size and ends[-1] > boxes.shape[1]:
+            raise InferenceError(f"roisnum asks for {ends[-1]} boxes, but there are {boxes.shape[1]}")
+        starts = ends - sizes
+        parts = [
+            self.select(i, corners[:, low:high], ranked[:, low:high])
+            for i, (low, high) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
+        ]
+        left = self.ordered([nothing(ranked.dtype), *parts])
+        place = starts[left.image] + left.place if len(starts) else left.place
+        counts = [len(part.score) for part in parts]
+        return self.packed(
+            left, corners[left.label, place], place * len(boxes) + left.label, counts, boxes.dtype
+        )
+
+
+def _least(a: int | None, b: int) -> int:
+    return b if a is None else min(a, b)

@@ -1,0 +1,69 @@
+"""Rotated boxes that are left when the best suppress those they overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...kernels.boxes import best_first
+from ...kernels.rotated import greedy_rotated
+from .._boxes import T_BOX, T_NUMBER
+from .._define import Input, Output, attr, op
+from .._types import T_INDEX
+from .suppression import Found, IndicesAndScores
+
+
+@op("NMSRotated-13")
+class NMSRotated(IndicesAndScores):
+    """Which of rotated ``boxes`` are left of each class, when those with the best scores suppress what they overlap."""
+
+    boxes = Input(T_BOX, "[batches, boxes, 5]: x and y of the centre, width, height, angle in radians")
+    max_output_boxes_per_class = Input(T_INDEX, "one number")
+    iou_threshold = Input(T_NUMBER, "one number: the overlap that is still allowed")
+    score_threshold = Input(T_NUMBER, "one number: what scores must be above")
+    selected_scores = Output(ElementType.f32, "[n, 3]: batch entry, class and score of each")
+
+    clockwise: bool = attr(True, doc="whether angles turn clockwise")
+
+    box_size = 5
+
+    def infer(
+        self,
+        boxes: Value,
+        scores: Value,
+        max_output_boxes_per_class: Value,
+        iou_threshold: Value,
+        score_threshold: Value,
+    ) -> tuple[PartialShape, ...]:
+        rows = self.rows(
+            boxes,
+            scores,
+            max_output_boxes_per_class,
+            iou_threshold=iou_threshold,
+            score_threshold=score_threshold,
+        )
+        return PartialShape([rows, 3]), PartialShape([rows, 3]), PartialShape([1])
+
+    def evaluate(
+        self,
+        boxes: Array,
+        scores: Array,
+        max_output_boxes_per_class: Array,
+        iou_threshold: Array,
+        score_threshold: Array,
+    ) -> tuple[Array, Array, Array]:
+        found = self.select(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+        return self.packed(*found, np.dtype(np.float32))
+
+    def corners(self, boxes: Array) -> Array:
+        """The boxes, with angles that turn clockwise."""
+        return boxes if self.clockwise else boxes * np.array([1, 1, 1, 1, -1], boxes.dtype)
+
+    def select_in_class(
+        self, boxes: Array, scores: Array, limit: int, iou: float, above: float, sigma: float
+    ) -> Found:
+        order = best_first(scores, above)
+        places = order[greedy_rotated(boxes[order], iou, limit)]
+        return places, scores[places]
