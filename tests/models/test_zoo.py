@@ -12,6 +12,9 @@ from models.zoo import MODELS, example_inputs, ir_path
 
 pytestmark = pytest.mark.oracle
 
+# Boxes are in pixels: how far an edge is off goes with the size of the picture, however near zero it is.
+PIXELS = {"faster_rcnn": 128, "ssdlite": 320, "yolo": 128}
+
 
 @pytest.mark.parametrize("name", MODELS)
 def test_agrees_with_openvino(name: str) -> None:
@@ -22,5 +25,7 @@ def test_agrees_with_openvino(name: str) -> None:
     assert list(model.report) == []
     for backend in available():
         ours = ir_runtime.compile_model(model, backend=backend)(inputs)
-        for i in range(len(theirs)):
-            np.testing.assert_allclose(ours[i], theirs[i], rtol=1e-3, atol=1e-4)
+        assert [array.shape for array in ours.to_tuple()] == [array.shape for array in theirs.to_tuple()]
+        for i, wanted in enumerate(theirs.to_tuple()):
+            assert wanted.size
+            np.testing.assert_allclose(ours[i], wanted, rtol=1e-3, atol=1e-4 * PIXELS.get(name, 1))

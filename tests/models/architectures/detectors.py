@@ -40,10 +40,10 @@ def faster_rcnn() -> nn.Module:
 
     from models.architectures.modules import Detector
 
-    return Detector(
-        fasterrcnn_mobilenet_v3_large_320_fpn(
-            weights_backbone=None, num_classes=5, min_size=128, max_size=128, rpn_pre_nms_top_n_test=100,
-            rpn_post_nms_top_n_test=50, box_score_thresh=0.3, box_detections_per_img=20,
-            bbox_reg_weights=(40.0, 40.0, 20.0, 20.0),  # untrained, boxes would be moved much too far
-        )
+    found = fasterrcnn_mobilenet_v3_large_320_fpn(
+        weights_backbone=None, num_classes=5, min_size=128, max_size=128, rpn_pre_nms_top_n_test=100,
+        rpn_post_nms_top_n_test=50, box_score_thresh=0.3, box_detections_per_img=20,
     )  # fmt: skip
+    # Untrained, boxes would be moved far and stretched by orders of magnitude, and rounding errors with them.
+    found.rpn.box_coder.weights = found.roi_heads.box_coder.weights = (10.0, 10.0, 10.0, 10.0)
+    return Detector(found)

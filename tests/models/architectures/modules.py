@@ -38,7 +38,7 @@ class CachedDecoder(nn.Module):
             layer.keys, layer.values = key, value
             cache.layers.append(layer)
         seen = torch.arange(attention_mask.shape[1])
-        here = torch.arange(input_ids.shape[1]) + cache.get_seq_length()
+        here = torch.arange(input_ids.shape[1]) + key_0.shape[2]
         mask = (seen <= here[:, None]) & attention_mask[:, None, None].bool()
         found = self.model(input_ids, mask, position_ids, past_key_values=cache, use_cache=True)
         present = {
