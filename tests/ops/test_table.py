@@ -24,8 +24,7 @@ ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), ov::op::(v\d+)\)", re.MULTILINE)
 # Members of opset1 by their pages, and read as such; the tables of OpenVINO list them from opset2 on.
 LISTED_LATE = {"MVN-2": "MVN-1", "ROIPooling-2": "ROIPooling-1", "ReorgYolo-2": "ReorgYolo-1"}
 
-STILL_TO_COME = {
-}
+STILL_TO_COME = {}
 
 # Declared by OpenVINO, but implemented neither in its reference nor in the plugin: types and shapes are
 # compared, values with a computation of the tests' own.
@@ -33,7 +32,7 @@ NOT_RUN_BY_OPENVINO = {"GroupedMatMul-17", "RGBtoNV12-17", "BGRtoNV12-17"}
 
 # Rich in attributes, or in ways to read their inputs.
 RICH = re.compile(
-    r"(Pad|StridedSlice|Gather\w*|Scatter\w*|TopK|MVN|FakeQuantize|Broadcast|Interpolate|Einsum|I?R?DFT|I?STFT"
+    r"(NonMaxSuppression|Pad|StridedSlice|Gather\w*|Scatter\w*|TopK|MVN|FakeQuantize|Broadcast|Interpolate|Einsum|I?R?DFT|I?STFT"
     r"|(LSTM|GRU|RNN)Sequence)-\d+"
 )
 

@@ -142,7 +142,7 @@ REORG = [
     typed("ReorgYolo-1", numbers(1, 8, 4, 6), dtype="f64", stride=2),
     *(
         case("ReorgYolo-1", numbers(2, c, 2 * s, 3 * s), stride=s)
-        for c, s in ((4, 2), (8, 2), (9, 3), (18, 3), (2, 1))
+        for c, s in ((4, 2), (8, 2), (9, 3), (18, 3), (2, 1), (5, 2), (11, 3))
     ),
     *(
         case("ReorgYolo-1", numbers(1, 8, 4, 6, dtype=dtype), stride=2)

@@ -16,6 +16,8 @@ from .._types import T_INDEX
 
 # Only the grid decides on the shape; beyond so many boxes it is a mistake, and would not fit into memory.
 MOST_BOXES = 1 << 28
+# In pixels, or as a ratio.
+MOST_SIDE = 1e9
 
 
 class Prior(NamedTuple):
@@ -103,12 +105,12 @@ class Sized(PriorBoxes):
     are refused, as the reference then writes where it should not.
     """
 
-    min_size: tuple[float, ...] = attr((), doc="sides of square boxes, in pixels")
+    min_size: tuple[float, ...] = attr((), gt=0, le=MOST_SIDE, doc="sides of square boxes, in pixels")
     max_size: tuple[float, ...] = attr(
-        (), doc="each makes one square box, of a side between it and a min_size"
+        (), gt=0, le=MOST_SIDE, doc="each makes one square box, of a side between it and a min_size"
     )
     aspect_ratio: tuple[float, ...] = attr(
-        (), gt=0, doc="each makes one box of the area of each square; doubles count once"
+        (), gt=0, le=MOST_SIDE, doc="each makes one box of the area of each square; doubles count once"
     )
     flip: bool = attr(False, doc="whether to have the inverse of each aspect_ratio, too")
     clip: bool = attr(False, doc="whether boxes stay in the image")
@@ -118,9 +120,11 @@ class Sized(PriorBoxes):
         doc="whether every min_size has boxes of every aspect_ratio; if not, the first, and sizes are in image heights",
     )
     fixed_ratio: tuple[float, ...] = attr(
-        (), gt=0, doc="aspect ratios of fixed_size, instead of aspect_ratio"
+        (), gt=0, le=MOST_SIDE, doc="aspect ratios of fixed_size, instead of aspect_ratio"
     )
-    fixed_size: tuple[float, ...] = attr((), gt=0, doc="sides of boxes that come several times, in pixels")
+    fixed_size: tuple[float, ...] = attr(
+        (), gt=0, le=MOST_SIDE, doc="sides of boxes that come several times, in pixels"
+    )
     density: tuple[float, ...] = attr((), ge=0, doc="how often along each axis, for each fixed_size")
 
     def verify(self) -> None:

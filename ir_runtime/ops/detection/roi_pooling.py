@@ -66,7 +66,18 @@ class ROIPooling(Pooling):
         doc="bilinear: points between elements; then coordinates are in parts of the image, and not scaled",
     )
 
+    output_size: tuple[int, ...] = attr((), doc="pooled_h and pooled_w again, as OpenVINO writes them")
+    output_roi: tuple[int, ...] = attr((), doc="pooled_h and pooled_w again, as OpenVINO writes them")
+
     ends = True
+
+    def verify(self) -> None:
+        """Require one size, however often it is said."""
+        for size in (self.output_size, self.output_roi):
+            if size not in ((), (self.pooled_h, self.pooled_w)):
+                raise ValueError(
+                    f"pooled_h {self.pooled_h} and pooled_w {self.pooled_w} are not {list(size)}"
+                )
 
     def infer(self, data: Value, rois: Value) -> PartialShape:
         return PartialShape([region_count(rois, 5), channels(data), self.pooled_h, self.pooled_w])
@@ -111,8 +122,8 @@ class PSROIPooling(Pooling):
         "average",
         doc="bilinear: the mean of points between elements in parts of the region, each from channels of its own",
     )
-    spatial_bins_x: int = attr(1, gt=0, doc="parts along x, in mode bilinear")
-    spatial_bins_y: int = attr(1, gt=0, doc="parts along y, in mode bilinear")
+    spatial_bins_x: int = attr(1, gt=0, le=1024, doc="parts along x, in mode bilinear")
+    spatial_bins_y: int = attr(1, gt=0, le=1024, doc="parts along y, in mode bilinear")
 
     def infer(self, data: Value, rois: Value) -> PartialShape:
         parts = self.spatial_bins_x * self.spatial_bins_y if self.mode == "bilinear" else self.group_size**2
@@ -172,8 +183,8 @@ class DeformablePSROIPooling(Pooling):
     output_dim: int = attr(gt=0, doc="channels of the result")
     group_size: int = attr(1, gt=0, doc="height and width of the result")
     mode: Literal["bilinear_deformable"] = attr("bilinear_deformable", doc="the only one there is")
-    spatial_bins_x: int = attr(1, gt=0, doc="points along x of a bin")
-    spatial_bins_y: int = attr(1, gt=0, doc="points along y of a bin")
+    spatial_bins_x: int = attr(1, gt=0, le=1024, doc="points along x of a bin")
+    spatial_bins_y: int = attr(1, gt=0, le=1024, doc="points along y of a bin")
     trans_std: float = attr(1.0, doc="what offsets are multiplied by, beside the sides of the region")
     part_size: int = attr(1, gt=0, doc="height and width of offsets")
 

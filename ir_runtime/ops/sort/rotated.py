@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first
 from ...kernels.rotated import greedy_rotated
 from .._boxes import T_BOX, T_NUMBER
-from .._define import Input, Output, attr, op
+from .._define import Input, attr, op
 from .._types import T_INDEX
 from .suppression import Found, IndicesAndScores
 
@@ -23,7 +22,6 @@ class NMSRotated(IndicesAndScores):
     max_output_boxes_per_class = Input(T_INDEX, "one number")
     iou_threshold = Input(T_NUMBER, "one number: the overlap that is still allowed")
     score_threshold = Input(T_NUMBER, "one number: what scores must be above")
-    selected_scores = Output(ElementType.f32, "[n, 3]: batch entry, class and score of each")
 
     clockwise: bool = attr(True, doc="whether angles turn clockwise")
 
@@ -37,14 +35,8 @@ class NMSRotated(IndicesAndScores):
         iou_threshold: Value,
         score_threshold: Value,
     ) -> tuple[PartialShape, ...]:
-        rows = self.rows(
-            boxes,
-            scores,
-            max_output_boxes_per_class,
-            iou_threshold=iou_threshold,
-            score_threshold=score_threshold,
-        )
-        return PartialShape([rows, 3]), PartialShape([rows, 3]), PartialShape([1])
+        rows = self.rows(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+        return rows, rows, PartialShape([1])
 
     def evaluate(
         self,
@@ -55,7 +47,7 @@ class NMSRotated(IndicesAndScores):
         score_threshold: Array,
     ) -> tuple[Array, Array, Array]:
         found = self.select(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
-        return self.packed(*found, np.dtype(np.float32))
+        return self.packed(*found)
 
     def corners(self, boxes: Array) -> Array:
         """The boxes, with angles that turn clockwise."""

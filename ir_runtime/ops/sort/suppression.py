@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -42,19 +43,18 @@ class Suppression(Op):
         """The boxes by their corners."""
         raise NotImplementedError
 
-    def rows(self, boxes: Value, scores: Value, limit: Value | None, **numbers: Value | None) -> Dimension:
-        """How many boxes may be left; no fewer than there are, unlike what OpenVINO infers of versions 1 and 3."""
-        for name, value in {"max_output_boxes_per_class": limit, **numbers}.items():
-            check_number(value, name, self.most_rank)
+    def rows(self, boxes: Value, scores: Value, limit: Value | None, *numbers: Value | None) -> PartialShape:
+        """As many rows of three as boxes may be left, and no fewer; OpenVINO infers too few of versions 1 and 3."""
+        for port, value in zip(self.inputs[2:], (limit, *numbers), strict=False):
+            check_number(value, port.name, self.most_rank)
         batches, classes, count = box_counts(boxes, scores, self.box_size)
         each = at_most(limit)
         if each is None or (count.max is not None and count.max < each):
             each = count.max
         factors = (each, batches.max, classes.max)
         known = [f for f in factors if f is not None]
-        if 0 in known:
-            return Dimension(0)
-        return Dimension.between(0, int(np.prod(known, dtype=object)) if len(known) == 3 else None)
+        most = 0 if 0 in known else math.prod(known) if len(known) == 3 else None
+        return PartialShape([Dimension.between(0, most), 3])
 
     box_size = 4
 
@@ -125,14 +125,7 @@ class Indices(OfTwoCorners):
         iou_threshold: Value | None = None,
         score_threshold: Value | None = None,
     ) -> PartialShape:
-        rows = self.rows(
-            boxes,
-            scores,
-            max_output_boxes_per_class,
-            iou_threshold=iou_threshold,
-            score_threshold=score_threshold,
-        )
-        return PartialShape([rows, 3])
+        return self.rows(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
 
     def evaluate(
         self,
@@ -186,7 +179,7 @@ class IndicesAndScores(Suppression):
     """Versions that also give the scores, and how many boxes are left."""
 
     selected_indices = Output("output_type", "[n, 3]: batch entry, class and box of each")
-    selected_scores = Output(T_NUMBER, "[n, 3]: batch entry, class and score of each")
+    selected_scores = Output(ElementType.f32, "[n, 3]: batch entry, class and score of each")
     valid_outputs = Output("output_type", "[1]: how many there are")
 
     output_type: ElementType = attr(ElementType.i64, doc="element type of the indices, i64 or i32")
@@ -197,11 +190,11 @@ class IndicesAndScores(Suppression):
         """Require an index type."""
         check_index_types(output_type=self.output_type)
 
-    def packed(self, found: Array, scores: Array, dtype: np.dtype[np.generic]) -> tuple[Array, Array, Array]:
+    def packed(self, found: Array, scores: Array) -> tuple[Array, Array, Array]:
         """The outputs."""
         index = self.output_type.dtype
         with_scores = np.concatenate([found[:, :2].astype(scores.dtype), scores[:, None]], axis=1)
-        return found.astype(index), with_scores.astype(dtype), np.array([len(found)], index)
+        return found.astype(index), with_scores.astype(np.float32), np.array([len(found)], index)
 
 
 class Softened(IndicesAndScores, OfTwoCorners):
@@ -222,15 +215,9 @@ class Softened(IndicesAndScores, OfTwoCorners):
         score_threshold: Value | None = None,
         soft_nms_sigma: Value | None = None,
     ) -> tuple[PartialShape, ...]:
-        rows = self.rows(
-            boxes,
-            scores,
-            max_output_boxes_per_class,
-            iou_threshold=iou_threshold,
-            score_threshold=score_threshold,
-            soft_nms_sigma=soft_nms_sigma,
-        )
-        return PartialShape([rows, 3]), PartialShape([rows, 3]), PartialShape([1])
+        thresholds = iou_threshold, score_threshold, soft_nms_sigma
+        rows = self.rows(boxes, scores, max_output_boxes_per_class, *thresholds)
+        return rows, rows, PartialShape([1])
 
     def evaluate(
         self,
@@ -244,11 +231,7 @@ class Softened(IndicesAndScores, OfTwoCorners):
         found = self.select(
             boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
         )
-        return self.packed(*found, self.score_dtype(iou_threshold))
-
-    def score_dtype(self, iou_threshold: Array | None) -> np.dtype[np.generic]:
-        """The dtype of the scores."""
-        return np.dtype(np.float32)
+        return self.packed(*found)
 
 
 @op("NonMaxSuppression-5", spec="sort/no-max-suppression-5")
@@ -259,8 +242,6 @@ class NonMaxSuppression5(Softened):
     and in the reference; the plugin treats this version as version 9.
     """
 
-    selected_scores = Output(ElementType.f32, "[n, 3]: batch entry, class and score of each")
-
     def soft_cut(self, iou: float) -> float | None:
         return iou
 
@@ -268,5 +249,3 @@ class NonMaxSuppression5(Softened):
 @op("NonMaxSuppression-9")
 class NonMaxSuppression9(Softened):
     """As version 5, but where scores are lowered, iou_threshold has no meaning."""
-
-    selected_scores = Output(ElementType.f32, "[n, 3]: batch entry, class and score of each")
