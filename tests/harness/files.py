@@ -31,14 +31,15 @@ class Writer:
         outputs: Sequence[TensorType] = (),
         inputs: Sequence[TensorType] = (),
         name: str = "",
+        inside: str = "",
     ) -> int:
-        """Add a layer fed by (layer, port id) pairs; return its id."""
+        """Add a layer fed by (layer, port id) pairs; return its id. ``inside`` is put behind the ports."""
         number = len(self.layers)
         data = " ".join(f"{k}={quoteattr(v)}" for k, v in attributes.items())
         ports = _ports("input", inputs, 0) + _ports("output", outputs, len(inputs))
         self.layers.append(
             f'<layer id="{number}" name="{name or type.lower()}{number}" type="{type}" version="{version}">'
-            f"{f'<data {data}/>' if data else ''}{ports}</layer>"
+            f"{f'<data {data}/>' if data else ''}{ports}{inside}</layer>"
         )
         for port, (layer, source) in enumerate(sources):
             self.edges.append(
@@ -66,12 +67,13 @@ class Writer:
         attributes = {"element_type": element.label, "shape": shape}
         return self.layer("Parameter", "opset1", attributes, outputs=[type])
 
-    def xml(self) -> bytes:
+    def graph(self) -> str:
+        """Layers and edges, as they stand in a model or in a body."""
         layers, edges = "\n".join(self.layers), "\n".join(self.edges)
-        return (
-            f'<?xml version="1.0"?>\n<net name="sample" version="11">\n<layers>\n{layers}\n</layers>\n'
-            f"<edges>\n{edges}\n</edges>\n</net>\n"
-        ).encode()
+        return f"<layers>\n{layers}\n</layers>\n<edges>\n{edges}\n</edges>\n"
+
+    def xml(self) -> bytes:
+        return f'<?xml version="1.0"?>\n<net name="sample" version="11">\n{self.graph()}</net>\n'.encode()
 
 
 def model_of(sample: Sample, constant: Iterable[int] = (), dynamic: bool = False) -> tuple[bytes, bytes]:
