@@ -24,7 +24,7 @@ ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), ov::op::(v\d+)\)", re.MULTILINE)
 # Members of opset1 by their pages, and read as such; the tables of OpenVINO list them from opset2 on.
 LISTED_LATE = {"MVN-2": "MVN-1", "ROIPooling-2": "ROIPooling-1", "ReorgYolo-2": "ReorgYolo-1"}
 
-STILL_TO_COME = {}
+STILL_TO_COME: set[str] = set()
 
 # Declared by OpenVINO, but implemented neither in its reference nor in the plugin: types and shapes are
 # compared, values with a computation of the tests' own.
