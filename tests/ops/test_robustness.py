@@ -10,7 +10,8 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 import pytest
 from harness.sample import Sample, all_samples, text
-from hypothesis import HealthCheck, given, settings
+from harness.settings import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.errors import InferenceError, ValidationError
@@ -26,7 +27,7 @@ for _sample in all_samples():
     SAMPLES.setdefault(_sample.op, []).append(_sample)
 
 ops = pytest.mark.parametrize("cls", list(registry), ids=lambda cls: cls.versioned_name())
-often = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+often = settings(max_examples=examples(40))
 
 # Wrong for nearly every attribute, and some of them right for a few.
 ODD = (

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from harness.sample import Sample, all_samples, is_sampled
-from hypothesis import HealthCheck, given, settings
+from harness.settings import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.ir.dimension import Dimension, Interval
@@ -44,7 +45,7 @@ def dimension(number: int | Interval) -> int | Interval:
 
 
 @pytest.mark.parametrize("name", sorted(BY_OP))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_inference_contains_the_truth(name: str, data: st.DataObject) -> None:
     sample = data.draw(st.sampled_from(BY_OP[name]))
