@@ -1,0 +1,36 @@
+"""A quantized network, against OpenVINO computing it in f32, on every backend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from harness.oracle import PLUGIN, answer, core
+
+import ir_runtime
+from ir_runtime.backends import available
+from models.quantized import OUTPUT_STEP, pictures, quantized_cnn
+
+# Not with kernels for integers, which are the plugin's own approximation.
+AS_WRITTEN = {**PLUGIN, "LP_TRANSFORMS_MODE": "NO"}
+
+
+@pytest.mark.parametrize("backend", available())
+@pytest.mark.parametrize("compress", [False, True], ids=["f32 weights", "i8 weights"])
+def test_agrees_within_a_step(compress: bool, backend: str, tmp_path: Path) -> None:
+    ov.save_model(quantized_cnn(compress), path := tmp_path / "m.xml", compress_to_fp16=False)
+    model = ir_runtime.read_model(path)
+    assert list(model.report) == []
+    types = [node.get_type_name() for node in model.get_ops()]
+    assert types.count("FakeQuantize") == (7 if compress else 11)
+    found = ir_runtime.compile_model(model, backend=backend)(pictures())[0]
+    assert len(np.unique(found)) > 20
+    for wanted in (
+        core().compile_model(path, "CPU", AS_WRITTEN)(pictures())[0],
+        answer(core().read_model(path), [pictures()])[0],
+    ):
+        steps = np.abs(found - wanted) / OUTPUT_STEP
+        assert steps.max() < 1.001
+        assert steps.mean() < 0.01
