@@ -164,7 +164,7 @@ def _from_python(port: Output, value: Any) -> Array:
         return array
     if found.dtype.kind not in "biuf":  # NumPy would read the numbers in texts, and take None for one
         raise InputError(f"input {port.label!r} is no array of numbers, expected {wanted}")
-    whole = wanted.is_integral or wanted.is_carried
+    whole = wanted.integral or wanted.is_carried
     if whole and not np.array_equal(found, array):
         raise InputError(f"input {port.label!r} has numbers that {wanted} cannot hold")
     return array

@@ -144,9 +144,9 @@ def _random(model: Model, port: Output, seed: Sequence[int]) -> Array:
         return np.full(shape, "text", object)
     if element is ElementType.dynamic:
         return rng.standard_normal(shape).astype(np.float32)
-    if element.is_integral and len(shape) == 1 and _are_axes(model, port):
+    if element.integral and len(shape) == 1 and _are_axes(model, port):
         return np.arange(shape[0]).astype(element.dtype)
-    if element.is_real and not element.is_carried:
+    if element.real and not element.is_carried:
         numbers = rng.standard_normal(shape)
         return (np.abs(numbers) if element is ElementType.f8e8m0 else numbers).astype(element.dtype)
     return rng.integers(0, 2, shape).astype(element.dtype)

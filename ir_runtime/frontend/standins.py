@@ -95,7 +95,7 @@ def _array(given: Any, element: ElementType, spec: PortSpec, where: Location) ->
         numbers = np.asarray(given)
         with np.errstate(all="ignore"):
             array = numbers.astype(element.dtype)
-        fits = numbers.dtype.kind in "biufV" and (not element.is_integral or np.array_equal(array, numbers))
+        fits = numbers.dtype.kind in "biufV" and (not element.integral or np.array_equal(array, numbers))
         if fits or (element is ElementType.string and numbers.dtype.kind in "OSU"):
             return array
     except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning):

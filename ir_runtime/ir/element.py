@@ -94,14 +94,22 @@ class ElementType(Enum):
         return self in (ElementType.u1, ElementType.u3, ElementType.u6, ElementType.nf4)
 
     @property
-    def is_real(self) -> bool:
+    def real(self) -> bool:
         """Whether it is a floating-point type."""
         return self.label[0] in "fbn" and self is not ElementType.boolean
 
     @property
+    def integral(self) -> bool:
+        """Whether it holds whole numbers; OpenVINO counts ``boolean`` among them."""
+        return not self.real and self not in (ElementType.string, ElementType.dynamic)
+
+    def is_real(self) -> bool:
+        """Whether it is a floating-point type."""
+        return self.real
+
     def is_integral(self) -> bool:
         """Whether it holds whole numbers; OpenVINO counts ``boolean`` among them."""
-        return not self.is_real and self not in (ElementType.string, ElementType.dynamic)
+        return self.integral
 
     @property
     def bitwidth(self) -> int:
@@ -127,16 +135,6 @@ class ElementType(Enum):
         if self.label[0] in "iu" and self.bits:
             return f"{'u' if self.label[0] == 'u' else ''}int{self.bits}_t"
         return _C_NAMES.get(self.label, self.label)
-
-    @property
-    def real(self) -> bool:
-        """Whether it is a floating-point type."""
-        return self.is_real
-
-    @property
-    def integral(self) -> bool:
-        """Whether it holds whole numbers."""
-        return self.is_integral
 
     def is_static(self) -> bool:
         """Whether it is known."""

@@ -48,9 +48,9 @@ def convert(data: Array, target: ElementType, source: ElementType | None = None)
         data, source = NF4[data], ElementType.f32
     if target is ElementType.boolean:
         return np.asarray(data != 0)
-    if target.is_real:
+    if target.real:
         return _real(data, target)
-    numbers = _whole(data.astype(np.float64), target) if source.is_real else data.astype(np.int64)
+    numbers = _whole(data.astype(np.float64), target) if source.real else data.astype(np.int64)
     return _cut(numbers, target)
 
 
@@ -114,7 +114,7 @@ def _cut(numbers: Array, target: ElementType) -> Array:
 
 
 def _bounded(data: Array, target: ElementType, source: ElementType | None) -> Array:
-    if target.is_real or source is ElementType.nf4:
+    if target.real or source is ElementType.nf4:
         raise TypeError(f"bounds on integers say nothing as {target}")
     return objects((_fitted(number, target) for number in data.flat), data.shape)
 

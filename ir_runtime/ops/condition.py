@@ -120,7 +120,7 @@ def _known_or(number: Number, value: Value) -> Array | None:
         value.data is not None
         or value.shape.is_dynamic
         or value.count.min > FOLLOWED
-        or not value.element.is_integral
+        or not value.element.integral
     ):
         return contents(value)
     return objects([number] * value.count.min, value.shape.static)

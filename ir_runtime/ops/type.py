@@ -216,4 +216,4 @@ class StringTensorUnpack(Op):
 
 
 def _kind(element: ElementType) -> int:
-    return 0 if element is ElementType.boolean else 2 if element.is_real else 1
+    return 0 if element is ElementType.boolean else 2 if element.real else 1

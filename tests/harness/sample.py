@@ -91,7 +91,7 @@ def numbers(*shape: int, dtype: str = "f32", low: float = -3, high: float = 3, s
     rng = np.random.default_rng([seed, *shape])
     if element is ElementType.boolean:
         return rng.integers(0, 2, shape).astype(bool)
-    if element.is_integral:
+    if element.integral:
         low = max(low, 0) if element.label.startswith("u") else low
         return rng.integers(int(low), int(high) + 1, shape).astype(element.dtype)
     return np.asarray(rng.uniform(low, high, shape)).astype(element.dtype)

@@ -31,7 +31,7 @@ def expected(sample: Sample, xml: bytes, weights: bytes, fed: list[Array]) -> li
 def assert_same(sample: Sample, found: Array, wanted: Array) -> None:
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
     element = ElementType.from_dtype(found.dtype)
-    if not element.is_real:
+    if not element.real:
         np.testing.assert_array_equal(found, wanted)
         return
     wide = np.float64
@@ -68,7 +68,7 @@ def test_inferred_from_constants(sample: Sample) -> None:
         assert inferred.shape == PartialShape(array.shape)
         assert inferred.element.dtype == array.dtype
         if (known := inferred.known()) is not None:
-            wide = np.float64 if inferred.element.is_real else array.dtype  # NaN of bf16 differs from itself
+            wide = np.float64 if inferred.element.real else array.dtype  # NaN of bf16 differs from itself
             np.testing.assert_array_equal(known.astype(wide), array.astype(wide))
 
 

@@ -123,7 +123,7 @@ def filled(numbers: list[int], element: ElementType) -> Array:
     if element is ElementType.string:
         return np.array([*map(str, numbers), None], object)[:-1]
     with np.errstate(all="ignore"):
-        wide = np.float64 if element.is_real else np.int64
+        wide = np.float64 if element.real else np.int64
         return np.array(numbers, wide).astype(element.dtype)
 
 

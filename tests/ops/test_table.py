@@ -24,8 +24,6 @@ ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), ov::op::(v\d+)\)", re.MULTILINE)
 # Members of opset1 by their pages, and read as such; the tables of OpenVINO list them from opset2 on.
 LISTED_LATE = {"MVN-2": "MVN-1", "ROIPooling-2": "ROIPooling-1", "ReorgYolo-2": "ReorgYolo-1"}
 
-STILL_TO_COME: set[str] = set()
-
 # Declared by OpenVINO, but implemented neither in its reference nor in the plugin: types and shapes are
 # compared, values with a computation of the tests' own.
 NOT_RUN_BY_OPENVINO = {"GroupedMatMul-17", "RGBtoNV12-17", "BGRtoNV12-17"}
@@ -72,12 +70,11 @@ def test_the_table_has_every_version() -> None:
     assert len(table()) == len(set(table().values())) == 245
 
 
-def test_every_version_is_there_but_those_to_come() -> None:
+def test_every_version_is_there() -> None:
     wanted = spelled_alike(set(table().values()))
     found = spelled_alike({cls.versioned_name() for cls in ours})
     missing = {wanted[name] for name in wanted.keys() - found.keys()}
-    assert missing - STILL_TO_COME == set(), "operations of the opsets are missing"
-    assert STILL_TO_COME - missing == set(), "there are these now: take them out of STILL_TO_COME"
+    assert missing == set(), "operations of the opsets are missing"
 
 
 def test_nothing_is_there_that_openvino_does_not_have() -> None:

@@ -47,7 +47,7 @@ def corners(element: E) -> np.ndarray:
         return np.array([True, False])
     if element in FEW_BITS + CODES:
         return np.arange(1 << element.bits, dtype=np.uint8).view(element.dtype)
-    if element.is_real:
+    if element.real:
         with np.errstate(all="ignore"):
             return np.array(FLOATS if element.bits == 8 else FLOATS + LARGE).astype(element.dtype)
     limits = np.iinfo(element.dtype)
@@ -59,7 +59,7 @@ def conversions() -> list[Sample]:
     for source in TYPES:
         for target in TYPES:
             data = corners(source)
-            if source.is_real and target is E.u32:
+            if source.real and target is E.u32:
                 data = data[np.isfinite(data.astype("f8"))]
             found.append(case("Convert-1", data, destination_type=target))
     return found

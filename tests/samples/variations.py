@@ -60,7 +60,7 @@ def element(array: Array) -> ElementType:
 
 
 def has_nan(sample: Sample) -> bool:
-    return any(element(x).is_real and np.isnan(x.astype(np.float64)).any() for x in sample.inputs)
+    return any(element(x).real and np.isnan(x.astype(np.float64)).any() for x in sample.inputs)
 
 
 def of_type(sample: Sample, wanted: ElementType) -> Sample:
@@ -104,7 +104,7 @@ def vary(op: str, samples: list[Sample]) -> Iterator[Sample]:
     for wanted in TYPES:
         if wanted in port.element.allowed and wanted not in seen and (op, wanted.label) not in OUT:
             yield of_type(agreed[0], wanted)
-    real = [s for s in agreed if element(s.inputs[0]).is_real and s.inputs[0].size > 1]
+    real = [s for s in agreed if element(s.inputs[0]).real and s.inputs[0].size > 1]
     if real and not any(map(has_nan, samples)) and (op, "NaN") not in OUT:
         yield with_nan(real[0])
     if op in BY_BATCH and not any(0 in x.shape for s in samples for x in s.inputs):

@@ -43,7 +43,7 @@ class Seeded(Op):
     def as_tensorflow(self, element: E, shape: tuple[int, ...], spread: Spread) -> Array:
         """Numbers evenly distributed, as TensorFlow draws them: by Philox."""
         words = philox(self.seed(), self.op_seed % 2**64, _words(element, shape))
-        if element.is_integral:
+        if element.integral:
             whole = words if element is E.i32 else _pairs(words, low_first=True)
             return _integers(whole, spread).reshape(shape)
         # In the type itself, and each step rounded. OpenVINO's reference has a rounding of its own for bf16.
@@ -54,7 +54,7 @@ class Seeded(Op):
         """Numbers evenly distributed, as PyTorch draws them: by MT19937, from the first seed alone."""
         short = element is E.i64 and max(map(int, spread)) < 2**32
         words = mersenne_twister(self.seed(), math.prod(shape) if short else _words(element, shape))
-        if element.is_integral:
+        if element.integral:
             whole = words if short or element is E.i32 else _pairs(words)
             return _integers(whole, spread).reshape(shape)
         fractions = _fractions(words, element, FRACTION_BITS[element] + 1)

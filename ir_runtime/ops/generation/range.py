@@ -41,7 +41,7 @@ class Arithmetic(Op):
         first, last, by = map(Value.constant, (start, stop, step))
         (count,) = self.count(first, last, by, element)
         index = np.arange(count.__index__())
-        if element.is_integral:
+        if element.integral:
             whole = convert(start, element) + index.astype(element.dtype) * convert(step, element)
             return np.asarray(whole, element.dtype)
         work = np.float64 if element is ElementType.f64 else np.float32
@@ -57,10 +57,10 @@ def _number(name: str, value: Value, element: ElementType) -> Number | None:
     if known is None:
         numbers = value.numbers()
         return numbers[0] if numbers else None
-    number: int | float = known.astype(np.float64).item() if value.element.is_real else int(known)
+    number: int | float = known.astype(np.float64).item() if value.element.real else int(known)
     if not math.isfinite(number):
         raise InferenceError(f"{name} is {number}; a finite number is expected")
-    if element.is_integral:
+    if element.integral:
         number = math.trunc(number)
     if name == "step" and number == 0:
         raise InferenceError(f"step is 0{_cut(known, element)}; a number above or below is expected")

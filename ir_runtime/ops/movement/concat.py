@@ -58,7 +58,7 @@ def _contents(value: Value) -> Array | None:
     """What is known of a part. Beside known ones, integers of which nothing is known are of use, too."""
     if value.data is not None:
         return value.data
-    if not value.element.is_integral or not value.shape.is_static or value.count.min > FOLLOWED:
+    if not value.element.integral or not value.shape.is_static or value.count.min > FOLLOWED:
         return None
     unsigned = value.element.label.startswith("u")
     anything = Dimension() if unsigned else Interval()

@@ -226,7 +226,7 @@ def _neutral(dtype: np.dtype[Any], reduction: str) -> Any:
         return dtype.type(reduction == "prod")
     if dtype == np.bool_:
         return reduction == "min"
-    if dtype == object:
+    if dtype.hasobject:
         raise TypeError("no interval is the highest or lowest of its type")
     return highest(dtype) if reduction == "min" else lowest(dtype)
 
