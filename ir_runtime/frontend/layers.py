@@ -223,6 +223,8 @@ def _unknown_operation(type: str, version: str, suggest: bool) -> tuple[str, str
     near = registry.near(type) if suggest else None
     hint = f"did you mean {near}? Otherwise " if near else ""
     hint += "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
+    if version and not version.startswith("opset"):
+        return f"{type!r} is an operation of {version!r}, which is outside OpenVINO's opsets", hint
     opset = f" ({version})" if version else ""
     return f"there is no operation {type!r}{opset}", hint
 

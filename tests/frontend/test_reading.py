@@ -301,3 +301,20 @@ def test_what_a_file_says_in_one_place_counts() -> None:
     sums = net.op("ReduceSum", net.parameter("x", "2,3"), net.constant([1]), extra={"keep_dims": "true"})
     net.result(sums)
     assert str(read(net).output().partial_shape) == "[2]"
+
+
+@pytest.mark.parametrize("version", ["extension", "ie_internal_opset", "util"])
+def test_operations_outside_the_opsets_are_read_and_named(version: str) -> None:
+    """Such as those of openvino_tokenizers: shown, and refused with what they are when they should run."""
+    net = Net()
+    split = net.op("RegexSplit", net.parameter("text", "3"), out="f32 3", version=version, name="split")
+    net.result(split)
+    model = ir.read_model(net.xml(), strict=False)
+    assert [node.type for node in model.get_ops()] == ["Parameter", "RegexSplit", "Result"]
+    assert model.output().partial_shape == [3]
+    with pytest.raises(
+        ir.UnsupportedError, match=rf"'RegexSplit' is an operation of '{version}'.*\n.*ops.op"
+    ):
+        ir.read_model(net.xml())
+    with pytest.raises(ir.UnsupportedError, match=rf"RegexSplit \({version}\)\n.*ops.op"):
+        ir.compile_model(model)
