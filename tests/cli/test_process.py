@@ -135,13 +135,22 @@ def test_an_interrupt_ends_with_130(folder: Path, environment: dict[str, str]) -
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=heed_interrupts,
     ) as running:
         writer = open_for_writing("pipe.npy")  # succeeds once the program waits for data
-        running.send_signal(signal.SIGINT)
-        said, complaints = running.communicate(timeout=60)
-        os.close(writer)
+        try:
+            running.send_signal(signal.SIGINT)
+            said, complaints = running.communicate(timeout=60)
+        finally:
+            running.kill()
+            os.close(writer)
     assert (running.returncode, said, complaints) == (130, b"", b"interrupted\n")
     assert not (folder / "out.npz").exists()
+
+
+def heed_interrupts() -> None:
+    """What a shell starts in the background ignores them, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def open_for_writing(path: str) -> int:
