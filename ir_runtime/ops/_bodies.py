@@ -180,4 +180,6 @@ def _output_type(output: BodyOutput, type: TensorType, trips: Dimension) -> Tens
     if output.cut is None or type.shape.rank is None:
         return type
     axis = normalize_axis(output.cut.axis, type.shape.rank)
-    return TensorType(type.element, type.shape.replace({axis: type.shape[axis] * trips}))
+    # A file says how long a part is; the body may not.
+    part = type.shape[axis].merge(Dimension(output.cut.part_size)) or type.shape[axis]
+    return TensorType(type.element, type.shape.replace({axis: part * trips}))

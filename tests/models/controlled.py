@@ -235,3 +235,16 @@ def iterator_in_pairs_backward() -> ov.Model:
 @case([data(5, 3), data(1, 3), data(1)], [data(2, 3), data(1, 3), data(1)])
 def iterator_of_any_length() -> ov.Model:
     return iterator(0, -1, 1, 1, 0, (-1, 3))
+
+
+@case([data(4, 3), data(1, 3)])
+def iterator_that_joins_parts_of_open_length() -> ov.Model:
+    """How long a part is follows from ``part_size`` alone."""
+    x, s = floats(4, 3), floats(-1, 3, name="s")
+    taken, total = floats(1, 3, name="taken"), floats(-1, 3, name="total")
+    new = op.add(total, taken)
+    node = op.tensor_iterator()
+    node.set_body(ov.Model([new], [taken, total]))
+    node.set_sliced_input(taken, x.output(0), 0, 1, 1, -1, 0)
+    node.set_merged_input(total, s.output(0), new.output(0))
+    return ov.Model([node.get_concatenated_slices(new.output(0), 0, 1, 1, -1, 0)], [x, s])
