@@ -53,6 +53,8 @@ def branch(b: Builder) -> None:
                 t if len(t.shape) == len(shape) and t.value.size else body.reshaped(t, shape)
                 for t, (_, shape) in zip(given, wanted, strict=True)
             ]
+        if any(t.layer.type == "Parameter" for t in given):
+            raise Unsafe  # what goes in comes out as it is: the plugin loses it, or ends the process
         outputs = [(1 + len(inputs) + i, body.graph.result(t), {}) for i, t in enumerate(given)]
         parts.append(Part(tag, body.graph, ports, outputs))
 
@@ -104,13 +106,12 @@ def _iterate(b: Builder, counted: bool) -> None:
         taking = _fed(body, piece, data.exact)
         inputs.append((first, taking.layer, _ways(axis, part, backward)))
         sources.append(data)
-    carried: list[tuple[int, Tensor]] = []
-    for _ in range(b.number(1, 2)):
-        start = b.pick(f32, i64) if taking is None or carried else b.pick(taking.value.dtype)
-        inner = _fed(body, start.pair, False)
-        carried.append((first + len(sources), inner))
-        inputs.append((first + len(sources), inner.layer, {}))
-        sources.append(start)
+    # One value goes round only: the plugin overwrites one of two before the other is computed from it.
+    start = b.pick(f32, i64) if taking is None else b.pick(taking.value.dtype)
+    carried = _fed(body, start.pair, False)
+    inputs.append((first + len(sources), carried.layer, {}))
+    place = first + len(sources)
+    sources.append(start)
     if b.flag():
         fixed = b.pick(*TYPES)
         inputs.append((first + len(sources), _fed(body, fixed.pair, fixed.exact).layer, {}))
@@ -123,21 +124,18 @@ def _iterate(b: Builder, counted: bool) -> None:
         inputs.append((-1, counter.layer, {"purpose": "current_iteration"}))
     _fill(body, 4)
     outputs: list[tuple[int, Layer, dict[str, str]]] = []
-    back: list[tuple[Layer, Layer]] = []
     taken = first + len(sources)
-    for _, inner in carried:
-        found = body.reshaped(body.pick(inner.value.dtype), inner.shape)
-        if taking is not None and inner is carried[0][1]:
-            # The plugin drops an input that the body does not use, and with it what it says of the
-            # number of iterations.
-            found = body.op("Add-1", [found, body.reshaped(taking, inner.shape)])
-        found = body.op("Add-1", [inner, found])
-        if inner.value.dtype == f32:
-            found = body.op("Multiply-1", [found, body.constant(f32.type(0.5))])
-        result = body.graph.result(found)
-        back.append((result, inner.layer))
-        outputs.append((taken, result, {}))
-        taken += 1
+    new = body.reshaped(body.pick(carried.value.dtype), carried.shape)
+    if taking is not None:
+        # The plugin drops an input that the body does not use, and with it what it says of the
+        # number of iterations.
+        new = body.op("Add-1", [new, body.reshaped(taking, carried.shape)])
+    new = body.op("Add-1", [carried, new])
+    if carried.value.dtype == f32:
+        new = body.op("Multiply-1", [new, body.constant(f32.type(0.5))])
+    last = body.graph.result(new)
+    outputs.append((taken, last, {}))
+    taken += 1
     others = [
         (tensor, axis)
         for tensor in body.graph.tensors
@@ -160,23 +158,23 @@ def _iterate(b: Builder, counted: bool) -> None:
         outputs.append((-1, going, {"purpose": "execution_condition"}))
 
     def run(pairs: list[Pair]) -> list[Pair]:
-        held = {inner.layer: pairs[port] for port, inner in carried}
+        held = pairs[place]
         collected: dict[Layer, list[Pair]] = {layer: [] for _, layer, _ in outputs}
         for step in range(trips):
             fed = {}
             for port, layer, how in inputs:
-                if layer in held:
-                    fed[layer] = held[layer]
+                if layer is carried.layer:
+                    fed[layer] = held
                 elif how.get("purpose"):
                     now = np.full(layer.outputs[0].shape, step, np.int64)
                     fed[layer] = Pair(now, now)
                 elif how:
-                    place = trips - 1 - step if backward else step
-                    fed[layer] = Pair(*(_slice(x, axis, part, place) for x in pairs[port]))
+                    at = trips - 1 - step if backward else step
+                    fed[layer] = Pair(*(_slice(x, axis, part, at) for x in pairs[port]))
                 else:
                     fed[layer] = pairs[port]
             found = body.graph.replay(fed)
-            held = {inner: found[result][0] for result, inner in back}
+            held = found[last][0]
             for layer, steps in collected.items():
                 steps.append(found[layer][0])
             if going is not None and not found[going][0].value.item():
@@ -198,7 +196,7 @@ def _iterate(b: Builder, counted: bool) -> None:
         going_in = np.array(True)
         sources = [most, b.constant(going_in) if joins else b.given(going_in), *sources]
     name, version = ("Loop", 5) if counted else ("TensorIterator", 1)
-    part_of = Part("body", body.graph, inputs, outputs, back)
+    part_of = Part("body", body.graph, inputs, outputs, [(last, carried.layer)])
     b.graph.add(Layer(name, version, sources, run, parts=[part_of]), False)
 
 

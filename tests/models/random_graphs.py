@@ -90,7 +90,7 @@ class Part:
     back: list[tuple[Layer, Layer]] = field(default_factory=list)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Graph:
     """Layers in the order in which they came."""
 
@@ -99,6 +99,9 @@ class Graph:
     layers: list[Layer] = field(default_factory=list)
     results: list[Layer] = field(default_factory=list)
     sinks: list[Layer] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<graph of {len(self.layers)} layers>"
 
     def add(self, layer: Layer, exact: bool) -> list[Tensor]:
         """Add a layer, if what it gives is safe."""
@@ -144,41 +147,45 @@ class Graph:
                 found[layer] = layer.run([found[t.layer][t.port] for t in layer.sources])
         return found
 
-    def write(self, weights: bytes = b"") -> tuple[Writer, dict[Layer, int]]:
-        """The file, and the id of each layer in it."""
+    def write(self, weights: bytes = b"", closed: bool = False) -> tuple[Writer, dict[Layer, int]]:
+        """The file, and the id of each layer in it; if ``closed``, with every length in it."""
         writer, ids = Writer(), {}
         writer.weights = weights
         for layer in self.needed():
-            ids[layer] = self._write(layer, writer, ids)
+            ids[layer] = self._write(layer, writer, ids, closed)
         return writer, ids
 
-    def _write(self, layer: Layer, writer: Writer, ids: Mapping[Layer, int]) -> int:
-        outputs = [self._type(t) for t in layer.outputs]
+    def _write(self, layer: Layer, writer: Writer, ids: Mapping[Layer, int], closed: bool) -> int:
+        outputs = [self._type(t, closed) for t in layer.outputs]
         if layer.type == "Const":
             return writer.constant(layer.outputs[0].value)
         if layer.type == "Parameter":
             found = layer.outputs[0]
-            shape = text(found.shape) if layer.shape is None else layer.shape
+            shape = text(found.shape) if closed or layer.shape is None else layer.shape
             return writer.parameter(found.element, shape, TensorType(found.element, PartialShape(shape)))
+        said = dict(layer.attributes)
+        if "variable_shape" in said and closed:
+            said["variable_shape"] = text(layer.outputs[0].shape)
         return writer.layer(
             layer.type,
             f"opset{layer.version}",
-            dict(layer.attributes),
+            said,
             [(ids[t.layer], len(t.layer.sources) + t.port) for t in layer.sources],
             outputs,
-            [self._type(t) for t in layer.sources],
-            inside=self._inside(layer, writer),
+            [self._type(t, closed) for t in layer.sources],
+            inside=self._inside(layer, writer, closed),
         )
 
-    def _type(self, tensor: Tensor) -> TensorType:
-        shape = PartialShape.dynamic(len(tensor.shape)) if self.open else PartialShape(tensor.shape)
+    def _type(self, tensor: Tensor, closed: bool) -> TensorType:
+        left_open = self.open and not closed
+        shape = PartialShape.dynamic(len(tensor.shape)) if left_open else PartialShape(tensor.shape)
         return TensorType(tensor.element, shape)
 
     @staticmethod
-    def _inside(layer: Layer, writer: Writer) -> str:
+    def _inside(layer: Layer, writer: Writer, closed: bool) -> str:
         maps, bodies = "", ""
         for part in layer.parts:
-            inner, ids = part.graph.write(writer.weights)
+            inner, ids = part.graph.write(writer.weights, closed)
             writer.weights = inner.weights
             prefix = part.tag.removesuffix("body")
             entries = _entries("input", part.inputs, ids) + _entries("output", part.outputs, ids)
@@ -234,7 +241,8 @@ def _noisy(array: Array) -> Array:
     if array.dtype.kind != "f":
         return array
     signs = np.random.default_rng(array.size).choice([-NOISE, NOISE], array.shape)
-    return np.asarray(array * (1 + signs)).astype(array.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(array * (1 + signs)).astype(array.dtype)
 
 
 def check(pairs: Iterable[Pair]) -> None:
