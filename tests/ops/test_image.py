@@ -154,3 +154,9 @@ def test_the_shape_of_padded_data() -> None:
     )
     found = op.infer_types(value("f32 2,3,?"), value(np.float32([2])), value(np.array([1])))[0]
     assert found.shape == PartialShape([3, 8, Dimension.between(2)])
+
+
+def test_a_height_with_all_planes_is_a_multiple_of_3() -> None:
+    """As far as it is not known, the image has two thirds of the multiples within its bounds."""
+    assert shapes(NV12toRGB(), "f32 1,2..5,4,1") == "[1,2..3,4,3]"
+    assert shapes(NV12toRGB(), "f32 1,4..,4,1") == "[1,3..,4,3]"

@@ -70,7 +70,10 @@ class FromPlanes(Op):
         batch, height, width, _ = image_dims(value, "the image", 1)
         if height.is_static and height.min % 3:
             raise InferenceError(f"three halves of an even height are expected, found {height}")
-        return PartialShape([batch, Dimension.of((height * 2) // 3), even(width, "width"), Dimension(3)])
+        # Of a height that is not known, only multiples of 3 count.
+        longest = None if height.max is None else height.max * 2 // 3
+        rows = Dimension.between(-(-height.min * 2 // 3), longest)
+        return PartialShape([batch, rows, even(width, "width"), Dimension(3)])
 
     def split(self, y: PartialShape, *halves: PartialShape) -> PartialShape:
         """The shape of the image, where planes come apart."""
