@@ -116,6 +116,8 @@ def _iterate(b: Builder, counted: bool) -> None:
         fixed = b.pick(*TYPES)
         inputs.append((first + len(sources), _fed(body, fixed.pair, fixed.exact).layer, {}))
         sources.append(fixed)
+    if len(set(map(id, sources))) < len(sources):
+        raise Unsafe  # of one tensor that goes in twice, the plugin overwrites both as it goes round
     counter: Tensor | None = None
     if counted and b.flag():
         zero = np.zeros(b.choose([(), (1,)]), np.int64)
@@ -212,6 +214,7 @@ def variable(b: Builder) -> None:
     held = b.graph.add(Layer("ReadValue", 6, [start], lambda pairs: pairs, about), False)[0]
     total = b.op("Add-1", [held, b.reshaped(b.pick(), shape)])
     new = b.op("Multiply-1", [total, b.constant(f32.type(0.5))])
+    new.safe = False  # what else reads it finds the memory of the variable, in the plugin, of the next run
     sink = Layer("Assign", 6, [new], lambda pairs: pairs, {"variable_id": about["variable_id"]})
     b.graph.add(sink, False)
     b.graph.sinks.append(sink)
