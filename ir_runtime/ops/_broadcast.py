@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from ..errors import InferenceError
 from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
@@ -110,8 +108,3 @@ def _onto(a: PartialShape, b: PartialShape) -> PartialShape:
 
 def _stretch(a: Dimension, b: Dimension) -> Dimension | None:
     return a if b.contains(1) else a.merge(b)
-
-
-def numpy_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to."""
-    return np.broadcast_shapes(*shapes)
