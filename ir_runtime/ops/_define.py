@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -164,6 +164,13 @@ class Op:
         Raise `InferenceError` if the inputs contradict each other.
         """
         raise NotImplementedError
+
+    def audit(self, *inputs: Value) -> Iterator[str]:
+        """What deserves a look though inference accepts it, one sentence each. A hook for operations.
+
+        It is asked after `infer`, of the same inputs; only what is known of them counts.
+        """
+        yield from ()
 
     def evaluate(self, *inputs: Any, **context: Any) -> Any:
         """Compute the outputs with NumPy: the reference semantics.
