@@ -9,23 +9,11 @@ import numpy as np
 import openvino as ov
 import pytest
 from harness.oracle import PLUGIN, core
-from openvino import opset6
-from openvino import opset13 as op
 
 import ir_runtime
 from ir_runtime.ir.tensor import Array
 from ir_runtime.runtime.append import ROOM, appending
-
-
-def decoder(most: int) -> ov.Model:
-    """Keeps [beams, 2, tokens, 4], reordered by ``beam_idx``, and gives its mean over the tokens."""
-    new = op.parameter([-1, 2, -1, 4], np.float32, name="new")
-    beams = op.parameter([-1], np.int32, name="beam_idx")
-    empty = op.constant(np.zeros((most, 2, 0, 4), np.float32))
-    held = opset6.read_value(empty, "cache", np.float32, [-1, 2, -1, 4])
-    grown = op.concat([op.gather(held, beams, op.constant(0)), new], 2)
-    mean = op.reduce_mean(grown, op.constant([2]), False)
-    return ov.Model([op.result(mean), op.result(grown)], [opset6.assign(grown, "cache")], [new, beams])
+from models.stateful import decoder
 
 
 @pytest.fixture

@@ -9,59 +9,10 @@ import numpy as np
 import openvino as ov
 import pytest
 from harness.oracle import PLUGIN, core
-from openvino import opset6
-from openvino import opset13 as op
 
 import ir_runtime
 from ir_runtime.backends import available
-
-
-def variable(name: str, shape: str) -> Any:
-    info = ov.op.util.VariableInfo()
-    info.variable_id, info.data_type, info.data_shape = name, ov.Type.f32, ov.PartialShape(shape)
-    return ov.op.util.Variable(info)
-
-
-def total() -> ov.Model:
-    """Adds up its inputs, from 10 on."""
-    x = op.parameter([1, 3], np.float32, name="x")
-    held = opset6.read_value(op.constant(np.full((1, 3), 10, np.float32)), "total", np.float32, [1, 3])
-    new = op.add(held, x)
-    return ov.Model([op.result(new)], [opset6.assign(new, "total")], [x])
-
-
-def cache() -> ov.Model:
-    """Keeps every input it has seen, as attention keeps keys and values."""
-    x = op.parameter([-1, 2], np.float32, name="x")
-    held = opset6.read_value(op.constant(np.zeros((0, 2), np.float32)), "cache", np.float32, [-1, 2])
-    grown = op.concat([held, x], 0)
-    mean = op.reduce_mean(grown, op.constant([0]), False)
-    return ov.Model([op.result(grown), op.result(mean)], [opset6.assign(grown, "cache")], [x])
-
-
-def previous() -> ov.Model:
-    """Gives three times the input before; the variable starts as twice the first input."""
-    x = op.parameter([2], np.float32, name="x")
-    held = opset6.read_value(op.multiply(x, op.constant(np.float32(2))), "previous", np.float32, [2])
-    kept = op.multiply(x, op.constant(np.float32(3)))
-    return ov.Model([op.result(op.relu(held))], [opset6.assign(kept, "previous")], [x])
-
-
-def input_before() -> ov.Model:
-    """Assigns the input itself, which OpenVINO's plugin does not survive."""
-    x = op.parameter([2], np.float32, name="x")
-    held = opset6.read_value(op.constant(np.zeros(2, np.float32)), "before", np.float32, [2])
-    return ov.Model([op.result(held)], [opset6.assign(x, "before")], [x])
-
-
-def old_versions() -> ov.Model:
-    from openvino import opset3
-
-    x = op.parameter([1, 3], np.float32, name="x")
-    held = opset3.read_value(op.constant(np.ones((1, 3), np.float32)), "total")
-    new = op.multiply(held, x)
-    return ov.Model([op.result(new)], [opset3.assign(new, "total")], [x])
-
+from models.stateful import cache, input_before, old_versions, previous, total
 
 INPUTS = {
     total: [np.full((1, 3), i, np.float32) for i in range(4)],

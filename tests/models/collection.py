@@ -1,0 +1,113 @@
+"""Every test model by name, written as IR: what must hold for all models is tested on these."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from atexit import register
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from pathlib import Path
+
+import openvino as ov
+from harness import tiny
+
+from models import compressed, controlled, networks, quantized, recurrent, stateful
+
+__all__ = ["COLLECTION", "Write", "saved", "zoo"]
+
+Write = Callable[[Path], Path]
+"""Writes a model into a folder and returns the path of its .xml."""
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def built(name: str, build: Callable[[], ov.Model], compress: bool = False) -> Write:
+    """Writes what OpenVINO builds; ``compress`` stores weights as f16."""
+
+    def write(folder: Path) -> Path:
+        path = folder / f"{name}.xml"
+        ov.save_model(build(), path, compress_to_fp16=compress)
+        return path
+
+    return write
+
+
+def copied(source: Path) -> Write:
+    """Writes a model that is a file already."""
+
+    def write(folder: Path) -> Path:
+        for suffix in (".xml", ".bin"):
+            shutil.copy(source.with_suffix(suffix), folder)
+        return folder / source.name
+
+    return write
+
+
+def _openvino() -> dict[str, Write]:
+    """The models that OpenVINO builds."""
+    builders: dict[str, Callable[[], ov.Model]] = {
+        **{name: build for name, (build, _) in networks.NETWORKS.items()},
+        **{name: build for name, (build, _) in controlled.CASES.items()},
+        **{build.__name__: build for build in stateful.VARIABLES},
+        "decoder": partial(stateful.decoder, 2),
+        "cells": recurrent.cells,
+        "quantized": partial(quantized.quantized_cnn, False),
+        "quantized_i8": partial(quantized.quantized_cnn, True),
+    }
+    for build in recurrent.NETWORKS:
+        builders[build.__name__] = partial(build, recurrent.BATCH, recurrent.TIME)
+        if build is not recurrent.reader:  # its mask has a length for each step
+            builders[f"{build.__name__}_of_any_length"] = partial(build, -1, -1)
+    for name, compress in compressed.COMPRESSIONS.items():
+        builders[f"mlp_{name}"] = partial(compressed.mlp, compress)
+        builders[f"transformer_{name}"] = partial(compressed.transformer, compress)
+    return {name: built(name, build) for name, build in builders.items()}
+
+
+def _tiny() -> dict[str, Write]:
+    """The models that are written by hand."""
+    texts = {
+        "total": tiny.total(),
+        "passing_f32": tiny.passing("f32", "2,3"),
+        "passing_i64": tiny.passing("i64", "?", results=2),
+        "passing_scalar": tiny.passing("f16", ""),
+    }
+    found: dict[str, Write] = {
+        f"tiny_{name}": partial(tiny.write, text=text, name=f"tiny_{name}") for name, text in texts.items()
+    }
+    found["tiny_chain"] = partial(tiny.write_chain, name="tiny_chain")
+    found["tiny_chain_of_any_length"] = partial(tiny.write_chain, rows="?", name="tiny_chain_of_any_length")
+    return found
+
+
+COLLECTION: Mapping[str, Write] = {
+    **_openvino(),
+    **_tiny(),
+    "transformer_stored_as_f16": built(
+        "transformer_stored_as_f16", partial(compressed.transformer, compressed.f32), compress=True
+    ),
+    "digits": copied(EXAMPLES / "digits" / "digits.xml"),
+}
+
+
+@cache
+def saved(name: str) -> Path:
+    """The .xml of a model of the collection, written once; read it, but do not change it."""
+    folder = _folder() / name
+    folder.mkdir()
+    return COLLECTION[name](folder)
+
+
+@cache
+def _folder() -> Path:
+    folder = tempfile.mkdtemp(prefix="ir_runtime-models-")
+    register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def zoo() -> list[Path]:
+    """The .xml of each converted network in the folder that IR_RUNTIME_ZOO names; for tests marked ``oracle``."""
+    folder = os.environ.get("IR_RUNTIME_ZOO")
+    return sorted(Path(folder).glob("*.xml")) if folder else []
