@@ -118,14 +118,15 @@ def _ports(side: str, types: Sequence[TensorType], first: int) -> str:
     if not types:
         return ""
     ports = (
-        f'<port id="{first + i}" precision="{_precision(t.element)}">'
+        f'<port id="{first + i}" precision="{precision(t.element)}">'
         f"{''.join(f'<dim>{d.get_max_length() if d.is_static else -1}</dim>' for d in t.shape)}</port>"
         for i, t in enumerate(types)
     )
     return f"<{side}>{''.join(ports)}</{side}>"
 
 
-def _precision(element: ElementType) -> str:
+def precision(element: ElementType) -> str:
+    """An element type as ports write it."""
     if element.label in ("f16", "f32", "f64"):
         return element.label.replace("f", "FP")
     return "BOOL" if element is ElementType.boolean else element.label.upper()

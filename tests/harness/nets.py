@@ -9,6 +9,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from harness.files import packed, precision
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.tensor import Array
 
@@ -94,7 +95,7 @@ class Net:
         element = ElementType.parse(dtype)
         array = np.asarray(values).astype(element.dtype)
         self.weights += b"\xee" * gap
-        offset, raw = len(self.weights), array.tobytes()
+        offset, raw = len(self.weights), packed(array, element)
         self.weights += raw
         shape = ",".join(map(str, array.shape))
         layout = {"element_type": dtype, "shape": shape, "offset": offset, "size": len(raw)}
@@ -124,9 +125,7 @@ def line_of(xml: bytes, what: str) -> int:
 
 
 def _says(array: Array, element: ElementType) -> str:
-    label = element.label
-    precision = label.replace("f", "FP") if label in ("f16", "f32", "f64") else label.upper()
-    return " ".join(["BOOL" if label == "boolean" else precision, *map(str, array.shape)])
+    return " ".join([precision(element), *map(str, array.shape)])
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,157 @@
+"""A refusal: one layer that cannot be right, as a model file, and what a user is told about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ir_runtime as ir
+from harness.files import precision
+from harness.nets import End, Net
+from harness.sample import text, value
+from ir_runtime.ir.tensor import Array, Value
+from ir_runtime.ops import Op, registry
+
+TABLES = Path(__file__).parents[1] / "messages"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One layer on given inputs, and whether it is refused when the model is checked or when it runs."""
+
+    name: str
+    op: str
+    inputs: tuple[Any, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    fed: Sequence[int] | None = None
+    """Arrays that are Parameters in the file. They are fed where the model runs: then all are, by default."""
+    run: bool = False
+    """Whether the model is valid, and the layer fails on the data."""
+    outputs: int | None = None
+    """How many outputs the layer has, where its operation does not say."""
+    backend: str | None = None
+    """The backend that runs it; the usual one by default."""
+
+    @property
+    def cls(self) -> type[Op]:
+        name, _, since = self.op.rpartition("-")
+        return next(c for c in registry.versions(name) if c.since == int(since))
+
+    def net(self) -> Net:
+        """The layer called as its operation, its inputs called as its ports."""
+        net = Net()
+        sources = [self._source(net, index, value(x)) for index, x in enumerate(self.inputs)]
+        declared = sum(not port.variadic for port in self.cls.outputs)
+        data = {k: text(v) for k, v in self.attributes.items()}
+        ends = net.layer(
+            self.cls.name,
+            [end for end, _ in sources],
+            [""] * (declared if self.outputs is None else self.outputs),
+            inputs=[says for _, says in sources],
+            version=f"opset{self.cls.since}",
+            **data,
+        )
+        for index, end in enumerate(ends):
+            net.result(end, f"result{index or ''}")
+        return net
+
+    def feeds(self) -> list[Array]:
+        """What is fed where the model runs."""
+        return [np.asarray(x) for i, x in enumerate(self.inputs) if self._is_fed(i)]
+
+    def said(self) -> str:
+        """What a user reads."""
+        return said_when_run(self.net(), self.feeds(), self.backend) if self.run else said_of(self.net())
+
+    def _is_fed(self, index: int) -> bool:
+        if value(self.inputs[index]).known() is None:
+            return True
+        return self.run if self.fed is None else index in self.fed
+
+    def _source(self, net: Net, index: int, known: Value) -> tuple[End, str]:
+        """A Parameter or a constant for an input, and what the port that it feeds says."""
+        port, element = self._port(index), known.element.label
+        says = " ".join([precision(known.element), *_dims(known)])
+        if not self._is_fed(index):
+            return net.constant(known.known(), element, name=port), says
+        ranked = known.shape.rank is not None
+        shape = ",".join(map(str, known.shape)) if ranked else "..."
+        return net.parameter(port, shape, element, out=says if ranked else ""), says if ranked else ""
+
+    def _port(self, index: int) -> str:
+        ports = self.cls.inputs
+        port = ports[min(index, len(ports) - 1)]
+        return f"{port.name}{index - len(ports) + 1}" if port.variadic or index >= len(ports) else port.name
+
+
+def refusal(name: str, op: str, *inputs: Any, **attributes: Any) -> Refusal:
+    """A refusal in one line: its name, the operation, inputs, attributes.
+
+    Arrays are constants, ``"f32 2,?"`` is a Parameter of that type and partial shape. A dash in an
+    attribute's name is written ``__``; a leading ``_`` marks a field of `Refusal`: with ``_run=True``
+    arrays are fed instead, all or those of ``_fed``.
+    """
+    fields = {k[1:]: v for k, v in attributes.items() if k.startswith("_")}
+    named = {k.replace("__", "-"): v for k, v in attributes.items() if not k.startswith("_")}
+    return Refusal(name, op, inputs, named, **fields)
+
+
+Case = Refusal | Callable[[], "Net | tuple[Net, Sequence[Array]] | str"]
+"""A refusal, or a function that returns a net to check, one to run on arrays, or what was said."""
+
+
+def told(case: Case) -> tuple[str, str]:
+    """The name of a case, and what a user reads."""
+    if isinstance(case, Refusal):
+        return case.name, case.said()
+    made = case()
+    if isinstance(made, tuple):
+        return case.__name__, said_when_run(*made)
+    return case.__name__, made if isinstance(made, str) else said_of(made)
+
+
+def said_of(net: Net) -> str:
+    """The findings in a net."""
+    found = ir.validate(net.xml(), net.weights or None)
+    return "\n".join(map(_shown, found)) or "nothing"
+
+
+def said_when_run(net: Net, feeds: Sequence[Array], backend: str | None = None) -> str:
+    """The error of a net that is valid and runs on the arrays given."""
+    model = ir.read_model(net.xml(), net.weights)
+    return said_by(lambda: ir.compile_model(model, backend=backend)(list(feeds)))
+
+
+def said_by(call: Callable[[], Any]) -> str:
+    """What is raised by a call."""
+    try:
+        call()
+    except ir.IRError as problem:
+        return _shown(problem)
+    return "nothing"
+
+
+def groups() -> list[str]:
+    """The names of the tables, which are modules of ``tests/messages``."""
+    files = sorted(TABLES.glob("[a-z]*.py"))
+    return [file.stem for file in files if "\nREFUSALS" in file.read_text(encoding="utf-8")]
+
+
+def cases(group: str) -> Iterator[Case]:
+    """What a table holds."""
+    yield from import_module(f"messages.{group}").REFUSALS
+
+
+def _shown(found: object) -> str:
+    return str(found).replace("<bytes>", "model.xml")
+
+
+def _dims(known: Value) -> list[str]:
+    if known.shape.rank is None:
+        return []
+    return [str(d) if d.is_static else "-1" for d in known.shape]
