@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Diagnostic", "Diagnostics", "Location", "Severity"]
+__all__ = ["Cause", "Diagnostic", "Diagnostics", "Excerpt", "Location", "Mark", "Severity"]
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """How bad a finding is: it makes the model invalid, deserves a look, or is good to know."""
 
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,52 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """What of an element is meant: an attribute; or a port, by its id, or one of its dims; or all of it."""
+
+    attribute: str = ""
+    port: int | None = None
+    output: bool = False
+    dim: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A line of a file with a mark under ``width`` characters, the first of which is in ``column``, from 1.
+
+    >>> print(Excerpt(26, "  <dim>4</dim>", 8, 1))
+       26 |   <dim>4</dim>
+          |        ^
+    """
+
+    line: int
+    text: str
+    column: int = 1
+    width: int = 0
+
+    def __str__(self) -> str:
+        under = f"\n      | {' ' * (self.column - 1)}{'^' * self.width}" if self.width else ""
+        return f"{self.line:>5} | {self.text}{under}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One step on the way from a finding back to what decided it."""
+
+    message: str
+    where: Location
+
+    def record(self) -> dict[str, Any]:
+        """The step as plain data, for JSON."""
+        return {"message": self.message, "line": self.where.line, "layer": self.where.layer}
+
+    def __str__(self) -> str:
+        return self.message if self.where.line is None else f"{self.message} (line {self.where.line})"
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding.
+    """One finding: what is wrong, where, what to do about it, and what decided it.
 
     >>> print(Diagnostic("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1")))
     a.xml:7: layer 'mm' (MatMul-1): error[IR301]: rank 3 expected
@@ -51,6 +96,9 @@ class Diagnostic:
     where: Location | None = None
     severity: Severity = Severity.ERROR
     hint: str = ""
+    mark: Mark | None = None
+    excerpt: Excerpt | None = None
+    causes: tuple[Cause, ...] = ()
 
     @property
     def layer(self) -> str | None:
@@ -74,12 +122,21 @@ class Diagnostic:
             "layer": where.layer,
             "operation": where.operation or None,
             "hint": self.hint or None,
+            "column": self.excerpt.column if self.excerpt and self.excerpt.width else None,
+            "excerpt": self.excerpt.text if self.excerpt else None,
+            "causes": [cause.record() for cause in self.causes],
         }
+
+    def text(self) -> str:
+        """The finding with the line of the file that it is about."""
+        first, *rest = str(self).split("\n")
+        return "\n".join([first, *(str(self.excerpt).split("\n") if self.excerpt else []), *rest])
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where and str(self.where) else ""
+        causes = "".join(f"\n  because {cause}" for cause in self.causes)
         hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{place}{self.severity}[{self.code}]: {self.message}{hint}"
+        return f"{place}{self.severity}[{self.code}]: {self.message}{causes}{hint}"
 
 
 @dataclass(slots=True)
@@ -88,13 +145,34 @@ class Diagnostics:
 
     found: list[Diagnostic] = field(default_factory=list)
 
-    def error(self, code: str, message: str, where: Location | None = None, hint: str = "") -> None:
+    def error(
+        self,
+        code: str,
+        message: str,
+        where: Location | None = None,
+        hint: str = "",
+        *,
+        mark: Mark | None = None,
+        causes: tuple[Cause, ...] = (),
+    ) -> None:
         """Add something that makes the model invalid."""
-        self.found.append(Diagnostic(code, message, where, Severity.ERROR, hint))
+        self.found.append(Diagnostic(code, message, where, Severity.ERROR, hint, mark, causes=causes))
 
-    def warning(self, code: str, message: str, where: Location | None = None, hint: str = "") -> None:
+    def warning(
+        self, code: str, message: str, where: Location | None = None, hint: str = "", mark: Mark | None = None
+    ) -> None:
         """Add something that deserves a look."""
-        self.found.append(Diagnostic(code, message, where, Severity.WARNING, hint))
+        self.found.append(Diagnostic(code, message, where, Severity.WARNING, hint, mark))
+
+    def note(self, code: str, message: str, where: Location | None = None, hint: str = "") -> None:
+        """Add something that is good to know, and nothing to mend."""
+        self.found.append(Diagnostic(code, message, where, Severity.NOTE, hint))
+
+    def arrange(self, excerpt: Callable[[Diagnostic], Excerpt | None] | None = None) -> None:
+        """Put the findings in the order of the file, with the lines that they are about."""
+        self.found.sort(key=lambda found: found.line or 0)
+        if excerpt is not None:
+            self.found = [replace(found, excerpt=excerpt(found)) for found in self.found]
 
     @property
     def errors(self) -> list[Diagnostic]:
@@ -105,6 +183,11 @@ class Diagnostics:
     def warnings(self) -> list[Diagnostic]:
         """The findings that deserve a look."""
         return [d for d in self.found if d.severity is Severity.WARNING]
+
+    @property
+    def notes(self) -> list[Diagnostic]:
+        """The findings that are good to know."""
+        return [d for d in self.found if d.severity is Severity.NOTE]
 
     @property
     def ok(self) -> bool:

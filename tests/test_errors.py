@@ -116,6 +116,9 @@ def test_reports() -> None:
         "layer": "a",
         "operation": "Add-1",
         "hint": None,
+        "column": None,
+        "excerpt": None,
+        "causes": [],
     }
 
 
