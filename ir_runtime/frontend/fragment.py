@@ -22,8 +22,9 @@ from ..limits import DEFAULT, Limits
 from ..ops import registry
 from ..ops.infrastructure.ends import Result
 from .document import Element, parse
+from .edges import read_edges
 from .layers import LayerReader
-from .model import Document, read_edges, read_graph
+from .model import Document, read_graph
 from .pages import Excerpt, excerpts
 from .standins import comment_value, constant, element_types, parameter, port_name
 from .versions import Versions
@@ -123,7 +124,10 @@ class _Builder:
         reader = LayerReader(self.file, self.report, Weights(), self.limits, read_graph)
         own = []
         for element in elements:
-            layer = _name_outputs(reader.layer(element, self._version(element)), alone=len(elements) == 1)
+            read = reader.read(element, self._version(element))
+            if read is None:
+                continue
+            layer = _name_outputs(read, alone=len(elements) == 1)
             if layer.id in self.layers:
                 self.report.error(
                     Code.DUPLICATE_ID, f"a layer before has the id {layer.id}, too", layer.where
@@ -131,16 +135,18 @@ class _Builder:
                 continue
             self.layers[layer.id] = layer
             own.append((layer, element))
-        self.free = count(max(self.layers) + 1)
-        self.edges += read_edges(root, self.layers, self.file, self.report)
-        fed = {edge.target for edge in self.edges}
-        read = {edge.source for edge in self.edges}
+        self.free = count(max(self.layers, default=-1) + 1)
+        unsure = None if reader.nameless else frozenset(reader.unsure)
+        wiring = read_edges(root, self.layers, self.file, self.report, unsure)
+        self.edges += wiring.edges
+        fed = {edge.target for edge in self.edges} | wiring.severed
+        used = {edge.source for edge in self.edges}
         for layer, element in own:
             self._feed(layer, element, fed, alone=len(own) == 1)
         self._refuse_unused(own)
         for layer, _ in own:
-            self._end(layer, read)
-        graph = Graph(self.layers.values(), self.edges)
+            self._end(layer, used)
+        graph = Graph(self.layers.values(), self.edges, wiring.severed)
         title = ", ".join(layer.where.operation for layer, _ in own[:3])
         return Document(graph, title, self.file, 11, MappingProxyType({}))
 

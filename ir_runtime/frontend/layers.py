@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
 
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location
@@ -22,9 +21,10 @@ from ..limits import DEFAULT, Limits
 from ..ops import Op, load_extensions, registry
 from .bodies import BODIES, read_body
 from .document import Element, integer
+from .names import rt_info, tensor_names
 from .weights import Weights, packed_bytes
 
-__all__ = ["LayerReader", "rt_info"]
+__all__ = ["LayerReader"]
 
 _SUGGESTED = 100
 
@@ -41,6 +41,42 @@ class LayerReader:
     """Reads the layers and edges of a body."""
     path: tuple[str, ...] = ()
     """Names of the layer and the body that the layers lie in, if any."""
+    unsure: set[int] = field(default_factory=set)
+    """Ids of layers of which not all could be read."""
+    nameless: bool = False
+    """Whether there are layers of which not even the id could be read."""
+
+    def read(self, element: Element, version: str | None = None) -> Layer | None:
+        """One layer. What cannot be read of it is reported; ``None`` if that is its id.
+
+        Raises:
+            LimitError: if its tensors are larger than the limits allow.
+        """
+        try:
+            return self.layer(element, version)
+        except ParseError as problem:
+            self.report.found.append(problem.diagnostic)
+            return self._remains(element)
+
+    def _remains(self, element: Element) -> Layer | None:
+        """What is left of a layer that cannot be read: enough to know that others are connected to it."""
+        try:
+            number = integer(element, "id", self.file)
+        except ParseError:
+            self.nameless = True
+            return None
+        self.unsure.add(number)
+        type = element.get("type", "")
+        name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
+        where, quiet = (
+            Location(self.file, element.sourceline, name, type),
+            replace(self, report=Diagnostics()),
+        )
+        try:
+            inputs, outputs = (tuple(quiet._ports(element, side, where)) for side in ("input", "output"))
+        except ParseError:
+            inputs = outputs = ()
+        return Layer(number, name, type, element.get("version", ""), None, where, inputs, outputs)
 
     def layer(self, element: Element, version: str | None = None) -> Layer:
         """One layer. ``version`` stands in where the element has none.
@@ -109,7 +145,8 @@ class LayerReader:
     def _graph(self, element: Element, name: str, where: Location) -> Graph:
         self.limits.check("nesting", len(self.path) // 2 + 1, where)
         assert self.graphs is not None
-        return self.graphs(element, replace(self, path=(where.layer or "", name)))
+        inside = replace(self, path=(where.layer or "", name), unsure=set(), nameless=False)
+        return self.graphs(element, inside)
 
     def _operation(
         self,
@@ -262,33 +299,3 @@ def _implied(cls: type[Op] | None, element: Element, data: Mapping[str, str]) ->
 def _attributes(element: Element) -> Mapping[str, str]:
     data = element.find("data")
     return MappingProxyType({} if data is None else {str(k): str(v) for k, v in data.attrib.items()})
-
-
-def tensor_names(text: str | None) -> tuple[str, ...]:
-    r"""Split a ``names`` attribute at commas, except where a backslash keeps them.
-
-    >>> tensor_names(r"x,y\,z")
-    ('x', 'y,z')
-    """
-    if not text:
-        return ()
-    return tuple(n.replace("\\,", ",") for n in re.split(r"(?<!\\),", text))
-
-
-def rt_info(element: Element) -> Mapping[str, Any]:
-    """What ``<rt_info>`` says, as nested mappings of strings, none of which can be changed."""
-    info = element.find("rt_info")
-    return MappingProxyType({}) if info is None else _entries(info)
-
-
-def _entries(element: Element) -> Mapping[str, Any]:
-    return MappingProxyType(
-        {str(child.get("name", child.tag)): _entry(child) for child in element.iterchildren("*")}
-    )
-
-
-def _entry(element: Element) -> Any:
-    if len(element):
-        return _entries(element)
-    rest = {str(k): str(v) for k, v in element.attrib.items() if k != "name"}
-    return rest["value"] if rest.keys() == {"value"} else MappingProxyType(rest)

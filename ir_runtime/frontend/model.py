@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..codes import Code
-from ..diagnostics import Diagnostics, Location
+from ..diagnostics import Diagnostics, Location, Mark
 from ..errors import ParseError
-from ..ir.graph import Edge, Graph, Layer, Port
+from ..ir.graph import Graph, Layer
 from ..limits import DEFAULT, Limits
 from .document import Element, integer
-from .layers import LayerReader, rt_info
+from .edges import Wiring, read_edges
+from .layers import LayerReader
 from .legacy import modernise
+from .names import rt_info
 from .source import Source
 from .weights import Weights
 
@@ -32,6 +34,7 @@ class Document:
     file: str
     version: int
     rt_info: Mapping[str, Any]
+    weights: Weights = field(default_factory=Weights)
 
 
 def read_net(
@@ -43,35 +46,37 @@ def read_net(
         ParseError: if it is no IR, or an IR of a version that is not supported.
     """
     version = _version(root, source.name)
-    layers, edges = _parts(root, LayerReader(source.name, report, weights, limits, read_graph))
+    layers, wiring = _parts(root, LayerReader(source.name, report, weights, limits, read_graph))
+    edges = wiring.edges
     if version == _NAMED_BY_LAYERS:
         layers, edges = modernise(layers, edges)
-    graph = Graph(layers.values(), edges)
-    return Document(graph, root.get("name", ""), source.name, version, rt_info(root))
+    graph = Graph(layers.values(), edges, wiring.severed)
+    return Document(graph, root.get("name", ""), source.name, version, rt_info(root), weights)
 
 
 def read_graph(root: Element, reader: LayerReader) -> Graph:
     """The ``<layers>`` and ``<edges>`` of a body."""
-    layers, edges = _parts(root, reader)
-    return Graph(layers.values(), edges)
+    layers, wiring = _parts(root, reader)
+    return Graph(layers.values(), wiring.edges, wiring.severed)
 
 
-def _parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], list[Edge]]:
+def _parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring]:
     elements = list(root.iterfind("layers/layer"))
     reader.limits.check("layers", len(elements), Location(reader.file, root.sourceline))
     layers: dict[int, Layer] = {}
     for element in elements:
-        layer = reader.layer(element)
-        if layer.id in layers:
-            first = layers[layer.id]
-            reader.report.error(
-                Code.DUPLICATE_ID,
-                f"id {layer.id} is that of layer {first.name!r}, at line {first.where.line}",
-                layer.where,
-            )
+        layer = reader.read(element)
+        if layer is None:
             continue
-        layers[layer.id] = layer
-    return layers, list(read_edges(root, layers, reader.file, reader.report))
+        if layer.id not in layers:
+            layers[layer.id] = layer
+            continue
+        first = layers[layer.id]
+        message = f"id {layer.id} is that of layer {first.name!r}, at line {first.where.line}"
+        reader.report.error(Code.DUPLICATE_ID, message, layer.where, mark=Mark(attribute="id"))
+        reader.nameless = True
+    unsure = None if reader.nameless else frozenset(reader.unsure)
+    return layers, read_edges(root, layers, reader.file, reader.report, unsure)
 
 
 def _version(root: Element, file: str) -> int:
@@ -92,46 +97,3 @@ def _version(root: Element, file: str) -> int:
             hint="convert the original model again with OpenVINO 2022 or later" if older else "",
         )
     return version
-
-
-def read_edges(root: Element, layers: Mapping[int, Layer], file: str, report: Diagnostics) -> Iterator[Edge]:
-    """The edges that make sense; the others are reported."""
-    fed: dict[Port, int] = {}
-    places = {
-        "from": {(la.id, p.id): Port(la.id, i) for la in layers.values() for i, p in enumerate(la.outputs)},
-        "to": {(la.id, p.id): Port(la.id, i) for la in layers.values() for i, p in enumerate(la.inputs)},
-    }
-    for element in root.iterfind("edges/edge"):
-        ends = []
-        for end, ports in places.items():
-            layer = integer(element, f"{end}-layer", file)
-            port = integer(element, f"{end}-port", file)
-            if (layer, port) not in ports:
-                report.error(Code.DANGLING_EDGE, *_dangling(layers, end, layer, port, element, file))
-                continue
-            ends.append(ports[layer, port])
-        if len(ends) < 2:
-            continue
-        source, target = ends
-        if target in fed:
-            where = replace(layers[target.layer].where, line=element.sourceline)
-            message = f"input port {element.get('to-port')} already has an edge, at line {fed[target]}"
-            report.error(Code.CONNECTED_TWICE, message, where)
-            continue
-        fed[target] = element.sourceline
-        yield Edge(source, target)
-
-
-def _dangling(
-    layers: Mapping[int, Layer], end: str, layer: int, port: int, element: Element, file: str
-) -> tuple[str, Location, str]:
-    verb, side = {"from": ("starts", "output"), "to": ("ends", "input")}[end]
-    if layer not in layers:
-        where = Location(file, element.sourceline)
-        return f"the edge {verb} at layer {layer}, which does not exist", where, ""
-    found = layers[layer]
-    where = replace(found.where, line=element.sourceline)
-    ports = found.outputs if end == "from" else found.inputs
-    known = ", ".join(str(p.id) for p in ports)
-    hint = f"its {side} ports are {known}" if known else f"it has no {side} ports"
-    return f"the edge {verb} at {side} port {port}, which the layer does not have", where, hint

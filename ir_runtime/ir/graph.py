@@ -77,10 +77,11 @@ class Graph:
 
     Nodes are layer ids and carry ``layer``; an edge's key is the index of the input it ends at, and
     its ``source`` is the index of the output it comes from. So two edges between the same two layers
-    stay apart.
+    stay apart. ``severed`` are inputs without an edge about which the reader has said something.
     """
 
-    def __init__(self, layers: Iterable[Layer], edges: Iterable[Edge]) -> None:
+    def __init__(self, layers: Iterable[Layer], edges: Iterable[Edge], severed: Iterable[Port] = ()) -> None:
+        self.severed = frozenset(severed)
         network = nx.MultiDiGraph()
         network.add_nodes_from((layer.id, {"layer": layer}) for layer in layers)
         network.add_edges_from((s.layer, t.layer, t.number, {"source": s.number}) for s, t in edges)
@@ -129,11 +130,28 @@ class Graph:
         """The inputs that read an output."""
         return self._readers.get(port, ())
 
-    def cycle(self) -> list[Layer]:
-        """Layers that depend on each other in a ring; empty in a valid graph."""
+    def cycles(self) -> list[list[Layer]]:
+        """Layers that depend on each other in a ring, one ring for each knot; none in a valid graph."""
         if len(self.order) == len(self.layers):
             return []
-        return [self.layers[edge[0]] for edge in nx.find_cycle(self.network)]
+        knots = nx.strongly_connected_components(self.network)
+        rings = [nx.find_cycle(self.network.subgraph(knot)) for knot in knots if self._is_knot(knot)]
+        return sorted(
+            ([self.layers[edge[0]] for edge in ring] for ring in rings), key=lambda ring: ring[0].id
+        )
+
+    def _is_knot(self, layers: set[int]) -> bool:
+        return len(layers) > 1 or any(self.network.has_edge(layer, layer) for layer in layers)
+
+    @property
+    def walk(self) -> Iterator[Layer]:
+        """All layers: those of `order`, then those on and behind cycles, each knot before what reads it."""
+        yield from self.order
+        if len(self.order) < len(self.layers):
+            done = {layer.id for layer in self.order}
+            rest = nx.condensation(nx.DiGraph(self.network.subgraph(self.layers.keys() - done)))
+            for knot in nx.topological_sort(rest):
+                yield from (self.layers[n] for n in sorted(rest.nodes[knot]["members"]))
 
     def of_type(self, *types: str) -> list[Layer]:
         """Layers of the given types, in the order of the file."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..codes import Code
-from ..diagnostics import Diagnostics
-from ..ir.graph import Graph, Layer
+from ..diagnostics import Diagnostics, Mark
+from ..ir.graph import Graph, Layer, Port
 
 __all__ = ["check"]
 
@@ -16,7 +16,7 @@ def check(graph: Graph, report: Diagnostics) -> None:
         _check_outputs(layer, report)
         for body in layer.op.bodies() if layer.op else ():
             check(body.graph, report)
-    if ring := graph.cycle():
+    for ring in graph.cycles():
         path = " → ".join(repr(layer.name) for layer in [*ring[:6], ring[0]])
         report.error(
             Code.CYCLE,
@@ -28,7 +28,7 @@ def check(graph: Graph, report: Diagnostics) -> None:
 
 def _check_inputs(graph: Graph, layer: Layer, report: Diagnostics) -> None:
     for index, source in enumerate(graph.sources(layer)):
-        if source is not None:
+        if source is not None or Port(layer.id, index) in graph.severed:
             continue
         port = layer.op.port_of(index) if layer.op else None
         name = f" ({port.name})" if port else ""
@@ -37,6 +37,7 @@ def _check_inputs(graph: Graph, layer: Layer, report: Diagnostics) -> None:
             f"input port {layer.inputs[index].id}{name} has no edge",
             layer.where,
             "connect it, or remove the port if the input is optional",
+            mark=Mark(port=layer.inputs[index].id),
         )
 
 

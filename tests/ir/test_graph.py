@@ -123,9 +123,16 @@ def test_sources_and_readers() -> None:
 def test_cycles() -> None:
     edges = [Edge(Port(a, 0), Port(b, 0)) for a, b in ((0, 1), (1, 2), (2, 0), (3, 4))]
     graph = Graph([plain(n, 2) for n in range(5)], [*edges, Edge(Port(2, 0), Port(4, 1))])
-    assert sorted(layer.id for layer in graph.cycle()) == [0, 1, 2]
+    assert [sorted(layer.id for layer in ring) for ring in graph.cycles()] == [[0, 1, 2]]
     assert [layer.id for layer in graph] == [3], "what is on or behind the ring has no order"
-    assert Graph([plain(0)], []).cycle() == []
+    assert [layer.id for layer in graph.walk] == [3, 0, 1, 2, 4], "but all can be walked through"
+    assert Graph([plain(0)], []).cycles() == []
+
+
+def test_every_knot_has_its_cycle() -> None:
+    edges = [Edge(Port(a, 0), Port(b, 0)) for a, b in ((0, 0), (1, 2), (2, 1), (2, 3))]
+    graph = Graph([plain(n, 2) for n in range(4)], edges)
+    assert [sorted(layer.id for layer in ring) for ring in graph.cycles()] == [[0], [1, 2]]
 
 
 def test_long_chains_need_no_recursion() -> None:

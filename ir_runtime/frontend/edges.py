@@ -1,0 +1,169 @@
+"""Edges: which make sense, and which inputs are left open by one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..codes import Code
+from ..diagnostics import Diagnostics, Location, Mark
+from ..errors import ParseError
+from ..ir.graph import Edge, Layer, Port
+from .document import Element, integer
+
+__all__ = ["Wiring", "read_edges"]
+
+_FROM, _TO = "from", "to"
+_SIDES = {_FROM: ("starts", "output"), _TO: ("ends", "input")}
+
+
+@dataclass(slots=True)
+class Wiring:
+    """The edges that make sense, and the inputs that would have one if all did."""
+
+    edges: list[Edge] = field(default_factory=list)
+    severed: set[Port] = field(default_factory=set)
+    """Inputs about which something has been reported, so that nobody need ask for their edge again."""
+
+
+def read_edges(
+    root: Element, layers: Mapping[int, Layer], file: str, report: Diagnostics, unsure: frozenset[int] | None
+) -> Wiring:
+    """The ``<edges>`` of a graph; those that make no sense are reported.
+
+    Args:
+        root: the element with ``<edges>`` in it.
+        layers: the layers of the graph, by id.
+        file: its name, for messages.
+        report: takes the findings.
+        unsure: layers of which not all could be read, so that their ports are not all known; ``None`` if
+            there are layers of which not even the id is known. What has been said of them is not said
+            again of their edges.
+    """
+    reading = _Reading(layers, file, report, unsure)
+    for element in root.iterfind("edges/edge"):
+        reading.edge(element)
+    reading.end()
+    return Wiring([edge for edge, _ in reading.fed.values()], reading.severed)
+
+
+@dataclass(slots=True)
+class _Reading:
+    layers: Mapping[int, Layer]
+    file: str
+    report: Diagnostics
+    unsure: frozenset[int] | None
+    fed: dict[Port, tuple[Edge, int]] = field(default_factory=dict)
+    severed: set[Port] = field(default_factory=set)
+    lost: dict[int, list[tuple[str, Element]]] = field(default_factory=dict)
+    """Edges that name a layer that does not exist, by its id."""
+    _places: dict[str, dict[tuple[int, int], Port]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for layer in self.layers.values():
+            for end, ports in ((_FROM, layer.outputs), (_TO, layer.inputs)):
+                places = self._places.setdefault(end, {})
+                places |= {(layer.id, port.id): Port(layer.id, i) for i, port in enumerate(ports)}
+
+    def edge(self, element: Element) -> None:
+        try:
+            ends = {end: self._end(element, end) for end in _SIDES}
+        except ParseError as problem:
+            self.report.found.append(problem.diagnostic)
+            return
+        source, target = ends[_FROM], ends[_TO]
+        if source is None or target is None:
+            self.severed |= {target} - {None}  # type: ignore[arg-type]
+        elif target in self.fed:
+            self._twice(element, target)
+        else:
+            self.fed[target] = Edge(source, target), element.sourceline
+
+    def _end(self, element: Element, end: str) -> Port | None:
+        layer = integer(element, f"{end}-layer", self.file)
+        port = integer(element, f"{end}-port", self.file)
+        found = self._places.get(end, {}).get((layer, port))
+        if found is None and layer not in self.layers:
+            self.lost.setdefault(layer, []).append((end, element))
+        elif found is None and layer not in (self.unsure or ()):
+            self._no_port(element, end, self.layers[layer], port)
+        return found
+
+    def _no_port(self, element: Element, end: str, layer: Layer, port: int) -> None:
+        verb, side = _SIDES[end]
+        ports = layer.outputs if end == _FROM else layer.inputs
+        known = ", ".join(str(p.id) for p in ports)
+        self.report.error(
+            Code.DANGLING_EDGE,
+            f"the edge {verb} at {side} port {port}, which the layer does not have",
+            replace(layer.where, line=element.sourceline),
+            f"its {side} ports are {known}" if known else f"it has no {side} ports",
+            mark=Mark(attribute=f"{end}-port"),
+        )
+        if end == _TO:
+            self._sever(layer)
+
+    def _twice(self, element: Element, target: Port) -> None:
+        """Which of the two is wrong is not known; so neither is followed."""
+        layer = self.layers[target.layer]
+        line = self.fed[target][1]
+        self.severed.add(target)
+        if target.layer in (self.unsure or ()) or self.unsure is None:
+            return
+        self.report.error(
+            Code.CONNECTED_TWICE,
+            f"input port {element.get('to-port')} already has an edge, at line {line}",
+            replace(layer.where, line=element.sourceline),
+            mark=Mark(attribute="to-port"),
+        )
+        self._sever(layer)
+
+    def _sever(self, layer: Layer) -> None:
+        """An edge that is wrong may belong to any input of the layer that has none."""
+        self.severed |= {Port(layer.id, i) for i in range(len(layer.inputs))} - self.fed.keys()
+
+    def end(self) -> None:
+        """Say what is wrong with edges to and from nowhere; drop those of which one of two is wrong."""
+        self.fed = {port: edge for port, edge in self.fed.items() if port not in self.severed}
+        if self.lost and self.unsure is not None and not self._mistaken_id():
+            for number, ends in self.lost.items():
+                for end, element in ends:
+                    where = Location(self.file, element.sourceline)
+                    message = f"the edge {_SIDES[end][0]} at layer {number}, which does not exist"
+                    hint, mark = self._meant(end), Mark(attribute=f"{end}-layer")
+                    self.report.error(Code.DANGLING_EDGE, message, where, hint, mark=mark)
+        if self.unsure is None or any(end == _TO for ends in self.lost.values() for end, _ in ends):
+            self.severed |= set(self._open(self.layers.values()))
+
+    def _mistaken_id(self) -> bool:
+        """Whether all that is missing is one layer, and one layer has no edges: its id is wrong."""
+        connected = {port.layer for edge, _ in self.fed.values() for port in edge}
+        connected |= {port.layer for port in self.severed}
+        alone = [la for la in self.layers.values() if la.id not in connected and (la.inputs or la.outputs)]
+        if len(self.lost) != 1 or len(alone) != 1:
+            return False
+        ((number, ends),) = self.lost.items()
+        lines = sorted({element.sourceline for _, element in ends})
+        self.report.error(
+            Code.DANGLING_EDGE,
+            f"no edge names the layer, whose id is {alone[0].id}; "
+            f"edges name layer {number}, which does not exist (line {', '.join(map(str, lines[:3]))})",
+            alone[0].where,
+            f"if that is this layer, give it the id {number}",
+            mark=Mark(attribute="id"),
+        )
+        self.severed |= set(self._open(alone))
+        return True
+
+    def _meant(self, end: str) -> str:
+        """For an edge that ends nowhere: the input that lacks one, if there is just one."""
+        missing = list(self._open(self.layers.values())) if end == _TO else []
+        if len(missing) != 1:
+            return ""
+        layer = self.layers[missing[0].layer]
+        number = layer.inputs[missing[0].number].id
+        return f"input port {number} of layer {layer.name!r} has no edge; it may be meant"
+
+    def _open(self, layers: Iterable[Layer]) -> list[Port]:
+        ports = (Port(layer.id, i) for layer in layers for i in range(len(layer.inputs)))
+        return [port for port in ports if port not in self.fed and port not in self.severed]

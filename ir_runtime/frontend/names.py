@@ -1,0 +1,42 @@
+"""What stands beside a tensor or a layer: names, and ``<rt_info>``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from .document import Element
+
+__all__ = ["rt_info", "tensor_names"]
+
+
+def tensor_names(text: str | None) -> tuple[str, ...]:
+    r"""Split a ``names`` attribute at commas, except where a backslash keeps them.
+
+    >>> tensor_names(r"x,y\,z")
+    ('x', 'y,z')
+    """
+    if not text:
+        return ()
+    return tuple(n.replace("\\,", ",") for n in re.split(r"(?<!\\),", text))
+
+
+def rt_info(element: Element) -> Mapping[str, Any]:
+    """What ``<rt_info>`` says, as nested mappings of strings, none of which can be changed."""
+    info = element.find("rt_info")
+    return MappingProxyType({}) if info is None else _entries(info)
+
+
+def _entries(element: Element) -> Mapping[str, Any]:
+    return MappingProxyType(
+        {str(child.get("name", child.tag)): _entry(child) for child in element.iterchildren("*")}
+    )
+
+
+def _entry(element: Element) -> Any:
+    if len(element):
+        return _entries(element)
+    rest = {str(k): str(v) for k, v in element.attrib.items() if k != "name"}
+    return rest["value"] if rest.keys() == {"value"} else MappingProxyType(rest)
