@@ -80,7 +80,9 @@ class PartialShape(Sequence[Dimension]):
     _dims: tuple[Dimension, ...] | None
 
     def __init__(self, dims: Iterable[DimensionLike] | str | None = ()) -> None:
-        if isinstance(dims, str):
+        if isinstance(dims, PartialShape):
+            dims = dims._dims
+        elif isinstance(dims, str):
             text = dims.strip().removeprefix("[").removesuffix("]").strip()
             dims = None if text == "..." else text.split(",") if text else ()
         self._dims = None if dims is None else tuple(map(Dimension.of, dims))
