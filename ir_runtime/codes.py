@@ -45,6 +45,7 @@ class Code(StrEnum):
     DECLARED_TYPE = "IR302", "an output declares another element type than its operation gives"
     DECLARED_SHAPE = "IR303", "an output declares other dims than its operation gives"
     ELEMENT_TYPE = "IR304", "an input has an element type that the operation does not take"
+    INPUT_PORT = "IR305", "an input port declares another type or other dims than arrive"
 
     BAD_INPUT = "IR401", "the inputs do not fit the model"
     LAYER_FAILED = "IR402", "a layer failed on the data it was given"

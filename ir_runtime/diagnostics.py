@@ -41,7 +41,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What of an element is meant: an attribute; or a port, by its id, or one of its dims; or all of it."""
+    """What of an element is meant: an attribute, a port by its id, or one of its dims; else all of it."""
 
     attribute: str = ""
     port: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..diagnostics import Diagnostic, Excerpt, Mark
 
@@ -49,9 +49,9 @@ class Excerpts:
 
     def _marked(self, start: int, mark: Mark) -> tuple[int, int] | None:
         """Where the attribute, port or dim lies, in the element that starts in the line."""
+        port = list(self._port(start, mark)) if mark.port is not None else []
         if mark.attribute:
-            return self._attribute(start, mark.attribute)
-        port = list(self._port(start, mark))
+            return self._attribute(port or self._inside(start), mark.attribute)
         if not port or mark.dim is None:
             return port[0].span() if port else None
         dims = [tag for tag in port if tag.group(2) == "dim" and not tag.group(1)]
@@ -75,9 +75,9 @@ class Excerpts:
             if inside:
                 yield tag
 
-    def _attribute(self, start: int, name: str) -> tuple[int, int] | None:
+    def _attribute(self, tags: Iterable[re.Match[str]], name: str) -> tuple[int, int] | None:
         pattern = re.compile(rf"\s({re.escape(name)}\s*=\s*(?:\"[^\"]*\"|'[^']*'))")
-        for tag in self._inside(start):
+        for tag in tags:
             if tag.group(2) in ("layer", "data", "port", "edge") and (found := pattern.search(tag.group(3))):
                 return tag.start(3) + found.start(1), tag.start(3) + found.end(1)
         return None

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..codes import Code
-from ..diagnostics import Diagnostic, Diagnostics, Location
+from ..diagnostics import Cause, Diagnostic, Diagnostics
 from ..errors import IRError
 from ..ir.body import Body
 from ..ir.dimension import Dimension, Symbol
 from ..ir.element import ElementType
-from ..ir.graph import Graph, Layer, Port, PortSpec
+from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
+from .agree import Agreement
+from .causes import Causes
 
 __all__ = ["Inferred", "infer"]
 
@@ -33,10 +36,13 @@ def infer(
     report: Diagnostics,
     parameters: Mapping[int, Value] | None = None,
     compare: bool | None = None,
+    explain: bool = False,
 ) -> Inferred:
     """What is known of every output, in one walk; findings go into ``report``.
 
-    Where inference fails, the file's word is taken and the walk goes on.
+    Where inference fails, the file's word is taken and the walk goes on. Where inference and file
+    contradict each other, it goes on with what the readers of the port declare, too; so a mistake is
+    reported where it is, and what follows from it is not.
 
     Args:
         graph: the layers.
@@ -44,59 +50,122 @@ def infer(
         parameters: what Parameter layers receive, by id, in place of what they declare.
         compare: hold the result against what the layers declare; unless told, where no parameters
             are given, as others than those declared make the rest say nothing.
+        explain: look for what decided what is found wrong, which takes longer.
     """
-    known = Inferred()
     compare = parameters is None if compare is None else compare
-    for layer in graph:
-        inputs = [known.get(source) if source else None for source in graph.sources(layer)]
-        visitor = _Visitor(layer, known, compare)
-        values = list(_visit(layer, inputs, report, parameters or {}, visitor))
-        for found in visitor.reports.values():
-            report.found += found
+    walk = _Walk(graph, report, parameters or {}, compare, explain)
+    for layer in graph.walk:
+        walk.visit(layer)
+    return walk.known
+
+
+class _Refusal(NamedTuple):
+    """Why there is nothing to infer from inputs."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(slots=True)
+class _Walk:
+    graph: Graph
+    report: Diagnostics
+    parameters: Mapping[int, Value]
+    compare: bool
+    explain: bool
+    known: Inferred = field(default_factory=Inferred)
+    agreement: Agreement = field(init=False)
+    causes: Causes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.agreement = Agreement(self.graph, self.report, self._why if self.explain else None)
+        self.causes = Causes(self.graph, self.known)
+
+    def visit(self, layer: Layer) -> None:
+        """Infer the outputs of a layer, of which all that it reads is known."""
+        arriving = [self._arriving(layer, i, s) for i, s in enumerate(self.graph.sources(layer))]
+        declared = self.agreement.inputs(layer, arriving) if self.compare else None
+        visitor = _Visitor(layer, self)
+        if declared is None:
+            values, refusal = self._infer(layer, arriving, visitor)
+        else:
+            values, refusal = self._either(layer, arriving, declared, visitor)
+        self.report.found += visitor.found()
+        if refusal is not None:
+            why = self.causes.of_refusal(layer, _all(arriving)) if self.explain else ()
+            self.report.error(refusal.code, refusal.message, layer.where, refusal.hint, causes=why)
         values += _declared(layer)[len(values) :]  # where it is not even known how many there are
-        if compare:
-            values = [_agree(layer, i, v, report) for i, v in enumerate(values)]
-        known |= {Port(layer.id, i): v for i, v in enumerate(values)}
-    return known
+        self._keep(layer, values)
+        if self.compare:
+            self._keep(layer, self.agreement.outputs(layer, values, quiet=declared is not None))
+
+    def _keep(self, layer: Layer, values: Sequence[Value]) -> None:
+        self.known |= {Port(layer.id, i): v for i, v in enumerate(values)}
+
+    def _arriving(self, layer: Layer, index: int, source: Port | None) -> Value | None:
+        if source is not None:
+            return self.known.get(source)
+        declared = layer.inputs[index].type
+        return Value(declared or _UNKNOWN) if Port(layer.id, index) in self.graph.severed else None
+
+    def _either(
+        self,
+        layer: Layer,
+        arriving: Sequence[Value | None],
+        declared: Sequence[Value | None],
+        visitor: _Visitor,
+    ) -> tuple[list[Value], _Refusal | None]:
+        """Where a layer does not get what it declares: believe it, if it makes sense of one of both."""
+        values, refusal = self._infer(layer, declared, visitor)
+        if refusal is None:
+            return values, None
+        other, problem = self._infer(layer, arriving, visitor)
+        return (values, refusal) if problem is not None else (other, None)
+
+    def _infer(
+        self, layer: Layer, inputs: Sequence[Value | None], visitor: _Visitor
+    ) -> tuple[list[Value], _Refusal | None]:
+        """What the outputs are; what they are declared as, if the operation refuses its inputs."""
+        if layer.id in self.parameters:
+            return [_named(layer, self.parameters[layer.id])], None
+        if layer.op is None or None in inputs:
+            return _declared(layer), None
+        try:
+            context = {"visit": visitor} if layer.op.bodies() else {}
+            found = layer.op.infer_values(*_all(inputs), **context)
+        except IRError as reason:
+            return _declared(layer), _Refusal(reason.code, reason.message, reason.hint)
+        except Exception as reason:  # what evaluation on constants raises: the model decides it
+            message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
+            return _declared(layer), _Refusal(Code.CONTRADICTION, message)
+        return [_named(layer, found[0])] if layer.type == "Parameter" else list(found), None
+
+    def _why(self, port: Port, dim: int) -> tuple[Cause, ...]:
+        return self.causes.of_length(port, dim)
 
 
 class _Visitor:
     """Infers the bodies of a layer, and keeps what was found last: loops are visited again and again."""
 
-    def __init__(self, layer: Layer, known: Inferred, compare: bool) -> None:
-        self._layer, self._known, self._compare = layer, known, compare
-        self.reports: dict[str, list[Diagnostic]] = {}
+    def __init__(self, layer: Layer, walk: _Walk) -> None:
+        self._layer, self._walk = layer, walk
+        self._reports: dict[str, list[Diagnostic]] = {}
 
     def __call__(self, body: Body, feeds: Mapping[int, Value]) -> dict[int, Value]:
         report = Diagnostics()
-        inner = infer(body.graph, report, feeds, self._compare)
-        self._known.bodies[self._layer.id, body.name] = inner
-        self.reports[body.name] = report.found
+        inner = infer(body.graph, report, feeds, self._walk.compare, self._walk.explain)
+        self._walk.known.bodies[self._layer.id, body.name] = inner
+        self._reports[body.name] = report.found
         return {result: inner[port] for result, port in body.results.items()}
 
+    def found(self) -> list[Diagnostic]:
+        """What is wrong inside the bodies."""
+        return [found for report in self._reports.values() for found in report]
 
-def _visit(
-    layer: Layer,
-    inputs: list[Value | None],
-    report: Diagnostics,
-    parameters: Mapping[int, Value],
-    visitor: _Visitor,
-) -> Iterable[Value]:
-    if layer.id in parameters:
-        return [_named(layer, parameters[layer.id])]
-    if layer.op is None or None in inputs:
-        return _declared(layer)
-    try:
-        context = {"visit": visitor} if layer.op.bodies() else {}
-        found = layer.op.infer_values(*(v for v in inputs if v is not None), **context)
-    except IRError as reason:
-        report.error(reason.code, reason.message, layer.where, reason.hint)
-        return _declared(layer)
-    except Exception as reason:  # what evaluation on constants raises: the model decides it, not the caller
-        message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
-        report.error(Code.CONTRADICTION, message, layer.where)
-        return _declared(layer)
-    return [_named(layer, found[0])] if layer.type == "Parameter" else found
+
+def _all(inputs: Sequence[Value | None]) -> list[Value]:
+    return [value for value in inputs if value is not None]
 
 
 def _declared(layer: Layer) -> list[Value]:
@@ -112,29 +181,3 @@ def _named(layer: Layer, value: Value) -> Value:
         for i, d in enumerate(value.shape)
     ]
     return Value(TensorType(value.element, PartialShape(dims)), value.data)
-
-
-def _agree(layer: Layer, index: int, value: Value, report: Diagnostics) -> Value:
-    if index >= len(layer.outputs) or (declared := layer.outputs[index].type) is None:
-        return value
-    port = layer.outputs[index]
-    if ElementType.dynamic not in (value.element, declared.element) and value.element is not declared.element:
-        report.error(
-            Code.DECLARED_TYPE,
-            f"output port {port.id} declares {declared.element}, but the operation gives {value.element}",
-            _place(layer, port),
-        )
-    if not value.shape.compatible(declared.shape):
-        report.error(
-            Code.DECLARED_SHAPE,
-            f"output port {port.id} declares dims {declared.shape}, but the operation gives {value.shape}",
-            _place(layer, port),
-            "correct the dims, or the attribute or input that decides them",
-        )
-    if value.element is ElementType.dynamic:
-        return replace(value, type=TensorType(declared.element, value.shape))
-    return value
-
-
-def _place(layer: Layer, port: PortSpec) -> Location:
-    return replace(layer.where, line=port.line or layer.where.line)

@@ -1,0 +1,145 @@
+"""What the file declares of ports, against what arrives at them and what comes out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from ..codes import Code
+from ..diagnostics import Cause, Diagnostics, Location, Mark
+from ..ir.element import ElementType
+from ..ir.graph import Graph, Layer, Port, PortSpec
+from ..ir.shape import PartialShape
+from ..ir.tensor import TensorType, Value
+
+__all__ = ["Agreement"]
+
+Explain: TypeAlias = Callable[[Port, int], tuple[Cause, ...]]
+"""What decided a dim of an output."""
+
+
+@dataclass(slots=True)
+class Agreement:
+    """Compares, reports, and says what to go on with, so that nothing is reported twice."""
+
+    graph: Graph
+    report: Diagnostics
+    explain: Explain | None = None
+    disputed: set[Port] = field(default_factory=set)
+    """Outputs of which it has been reported that they are not as declared."""
+
+    def inputs(self, layer: Layer, arriving: Sequence[Value | None]) -> list[Value | None] | None:
+        """What the layer declares that it gets, where it gets something else; ``None`` if all is well."""
+        sources = self.graph.sources(layer)
+        pairs = enumerate(zip(layer.inputs, sources, arriving, strict=True))
+        wrong = {}
+        for index, (spec, source, value) in pairs:
+            if spec.type is None or source is None or value is None or _agree(spec.type, value.type):
+                continue
+            wrong[index] = Value(spec.type)
+            if source not in self.disputed:
+                self._wrong_input(layer, spec, source, value)
+        return [wrong.get(i, value) for i, value in enumerate(arriving)] if wrong else None
+
+    def _wrong_input(self, layer: Layer, spec: PortSpec, source: Port, value: Value) -> None:
+        assert spec.type is not None
+        giver = self.graph[source.layer]
+        number = giver.outputs[source.number].id if source.number < len(giver.outputs) else source.number
+        self.report.error(
+            Code.INPUT_PORT,
+            f"input port {spec.id} declares {spec.type}, but output port {number} of {giver} "
+            f"at line {giver.where.line} gives {value.type}",
+            _place(layer, spec),
+            "correct the port, or let the edge start where it should",
+            mark=Mark(port=spec.id, dim=_first(spec.type.shape, value.shape)),
+            causes=self._causes(source, value.shape, spec.type.shape),
+        )
+
+    def outputs(self, layer: Layer, values: Sequence[Value], quiet: bool = False) -> list[Value]:
+        """The values to go on with; ``quiet`` where the layer has been reported already."""
+        return [self._output(layer, i, value, quiet) for i, value in enumerate(values)]
+
+    def _output(self, layer: Layer, index: int, value: Value, quiet: bool) -> Value:
+        if index >= len(layer.outputs) or (declared := layer.outputs[index].type) is None:
+            return value
+        if _agree(declared, value.type):
+            is_open = value.element is ElementType.dynamic
+            return replace(value, type=TensorType(declared.element, value.shape)) if is_open else value
+        port = Port(layer.id, index)
+        self.disputed.add(port)
+        believed = self._believed(port, declared, value)
+        if not quiet:
+            self._wrong_output(layer, layer.outputs[index], port, declared, value, believed)
+        return believed
+
+    def _believed(self, port: Port, declared: TensorType, value: Value) -> Value:
+        """What the layers that read the port expect of it: what it declares, or what was inferred."""
+        readers = self.graph.readers(port)
+        expected = [self.graph[r.layer].inputs[r.number].type for r in readers]
+        known = [type for type in expected if type is not None]
+        for_file = sum(_agree(declared, type) for type in known)
+        for_value = sum(_agree(value.type, type) for type in known)
+        return Value(declared) if for_file > for_value else value
+
+    def _wrong_output(
+        self, layer: Layer, spec: PortSpec, port: Port, declared: TensorType, value: Value, believed: Value
+    ) -> None:
+        place = _place(layer, spec)
+        if not _same_element(declared, value.type):
+            message = (
+                f"output port {spec.id} declares {declared.element}, but the operation gives {value.element}"
+            )
+            self.report.error(
+                Code.DECLARED_TYPE,
+                message,
+                place,
+                _advice(value, believed),
+                mark=Mark("precision", spec.id, output=True),
+            )
+        if not value.shape.compatible(declared.shape):
+            self.report.error(
+                Code.DECLARED_SHAPE,
+                f"output port {spec.id} declares dims {declared.shape}, but the operation gives {value.shape}",
+                place,
+                _advice(value, believed),
+                mark=Mark(port=spec.id, output=True, dim=_first(declared.shape, value.shape)),
+                causes=self._causes_of_output(layer, port, value, declared.shape),
+            )
+
+    def _causes_of_output(
+        self, layer: Layer, port: Port, value: Value, declared: PartialShape
+    ) -> tuple[Cause, ...]:
+        if layer.type in ("Parameter", "Constant") or layer.op is None:
+            return ()
+        return self._causes(port, value.shape, declared)
+
+    def _causes(self, port: Port, shape: PartialShape, other: PartialShape) -> tuple[Cause, ...]:
+        dim = _first(shape, other)
+        return () if self.explain is None or dim is None else self.explain(port, dim)
+
+
+def _agree(declared: TensorType, found: TensorType) -> bool:
+    return _same_element(declared, found) and declared.shape.compatible(found.shape)
+
+
+def _same_element(one: TensorType, other: TensorType) -> bool:
+    return one.element is other.element or ElementType.dynamic in (one.element, other.element)
+
+
+def _first(one: PartialShape, other: PartialShape) -> int | None:
+    """The first dim in which two shapes of the same rank exclude each other."""
+    if one.rank is None or one.rank != other.rank:
+        return None
+    pairs = enumerate(zip(one, other, strict=True))
+    return next((i for i, (a, b) in pairs if not a.compatible(b)), None)
+
+
+def _advice(value: Value, believed: Value) -> str:
+    if believed is value:
+        return "correct the port, or the attribute or input that decides it"
+    return "the layers that read it expect what the port declares: correct the attribute or input that decides it"
+
+
+def _place(layer: Layer, port: PortSpec) -> Location:
+    return replace(layer.where, line=port.line or layer.where.line)
