@@ -13,12 +13,13 @@ from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import InputError, UnsupportedError, ValidationError
 from ..frontend.model import Document
 from ..ir.element import ElementType
-from ..ir.graph import Layer, Port
+from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape, Shape
 from ..ir.tensor import Array, TensorType, Value
 from ..passes.check import check
 from ..passes.infer import infer
 from ..passes.narrow import narrow
+from ..passes.variables import check_variables, variables_of, with_variables
 from .names import find_port, find_ports, no_such
 from .nodes import Input, Node
 from .ports import Output, show_ports
@@ -41,7 +42,8 @@ class Model:
         self._parameters: dict[int, TensorType] | None = None
         self._extra: list[Port] = []
         check(self._graph, report)
-        self._values = infer(self._graph, report)
+        self._values = infer(self._graph, report, explain=True)
+        check_variables(self._graph, self._values, report)
         self.friendly_name = document.name
 
     def raise_if_invalid(self, allowed: Collection[str] = ()) -> Model:
@@ -184,40 +186,46 @@ class Model:
         self._extra += [port for port in found if port not in known]
         return [next(o for o in self.outputs if o._port == port) for port in found]
 
-    def reshape(self, shapes: ShapeLike | Mapping[Any, ShapeLike], variables_shapes: Any = None) -> None:
-        """Give inputs other shapes, and infer everything again.
+    def reshape(
+        self,
+        shapes: ShapeLike | Mapping[Any, ShapeLike],
+        variables_shapes: Mapping[str, ShapeLike] | None = None,
+    ) -> None:
+        """Give inputs and variables other shapes, and infer everything again.
 
         Args:
             shapes: the shape of the only input, or shapes by index, name or port. A shape is a
                 `PartialShape`, its text (``"?,3,1..8"``), or a sequence of lengths (-1 for any).
-            variables_shapes: for OpenVINO's signature; models with variables are not supported yet.
+            variables_shapes: shapes of variables by their ids.
 
         Raises:
             ValidationError: if a layer refuses; the model is then as before.
         """
-        if variables_shapes:
-            raise UnsupportedError("variables cannot be reshaped", code=Code.BAD_REQUEST)
         given = shapes if isinstance(shapes, Mapping) else {None: shapes}
         parameters = dict(self._parameters or {})
         parameters |= {port._port.layer: type for port, type in self._reshaped(given)}
-        report = Diagnostics()
-        values = infer(self._graph, report, self._all_parameters(parameters))
+        graph, report = self._with_variables(variables_shapes or {}), Diagnostics()
+        values = infer(graph, report, self._all_parameters(parameters))
+        check_variables(graph, values, report)
         if report.errors:
             first = report.errors[0]
             raise ValidationError(
                 first.message, code=first.code, where=first.where, diagnostics=report.errors
             )
-        self._parameters, self._values = parameters, values
+        self._parameters, self._graph, self._values = parameters, graph, values
+
+    def _with_variables(self, given: Mapping[str, ShapeLike]) -> Graph:
+        known = variables_of(self._graph, self._values)
+        for name in given:
+            if name not in known:
+                raise no_such("variable", name, known)
+        shapes = {name: _shape(shape) for name, shape in given.items()}
+        return with_variables(self._graph, shapes) if shapes else self._graph
 
     def _reshaped(self, given: Mapping[Any, ShapeLike]) -> Iterator[tuple[Output, TensorType]]:
         for key, shape in given.items():
             port = find_port(self.inputs, key, "input")
-            try:
-                yield port, TensorType(port.element_type, PartialShape(shape))
-            except (TypeError, ValueError) as reason:
-                raise InputError(
-                    f"{shape!r} is no shape: {reason}", hint='such as "?,3,1..8" or [-1, 3]'
-                ) from None
+            yield port, TensorType(port.element_type, _shape(shape))
 
     def _all_parameters(self, parameters: Mapping[int, TensorType]) -> dict[int, Value]:
         current = {port._port.layer: port._type for port in self.inputs}
@@ -299,6 +307,15 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<Model: {self.friendly_name!r}\n{show_ports(self.inputs, self.outputs)}>"
+
+
+def _shape(given: ShapeLike) -> PartialShape:
+    try:
+        return PartialShape(given)
+    except (TypeError, ValueError) as reason:
+        raise InputError(
+            f"{given!r} is no shape: {reason}", hint='such as "?,3,1..8" or [-1, 3]'
+        ) from None
 
 
 def _as_well(errors: Sequence[Diagnostic]) -> str:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...errors import ExecutionError
+from ...errors import ExecutionError, InferenceError
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
@@ -33,7 +33,10 @@ class _Reading(_Stateful):
         if self.variable_id in variables:
             return variables[self.variable_id]
         if first is None and (type is None or not type.shape.is_static):
-            raise ExecutionError(f"variable {self.variable_id!r} is read before it has a value")
+            raise ExecutionError(
+                f"variable {self.variable_id!r} is read before it has a value",
+                hint="set it before the run, or give the ReadValue layer an input to start from",
+            )
         if first is None:
             assert type is not None
             first = np.zeros(type.shape.static, type.element.dtype)
@@ -64,9 +67,14 @@ class ReadValue(_Reading):
 
     def infer(self, initial_value: Value | None = None) -> TensorType:
         declared = TensorType(self.variable_type, self.variable_shape)
-        if initial_value is None or self.variable_type is not ElementType.dynamic:
+        if initial_value is None:
             return declared
-        return initial_value.type
+        if not initial_value.shape.refines(self.variable_shape):
+            raise InferenceError(
+                f"initial_value has shape {initial_value.shape}, but attribute 'variable_shape' is {self.variable_shape}",
+                hint="variable_shape must allow every shape that initial_value can have",
+            )
+        return initial_value.type if self.variable_type is ElementType.dynamic else declared
 
     def evaluate(self, initial_value: Array | None = None, *, variables: Variables) -> Array:
         return self._read(variables, initial_value, TensorType(self.variable_type, self.variable_shape))
