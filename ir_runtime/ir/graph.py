@@ -111,15 +111,15 @@ class Graph:
     @cached_property
     def _sources(self) -> Mapping[int, tuple[Port | None, ...]]:
         sources: dict[int, list[Port | None]] = {n: [None] * len(la.inputs) for n, la in self.layers.items()}
-        for source, target, index, output in self.network.edges(keys=True, data="source"):
-            sources[target][index] = Port(source, output)
+        for source, target in self.edges:
+            sources[target.layer][target.number] = source
         return {n: tuple(ports) for n, ports in sources.items()}
 
     @cached_property
     def _readers(self) -> Mapping[Port, tuple[Port, ...]]:
         readers: dict[Port, list[Port]] = {}
-        for source, target, index, output in self.network.edges(keys=True, data="source"):
-            readers.setdefault(Port(source, output), []).append(Port(target, index))
+        for source, target in self.edges:
+            readers.setdefault(source, []).append(target)
         return {port: tuple(sorted(found)) for port, found in readers.items()}
 
     def sources(self, layer: Layer) -> tuple[Port | None, ...]:
@@ -152,6 +152,12 @@ class Graph:
             rest = nx.condensation(nx.DiGraph(self.network.subgraph(self.layers.keys() - done)))
             for knot in nx.topological_sort(rest):
                 yield from (self.layers[n] for n in sorted(rest.nodes[knot]["members"]))
+
+    @property
+    def edges(self) -> Iterator[Edge]:
+        """Every edge."""
+        for source, target, index, output in self.network.edges(keys=True, data="source"):
+            yield Edge(Port(source, output), Port(target, index))
 
     def of_type(self, *types: str) -> list[Layer]:
         """Layers of the given types, in the order of the file."""

@@ -31,10 +31,7 @@ def narrow(graph: Graph, values: Mapping[Port, Value]) -> Graph:
         values: what was inferred about them.
     """
     work = _Narrowing(graph, values, _kept(graph, values))
-    edges = [
-        Edge(work.source(Port(a, data["source"]), graph[b]), Port(b, index))
-        for a, b, index, data in graph.network.edges(keys=True, data=True)
-    ]
+    edges = [Edge(work.source(source, graph[target.layer]), target) for source, target in graph.edges]
     layers = {layer.id: work.layer(layer) for layer in graph.layers.values()}
     return Graph([*layers.values(), *work.added], edges + work.edges)
 
