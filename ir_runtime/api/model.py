@@ -19,7 +19,7 @@ from ..ir.tensor import Array, TensorType, Value
 from ..passes.check import check
 from ..passes.infer import infer
 from ..passes.narrow import narrow
-from ..passes.variables import check_variables, variables_of, with_variables
+from ..passes.state import check_assigned, variables_of, with_variables
 from .names import find_port, find_ports, no_such
 from .nodes import Input, Node
 from .ports import Output, show_ports
@@ -43,7 +43,7 @@ class Model:
         self._extra: list[Port] = []
         check(self._graph, report)
         self._values = infer(self._graph, report, explain=True)
-        check_variables(self._graph, self._values, report)
+        check_assigned(self._graph, self._values, report)
         self.friendly_name = document.name
 
     def raise_if_invalid(self, allowed: Collection[str] = ()) -> Model:
@@ -206,7 +206,7 @@ class Model:
         parameters |= {port._port.layer: type for port, type in self._reshaped(given)}
         graph, report = self._with_variables(variables_shapes or {}), Diagnostics()
         values = infer(graph, report, self._all_parameters(parameters))
-        check_variables(graph, values, report)
+        check_assigned(graph, values, report)
         if report.errors:
             first = report.errors[0]
             raise ValidationError(
