@@ -27,6 +27,9 @@ class Code(StrEnum):
     FORBIDDEN_XML = "IR006", "the XML has a document type, entities or other things an IR never needs"
     BAD_ELEMENT = "IR007", "an XML element lacks an attribute, or has one that cannot be read"
 
+    SHARED_BYTES = "IR008", "constants share some of their bytes, but not all"
+    ORPHAN_BYTES = "IR009", "bytes of the .bin belong to no constant"
+
     INVALID = "IR100", "the model is not valid"
     DUPLICATE_ID = "IR101", "two layers, or two ports of a layer, have the same id"
     DANGLING_EDGE = "IR102", "an edge starts or ends at a layer or port that does not exist"
@@ -35,6 +38,10 @@ class Code(StrEnum):
     CONNECTED_TWICE = "IR105", "an input port has more than one edge"
     GUESSED_VERSION = "IR106", "a fragment does not say which version of the operation it means"
     PORT_VALUE = "IR107", "a comment gives a port a value that contradicts its dims"
+    DUPLICATE_NAME = "IR108", "two layers, or two tensors, have the same name"
+    UNREAD = "IR109", "nothing reads what a layer gives"
+    DEAD_BRANCH = "IR110", "a branch never runs"
+    VARIABLE = "IR111", "a variable is read and never assigned, or the other way round"
 
     UNKNOWN_OPERATION = "IR201", "there is no such operation, or not in this opset"
     BAD_ATTRIBUTE = "IR202", "an attribute is missing, or its value is not allowed"
@@ -46,6 +53,7 @@ class Code(StrEnum):
     DECLARED_SHAPE = "IR303", "an output declares other dims than its operation gives"
     ELEMENT_TYPE = "IR304", "an input has an element type that the operation does not take"
     INPUT_PORT = "IR305", "an input port declares another type or other dims than arrive"
+    ODD_CONTENT = "IR306", "a constant holds numbers that cannot be meant"
 
     BAD_INPUT = "IR401", "the inputs do not fit the model"
     LAYER_FAILED = "IR402", "a layer failed on the data it was given"

@@ -8,16 +8,20 @@ from typing import Any
 
 from ..codes import Code
 from ..diagnostics import Diagnostics
-from ..errors import InputError, IRError
+from ..errors import InputError, IRError, ValidationError
+from ..frontend.excerpt import Excerpts
 from ..frontend.fragment import Page, Values
 from ..frontend.load import load
-from ..frontend.source import SourceLike
+from ..frontend.source import SourceLike, open_source
 from ..frontend.weights import WeightsLike
 from ..limits import DEFAULT, Limits
 from ..ops import registry
+from ..passes.audit import audit
+from ..passes.constants import check_bytes
+from ..passes.variables import check_variables
 from .compiled import CompiledModel
 from .config import check_config, check_device, describe_device
-from .model import Model
+from .model import Model, ShapeLike
 from .ports import Output
 
 __all__ = ["Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"]
@@ -120,7 +124,11 @@ def _example(page: Page, number: int, strict: bool) -> Model:
 
 
 def validate(
-    model: SourceLike | Model, weights: WeightsLike | None = None, *, limits: Limits = DEFAULT
+    model: SourceLike | Model,
+    weights: WeightsLike | None = None,
+    *,
+    shapes: ShapeLike | Mapping[Any, ShapeLike] | None = None,
+    limits: Limits = DEFAULT,
 ) -> Diagnostics:
     """Find what is wrong with a model, without running it.
 
@@ -128,21 +136,46 @@ def validate(
         model: a path, bytes, an open file, or a model. A page of the specification counts as all of
             its examples.
         weights: as for `read_model`.
+        shapes: other shapes for the inputs, as `Model.reshape` takes them.
         limits: bounds on what the file may ask for.
 
     Returns:
-        A report: iterate over its findings, each with ``code``, ``severity``, ``message``,
-        ``layer``, ``line`` and ``hint``; ``report.ok`` says whether there is no error.
+        A report: iterate over its findings, in the order of the file, each with ``code``, ``severity``,
+        ``message``, ``layer``, ``line``, ``excerpt``, ``causes`` and ``hint``; ``report.ok`` says
+        whether there is no error.
     """
-    if isinstance(model, Model):
-        return model.report
     report = Diagnostics()
+    if isinstance(model, Model):
+        report.found += model.report
+        _examine(model, report, shapes)
+        report.arrange()
+        return report
+    excerpt = None
     try:
-        for document in load(model, weights, report, limits):
-            Model(document, report)
+        source = open_source(model, limits)
+        excerpt = Excerpts(source.data).of
+        for document in load(source, weights, report, limits):
+            _examine(Model(document, report), report, shapes)
+    except InputError:
+        raise
     except IRError as problem:
-        report.found.append(problem.diagnostic)
+        report.found += getattr(problem, "diagnostics", ()) or (problem.diagnostic,)
+    report.arrange(excerpt)
     return report
+
+
+def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | Mapping[Any, ShapeLike] | None) -> None:
+    """Add what is wrong, or odd, that reading and inference did not say."""
+    graph, weights = model._graph, model._document.weights
+    audit(graph, model._values, report)
+    check_variables(graph, report)
+    if weights.data is not None:
+        check_bytes(graph, len(weights), weights.name, report)
+    if shapes is not None and report.ok:
+        try:
+            model.clone().reshape(shapes)
+        except ValidationError as problem:
+            report.found += problem.diagnostics
 
 
 def compile_model(

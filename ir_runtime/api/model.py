@@ -205,7 +205,7 @@ class Model:
         parameters = dict(self._parameters or {})
         parameters |= {port._port.layer: type for port, type in self._reshaped(given)}
         graph, report = self._with_variables(variables_shapes or {}), Diagnostics()
-        values = infer(graph, report, self._all_parameters(parameters))
+        values = infer(graph, report, self._all_parameters(parameters), explain=True)
         check_assigned(graph, values, report)
         if report.errors:
             first = report.errors[0]

@@ -10,7 +10,7 @@ from ..limits import DEFAULT, Limits
 from .document import parse
 from .fragment import Values, read_fragments
 from .model import Document, read_net
-from .source import SourceLike, open_source
+from .source import Source, SourceLike, open_source
 from .weights import WeightsLike, open_weights
 
 __all__ = ["load"]
@@ -20,7 +20,7 @@ _WHOLE = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?>(?:<\?.*?\?>|<!--.*?-->)\s*+)*+<(
 
 
 def load(
-    source: SourceLike,
+    source: SourceLike | Source,
     weights: WeightsLike | None = None,
     report: Diagnostics | None = None,
     limits: Limits = DEFAULT,
@@ -31,7 +31,7 @@ def load(
     """Read a model, or each example on a page of the specification.
 
     Args:
-        source: a path, bytes or an open file.
+        source: a path, bytes or an open file, opened before or not.
         weights: the ``.bin``; by default the one beside the file.
         report: takes what is wrong inside it.
         limits: bounds on what it may ask for.
@@ -43,7 +43,7 @@ def load(
         LimitError: if it asks for more than ``limits`` allow.
         InputError: if ``values`` or ``example`` do not fit it.
     """
-    found = open_source(source, limits)
+    found = source if isinstance(source, Source) else open_source(source, limits)
     report = Diagnostics() if report is None else report
     if _WHOLE.match(found.data) or b"<layer" not in found.data:
         if values or example is not None:

@@ -58,7 +58,12 @@ class Agreement:
 
     def outputs(self, layer: Layer, values: Sequence[Value], quiet: bool = False) -> list[Value]:
         """The values to go on with; ``quiet`` where the layer has been reported already."""
-        return [self._output(layer, i, value, quiet) for i, value in enumerate(values)]
+        found = []
+        for index, value in enumerate(values):
+            found.append(self._output(layer, index, value, quiet))
+            # Where the operation is not what the file expects, one port is as good as all.
+            quiet = quiet or (Port(layer.id, index) in self.disputed and found[-1] is not value)
+        return found
 
     def _output(self, layer: Layer, index: int, value: Value, quiet: bool) -> Value:
         if index >= len(layer.outputs) or (declared := layer.outputs[index].type) is None:

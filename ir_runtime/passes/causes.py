@@ -48,6 +48,15 @@ class Spot(NamedTuple):
         return "the content" if self.element is None else f"element {self.element}"
 
 
+class _Part(NamedTuple):
+    """A part of what a layer reads: the output that it comes from, the input's name, what is there."""
+
+    port: Port
+    spot: Spot
+    name: str
+    holds: str
+
+
 @dataclass(slots=True)
 class Causes:
     """Looks for causes in a graph, given what is known of it so far."""
@@ -62,60 +71,52 @@ class Causes:
         def accepts(tried: Sequence[Value]) -> bool:
             return self._infer(layer, tried) is not None
 
-        return self._trail(layer, self._deciders(layer, inputs, accepts))
+        if len(inputs) != len(layer.inputs):
+            return ()
+        parts = self._deciders(layer, inputs, accepts)
+        parts.sort(key=lambda part: part.spot.dim is not None)  # what a file says outright comes first
+        seen: set[tuple[Port, Spot]] = set()
+        found = [cause for part in parts if part.port in self.known for cause in self._beginning(part, seen)]
+        return tuple(found[:_SHOWN])
+
+    def _beginning(self, part: _Part, seen: set[tuple[Port, Spot]]) -> list[Cause]:
+        """Where a part of an input comes from, in at most two steps."""
+        found: list[Cause] = []
+        self._follow(part.port, part.spot, found, seen)
+        if not found:
+            return []
+        first = f"{part.spot} of {part.name} is {part.holds}: {found[0].message}"
+        return [Cause(first, found[0].where), *found[1:2]]
 
     def of_length(self, port: Port, dim: int) -> tuple[Cause, ...]:
         """What decided a dim of an output."""
         found: list[Cause] = []
         self._follow(port, Spot(dim), found, set())
-        return _shown(found)
-
-    def _trail(self, layer: Layer, deciders: Sequence[tuple[int, Spot]]) -> tuple[Cause, ...]:
-        found: list[Cause] = []
-        seen: set[tuple[Port, Spot]] = set()
-        for index, spot in deciders:
-            source = self.graph.sources(layer)[index]
-            if source is not None and source in self.known:
-                self._follow(source, spot, found, seen)
-        return _shown(found)
+        return tuple(found)
 
     def _follow(self, port: Port, spot: Spot, found: list[Cause], seen: set[tuple[Port, Spot]]) -> None:
         waiting = [(port, spot)]
-        while waiting and len(found) <= _SHOWN:
+        while waiting and len(found) < _SHOWN:
             port, spot = waiting.pop()
             if (port, spot) in seen:
                 continue
             seen.add((port, spot))
-            layer = self.graph[port.layer]
+            layer, value = self.graph[port.layer], spot.of(self.known[port])
             deciders = self._decided_by(port, spot)
-            sources = self.graph.sources(layer)
-            before = [(s, part) for i, part in deciders if (s := sources[i]) is not None]
-            value = spot.of(self.known[port])
-            if not before:
+            if not deciders:
                 found.append(_origin(layer, spot, value))
-            elif len(before) > 1 or before[0][1].of(self.known[before[0][0]]) != value:
-                found.append(self._step(layer, spot, value, deciders))
-            waiting += reversed(before)
+            elif all(part.holds != value for part in deciders) or not found:
+                found.append(_step(layer, spot, value, deciders, first=not found))
+            else:  # a length that goes through
+                deciders = [next(part for part in deciders if part.holds == value)]
+            waiting += [(part.port, part.spot) for part in reversed(deciders)]
 
-    def _step(self, layer: Layer, spot: Spot, value: str, deciders: Sequence[tuple[int, Spot]]) -> Cause:
-        sources = self.graph.sources(layer)
-        parts = []
-        for index, part in deciders[:4]:
-            port, source = layer.op.port_of(index) if layer.op else None, sources[index]
-            name = port.name if port else f"input {index}"
-            holds = part.of(self.known[source]) if source is not None else "?"
-            parts.append(f"{part} of {name!r}, {holds}")
-        more = " and more" if len(deciders) > 4 else ""
-        return Cause(f"{layer} makes {spot} {value} from {'; '.join(parts)}{more}", layer.where)
-
-    def _decided_by(self, port: Port, spot: Spot) -> list[tuple[int, Spot]]:
+    def _decided_by(self, port: Port, spot: Spot) -> list[_Part]:
         """Which parts of its layer's inputs a part of an output follows from."""
         layer = self.graph[port.layer]
-        sources = self.graph.sources(layer)
-        if layer.op is None or layer.op.bodies() or not sources:
-            return []
-        inputs = [self.known[source] for source in sources if source is not None and source in self.known]
-        if len(inputs) != len(sources):
+        inputs = [self.known.get(source) for source in self.graph.sources(layer) if source is not None]
+        values = [value for value in inputs if value is not None]
+        if layer.op is None or layer.op.bodies() or len(values) != len(layer.inputs):
             return []
         before = spot.of(self.known[port])
 
@@ -123,11 +124,27 @@ class Causes:
             outputs = self._infer(layer, tried)
             return outputs is not None and spot.of(outputs[port.number]) != before
 
-        return self._deciders(layer, inputs, changes)
+        return self._deciders(layer, values, changes) or self._shared(layer, values, before, changes)
+
+    def _shared(
+        self, layer: Layer, inputs: Sequence[Value], length: str, matters: Callable[[Sequence[Value]], bool]
+    ) -> list[_Part]:
+        """Where inputs have the length in common, none of them decides it alone: the first is followed."""
+        same = [
+            (index, Spot(dim))
+            for index, value in enumerate(inputs)
+            for dim in range(len(value.shape) if value.shape.rank is not None else 0)
+            if Spot(dim).of(value) == length
+        ]
+        tried = list(inputs)
+        for index, spot in same:
+            tried[index] = _without(tried[index], spot)
+        return [self._part(layer, *same[0], inputs)] if same and matters(tried) else []
 
     def _deciders(
         self, layer: Layer, inputs: Sequence[Value], matters: Callable[[Sequence[Value]], bool]
-    ) -> list[tuple[int, Spot]]:
+    ) -> list[_Part]:
+        """The parts of the inputs each of which matters on its own."""
         found = []
         for index, value in enumerate(inputs):
 
@@ -136,8 +153,14 @@ class Causes:
                 others = [*inputs[:index], _without(value, spot), *inputs[index + 1 :]]
                 return self._tries > 0 and matters(others)
 
-            found += [(index, spot) for spot in _parts(value, tried)]
+            found += [self._part(layer, index, spot, inputs) for spot in _parts(value, tried)]
         return found
+
+    def _part(self, layer: Layer, index: int, spot: Spot, inputs: Sequence[Value]) -> _Part:
+        declared, source = layer.op.port_of(index) if layer.op else None, self.graph.sources(layer)[index]
+        assert source is not None
+        name = repr(declared.name) if declared else f"input {index}"
+        return _Part(source, spot, name, spot.of(inputs[index]))
 
     def _infer(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
         """What the operation makes of inputs; ``None`` if it refuses them."""
@@ -174,6 +197,20 @@ def _without(value: Value, spot: Spot) -> Value:
     return Value.bounded(value.element, objects(others, value.data.shape))
 
 
+def _step(layer: Layer, spot: Spot, value: str, parts: Sequence[_Part], first: bool) -> Cause:
+    """What a layer makes of lengths; of the layer in question, also its attributes."""
+    made = "; ".join(f"{part.spot} of {part.name}, {part.holds}" for part in parts[:4])
+    more = " and others" if len(parts) > 4 else ""
+    said = _attributes(layer) if first else ""
+    how = f", with {said}" if said else ""
+    return Cause(f"{layer} makes {spot} {value} from {made}{more}{how}", layer.where)
+
+
+def _attributes(layer: Layer) -> str:
+    text = ", ".join(f"{key}={value!r}" for key, value in layer.attributes.items())
+    return text if len(text) <= 160 else f"{text[:160]}…"
+
+
 def _origin(layer: Layer, spot: Spot, value: str) -> Cause:
     """Where a length begins: what the file itself says."""
     line = layer.outputs[0].line if layer.type == "Parameter" and layer.outputs else None
@@ -181,9 +218,5 @@ def _origin(layer: Layer, spot: Spot, value: str) -> Cause:
     message = f"{spot} of {layer} is {value}"
     if layer.type in ("Parameter", "Constant") or layer.op is None:
         return Cause(message, where)
-    said = ", ".join(f"{k}={v}" for k, v in layer.attributes.items())
-    return Cause(f"{message}, by its attributes {said[:80]}" if said else message, where)
-
-
-def _shown(found: Sequence[Cause]) -> tuple[Cause, ...]:
-    return tuple(found[:_SHOWN])
+    said = _attributes(layer)
+    return Cause(f"{message}, by its attributes {said}" if said else message, where)

@@ -1,0 +1,105 @@
+"""What inference does not see: names, bytes, branches, layers and variables that cannot be meant."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from ..codes import Code
+from ..diagnostics import Diagnostics, Mark
+from ..ir.graph import Graph, Layer, Port
+from ..ir.tensor import Value
+from .infer import Inferred, infer
+
+__all__ = ["audit"]
+
+
+def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
+    """Report what a model says, and nobody can mean, though it may run.
+
+    Args:
+        graph: the layers.
+        known: what `infer` found out about them.
+        report: takes the findings.
+    """
+    _names(graph, report)
+    _tensor_names(graph, report)
+    _unread(graph, report)
+    _contents(graph, known, report)
+    for layer in graph.layers.values():
+        for body in layer.op.bodies() if layer.op else ():
+            inner = known.bodies.get((layer.id, body.name))
+            if inner is None:
+                inner = _dead(layer, body.name, body.graph, report)
+            audit(body.graph, inner, report)
+
+
+def _dead(layer: Layer, name: str, graph: Graph, report: Diagnostics) -> Inferred:
+    """A branch that never runs is held against what it declares itself."""
+    report.note(
+        Code.DEAD_BRANCH,
+        f"<{name}> never runs, as the condition is a constant",
+        layer.where,
+        "if that is not meant, correct the condition; else leave only the other branch in the model",
+    )
+    return infer(graph, report, explain=True)
+
+
+def _names(graph: Graph, report: Diagnostics) -> None:
+    for name, layers in _grouped((layer.name, layer) for layer in graph.layers.values()).items():
+        for again in layers[1:]:
+            report.warning(
+                Code.DUPLICATE_NAME,
+                f"the layer at line {layers[0].where.line} is named {name!r}, too",
+                again.where,
+                "give it a name of its own: layers are looked up by name",
+                Mark(attribute="name"),
+            )
+
+
+def _tensor_names(graph: Graph, report: Diagnostics) -> None:
+    ports = ((n, la) for la in graph.layers.values() for p in la.outputs for n in dict.fromkeys(p.names))
+    for name, layers in _grouped(ports).items():
+        for again in layers[1:]:
+            report.warning(
+                Code.DUPLICATE_NAME,
+                f"a tensor of {layers[0]}, at line {layers[0].where.line}, is named {name!r}, too",
+                again.where,
+                "a tensor is looked up by its name, so each has its own",
+                Mark(attribute="names"),
+            )
+
+
+def _unread(graph: Graph, report: Diagnostics) -> None:
+    """Layers that no output depends on; of those in a row, the last."""
+    if graph.severed:
+        return  # which layers would be read is not known
+    for layer in graph.layers.values():
+        ends = layer.type in ("Result", "Parameter") or layer.op is None or layer.op.sink
+        if ends or any(graph.readers(Port(layer.id, i)) for i in range(len(layer.outputs))):
+            continue
+        report.warning(
+            Code.UNREAD,
+            "nobody reads what the layer gives, so it is left out",
+            layer.where,
+            "remove it, or connect it to the layer or Result that needs it",
+        )
+
+
+def _contents(graph: Graph, known: Mapping[Port, Value], report: Diagnostics) -> None:
+    """What operations say about constants that inference accepts."""
+    wrong = {found.layer for found in report.errors}
+    for layer in graph.layers.values():
+        inputs = [known.get(source) for source in graph.sources(layer) if source is not None]
+        values = [value for value in inputs if value is not None]
+        if layer.op is None or len(values) != len(layer.inputs) or layer.where.layer in wrong:
+            continue
+        for message in layer.op.audit(*values):
+            report.warning(Code.ODD_CONTENT, message, layer.where)
+
+
+def _grouped(pairs: Iterable[tuple[str, Layer]]) -> Mapping[str, list[Layer]]:
+    groups = defaultdict(list)
+    for key, layer in pairs:
+        groups[key].append(layer)
+    return groups
