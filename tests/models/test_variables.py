@@ -78,7 +78,7 @@ def test_reset_and_set(save: Any) -> None:
     assert request.infer([x])[0][0, 0] == 101
     held.reset()
     assert request.infer([x])[0][0, 0] == 11
-    with pytest.raises(ir_runtime.InputError, match=r"variable 'total' holds f32\[1,3\], not float32\[2\]"):
+    with pytest.raises(ir_runtime.InputError, match=r"variable 'total' holds f32\[1,3\], not f32\[2\]"):
         held.state = np.zeros(2, np.float32)
 
 
@@ -122,3 +122,45 @@ def test_a_variable_without_initial_value_starts_with_zeros() -> None:
     open_shape = text.replace('variable_shape="2"', 'variable_shape="?"').replace("<dim>2", "<dim>-1")
     with pytest.raises(ir_runtime.ExecutionError, match="'v' is read before it has a value"):
         ir_runtime.compile_model(open_shape.encode())()
+
+
+def test_reshapes_as_openvino_does(save: Any) -> None:
+    """The shape of a variable goes with that of the input, and the model runs."""
+    path = save(previous)
+    ours, theirs = ir_runtime.read_model(path), core().read_model(path)
+    ours.reshape([5], {"previous": [5]})
+    theirs.reshape([5], {"previous": ov.PartialShape([5])})
+    assert str(ours.output().partial_shape) == "[5]"
+    one = ir_runtime.compile_model(ours).create_infer_request()
+    other = core().compile_model(theirs, "CPU", PLUGIN).create_infer_request()
+    for x in (np.arange(5, dtype=np.float32), np.ones(5, np.float32)):
+        np.testing.assert_array_equal(one.infer([x])[0], other.infer([x])[0])
+
+
+def test_refuses_a_reshape_that_a_variable_does_not_follow(save: Any) -> None:
+    for build, shape, what in (
+        (total, [2, 3], r"assigns f32\[2,3\] to variable 'total', which is read as f32\[1,3\]"),
+        (previous, [-1], r"initial_value has shape \[\?\], but attribute 'variable_shape' is \[2\]"),
+        (old_versions, [2, 3], r"assigns f32\[2,3\] to variable 'total', which is read as f32\[1,3\]"),
+    ):
+        path = save(build)
+        with pytest.raises(RuntimeError):
+            core().read_model(path).reshape(shape)
+        model = ir_runtime.read_model(path)
+        with pytest.raises(ir_runtime.ValidationError, match=what):
+            model.reshape(shape)
+        assert str(model.input().partial_shape) == str(ir_runtime.read_model(path).input().partial_shape)
+
+
+def test_which_variables_can_be_reshaped(save: Any) -> None:
+    with pytest.raises(ir_runtime.InputError, match=r"no variable 'totl'.*\n.*did you mean 'total'"):
+        ir_runtime.read_model(save(total)).reshape([1, 3], {"totl": [1, 3]})
+    with pytest.raises(ir_runtime.InputError, match=r"'total' is read by .* shape of its initial value"):
+        ir_runtime.read_model(save(old_versions)).reshape([1, 3], {"total": [1, 3]})
+
+
+def test_a_variable_of_a_shape_that_does_not_allow_what_is_assigned(save: Any) -> None:
+    path = save(total)
+    wrong = path.read_text().replace('variable_shape="1,3"', 'variable_shape="?,2"')
+    report = ir_runtime.validate(wrong.encode(), weights=path.with_suffix(".bin"))
+    assert report.errors[0].message.startswith("initial_value has shape [1,3]")
