@@ -57,6 +57,8 @@ class _Reading:
     severed: set[Port] = field(default_factory=set)
     lost: dict[int, list[tuple[str, Element]]] = field(default_factory=dict)
     """Edges that name a layer that does not exist, by its id."""
+    twice: list[tuple[Element, Port, int]] = field(default_factory=list)
+    """Edges that end where another does, the input, and the line of the other."""
     _places: dict[str, dict[tuple[int, int], Port]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -74,8 +76,9 @@ class _Reading:
         source, target = ends[_FROM], ends[_TO]
         if source is None or target is None:
             self.severed |= {target} - {None}  # type: ignore[arg-type]
-        elif target in self.fed:
-            self._twice(element, target)
+        elif target in self.fed:  # which of the two is wrong is not known; so neither is followed
+            self.severed.add(target)
+            self.twice.append((element, target, self.fed[target][1]))
         else:
             self.fed[target] = Edge(source, target), element.sourceline
 
@@ -85,7 +88,7 @@ class _Reading:
         found = self._places.get(end, {}).get((layer, port))
         if found is None and layer not in self.layers:
             self.lost.setdefault(layer, []).append((end, element))
-        elif found is None and layer not in (self.unsure or ()):
+        elif found is None and self.unsure is not None and layer not in self.unsure:
             self._no_port(element, end, self.layers[layer], port)
         return found
 
@@ -103,20 +106,16 @@ class _Reading:
         if end == _TO:
             self._sever(layer)
 
-    def _twice(self, element: Element, target: Port) -> None:
-        """Which of the two is wrong is not known; so neither is followed."""
+    def _say_twice(self, element: Element, target: Port, line: int) -> None:
         layer = self.layers[target.layer]
-        line = self.fed[target][1]
-        self.severed.add(target)
-        if target.layer in (self.unsure or ()) or self.unsure is None:
-            return
+        number = layer.inputs[target.number].id
         self.report.error(
             Code.CONNECTED_TWICE,
-            f"input port {element.get('to-port')} already has an edge, at line {line}",
+            f"input port {number} already has an edge, at line {line}",
             replace(layer.where, line=element.sourceline),
+            self._meant(),
             mark=Mark(attribute="to-port"),
         )
-        self._sever(layer)
 
     def _sever(self, layer: Layer) -> None:
         """An edge that is wrong may belong to any input of the layer that has none."""
@@ -124,15 +123,20 @@ class _Reading:
 
     def end(self) -> None:
         """Say what is wrong with edges to and from nowhere; drop those of which one of two is wrong."""
+        for element, target, line in self.twice if self.unsure is not None else ():
+            if target.layer not in self.unsure:
+                self._say_twice(element, target, line)
+        ends_elsewhere = bool(self.twice)
         self.fed = {port: edge for port, edge in self.fed.items() if port not in self.severed}
         if self.lost and self.unsure is not None and not self._mistaken_id():
             for number, ends in self.lost.items():
                 for end, element in ends:
                     where = Location(self.file, element.sourceline)
                     message = f"the edge {_SIDES[end][0]} at layer {number}, which does not exist"
-                    hint, mark = self._meant(end), Mark(attribute=f"{end}-layer")
+                    hint, mark = self._meant() if end == _TO else "", Mark(attribute=f"{end}-layer")
                     self.report.error(Code.DANGLING_EDGE, message, where, hint, mark=mark)
-        if self.unsure is None or any(end == _TO for ends in self.lost.values() for end, _ in ends):
+        ends_elsewhere |= any(end == _TO for ends in self.lost.values() for end, _ in ends)
+        if self.unsure is None or ends_elsewhere:
             self.severed |= set(self._open(self.layers.values()))
 
     def _mistaken_id(self) -> bool:
@@ -155,9 +159,9 @@ class _Reading:
         self.severed |= set(self._open(alone))
         return True
 
-    def _meant(self, end: str) -> str:
-        """For an edge that ends nowhere: the input that lacks one, if there is just one."""
-        missing = list(self._open(self.layers.values())) if end == _TO else []
+    def _meant(self) -> str:
+        """For an edge that ends where none should: the input that lacks one, if there is just one."""
+        missing = list(self._open(self.layers.values()))
         if len(missing) != 1:
             return ""
         layer = self.layers[missing[0].layer]

@@ -36,16 +36,7 @@ class Excerpts:
             return None
         start = self._starts[found.line - 1]
         place = self._marked(start, found.mark) if found.mark else None
-        return self._excerpt(*(place or self._tag(start)))
-
-    def _tag(self, start: int) -> tuple[int, int]:
-        """The first tag that starts in a line."""
-        end = self._end(start)
-        opening = self._text.find("<", start, end)
-        closing = self._text.find(">", max(opening, start), end)
-        if opening < 0:
-            return start, start
-        return opening, end if closing < 0 else closing + 1
+        return self._excerpt(*(place or (start, start)))
 
     def _marked(self, start: int, mark: Mark) -> tuple[int, int] | None:
         """Where the attribute, port or dim lies, in the element that starts in the line."""

@@ -82,7 +82,7 @@ class Causes:
     def _beginning(self, part: _Part, seen: set[tuple[Port, Spot]]) -> list[Cause]:
         """Where a part of an input comes from, in at most two steps."""
         found: list[Cause] = []
-        self._follow(part.port, part.spot, found, seen)
+        self._follow(part.port, part.spot, found, seen, whole=False)
         if not found:
             return []
         first = f"{part.spot} of {part.name} is {part.holds}: {found[0].message}"
@@ -94,7 +94,10 @@ class Causes:
         self._follow(port, Spot(dim), found, set())
         return tuple(found)
 
-    def _follow(self, port: Port, spot: Spot, found: list[Cause], seen: set[tuple[Port, Spot]]) -> None:
+    def _follow(
+        self, port: Port, spot: Spot, found: list[Cause], seen: set[tuple[Port, Spot]], whole: bool = True
+    ) -> None:
+        """Go back to where a part of an output begins; ``whole`` if also its own layer is in question."""
         waiting = [(port, spot)]
         while waiting and len(found) < _SHOWN:
             port, spot = waiting.pop()
@@ -105,8 +108,8 @@ class Causes:
             deciders = self._decided_by(port, spot)
             if not deciders:
                 found.append(_origin(layer, spot, value))
-            elif all(part.holds != value for part in deciders) or not found:
-                found.append(_step(layer, spot, value, deciders, first=not found))
+            elif all(part.holds != value for part in deciders) or (whole and not found):
+                found.append(_step(layer, spot, value, deciders, whole and not found))
             else:  # a length that goes through
                 deciders = [next(part for part in deciders if part.holds == value)]
             waiting += [(part.port, part.spot) for part in reversed(deciders)]
@@ -197,11 +200,11 @@ def _without(value: Value, spot: Spot) -> Value:
     return Value.bounded(value.element, objects(others, value.data.shape))
 
 
-def _step(layer: Layer, spot: Spot, value: str, parts: Sequence[_Part], first: bool) -> Cause:
+def _step(layer: Layer, spot: Spot, value: str, parts: Sequence[_Part], whole: bool) -> Cause:
     """What a layer makes of lengths; of the layer in question, also its attributes."""
     made = "; ".join(f"{part.spot} of {part.name}, {part.holds}" for part in parts[:4])
     more = " and others" if len(parts) > 4 else ""
-    said = _attributes(layer) if first else ""
+    said = _attributes(layer) if whole else ""
     how = f", with {said}" if said else ""
     return Cause(f"{layer} makes {spot} {value} from {made}{more}{how}", layer.where)
 

@@ -22,7 +22,8 @@ def check_variables(graph: Graph, report: Diagnostics) -> None:
         graph: the layers; those inside bodies count, too.
         report: takes the findings.
     """
-    reads, assigns = defaultdict(list), defaultdict(list)
+    reads: defaultdict[str, list[Layer]] = defaultdict(list)
+    assigns: defaultdict[str, list[Layer]] = defaultdict(list)
     for layer in _layers(graph):
         if layer.type in ("ReadValue", "Assign") and layer.op is not None:
             found = reads if layer.type == "ReadValue" else assigns
