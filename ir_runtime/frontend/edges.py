@@ -123,8 +123,8 @@ class _Reading:
 
     def end(self) -> None:
         """Say what is wrong with edges to and from nowhere; drop those of which one of two is wrong."""
-        for element, target, line in self.twice if self.unsure is not None else ():
-            if target.layer not in self.unsure:
+        for element, target, line in self.twice:
+            if self.unsure is not None and target.layer not in self.unsure:
                 self._say_twice(element, target, line)
         ends_elsewhere = bool(self.twice)
         self.fed = {port: edge for port, edge in self.fed.items() if port not in self.severed}
