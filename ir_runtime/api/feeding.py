@@ -102,7 +102,7 @@ def _checked_type(port: Output, array: Array, said: ElementType | None) -> Array
         )
     if wanted.is_carried and array.size and array.max() >> wanted.bits:
         highest = (1 << wanted.bits) - 1
-        raise InputError(f"input {port.label!r} has codes above {highest}, which {wanted} does not have")
+        raise InputError(f"input {port.label!r} has codes above {highest}, the highest of {wanted}")
     return array if array.dtype == wanted.dtype else array.astype(wanted.dtype)
 
 
@@ -158,16 +158,25 @@ def _from_python(port: Output, value: Any) -> Array:
     try:
         found = np.asarray(value, object if wanted is ElementType.string else None)
         array = found if wanted is ElementType.dynamic else np.asarray(value, wanted.dtype)
-    except (TypeError, ValueError, OverflowError) as reason:
-        raise InputError(f"input {port.label!r} cannot be made an array of {wanted}: {reason}") from None
+    except OverflowError:
+        raise _does_not_fit(port) from None
+    except (TypeError, ValueError):
+        raise InputError(
+            f"input {port.label!r} is no array of {wanted}",
+            hint="it must hold numbers only; lists in it that lie side by side must be equally long",
+        ) from None
     if wanted in (ElementType.string, ElementType.dynamic):
         return array
     if found.dtype.kind not in "biuf":  # NumPy would read the numbers in texts, and take None for one
         raise InputError(f"input {port.label!r} is no array of numbers, expected {wanted}")
     whole = wanted.integral or wanted.is_carried
     if whole and not np.array_equal(found, array):
-        raise InputError(f"input {port.label!r} has numbers that {wanted} cannot hold")
+        raise _does_not_fit(port)
     return array
+
+
+def _does_not_fit(port: Output) -> InputError:
+    return InputError(f"input {port.label!r} has numbers that {port.element_type} cannot hold")
 
 
 def _type_name(array: Array) -> str:

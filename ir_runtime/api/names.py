@@ -42,7 +42,8 @@ def find_port(ports: Sequence[_Port], key: int | str | Output | None, what: str)
     else:  # a tensor may be called as another's layer is; then the tensor is meant
         found = [p for p in ports if key in p.names] or [p for p in ports if p.belongs_to(key)]
     if not found:
-        raise no_such(what, str(key), [p.label for p in ports])
+        asked = key.label if isinstance(key, Output) else key
+        raise no_such(what, asked, [p.label for p in ports])
     return found[0]
 
 

@@ -34,7 +34,7 @@ class Input:
         layer = self._model._graph[self._port.layer]
         source = self._model._graph.sources(layer)[self._port.number]
         if source is None:
-            message = f"input {self._port.number} of layer {layer.name!r} has no edge"
+            message = f"input port {layer.inputs[self._port.number].id} of layer {layer.name!r} has no edge"
             raise InputError(message, code=Code.BAD_REQUEST)
         return self._model._output(source)
 
@@ -142,7 +142,10 @@ class Node:
             InputError: for other layers.
         """
         if self.layer.type != "Constant" or self.layer.op is None:
-            raise InputError(f"{self} is no Constant", code=Code.BAD_REQUEST)
+            raise InputError(
+                f"layer {self.friendly_name!r} is a {self.layer.type}; only a Constant holds data",
+                code=Code.BAD_REQUEST,
+            )
         return self.layer.op.evaluate()  # type: ignore[no-any-return]
 
     def outputs(self) -> list[Output]:

@@ -50,7 +50,9 @@ class Output:
         """
         if not self._names:
             hint = f"use its index, or {self.label!r}, the name of its layer"
-            raise InputError(f"{self} has no name", code=Code.NO_SUCH_NAME, hint=hint)
+            raise InputError(
+                f"the tensor of layer {self._layer.name!r} has no name", code=Code.NO_SUCH_NAME, hint=hint
+            )
         return min(self._names)
 
     @property

@@ -35,13 +35,12 @@ class VariableState:
 
     @state.setter
     def state(self, value: Any) -> None:
-        array = value.data if isinstance(value, Tensor) else np.asarray(value)
-        fits = self._type.element in (ElementType.dynamic, ElementType.from_dtype(array.dtype))
-        if not fits or not self._type.shape.contains(array.shape):
-            raise InputError(
-                f"variable {self.name!r} holds {self._type}, not {array.dtype.name}{list(array.shape)}"
-            )
-        self._held[self.name] = array.copy()
+        tensor = value if isinstance(value, Tensor) else Tensor(value)
+        fits = self._type.element in (ElementType.dynamic, ElementType.from_dtype(tensor.data.dtype))
+        if not fits or not self._type.shape.contains(tensor.shape):
+            found = f"{tensor.element_type}{tensor.shape}"
+            raise InputError(f"variable {self.name!r} holds {self._type}, not {found}")
+        self._held[self.name] = tensor.data.copy()
 
     def reset(self) -> None:
         """Give it its initial value."""

@@ -56,9 +56,11 @@ class Tensor:
             raise InputError(str(reason), code=Code.BAD_REQUEST) from None
         if self._data.dtype != self._element.dtype and self._element is not ElementType.string:
             raise InputError(
-                f"a tensor of {self._element} holds {self._element.dtype.name}, not {self._data.dtype.name}",
+                f"a tensor of {self._element} is an array of {self._element.dtype.name}, "
+                f"not of {self._data.dtype.name}",
                 code=Code.BAD_REQUEST,
-                hint="astype converts, view takes bytes for what they are",
+                hint=f"array.astype({self._element.dtype.name!r}) converts the numbers; "
+                "array.view takes the bytes for what they are",
             )
 
     @property
@@ -103,7 +105,7 @@ class Tensor:
 
     def _strings(self) -> Array:
         if self._element is not ElementType.string:
-            raise InputError(f"a tensor of {self._element} has no strings", code=Code.BAD_REQUEST)
+            raise InputError(f"a tensor of {self._element} holds no texts", code=Code.BAD_REQUEST)
         return self._data
 
     def is_continuous(self) -> bool:
@@ -149,7 +151,9 @@ class Tensor:
             return
         if array.dtype != self._data.dtype:
             raise InputError(
-                f"a tensor of {self._element} cannot take {array.dtype.name}", hint="astype converts"
+                f"a tensor of {self._element} cannot take an array of {array.dtype.name}",
+                code=Code.BAD_REQUEST,
+                hint=f"array.astype({self._data.dtype.name!r}) converts the numbers",
             )
         self.set_shape(array.shape)
         self._data[...] = array

@@ -23,6 +23,7 @@ __all__ = ["Feed", "collect"]
 
 # Input ports of operations that want axes: distinct numbers, each below the rank.
 _AXES = ("axes", "order")
+_SAVED = "numpy.save and numpy.savez write arrays of numbers and texts as files that can be read"
 
 
 @dataclass(frozen=True)
@@ -115,24 +116,28 @@ def _load(path: str) -> Array | Mapping[str, Array]:
             return _load_open(file, path)
     except OSError as reason:
         raise InputError(f"{path} cannot be read: {reason.strerror or reason}") from None
-    except (ValueError, SyntaxError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as reason:
-        raise InputError(f"{path} cannot be read: {reason}") from None
+    except MemoryError:
+        raise InputError(f"{path} says it holds more than there is memory for") from None
+    except (ValueError, SyntaxError, EOFError, zipfile.BadZipFile, zlib.error) as reason:
+        if "allow_pickle" in str(reason):
+            raise InputError(f"{path} holds Python objects, which are never read", hint=_SAVED) from None
+        raise InputError(f"{path} is damaged or cut off", hint=_SAVED) from None
 
 
 def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:
     start = file.read(6)
     if not (start == b"\x93NUMPY" or start.startswith(b"PK")):
-        raise InputError(f"{path} is neither .npy nor .npz", hint="numpy.save writes such files")
+        raise InputError(f"{path} is neither .npy nor .npz", hint=_SAVED)
     file.seek(0)
     found = np.load(file, allow_pickle=False)
-    return found if isinstance(found, np.ndarray) else _members(found)
+    return found if isinstance(found, np.ndarray) else _members(found, path)
 
 
-def _members(archive: Any) -> dict[str, Array]:
+def _members(archive: Any, path: str) -> dict[str, Array]:
     with archive:
         found = {key: archive[key] for key in archive.files}
-    if not all(isinstance(array, np.ndarray) for array in found.values()):
-        raise ValueError("it holds files that are no arrays")
+    if alien := [key for key, array in found.items() if not isinstance(array, np.ndarray)]:
+        raise InputError(f"{path} holds a file that is no array, {alien[0]!r}", hint=_SAVED)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..codes import Code
 from ..diagnostics import Location
@@ -31,19 +31,27 @@ class _Ties:
         """The id of a Parameter or Result of the body."""
         number = integer(entry, attribute, self.where.file)
         if number not in self.graph.layers or self.graph[number].type != type:
-            raise self._missing(entry, f"layer {number} of the body, which is no {type}")
+            known = [layer.id for layer in self.graph.of_type(type)]
+            ends = (
+                f"the ids of its {type}s are {', '.join(map(str, known[:8]))}"
+                if known
+                else f"it has no {type}s"
+            )
+            raise self._missing(entry, attribute, f"{number}, but no {type} of the body has that id", ends)
         return number
 
     def outer(self, entry: Element, ports: Mapping[int, int]) -> int:
         """The position of a port of the layer."""
         number = integer(entry, "external_port_id", self.where.file)
         if number not in ports:
-            raise self._missing(entry, f"port {number}, which the layer does not have")
+            known = ", ".join(map(str, ports)) or "none"
+            what = f"{number}, but the layer has no such {entry.tag} port"
+            raise self._missing(entry, "external_port_id", what, f"its {entry.tag} ports are {known}")
         return ports[number]
 
-    def _missing(self, entry: Element, what: str) -> ParseError:
-        where = Location(self.where.file, entry.sourceline, self.where.layer, self.where.operation)
-        return ParseError(f"<{entry.tag}> of the port map names {what}", code=Code.DANGLING_EDGE, where=where)
+    def _missing(self, entry: Element, attribute: str, what: str, hint: str) -> ParseError:
+        message = f"{attribute!r} of <{entry.tag}> is {what}"
+        return ParseError(message, code=Code.DANGLING_EDGE, where=_place(entry, self.where), hint=hint)
 
 
 def read_body(
@@ -107,9 +115,20 @@ def _special(ties: _Ties, entries: Sequence[Element], purpose: str, type: str) -
 def _cut(entry: Element, where: Location) -> Cut | None:
     if entry.get("axis") is None:
         return None
+    return Cut(**{name: _number(entry, name, where) for name in Cut._fields if entry.get(name) is not None})
+
+
+def _number(entry: Element, attribute: str, where: Location) -> int:
     try:
-        named = {k: int(entry.get(k)) for k in Cut._fields if entry.get(k) is not None}
+        return int(entry.get(attribute))
     except ValueError:
-        place = Location(where.file, entry.sourceline, where.layer, where.operation)
-        raise ParseError("axis, start, end, stride and part_size are whole numbers", where=place) from None
-    return Cut(**named)
+        raise ParseError(
+            f"{attribute!r} of <{entry.tag}> must be a whole number, not {entry.get(attribute)[:40]!r}",
+            code=Code.BAD_ELEMENT,
+            where=_place(entry, where),
+        ) from None
+
+
+def _place(entry: Element, where: Location) -> Location:
+    """The line of an entry of the port map, and the layer that has it."""
+    return replace(where, line=entry.sourceline)

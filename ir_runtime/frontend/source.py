@@ -103,13 +103,14 @@ def _read_path(path: Path, limits: Limits) -> Source:
     except OSError as reason:
         why = reason.strerror or str(reason)
         raise _unreadable(_shown(path), f"the file cannot be read: {why}", _meant(path)) from None
-    except ValueError as reason:  # such as a path with a null character
-        raise _unreadable(_shown(path), f"this is no path: {reason}", _meant(path)) from None
+    except ValueError:
+        raise _unreadable(_shown(path), "a path holds no null character", _meant(path)) from None
 
 
 def _shown(path: Path) -> str:
     text = ascii(str(path))[1:-1] if "\0" in str(path) else str(path)
-    return text if len(text) <= 200 else f"{text[:60]}…"
+    first = text.splitlines()[0] if text else text
+    return text if text == first and len(text) <= 200 else f"{first[:60]}…"
 
 
 def _meant(path: Path) -> str:

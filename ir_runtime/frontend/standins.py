@@ -100,7 +100,9 @@ def _array(given: Any, element: ElementType, spec: PortSpec, where: Location) ->
             return array
     except (TypeError, ValueError, OverflowError, np.exceptions.ComplexWarning):
         pass
-    raise InputError(f"the value {given!r} of input port {spec.id} is not of type {element}", where=where)
+    raise InputError(
+        f"input port {spec.id} is of type {element}, which cannot hold the value {given!r}", where=where
+    )
 
 
 def _comments(port: Element) -> list[str]:

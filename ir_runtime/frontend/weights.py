@@ -46,7 +46,7 @@ class Weights:
         needed = packed_bytes(element, shape)
         if size < needed:
             raise ParseError(
-                f"{size} bytes declared, but {element}{list(shape)} takes {needed}",
+                f"attribute 'size' is {size}, but {element}{_shown(shape)} takes {needed} bytes",
                 code=Code.WEIGHTS_RANGE,
                 where=where,
             )
@@ -55,11 +55,12 @@ class Weights:
                 "the model has constants, but no weights were found",
                 code=Code.WEIGHTS_MISSING,
                 where=where,
-                hint=self.missing or "give the .bin as weights=",
+                hint=self.missing or "constants lie in the .bin of a whole model; a page has none",
             )
         if needed and offset + size > len(self):
             raise ParseError(
-                f"bytes {offset} to {offset + size} are wanted, but {self.name} ends at {len(self)}",
+                f"attributes 'offset' and 'size' ask for bytes {offset} to {offset + size}, "
+                f"but {self.name} ends at {len(self)}",
                 code=Code.WEIGHTS_RANGE,
                 where=where,
                 hint="the .bin is cut off, or belongs to another .xml",
@@ -84,10 +85,14 @@ class Weights:
         try:
             texts = unpack_texts(self.data[offset : offset + size], math.prod(shape))
         except ValueError as reason:
-            message = f"its {size} bytes are not string{list(shape)}: {reason}"
+            message = f"its {size} bytes are not the texts of string{_shown(shape)}: {reason}"
             raise ParseError(message, code=Code.WEIGHTS_RANGE, where=where) from None
         texts.flags.writeable = False
         return texts.reshape(shape)
+
+
+def _shown(shape: tuple[int, ...]) -> str:
+    return f"[{','.join(map(str, shape))}]"
 
 
 def packed_bytes(element: ElementType, shape: tuple[int, ...]) -> int:

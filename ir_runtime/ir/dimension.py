@@ -160,7 +160,12 @@ class Dimension(Interval):
             return cls.between(max(length.min or 0, 0), length.max)
         if isinstance(length, tuple | list):
             return cls(*length)
-        return cls(length if isinstance(length, str) else operator.index(length))
+        if isinstance(length, str):
+            return cls(length)
+        try:
+            return cls(operator.index(length))
+        except TypeError:
+            raise TypeError(f"{length!r} is no length: it must be a whole number") from None
 
     @classmethod
     def between(cls, min: int = 0, max: int | None = None, symbol: Symbol | None = None) -> Dimension:
@@ -282,11 +287,12 @@ def span(low: int | None, high: int | None) -> Interval:
 
 def _parse(text: str) -> tuple[int, int | None]:
     low, dots, high = (part.strip() for part in text.partition(".."))
-    if dots:
-        return int(low or 0), int(high) if high else None
-    if low in ("?", "-1"):
-        return 0, None
-    return int(low), int(low)
+    try:
+        if dots:
+            return int(low or 0), int(high) if high else None
+        return (0, None) if low in ("?", "-1") else (int(low), int(low))
+    except ValueError:
+        raise ValueError(f"{text[:40]!r} is no length, such as 3, ?, 1..8 or ..8") from None
 
 
 def _bounds(number: IntervalLike) -> tuple[int | None, int | None]:

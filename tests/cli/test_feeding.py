@@ -170,4 +170,4 @@ def test_damaged_members_of_an_npz_are_refused(folder: Path, invoke: Invoke) -> 
     for text in ("bad.npz", "a=bad.npz"):
         found = invoke(f"run net.xml -i {text} --random")
         assert found.exit_code == 2
-        assert found.stderr.startswith("error[IR401]: bad.npz cannot be read: ")
+        assert found.stderr.startswith("error[IR401]: bad.npz is damaged or cut off\n")

@@ -133,14 +133,14 @@ def test_comments_that_contradict_dims() -> None:
     "value", [[1.5], ["one"], [None], [1e30], [float("nan")], [1j], [[1], [1, 2]], object(), [2**70]]
 )
 def test_values_that_the_element_type_cannot_hold(value: object) -> None:
-    with pytest.raises(ir.InputError, match="of input port 1 is not of type i64"):
+    with pytest.raises(ir.InputError, match="input port 1 is of type i64, which cannot hold the value"):
         ir.read_fragment(reduction(), values={1: value})
 
 
 def test_integers_do_not_wrap() -> None:
     text = reduction().replace('<port id="1">', '<port id="1" precision="I8">')
     assert len(ir.read_fragment(text, values={1: [1]}).inputs) == 1
-    with pytest.raises(ir.InputError, match="is not of type i8"):
+    with pytest.raises(ir.InputError, match="is of type i8, which cannot hold"):
         ir.read_fragment(text, values={1: [257]})
 
 

@@ -98,7 +98,7 @@ def test_text_is_no_path() -> None:
     problem = refused(Net().xml().decode())
     assert "given as bytes" in problem.hint
     assert len(str(problem.where)) < 100
-    assert "this is no path" in refused("a\0b.xml").message
+    assert "a path holds no null character" in refused("a\0b.xml").message
     assert "cannot be read" in refused("a" * 5000).message
 
 

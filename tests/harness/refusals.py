@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -101,13 +101,26 @@ def refusal(name: str, op: str, *inputs: Any, **attributes: Any) -> Refusal:
     return Refusal(name, op, inputs, named, **fields)
 
 
-Case = Refusal | Callable[[], "Net | tuple[Net, Sequence[Array]] | str"]
+@dataclass(frozen=True)
+class Call:
+    """A call that is refused, and the errors that it may raise."""
+
+    name: str
+    call: Callable[[], Any]
+    errors: tuple[type[Exception], ...] = (ir.IRError,)
+
+    def said(self) -> str:
+        """What a user reads."""
+        return said_by(self.call, *self.errors)
+
+
+Case = Refusal | Call | Callable[[], "Net | tuple[Net, Sequence[Array]] | str"]
 """A refusal, or a function that returns a net to check, one to run on arrays, or what was said."""
 
 
 def told(case: Case) -> tuple[str, str]:
     """The name of a case, and what a user reads."""
-    if isinstance(case, Refusal):
+    if isinstance(case, Refusal | Call):
         return case.name, case.said()
     made = case()
     if isinstance(made, tuple):
@@ -127,11 +140,11 @@ def said_when_run(net: Net, feeds: Sequence[Array], backend: str | None = None) 
     return said_by(lambda: ir.compile_model(model, backend=backend)(list(feeds)))
 
 
-def said_by(call: Callable[[], Any]) -> str:
+def said_by(call: Callable[[], Any], *errors: type[Exception]) -> str:
     """What is raised by a call."""
     try:
         call()
-    except ir.IRError as problem:
+    except (*errors, ir.IRError) as problem:
         return _shown(problem)
     return "nothing"
 
@@ -142,9 +155,14 @@ def groups() -> list[str]:
     return [file.stem for file in files if "\nREFUSALS" in file.read_text(encoding="utf-8")]
 
 
-def cases(group: str) -> Iterator[Case]:
+def cases(group: str) -> list[Case]:
     """What a table holds."""
-    yield from import_module(f"messages.{group}").REFUSALS
+    return list(import_module(f"messages.{group}").REFUSALS)
+
+
+def folder(group: str) -> str:
+    """Where the snapshot of a table lies, under ``snapshots``: with those of operations, by default."""
+    return str(getattr(import_module(f"messages.{group}"), "FOLDER", "messages/ops"))
 
 
 def _shown(found: object) -> str:

@@ -1,0 +1,137 @@
+"""What is said about calls from Python that cannot be right, beyond those of tests/runtime/test_feeding.py."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from harness.nets import Net
+from harness.refusals import Call
+
+import ir_runtime as ir
+from ir_runtime.api import config
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ops import Op
+
+FOLDER = "messages"
+
+X = np.ones(2, np.float32)
+
+
+def passing(element: str = "f32", names: str | None = "x") -> ir.Model:
+    """A model that returns its input."""
+    net = Net()
+    net.result(net.parameter("x", "2", element, names=names))
+    return ir.read_model(net.xml())
+
+
+def fed(element: str, array: Any) -> Callable[[], Any]:
+    """Feed an array to an input of an element type."""
+    return lambda: ir.compile_model(passing(element))([array])
+
+
+def unfed() -> ir.Model:
+    """A model of which an input has no edge."""
+    net = Net()
+    x = net.parameter("x", "2")
+    net.result(net.op("Add", x, x, name="sum"))
+    del net.edges[1]
+    return ir.read_model(net.xml(), strict=False)
+
+
+def counting() -> ir.Model:
+    """A model with a variable ``seen``."""
+    net = Net()
+    x = net.parameter("x", "2", out="FP32 2")
+    seen = net.op(
+        "ReadValue",
+        x,
+        out="FP32 2",
+        version="opset6",
+        variable_id="seen",
+        variable_type="f32",
+        variable_shape="2",
+    )
+    total = net.op("Add", x, seen, out="FP32 2", name="sum")
+    net.op("Assign", total, out="FP32 2", version="opset6", variable_id="seen")
+    net.result(total)
+    return ir.read_model(net.xml())
+
+
+def busy() -> None:
+    """Ask for a run while another one goes on."""
+    request, hold = ir.compile_model(passing()).create_infer_request(), threading.Event()
+    request.set_callback(lambda _: hold.wait(30))
+    request.start_async([X])
+    try:
+        request.infer([X])
+    finally:
+        hold.set()
+        request.wait()
+
+
+def warned(**properties: object) -> str:
+    """What is said when a model is compiled with properties that have no effect."""
+    config._warned.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ir.compile_model(passing(), properties.pop("device", None), properties)  # type: ignore[arg-type]
+    config._warned.clear()
+    return "\n".join(str(w.message) for w in caught)
+
+
+def other_device() -> str:
+    return warned(device="GPU")
+
+
+def property_without_effect() -> str:
+    return warned(CACHE_DIR="cache")
+
+
+def precision_that_is_not_followed() -> str:
+    return warned(INFERENCE_PRECISION_HINT="bf16")
+
+
+class Unfinished(Op):
+    """An operation that nobody can compute."""
+
+
+def set_state(value: Any) -> None:
+    (state,) = ir.compile_model(counting()).create_infer_request().query_state()
+    state.state = value
+
+
+PYTHON = (TypeError, ValueError, AttributeError, ir.IRError)
+
+REFUSALS = [
+    Call("codes too high", fed("u3", np.uint8([9, 1]))),
+    Call("numbers for texts", fed("string", X)),
+    Call("no array", fed("f32", [[1, 2], [3]])),
+    Call("too large", fed("i8", [1000, 1])),
+    Call("name in a package", lambda: ir.Modell, PYTHON),
+    Call("model of no kind", lambda: ir.read_model(5), PYTHON),  # type: ignore[arg-type]
+    Call("weights of no kind", lambda: ir.read_model(Net().xml(), 5), PYTHON),  # type: ignore[arg-type]
+    Call("model as text", lambda: ir.read_model(Net().xml().decode())),
+    Call("null in a path", lambda: ir.read_model("a\0.xml")),
+    Call("long path", lambda: ir.read_model("a" * 500)),
+    Call("weights left out", lambda: ir.Core().set_property("CPU", ["PERF_COUNT"])),
+    Call("extension of another kind", lambda: ir.Core().add_extension("libcustom.so")),
+    Call("variables", lambda: counting().reshape([2], {"seen": [3]})),
+    Call("variable of another shape", lambda: set_state(np.ones(3, np.float32))),
+    Call("variable of another type", lambda: set_state(np.ones(2, np.float64))),
+    Call("input without an edge", lambda: unfed().get_ops()[1].input(1).get_source_output()),
+    Call("tensor without a name", lambda: passing(names="").input(0).any_name),
+    Call("constant of none", lambda: passing().constant("weights")),
+    Call("request that runs", busy),
+    Call("tensor of another type", lambda: ir.Tensor(X, type=ElementType.i64)),
+    Call("tensor of no type", lambda: ir.Tensor(np.ones(2, complex))),
+    Call("texts of numbers", lambda: ir.Tensor(X).str_data),
+    Call("copy of another type", lambda: ir.Tensor(X).copy_from(np.ones(2))),
+    Call("packed bytes", lambda: ir.Tensor(np.uint8([1, 2, 3]), [2], ElementType.u4)),
+    other_device,
+    property_without_effect,
+    precision_that_is_not_followed,
+]

@@ -1,0 +1,27 @@
+"""What is said about lengths, shapes and element types that cannot be right."""
+
+from __future__ import annotations
+
+import numpy as np
+from harness.refusals import Call
+
+import ir_runtime as ir
+from ir_runtime.ir.dimension import Dimension
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.shape import PartialShape, Shape
+
+FOLDER = "messages"
+
+PYTHON = (TypeError, ValueError, ir.IRError)
+
+REFUSALS = [
+    Call("element type", lambda: ElementType.parse("f23"), PYTHON),
+    Call("element type of complex numbers", lambda: ElementType.from_dtype(np.complex64), PYTHON),
+    Call("negative length", lambda: Shape([2, -3]), PYTHON),
+    Call("shape that is not known", lambda: PartialShape("2,?").to_shape()),
+    Call("length that is not known", lambda: Dimension("1..8").get_length()),
+    Call("length that is no number", lambda: Dimension("two"), PYTHON),
+    Call("length of a fraction", lambda: PartialShape([1.5]), PYTHON),  # type: ignore[list-item]
+    Call("lengths the wrong way round", lambda: Dimension(8, 1), PYTHON),
+    Call("unknown rank", lambda: len(PartialShape("...")), PYTHON),
+]
