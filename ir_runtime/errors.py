@@ -10,7 +10,7 @@
         UnsupportedError      the model is fine, but something in it is not supported
         InputError            the inputs or the request do not fit the model
         ExecutionError        a layer failed on the data it was given
-        LimitError            the file asks for more than the limits allow
+        LimitError            the file, or running it, asks for more than the limits allow
 
 OpenVINO raises ``RuntimeError`` for nearly everything, so code that catches that keeps working.
 """
@@ -66,9 +66,13 @@ class ParseError(IRError):
 
 
 class LimitError(IRError):
-    """The file asks for more than the limits allow."""
+    """The file asks for more than the limits allow; ``limit`` is the name of the one that was reached."""
 
     default_code = Code.LIMIT
+
+    def __init__(self, message: str, *, limit: str = "", **how: object) -> None:
+        super().__init__(message, **how)  # type: ignore[arg-type]
+        self.limit = limit
 
 
 class UnsupportedError(IRError):

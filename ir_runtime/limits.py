@@ -1,24 +1,45 @@
-"""How much a file may ask for before it is refused."""
+"""How much a file, and running it, may ask for before it is refused."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 from .codes import Code
+from .deadline import deadline
 from .diagnostics import Location
 from .errors import LimitError
 
-__all__ = ["DEFAULT", "Limits"]
+__all__ = ["DEFAULT", "Limits", "current", "room", "within"]
 
 _WORDS = {
     "xml_bytes": "the XML has {} bytes",
     "page_bytes": "the page has {} bytes",
     "examples": "the page has {} examples",
     "layers": "there are {} layers",
+    "edges": "there are {} edges",
     "nesting": "bodies lie {} deep in bodies",
+    "attribute_bytes": "the value of an attribute has {} bytes",
     "rank": "a tensor has {} dimensions",
     "elements": "a tensor has {} elements",
+    "constant_bytes": "constants take {} bytes together",
+    "memory": "{} bytes of memory are needed at once",
+    "trips": "a loop has {} iterations",
 }
+_OPTIONS = {"memory": "--max-memory", "seconds": "--timeout"}
+
+# Where the system does not say how much memory it has.
+_USUAL_MEMORY = 16 << 30
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return _USUAL_MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +51,73 @@ class Limits:
         page_bytes: size of a page of the specification.
         examples: number of examples on such a page.
         layers: number of layers of one graph.
+        edges: number of edges of one graph.
         nesting: how deep bodies lie in bodies.
+        attribute_bytes: size of the value of one attribute.
         rank: number of dimensions of a tensor.
         elements: number of elements of one tensor.
+        constant_bytes: what all constants claim of the ``.bin``, together.
+        memory: bytes that a run needs at once: its inputs, all tensors that are alive at the same time,
+            and constants that are unpacked or folded; those in the ``.bin`` do not count. By default,
+            what the machine has.
+        trips: number of iterations of a loop.
+        seconds: how long reading and checking may take, how long compiling, and how long each run.
     """
 
     xml_bytes: int = 1 << 30
     page_bytes: int = 1 << 22
     examples: int = 1000
     layers: int = 1_000_000
+    edges: int = 8_000_000
     nesting: int = 32
+    attribute_bytes: int = 1 << 22
     rank: int = 64
     elements: int = 1 << 36
+    constant_bytes: int = 1 << 40
+    memory: int = field(default_factory=_physical_memory)
+    trips: int = 100_000_000
+    seconds: float = 3600
 
     def check(self, name: str, found: int, where: Location | None = None) -> None:
         """Raise `LimitError` if ``found`` is more than the limit of that name."""
         most = getattr(self, name)
         if found > most:
+            option = f", or {_OPTIONS[name]}" if name in _OPTIONS else ""
             raise LimitError(
                 f"{_WORDS[name].format(found)}; the limit is {most}",
+                limit=name,
                 code=Code.LIMIT,
                 where=where,
-                hint=f"if you trust the file, read it with limits=ir_runtime.Limits({name}=...)",
+                hint=f"if you trust the file, read it with limits=ir_runtime.Limits({name}=...){option}",
             )
 
 
 DEFAULT = Limits()
+_CURRENT: ContextVar[Limits] = ContextVar("limits", default=DEFAULT)
+
+
+@contextmanager
+def within(limits: Limits) -> Iterator[None]:
+    """Hold what is inside to limits, that of time among them."""
+    token = _CURRENT.set(limits)
+    try:
+        with deadline(limits.seconds):
+            yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def current() -> Limits:
+    """The limits that hold here."""
+    return _CURRENT.get()
+
+
+def room(elements: int, itemsize: int = 1) -> None:
+    """Refuse to go on where the next array would be too large; for kernels, before they make it.
+
+    Raises:
+        LimitError: if so many elements of so many bytes are more than fits into memory.
+    """
+    limits = _CURRENT.get()
+    if elements * itemsize > limits.memory:
+        limits.check("memory", elements * itemsize)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..backends import load
 from ..codes import Code
 from ..ir.tensor import Array
+from ..limits import Limits
 from ..runtime.compile import compile_plan
 from ..runtime.context import State
 from ..runtime.plan import ExecutionPlan, Observer
@@ -48,6 +49,7 @@ class CompiledModel:
         backend: ``reference`` or ``numpy``.
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
         config: OpenVINO's properties.
+        limits: bounds on what running it may ask for; by default those the model was read with.
     """
 
     def __init__(
@@ -56,8 +58,11 @@ class CompiledModel:
         backend: str | None = None,
         outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
         config: Mapping[str, Any] | None = None,
+        *,
+        limits: Limits | None = None,
     ) -> None:
         self.config = check_config(config)
+        self.limits = limits or model.limits
         self._model = model.raise_if_invalid(_HARMLESS).clone()
         if wants_f16(self.config):
             self._model.narrow()
@@ -109,6 +114,7 @@ class CompiledModel:
         Raises:
             InputError: if an input is missing, unknown, or has another type or shape.
             ExecutionError: if a layer fails on the data.
+            LimitError: if it takes more memory, iterations or time than the limits allow.
         """
         return self._run(inputs, {}, observers, every_layer=bool(observers), variables=self._variables)
 
@@ -149,7 +155,7 @@ class CompiledModel:
 
     def _compile(self, fold: bool) -> ExecutionPlan:
         ports = [output._port for output in self._outputs]
-        return compile_plan(self._model._graph, self._model._values, ports, self._chain, fold)
+        return compile_plan(self._model._graph, self._model._values, ports, self._chain, fold, self.limits)
 
     def _every_layer(self) -> ExecutionPlan:
         with self._lock:
@@ -176,7 +182,7 @@ class CompiledModel:
     ) -> OVDict:
         plan = self._every_layer() if every_layer else self._plan
         state = State({} if variables is None else variables)
-        arrays = plan.run(feeds, observers, state)
+        arrays = plan.run(feeds, observers, state, self.limits)
         state.commit(feeds)
         return OVDict(self._outputs, owned(arrays, [*feeds, *plan.slots, *state.values.values()]))
 

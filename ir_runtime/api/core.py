@@ -14,7 +14,7 @@ from ..frontend.fragment import Page, Values
 from ..frontend.load import load
 from ..frontend.source import SourceLike, open_source
 from ..frontend.weights import WeightsLike
-from ..limits import DEFAULT, Limits
+from ..limits import DEFAULT, Limits, within
 from ..ops import registry
 from ..passes.audit import audit
 from ..passes.constants import check_bytes
@@ -46,7 +46,7 @@ def read_model(
             ``.xml``. It is mapped, not read.
         config: for OpenVINO's signature.
         strict: raise if the model is not valid. Otherwise ``model.report`` has what is wrong.
-        limits: bounds on what the file may ask for.
+        limits: bounds on what the file, and running it, may ask for.
         values: for a page: contents for input ports, as for `read_fragment`.
         example: for a page: which of several examples, from 1.
 
@@ -54,16 +54,18 @@ def read_model(
         ParseError: if it cannot be read as an IR.
         ValidationError: if the model contradicts itself or the specification.
         UnsupportedError: if it has operations that are not known.
+        LimitError: if it asks for more than ``limits`` allow.
     """
     check_config(config)
     report = Diagnostics()
-    documents = load(model, weights, report, limits, values=values, example=example)
-    if len(documents) != 1:
-        raise InputError(
-            f"{documents[0].file} has {len(documents)} examples",
-            hint=f"choose one with example=1 … {len(documents)} (--example), or call read_fragments",
-        )
-    read = Model(documents[0], report)
+    with within(limits):
+        documents = load(model, weights, report, limits, values=values, example=example)
+        if len(documents) != 1:
+            raise InputError(
+                f"{documents[0].file} has {len(documents)} examples",
+                hint=f"choose one with example=1 … {len(documents)} (--example), or call read_fragments",
+            )
+        read = Model(documents[0], report)
     return read.raise_if_invalid() if strict else read
 
 
@@ -97,11 +99,12 @@ def read_fragment(
         InputError: if there are several examples and none is chosen, or a value fits no port.
         ValidationError: if it contradicts itself or the specification.
     """
-    page = Page(text, values=values, version=version, name=name, limits=limits)
-    if example is None and len(page) > 1:
-        hint = f"choose one with example=1 … {len(page)}, or call read_fragments"
-        raise InputError(f"there are {len(page)} examples in it", hint=hint)
-    return _example(page, 1 if example is None else example, strict)
+    with within(limits):
+        page = Page(text, values=values, version=version, name=name, limits=limits)
+        if example is None and len(page) > 1:
+            hint = f"choose one with example=1 … {len(page)}, or call read_fragments"
+            raise InputError(f"there are {len(page)} examples in it", hint=hint)
+        return _example(page, 1 if example is None else example, strict)
 
 
 def read_fragments(
@@ -113,8 +116,9 @@ def read_fragments(
     limits: Limits = DEFAULT,
 ) -> list[Model]:
     """Make a model of each example on a page of the specification; see `read_fragment`."""
-    page = Page(text, version=version, name=name, limits=limits)
-    return [_example(page, number, strict) for number in range(1, len(page) + 1)]
+    with within(limits):
+        page = Page(text, version=version, name=name, limits=limits)
+        return [_example(page, number, strict) for number in range(1, len(page) + 1)]
 
 
 def _example(page: Page, number: int, strict: bool) -> Model:
@@ -144,6 +148,16 @@ def validate(
         ``message``, ``layer``, ``line``, ``excerpt``, ``causes`` and ``hint``; ``report.ok`` says
         whether there is no error.
     """
+    with within(limits):
+        return _validated(model, weights, shapes, limits)
+
+
+def _validated(
+    model: SourceLike | Model,
+    weights: WeightsLike | None,
+    shapes: ShapeLike | Mapping[Any, ShapeLike] | None,
+    limits: Limits,
+) -> Diagnostics:
     report = Diagnostics()
     if isinstance(model, Model):
         report.found += model.report
@@ -186,6 +200,7 @@ def compile_model(
     weights: WeightsLike | None = None,
     backend: str | None = None,
     outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
+    limits: Limits | None = None,
 ) -> CompiledModel:
     """Choose kernels for a model, and fold what is constant.
 
@@ -196,14 +211,17 @@ def compile_model(
         weights: as for `read_model`.
         backend: ``numpy`` or ``reference``; by default what ``IR_RUNTIME_BACKEND`` says, else ``numpy``.
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
+        limits: bounds on what reading, compiling and running may ask for; by default those that the model
+            was read with.
 
     Raises:
         UnsupportedError: if an operation that is needed cannot run.
         InputError: if there is no such device, property, backend or output.
+        LimitError: if running it takes more memory than the limits allow, whatever the data are.
     """
     check_device(device_name)
-    read = model if isinstance(model, Model) else read_model(model, weights)
-    return CompiledModel(read, backend, outputs, config)
+    read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
+    return CompiledModel(read, backend, outputs, config, limits=limits)
 
 
 class Core:
@@ -222,10 +240,15 @@ class Core:
         return self.available_devices
 
     def read_model(
-        self, model: SourceLike, weights: WeightsLike | None = None, config: Mapping[str, Any] | None = None
+        self,
+        model: SourceLike,
+        weights: WeightsLike | None = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        limits: Limits = DEFAULT,
     ) -> Model:
         """As `ir_runtime.read_model`."""
-        return read_model(model, weights, config)
+        return read_model(model, weights, config, limits=limits)
 
     def compile_model(
         self,
@@ -236,10 +259,13 @@ class Core:
         weights: WeightsLike | None = None,
         backend: str | None = None,
         outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
+        limits: Limits | None = None,
     ) -> CompiledModel:
         """As `ir_runtime.compile_model`, with the properties set before."""
         merged = {**self._config, **(config or {})}
-        return compile_model(model, device_name, merged, weights=weights, backend=backend, outputs=outputs)
+        return compile_model(
+            model, device_name, merged, weights=weights, backend=backend, outputs=outputs, limits=limits
+        )
 
     def query_model(
         self, model: Model, device_name: str, config: Mapping[str, Any] | None = None

@@ -16,6 +16,7 @@ from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape, Shape
 from ..ir.tensor import Array, TensorType, Value
+from ..limits import Limits, within
 from ..passes.check import check
 from ..passes.infer import infer
 from ..passes.narrow import narrow
@@ -45,6 +46,11 @@ class Model:
         self._values = infer(self._graph, report, explain=True)
         check_assigned(self._graph, self._values, report)
         self.friendly_name = document.name
+
+    @property
+    def limits(self) -> Limits:
+        """Those it was read with; compiling and running it are held to them, too."""
+        return self._document.limits
 
     def raise_if_invalid(self, allowed: Collection[str] = ()) -> Model:
         """Return the model, or raise what was found wrong with it, except for codes in ``allowed``.
@@ -205,7 +211,8 @@ class Model:
         parameters = dict(self._parameters or {})
         parameters |= {port._port.layer: type for port, type in self._reshaped(given)}
         graph, report = self._with_variables(variables_shapes or {}), Diagnostics()
-        values = infer(graph, report, self._all_parameters(parameters), explain=True)
+        with within(self.limits):
+            values = infer(graph, report, self._all_parameters(parameters), explain=True)
         check_assigned(graph, values, report)
         if report.errors:
             first = report.errors[0]
@@ -313,9 +320,7 @@ def _shape(given: ShapeLike) -> PartialShape:
     try:
         return PartialShape(given)
     except (TypeError, ValueError) as reason:
-        raise InputError(
-            f"{given!r} is no shape: {reason}", hint='such as "?,3,1..8" or [-1, 3]'
-        ) from None
+        raise InputError(f"{given!r} is no shape: {reason}", hint='such as "?,3,1..8" or [-1, 3]') from None
 
 
 def _as_well(errors: Sequence[Diagnostic]) -> str:

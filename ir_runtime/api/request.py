@@ -63,6 +63,7 @@ class InferRequest:
         Raises:
             InputError: if an input is missing, unknown, or has another type or shape.
             ExecutionError: if a layer fails on the data.
+            LimitError: if it takes more memory, iterations or time than the limits allow.
         """
         self._refuse_while_running()
         return self._run(self._take(inputs, share_inputs), tuple(observers))

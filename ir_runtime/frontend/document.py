@@ -10,6 +10,7 @@ from lxml import etree
 from ..codes import Code
 from ..diagnostics import Location
 from ..errors import LimitError, ParseError
+from ..limits import DEFAULT, Limits
 
 __all__ = ["Element", "integer", "parse"]
 
@@ -24,7 +25,7 @@ _ASIDE = re.compile(
 )
 
 
-def parse(data: bytes, name: str, comments: bool = False) -> Element:
+def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAULT) -> Element:
     """The root element. No document type, no entities, no network, no huge trees.
 
     Raises:
@@ -50,7 +51,18 @@ def parse(data: bytes, name: str, comments: bool = False) -> Element:
         raise _malformed(reason, name) from None
     if root.getroottree().docinfo.internalDTD is not None:
         raise _forbidden("the XML has a document type", Location(name))
+    if len(data) > limits.attribute_bytes:
+        _check_attributes(root, name, limits)
     return root
+
+
+def _check_attributes(root: Element, name: str, limits: Limits) -> None:
+    """A character takes at least one byte, so only those that are long in characters need be encoded."""
+    for element in root.iter("*"):
+        for value in element.attrib.values():
+            if 4 * len(value) > limits.attribute_bytes:
+                where = Location(name, element.sourceline, _layer_name(element))
+                limits.check("attribute_bytes", len(value.encode()), where)
 
 
 def integer(element: Element, attribute: str, name: str) -> int:

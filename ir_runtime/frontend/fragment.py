@@ -117,7 +117,7 @@ class _Builder:
     free: Iterator[int] = field(default_factory=count)
 
     def build(self, excerpt: Excerpt) -> Document:
-        root = parse(excerpt.xml, self.file, comments=True)
+        root = parse(excerpt.xml, self.file, comments=True, limits=self.limits)
         elements = list(root.iterfind("layers/layer"))
         self.limits.check("layers", len(elements), Location(self.file, excerpt.line))
         _number(elements)
@@ -148,7 +148,7 @@ class _Builder:
             self._end(layer, used)
         graph = Graph(self.layers.values(), self.edges, wiring.severed)
         title = ", ".join(layer.where.operation for layer, _ in own[:3])
-        return Document(graph, title, self.file, 11, MappingProxyType({}))
+        return Document(graph, title, self.file, 11, MappingProxyType({}), limits=self.limits)
 
     def _version(self, element: Element) -> str:
         """The version of a layer's operation: the tag's, the caller's, the page's, or the newest."""

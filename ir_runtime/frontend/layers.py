@@ -30,6 +30,22 @@ _SUGGESTED = 100
 
 
 @dataclass(slots=True)
+class Claims:
+    """What the constants of a file claim together, those of bodies among them."""
+
+    claimed: int = 0
+    copied: int = 0
+
+    def add(self, element: ElementType, size: int, limits: Limits, where: Location) -> None:
+        """Count a constant before it is looked at; texts and truth values are copied, the rest is not."""
+        self.claimed += size
+        limits.check("constant_bytes", self.claimed, where)
+        if element in (ElementType.string, ElementType.boolean):
+            self.copied += size
+            limits.check("memory", self.copied, where)
+
+
+@dataclass(slots=True)
 class LayerReader:
     """Reads layers of one file; what is wrong with them goes into ``report``."""
 
@@ -45,6 +61,7 @@ class LayerReader:
     """Ids of layers of which not all could be read."""
     nameless: bool = False
     """Whether there are layers of which not even the id could be read."""
+    claims: Claims = field(default_factory=Claims)
 
     def read(self, element: Element, version: str | None = None) -> Layer | None:
         """One layer. What cannot be read of it is reported; ``None`` if that is its id.
@@ -194,6 +211,7 @@ class LayerReader:
             return op
         element, offset, size = (vars(op)[name] for name in ("element_type", "offset", "size"))
         shape = _fixed(vars(op)["shape"])
+        self.claims.add(element, max(size, packed_bytes(element, shape)), self.limits, where)
         value = self.weights.tensor(element, shape, offset, size, where)
         self._check_rest(element, shape, size, where)
         return cls.parse(data, value=value)

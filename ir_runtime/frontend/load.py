@@ -51,7 +51,7 @@ def load(
                 f"{found.name} is a whole model, which has no examples and no open ports",
                 hint="values and examples are for pages of the specification",
             )
-        root = parse(found.data, found.name)
+        root = parse(found.data, found.name, limits=limits)
         return [read_net(root, found, open_weights(weights, found.path), report, limits)]
     limits.check("page_bytes", len(found.data), Location(found.name))
     text = found.data.decode("utf-8", errors="replace")

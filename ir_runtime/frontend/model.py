@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import deadline
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location, Mark
 from ..errors import ParseError
@@ -35,6 +36,8 @@ class Document:
     version: int
     rt_info: Mapping[str, Any]
     weights: Weights = field(default_factory=Weights)
+    limits: Limits = DEFAULT
+    """Those it was read with, to which running it is held, too."""
 
 
 def read_net(
@@ -51,7 +54,7 @@ def read_net(
     if version == _NAMED_BY_LAYERS:
         layers, edges = modernise(layers, edges)
     graph = Graph(layers.values(), edges, wiring.severed)
-    return Document(graph, root.get("name", ""), source.name, version, rt_info(root), weights)
+    return Document(graph, root.get("name", ""), source.name, version, rt_info(root), weights, limits)
 
 
 def read_graph(root: Element, reader: LayerReader) -> Graph:
@@ -63,8 +66,11 @@ def read_graph(root: Element, reader: LayerReader) -> Graph:
 def _parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring]:
     elements = list(root.iterfind("layers/layer"))
     reader.limits.check("layers", len(elements), Location(reader.file, root.sourceline))
+    count = sum(1 for _ in root.iterfind("edges/edge"))
+    reader.limits.check("edges", count, Location(reader.file, root.sourceline))
     layers: dict[int, Layer] = {}
     for element in elements:
+        deadline.check()
         layer = reader.read(element)
         if layer is None:
             continue

@@ -84,6 +84,9 @@ class Op:
     """Whether equal inputs give equal outputs; random and stateful operations say False."""
     symbolic: ClassVar[bool] = False
     """Whether `evaluate` also works on arrays of `Interval`, and so carries shapes."""
+    bounded: ClassVar[bool] = False
+    """Whether, where no input is empty, no output has more elements than the product of what the inputs have,
+    or than their sum. Sizes of others are looked at before each run, where they are not known before."""
     sink: ClassVar[bool] = False
     """Whether it runs though nobody reads its outputs, as what assigns a variable does."""
     _asks: ClassVar[frozenset[str]] = frozenset()

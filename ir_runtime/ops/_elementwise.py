@@ -24,6 +24,8 @@ BROADCAST = "how shapes that differ go together: not at all, as in NumPy, or the
 class Unary(Op):
     """One tensor in, one of the same shape out. A member names a NumPy ufunc, or says how to evaluate."""
 
+    bounded = True
+
     data = Input(T, "tensor to map")
     output = Output(T, "the result for each element")
 
@@ -68,6 +70,8 @@ class Binary(Op):
 
     Integers wrap around, as in OpenVINO's reference; its CPU plugin saturates those of 8 bits.
     """
+
+    bounded = True
 
     a = Input(T, "first operand")
     b = Input(T, "second operand")

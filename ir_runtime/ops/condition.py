@@ -27,6 +27,8 @@ T_BOUNDARIES = Element("T_BOUNDARIES", NUMBERS, "any numeric type")
 class Select(Op):
     """Elements of ``then`` where ``condition`` holds, of ``otherwise`` where it does not."""
 
+    bounded = True
+
     condition = Input(T_BOOLEAN, "which to take; stretched to the shape of the others")
     then = Input(T_ANY, "elements to take where the condition holds")
     otherwise = Input(T_ANY, "elements to take where it does not")
@@ -87,6 +89,8 @@ class Bucketize(Op):
     """How many of ``buckets``, which ascend, lie below each element of ``data``."""
 
     data = Input(T, "numbers to sort into buckets")
+    bounded = True
+
     buckets = Input(T_BOUNDARIES, "the bounds between buckets, 1-D and ascending")
     output = Output("output_type", "the bucket of each number")
 

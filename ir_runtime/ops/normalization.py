@@ -27,6 +27,8 @@ class NormalizeL2(Op):
     """
 
     data = Input(T_FLOAT, "tensor to normalize")
+    bounded = True
+
     axes = Input(T_INDEX, "axes of the norm, a scalar or 1-D; none means each element alone")
     normalized = Output(T_FLOAT, SAME)
 
@@ -55,6 +57,8 @@ class GRN(Op):
     """Divide ``data`` by its L2 norm across the channels, which are the second axis."""
 
     data = Input(T_FLOAT, "[N, C, ...], of 2 to 4 dimensions")
+    bounded = True
+
     normalized = Output(T_FLOAT, SAME)
 
     bias: float = attr(gt=0, doc="added to the sum of squares")
@@ -73,6 +77,8 @@ class MVN(Op):
     """Subtract the mean of ``data`` over ``axes`` and, if asked to, divide by the standard deviation."""
 
     data = Input(T_FLOAT, "tensor to normalize")
+    bounded = True
+
     axes = Input(T_INDEX_64, "axes of the mean, 1-D, in any order")
     normalized = Output(T_FLOAT, SAME)
 
@@ -115,6 +121,8 @@ class MVN1(Op):
     across_channels: bool = attr(False, doc="one mean for all channels, where there are no reduction_axes")
     reduction_axes: Axes = attr((), doc="axes of the mean; negative ones count from the end")
     normalize_variance: bool = attr(doc="divide by the standard deviation, too")
+    bounded = True
+
     eps: float = attr(gt=0, doc="added to the variance")
 
     def infer(self, data: Value) -> PartialShape:
@@ -142,6 +150,8 @@ class LRN(Op):
 
     alpha: float = attr(doc="factor of the mean square")
     beta: float = attr(gt=0, doc="exponent of the divisor")
+    bounded = True
+
     bias: float = attr(doc="added to the mean square before it is raised")
     size: int = attr(ge=1, doc="length of the window")
 
@@ -177,6 +187,8 @@ class GroupNormalization(Op):
     normalized = Output(T_FLOAT, SAME)
 
     num_groups: int = attr(ge=1, doc="number of groups, which divides the number of channels")
+    bounded = True
+
     epsilon: float = attr(gt=0, doc="added to the variance")
 
     def infer(self, data: Value, scale: Value, bias: Value) -> PartialShape:
@@ -212,6 +224,8 @@ class BatchNormInference(Op):
     normalized = Output(T_FLOAT, SAME)
 
     epsilon: float = attr(ge=0, doc="added to the variance")
+    bounded = True
+
 
     def infer(self, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value) -> PartialShape:
         return _with_channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})

@@ -33,6 +33,8 @@ class FakeQuantize(Op):
     two limits is the lower one. NaN stays NaN.
     """
 
+    bounded = True
+
     data = Input(T_FLOAT, "tensor to quantize")
     input_low = Input(T_FLOAT, f"where levels begin, {ONTO}")
     input_high = Input(T_FLOAT, f"where levels end, {ONTO}; where it equals input_low there are two levels")
@@ -83,6 +85,8 @@ class FakeConvert(Op):
     """
 
     data = Input(T_SHORT_FLOAT, "tensor to round")
+    bounded = True
+
     scale = Input(T_SHORT_FLOAT, f"factor before rounding, divisor after it, {ONTO}")
     shift = Input(
         T_SHORT_FLOAT,

@@ -29,6 +29,8 @@ class Reduction(Op):
     accepts them, we report them.
     """
 
+    bounded = True
+
     data = Input(T, "tensor to reduce")
     axes = Input(T_INDEX, "axes to reduce, a scalar or 1-D; negative ones count from the end")
     reduced = Output(T, "the axes gone, or of length 1")

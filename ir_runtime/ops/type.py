@@ -32,6 +32,8 @@ PROMOTED = tuple(ElementType.parse(label) for label in ("boolean", *UNSIGNED, *S
 class Convert(Op):
     """The numbers of ``data`` as numbers of another element type."""
 
+    bounded = True
+
     data = Input(T, "tensor to convert")
     converted = Output("destination_type", "the same shape, in the new type")
 
@@ -58,6 +60,8 @@ class ConvertLike(Op):
 
     data = Input(T, "tensor to convert")
     like = Input(T_LIKE, "tensor of the element type to convert to")
+    bounded = True
+
     converted = Output(T_LIKE, "the shape of data, in the new type")
 
     symbolic = True

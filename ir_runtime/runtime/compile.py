@@ -9,19 +9,27 @@ from typing import Any
 
 import numpy as np
 
+from .. import deadline
 from ..backends import Backend, Kernel, choose
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
 from ..ir.body import Body
+from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
-from ..ir.tensor import Array, Value
+from ..ir.tensor import Array, TensorType, Value
+from ..limits import Limits, current, within
 from ..ops import Op
 from ..passes.fuse import Group, fuse
 from ..passes.infer import Inferred, infer
 from .append import growing
+from .blame import blame
 from .context import RUN, VARIABLES
-from .plan import ExecutionPlan, Step, failure
+from .expected import Expected, expected
+from .guard import bytes_of, guarded
+from .memory import Peak, peak
+from .plan import ExecutionPlan, Step
+from .promise import Promise
 
 __all__ = ["compile_plan"]
 
@@ -36,6 +44,7 @@ def compile_plan(
     outputs: Sequence[Port],
     backends: Sequence[Backend] = (),
     fold: bool = True,
+    limits: Limits | None = None,
 ) -> ExecutionPlan:
     """Make the plan that computes ``outputs``.
 
@@ -46,14 +55,17 @@ def compile_plan(
         backends: asked in turn for a kernel for each layer.
         fold: compute what follows from constants now, and let kernels fuse layers; without it every
             layer stays observable.
+        limits: bounds on what a run may need; by default those that hold here.
 
     Raises:
+        LimitError: if a run needs more memory than they allow, whatever its data are; it names the layer.
         UnsupportedError: if an operation that is needed has no implementation here.
     """
     needed = _needed(graph, outputs)
     _refuse_unknown(needed)
-    values = _fold(graph, needed, dict(types), outputs) if fold else dict(types)
-    return _Planner(graph, values, types.bodies, backends, fold).plan(needed, outputs)
+    with within(limits or current()):
+        values = _fold(graph, needed, dict(types), outputs) if fold else dict(types)
+        return _Planner(graph, values, types.bodies, backends, fold).plan(needed, outputs)
 
 
 def _needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
@@ -92,13 +104,16 @@ def _fold(
     steps, its bytes in the file and the last result are all that stays.
     """
     needed, done = {layer.id for layer in layers}, set()
+    left = current().memory
     for layer in layers:
+        deadline.check(layer.where)
         ports = [Port(layer.id, i) for i in range(len(layer.outputs))]
         sources = [s for s in graph.sources(layer) if s is not None]
         if any(values[p].known() is None for p in ports):
-            if not _foldable(graph, layer, values):
+            if not _foldable(graph, layer, values, left):
                 continue
-            arrays = _evaluate(layer, [_contents(graph[s.layer], values[s]) for s in sources])
+            arrays = _evaluate(graph, layer, [_contents(graph[s.layer], values[s]) for s in sources], left)
+            left -= sum(array.nbytes for array in arrays)
             values |= {p: _constant(values[p], a) for p, a in zip(ports, arrays, strict=False)}
         done.add(layer.id)
         for source in sources:
@@ -108,15 +123,15 @@ def _fold(
     return values
 
 
-def _foldable(graph: Graph, layer: Layer, values: Mapping[Port, Value]) -> bool:
+def _foldable(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int) -> bool:
     sources = [s for s in graph.sources(layer) if s is not None]
     if layer.op is None or not layer.op.pure or not sources or not layer.outputs:
         return False
     if any(values[s].known() is None and graph[s.layer].type != "Constant" for s in sources):
         return False
-    made_of = sum(_bytes(values[s]) for s in sources)
-    makes = sum(_bytes(values[Port(layer.id, i)]) for i in range(len(layer.outputs)))
-    return makes <= max(_GROWTH * made_of, _SMALL)
+    made_of = sum(bytes_of(values[s].type) for s in sources)
+    makes = sum(bytes_of(values[Port(layer.id, i)].type) for i in range(len(layer.outputs)))
+    return makes <= min(max(_GROWTH * made_of, _SMALL), left)
 
 
 def _contents(layer: Layer, value: Value) -> Value:
@@ -126,17 +141,27 @@ def _contents(layer: Layer, value: Value) -> Value:
     return Value(value.type, layer.op.evaluate())
 
 
-def _bytes(value: Value) -> int:
-    return value.count.min * max(value.element.dtype.itemsize, 1)
+@dataclass(frozen=True, slots=True)
+class _Folding:
+    """A layer that is evaluated when compiling, for when it fails."""
+
+    layer: Layer
+    expected: Expected
+    also: tuple[Layer, ...] = ()
 
 
-def _evaluate(layer: Layer, inputs: Sequence[Value]) -> Sequence[Array]:
+def _evaluate(graph: Graph, layer: Layer, inputs: Sequence[Value], left: int) -> Sequence[Array]:
     assert layer.op is not None
+    arrays = [array for v in inputs if (array := v.known()) is not None]
+    reads = [s for s in graph.sources(layer) if s is not None]
+    known = expected(graph, (layer,), reads, [v.element for v in inputs])
     try:
+        if (need := sum(map(bytes_of, known.types(arrays)))) > left:
+            current().check("memory", current().memory - left + need)
         with np.errstate(all="ignore"):
-            results = layer.op.evaluator([v.element for v in inputs])(*(v.known() for v in inputs))
+            results = layer.op.evaluator([v.element for v in inputs])(*arrays)
     except Exception as reason:
-        raise failure(layer, reason) from reason
+        raise blame(_Folding(layer, known), arrays, reason) from reason
     return results if isinstance(results, tuple) else (results,)
 
 
@@ -156,6 +181,8 @@ class _Planner:
     slots: list[Array | None] = field(default_factory=list)
     places: dict[Port, int] = field(default_factory=dict)
     growing: Mapping[int, Kernel] = field(default_factory=dict)
+    inside: dict[int, int] = field(default_factory=dict)
+    """Bytes that the bodies of a layer need, by its id."""
 
     def plan(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> ExecutionPlan:
         parameters = self.graph.of_type("Parameter")
@@ -168,8 +195,38 @@ class _Planner:
             groups = fuse(self.graph, groups, set(outputs), self._seen)
         steps = [self._step(group) for group in groups]
         wanted = tuple(self._slot(port) for port in outputs)
-        around = tuple(backend.around for backend in self.backends)
-        return ExecutionPlan(_free(steps, wanted), inputs, wanted, tuple(self.slots), around)
+        steps = _free(steps, wanted)
+        return ExecutionPlan(
+            tuple(steps),
+            inputs,
+            wanted,
+            tuple(self.slots),
+            around=tuple(backend.around for backend in self.backends),
+            promises=tuple(Promise.of(self.graph[p.layer], self.values[p].type) for p in outputs),
+            peak=self._peak(steps, parameters).bytes,
+        )
+
+    def _peak(self, steps: Sequence[Step], parameters: Sequence[Layer]) -> Peak:
+        """How much memory a run needs at least.
+
+        Raises:
+            LimitError: if that is too much.
+        """
+        limits = current()
+        sizes = [0] * len(self.slots)
+        for port, slot in self.places.items():
+            limits.check("elements", self.values[port].count.min, self.graph[port.layer].where)
+            sizes[slot] = bytes_of(self.values[port].type)
+        written = {slot for step in steps for slot in step.writes}
+        fixed = [port for port, slot in self.places.items() if slot not in written and not self._mapped(port)]
+        found = peak(steps, sum(sizes[self.places[port]] for port in fixed), sizes, self.inside)
+        limits.check("memory", found.bytes, found.step.layer.where if found.step else None)
+        return found
+
+    def _mapped(self, port: Port) -> bool:
+        """Whether a constant lies in the file, from where the system fetches it and drops it again."""
+        copied = self.values[port].element in (ElementType.boolean, ElementType.string)
+        return self.graph[port.layer].type == "Constant" and not copied
 
     def _running(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> dict[int, Layer]:
         """The layers that compute what is not known of the outputs; packed constants are among them."""
@@ -196,12 +253,20 @@ class _Planner:
         reads = tuple(map(self._slot, group.reads))
         writes = tuple(map(self._slot, group.writes))
         layer, *also = group.layers
-        return Step(layer, group.kernel, reads, writes, also=tuple(also))
+        elements = [self.values[port].element for port in group.reads]
+        known = expected(self.graph, group.layers, group.reads, elements)
+        kernel = group.kernel
+        if not (layer.op and (layer.op.asks("visit") or layer.op.asks("variables"))):
+            outputs = [self.values[port].type for port in group.writes]
+            bounded = all(la.op is not None and la.op.bounded for la in group.layers)
+            kernel = guarded(kernel, known, outputs, bounded, len(reads))
+        return Step(layer, kernel, reads, writes, also=tuple(also), expected=known)
 
     def _kernel(self, layer: Layer, read: Collection[Port | None]) -> Kernel:
         assert layer.op is not None
+        deadline.check(layer.where)
         if layer.op.asks("visit") or layer.op.asks("variables"):
-            return self._contextual(layer.id, layer.op)
+            return self._contextual(layer, layer.op)
         if layer.id in self.growing:
             return self.growing[layer.id]
         sources = [self._seen(s) for s in self.graph.sources(layer) if s is not None]
@@ -216,12 +281,18 @@ class _Planner:
             )
         return kernel
 
-    def _contextual(self, layer: int, op: Op) -> Kernel:
+    def _contextual(self, layer: Layer, op: Op) -> Kernel:
         """The reference of an operation with bodies or variables."""
         context: dict[str, Any] = {"variables": VARIABLES} if op.asks("variables") else {}
         if op.asks("visit"):
-            context["visit"] = _Visitor({body.name: self._body(layer, body) for body in op.bodies()})
-        return partial(op.evaluate, **context)
+            plans = {body.name: self._body(layer.id, body) for body in op.bodies()}
+            self.inside[layer.id] = max((plan.peak for plan in plans.values()), default=0)
+            context["visit"] = _Visitor(plans)
+        kernel = partial(op.evaluate, **context)
+        return _kept(kernel, layer, self._outputs(layer)) if op.asks("visit") else kernel
+
+    def _outputs(self, layer: Layer) -> Sequence[TensorType]:
+        return [self.values[Port(layer.id, i)].type for i in range(len(layer.outputs))]
 
     def _body(self, layer: int, body: Body) -> ExecutionPlan:
         types = self.bodies.get((layer, body.name))
@@ -243,11 +314,26 @@ class _Visitor:
 
     def __call__(self, body: Body, feeds: Mapping[int, Array]) -> dict[int, Array]:
         arrays = [feeds[parameter] for parameter in body.parameters]
-        found = self.plans[body.name].execute(arrays, RUN.get().observers)
+        found = self.plans[body.name].execute(arrays, RUN.get())
         return dict(zip(body.results, found, strict=True))
 
 
-def _free(steps: Sequence[Step], wanted: Sequence[int]) -> tuple[Step, ...]:
+def _kept(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) -> Kernel:
+    """A kernel whose results are held against what was inferred: a port map may say one thing and do another."""
+    promises = [Promise.of(layer, type) for type in types]
+
+    def keeping(*arrays: Array) -> Array | tuple[Array, ...]:
+        results = kernel(*arrays)
+        for promise, array in zip(
+            promises, results if isinstance(results, tuple) else (results,), strict=False
+        ):
+            promise.check(array)
+        return results
+
+    return keeping
+
+
+def _free(steps: Sequence[Step], wanted: Sequence[int]) -> list[Step]:
     """Tell each step which slots it is the last to read; constants and outputs stay."""
     kept = set(wanted)
     made = {slot for step in steps for slot in step.writes}
@@ -258,4 +344,4 @@ def _free(steps: Sequence[Step], wanted: Sequence[int]) -> tuple[Step, ...]:
         frees = tuple(sorted(s for s in touched if s in made and s not in kept and s not in read_later))
         read_later |= touched
         freed.append(replace(step, frees=frees))
-    return tuple(reversed(freed))
+    return freed[::-1]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..ir.tensor import Array
+from ..limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
     from .plan import Observer
@@ -31,12 +33,19 @@ class State:
             self.values[name] = array.copy() if shared else array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Run:
     """One run, with the runs of bodies inside it."""
 
     observers: Sequence[Observer]
     state: State
+    limits: Limits = DEFAULT
+    ends: float = math.inf
+    """When its time is up."""
+    left: int = 0
+    """Bytes that may still be made before those that are alive have to be counted again."""
+    envs: list[tuple[Sequence[Any], Sequence[Array | None]]] = field(default_factory=list)
+    """The slots of the model, and of bodies that are running, each with the constants among them."""
 
 
 RUN: ContextVar[Run] = ContextVar("run")

@@ -10,12 +10,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .. import deadline
 from ..backends import Kernel
-from ..codes import Code
-from ..errors import ExecutionError, IRError
 from ..ir.graph import Layer
 from ..ir.tensor import Array
+from ..limits import DEFAULT, Limits, within
+from .blame import blame, is_placed
 from .context import RUN, Run, State
+from .expected import Expected
+from .promise import Promise
 
 __all__ = ["ExecutionPlan", "Observer", "Step"]
 
@@ -33,6 +36,8 @@ class Step:
     writes: tuple[int, ...]
     frees: tuple[int, ...] = ()
     also: tuple[Layer, ...] = ()
+    expected: Expected | None = None
+    """What inference says about it, for when it fails."""
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -67,9 +72,17 @@ class ExecutionPlan:
     """Constants in place, the rest empty."""
     around: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
     """What the backends want around a run."""
+    promises: tuple[Promise, ...] = ()
+    """What was inferred about the outputs."""
+    peak: int = 0
+    """Bytes that a run needs at once, as far as they are known when compiling."""
 
     def run(
-        self, feeds: Sequence[Array], observers: Sequence[Observer] = (), state: State | None = None
+        self,
+        feeds: Sequence[Array],
+        observers: Sequence[Observer] = (),
+        state: State | None = None,
+        limits: Limits = DEFAULT,
     ) -> list[Array]:
         """Run every step on arrays for the inputs; return arrays for the outputs.
 
@@ -77,30 +90,40 @@ class ExecutionPlan:
             feeds: an array for each input.
             observers: told of every step.
             state: the variables. What is assigned waits in it to be committed.
+            limits: bounds on memory, time and iterations.
 
         Raises:
             ExecutionError: if a layer fails on its data; it names the layer.
+            LimitError: if it asks for more than ``limits`` allow; it names the layer.
         """
-        running = RUN.set(Run(observers, state or State()))
-        try:
-            with ExitStack() as stack:
-                stack.enter_context(np.errstate(all="ignore"))
-                for enter in self.around:
-                    stack.enter_context(enter())
-                return self.execute(feeds, observers)
-        except _Watching as caught:
-            raise caught.reason from None
-        finally:
-            RUN.reset(running)
+        with ExitStack() as stack:
+            stack.enter_context(np.errstate(all="ignore"))
+            stack.enter_context(within(limits))
+            for enter in self.around:
+                stack.enter_context(enter())
+            left = limits.memory - self.peak - sum(feed.nbytes for feed in feeds)
+            run = Run(observers, state or State(), limits, deadline.ends(), left)
+            running = RUN.set(run)
+            try:
+                return self.execute(feeds, run)
+            except _Watching as caught:
+                raise caught.reason from None
+            finally:
+                RUN.reset(running)
 
-    def execute(self, feeds: Sequence[Array], observers: Sequence[Observer]) -> list[Array]:
+    def execute(self, feeds: Sequence[Array], run: Run) -> list[Array]:
         """The steps themselves, of a model or of a body inside a run."""
         env: list[Any] = list(self.slots)
         for slot, array in zip(self.inputs, feeds, strict=True):
             env[slot] = array
+        observers, ends, clock = run.observers, run.ends, time.monotonic
         step: Step | None = None
+        args: Sequence[Array] = ()
+        run.envs.append((env, self.slots))
         try:
             for step in self.steps:
+                if clock() > ends:
+                    raise deadline.overdue()
                 args = [env[slot] for slot in step.reads]
                 results = step.run(args) if not observers else _watched(step, args, observers)
                 for slot, array in zip(step.writes, results, strict=True):
@@ -108,11 +131,16 @@ class ExecutionPlan:
                 for slot in step.frees:
                     env[slot] = None
         except Exception as reason:
-            if isinstance(reason, _Watching) or _placed(reason):
+            if isinstance(reason, _Watching) or is_placed(reason):
                 raise
             assert step is not None
-            raise failure(step.layer, reason, step.also) from reason
-        return [env[slot] for slot in self.outputs]
+            raise blame(step, args, reason) from reason
+        finally:
+            run.envs.pop()
+        outputs = [env[slot] for slot in self.outputs]
+        for promise, array in zip(self.promises, outputs, strict=False):
+            promise.check(array)
+        return outputs
 
 
 class _Watching(Exception):
@@ -138,17 +166,3 @@ def _tell(observers: Sequence[Observer], event: str, *what: Any) -> None:
             getattr(observer, event)(*what)
         except Exception as reason:
             raise _Watching(reason) from reason
-
-
-def _placed(reason: Exception) -> bool:
-    """Whether a layer of a body is blamed already."""
-    return isinstance(reason, ExecutionError) and reason.where is not None
-
-
-def failure(layer: Layer, reason: Exception, also: Sequence[Layer] = ()) -> ExecutionError:
-    """What happened, and in which layer, or in which layers that run as one."""
-    message = reason.message if isinstance(reason, IRError) else f"{type(reason).__name__}: {reason}"
-    together = f", together with {', '.join(map(str, also))}" if also else ""
-    return ExecutionError(
-        f"failed on the data it was given{together}: {message}", code=Code.LAYER_FAILED, where=layer.where
-    )

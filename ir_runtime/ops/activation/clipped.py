@@ -94,6 +94,8 @@ def _hard_sigmoid(x: Array) -> Array:
 @op("HardSigmoid-1")
 class HardSigmoid(Op):
     """The line ``alpha`` x + ``beta`` for each element x of ``data``, cut off below 0 and above 1."""
+    bounded = True
+
 
     data = Input(T_FLOAT, "tensor of any shape")
     alpha = Input(T_FLOAT, "slope of the line, a scalar")
@@ -117,6 +119,8 @@ class PReLU(Op):
 
     OpenVINO also takes a scalar as slope, where the page asks for at least one dimension.
     """
+    bounded = True
+
 
     data = Input(T_FLOAT, "tensor of any shape")
     slope = Input(T_FLOAT, "one number per channel, or what broadcasts to data as in NumPy")

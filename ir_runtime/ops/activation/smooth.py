@@ -85,6 +85,8 @@ class Gelu2(Pointwise):
 class Swish(Op):
     """Each element of ``data`` times the logistic function of ``beta`` times it."""
 
+    bounded = True
+
     data = Input(T_FLOAT, "tensor of any shape")
     beta = Input(T_FLOAT, "a scalar; 1 when absent", optional=True)
     output = Output(T_FLOAT, "the function of each element")

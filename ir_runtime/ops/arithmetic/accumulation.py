@@ -23,6 +23,8 @@ class CumSum(Op):
     """Sums of ``data`` up to each element along ``axis``."""
 
     data = Input(T, "tensor to sum, of rank 1 or more")
+    bounded = True
+
     axis = Input(T_INDEX_64, "axis to sum along, a scalar; 0 when absent", optional=True)
     output = Output(T, "the sums")
 

@@ -57,6 +57,8 @@ class Constant(Op):
 class Result(Op):
     """An output of the model."""
 
+    bounded = True
+
     input = Input(T_ANY, "what the caller receives")
     output = Output(T_ANY, "the same tensor")
 

@@ -23,6 +23,8 @@ class MatMul(Op):
 
     a = Input(T, "matrices of the left side, rank 1 or more")
     b = Input(T, "matrices of the right side, rank 1 or more; batches broadcast")
+    bounded = True
+
     product = Output(T, "the products, with the broadcast batch axes")
 
     transpose_a: bool = attr(False, doc="swap the last two axes of a, unless it is 1-D")

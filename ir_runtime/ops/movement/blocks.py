@@ -112,6 +112,8 @@ class DepthBlocks(Op):
     mode: Literal["blocks_first", "depth_first"] = attr(
         doc="whether the channels are ordered by place in the block, then by channel, or the other way round"
     )
+    bounded = True
+
 
     def block(self, rank: int | None) -> int:
         """The number of elements of a block."""

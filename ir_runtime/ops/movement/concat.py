@@ -18,6 +18,8 @@ class Concat(Op):
     """Put all ``parts`` behind one another along an axis."""
 
     symbolic = True
+    bounded = True
+
 
     parts = Input(T_ANY, "tensors that differ in length along the axis at most", variadic=True)
     whole = Output(T_ANY, "all of them, in order")

@@ -22,6 +22,8 @@ class Pick(Op):
     """
 
     symbolic = True
+    bounded = True
+
 
     data = Input(T_ANY, "tensor to pick from")
     indices = Input(T_INDEX, "indices along the axis, of any shape; negative ones count from its end")

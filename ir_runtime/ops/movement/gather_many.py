@@ -25,6 +25,8 @@ class GatherElements(Op):
     from ONNX write them, and the plugin takes them.
     """
 
+    bounded = True
+
     data = Input(T_ANY, "tensor to take from")
     indices = Input(T_INDEX_64, "shaped as data but along axis")
     gathered = Output(T_ANY, "of the shape of indices")
@@ -57,6 +59,8 @@ class GatherSlices(Op):
     """What the versions of GatherND share. Negative indices count from the end."""
 
     data = Input(T_ANY, "tensor to take from")
+    bounded = True
+
     indices = Input(T_INDEX, "tuples along the last axis, each naming an element or a slice of data")
     gathered = Output(T_ANY, "the slices, arranged as the tuples were")
 

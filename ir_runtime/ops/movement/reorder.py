@@ -24,6 +24,8 @@ T_LENGTHS = Element("T_LENGTHS", NUMBERS, "any numeric type")
 class Roll(Op):
     """Shift ``data`` by ``shift`` along ``axes``; what leaves at one end enters at the other."""
 
+    bounded = True
+
     data = Input(T_ANY, "tensor to roll")
     shift = Input(T_SHIFT, "places to shift by: one number for all axes, or one for each")
     axes = Input(T_AXES, "axes to roll, a scalar or 1-D; shifts of an axis given twice add up")
@@ -52,6 +54,8 @@ class Reverse(Op):
 
     data = Input(T_ANY, "tensor to reverse")
     reversed_axes = Input(T_REVERSED, "1-D: the axes, or for each axis whether to reverse it")
+    bounded = True
+
     reversed = Output(T_ANY, "of the shape of data")
 
     mode: Literal["index", "mask"] = attr(doc="whether the second input lists axes or is a mask over them")
@@ -90,6 +94,8 @@ class ReverseSequence(Op):
     seq_axis: int = attr(1, doc="axis of the sequences; a negative one counts from the end")
 
     def infer(self, data: Value, seq_lengths: Value) -> PartialShape:
+    bounded = True
+
         if seq_lengths.shape.rank not in (None, 1):
             raise InferenceError(f"seq_lengths must be 1-D, not of shape {seq_lengths.shape}")
         rank = data.shape.rank
@@ -137,3 +143,5 @@ class ShuffleChannels(Op):
         before, channels, after = data.shape[:axis], data.shape[axis], data.shape[axis + 1 :]
         grouped = data.reshape(*before, self.group, channels // self.group, *after)
         return grouped.swapaxes(axis, axis + 1).reshape(data.shape)
+    bounded = True
+

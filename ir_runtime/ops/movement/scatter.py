@@ -31,6 +31,8 @@ _COMBINE_BOOLEAN = {
 class ScatterND(Op):
     """What the versions of ScatterNDUpdate share."""
 
+    bounded = True
+
     data = Input(T_PLAIN, "tensor to copy")
     indices = Input(T_INDEX_64, "tuples along the last axis, each naming an element or a slice of data")
     updates = Input(T_PLAIN, "an element or a slice for each tuple")
@@ -101,6 +103,8 @@ class ScatterUpdate(Op):
     axis = Input(T_AXIS, "one number; a negative one counts from the end")
     updated = Output(T_PLAIN, "of the shape of data")
 
+    bounded = True
+
     symbolic = True
 
     def infer(self, data: Value, indices: Value, updates: Value, axis: Value) -> PartialShape:
@@ -136,6 +140,8 @@ class ScatterElements(Op):
     updated = Output(T_PLAIN, "of the shape of data")
 
     symbolic = True
+
+    bounded = True
 
     def infer(self, data: Value, indices: Value, updates: Value, axis: Value) -> PartialShape:
         along = axis_input(axis, data.shape.rank)

@@ -21,6 +21,8 @@ _AXES = "1-D; the axes, each once; the first ones when absent"
 class Region(Op):
     """A region of a tensor: along some axes a slice, along the others everything."""
 
+    bounded = True
+
     def region(
         self, shape: PartialShape, start: Value, stop: Value, step: Value, axes: Value | None
     ) -> PartialShape:

@@ -22,6 +22,8 @@ class Split(Op):
     """Cut ``data`` into parts of equal length along ``axis``."""
 
     symbolic = True
+    bounded = True
+
 
     data = Input(T_ANY, "tensor to split")
     axis = Input(T_AXIS, "axis to split, a scalar; a negative one counts from the end")
@@ -65,6 +67,8 @@ class VariadicSplit(Op):
 
     data = Input(T_ANY, "tensor to split")
     axis = Input(T_AXIS, "axis to split, a scalar or one number; a negative one counts from the end")
+    bounded = True
+
     split_lengths = Input(T_AXIS, "1-D; a length for each part, of which one may be -1: what is left")
     parts = Output(T_ANY, "one part", variadic=True)
 

@@ -29,6 +29,8 @@ class StridedSlice(Op):
     too; a slice whose end is its begin is empty; an index of an axis that shrinks must lie inside.
     """
 
+    bounded = True
+
     symbolic = True
 
     data = Input(T_ANY, "tensor to slice")

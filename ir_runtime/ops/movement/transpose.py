@@ -18,6 +18,8 @@ from .._types import T_ANY, T_AXIS
 class Transpose(Op):
     """Put the axes of ``data`` into the given ``order``."""
 
+    bounded = True
+
     symbolic = True
 
     data = Input(T_ANY, "tensor to transpose")

@@ -26,6 +26,8 @@ class ScaledDotProductAttention(Op):
     """
 
     query = Input(T_FLOAT, "[N, ..., L, E]")
+    bounded = True
+
     key = Input(T_FLOAT, "[N, ..., S, E]; batch axes broadcast")
     value = Input(T_FLOAT, "[N, ..., S, Ev]")
     attention_mask = Input(

@@ -18,6 +18,8 @@ from .._types import T_ANY, T_SHAPE
 class Reshape(Op):
     """Give the elements of ``data``, in order, the lengths in ``shape``."""
 
+    bounded = True
+
     symbolic = True
 
     data = Input(T_ANY, "tensor to reshape")

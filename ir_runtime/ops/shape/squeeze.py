@@ -19,6 +19,8 @@ _LengthT = TypeVar("_LengthT")
 class Removal(Op):
     """What the versions share. An axis that turns out not to have length 1 stays."""
 
+    bounded = True
+
     symbolic = True
 
     data = Input(T_ANY, "tensor to squeeze")
@@ -87,6 +89,8 @@ class Squeeze1(Removal):
 @op("Unsqueeze-1")
 class Unsqueeze(Op):
     """Insert axes of length 1 into ``data``, such that they stand at ``axes`` of the result."""
+
+    bounded = True
 
     symbolic = True
 

@@ -23,6 +23,8 @@ class Selection(Op):
     reference; so the order is always a stable one. NaN counts as larger than any number.
     """
 
+    bounded = True
+
     data = Input(T, "tensor to choose from")
     k = Input(T_INDEX, "scalar: how many elements to choose, at least 1")
     values = Output(T, "k elements along axis")

@@ -1,0 +1,61 @@
+"""How long something may take: set around it, asked for inside it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+from .diagnostics import Location
+from .errors import LimitError
+
+__all__ = ["check", "deadline", "ends", "overdue"]
+
+
+class _Deadline(NamedTuple):
+    ends: float
+    seconds: float
+
+
+_NEVER = _Deadline(math.inf, math.inf)
+_DEADLINE: ContextVar[_Deadline] = ContextVar("deadline", default=_NEVER)
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Let what is inside take so long, or as long as what is around it has left, if that is less."""
+    mine = _Deadline(time.monotonic() + seconds, seconds)
+    token = _DEADLINE.set(min(mine, _DEADLINE.get()))
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def check(where: Location | None = None) -> None:
+    """Raise if the time is up; for loops, each pass of which takes a microsecond at least.
+
+    Raises:
+        LimitError: naming the place, if it is given.
+    """
+    if time.monotonic() > _DEADLINE.get().ends:
+        raise overdue(where)
+
+
+def ends() -> float:
+    """When the time is up, on the clock of `time.monotonic`; infinite without a deadline."""
+    return _DEADLINE.get().ends
+
+
+def overdue(where: Location | None = None) -> LimitError:
+    """What is raised when the time is up."""
+    seconds = _DEADLINE.get().seconds
+    return LimitError(
+        f"it takes longer than {seconds:g} seconds, the limit",
+        limit="seconds",
+        where=where,
+        hint="if that is expected, give it more: limits=ir_runtime.Limits(seconds=...), or --timeout",
+    )

@@ -1,0 +1,90 @@
+"""What inference says about a step, given the very arrays that it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import IRError
+from ..ir.element import ElementType
+from ..ir.graph import Graph, Layer, Port
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, TensorType, Value
+
+__all__ = ["Expected", "Refusal", "expected"]
+
+# In `Expected.places`: not an input of the step, but the result of the layer before.
+WITHIN = -1
+
+
+class Refusal(Exception):
+    """Inference refuses what a layer of a step is given."""
+
+    def __init__(self, layer: Layer, reason: IRError) -> None:
+        super().__init__(reason.message)
+        self.layer, self.reason = layer, reason
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The layers of a step, and what each of them reads."""
+
+    layers: tuple[Layer, ...]
+    places: tuple[tuple[int, ...], ...]
+    """For each layer, where its inputs are among those of the step."""
+    elements: tuple[ElementType, ...]
+    """The element types of the step's inputs."""
+
+    def types(self, arrays: Sequence[Array]) -> tuple[TensorType, ...]:
+        """The types of the outputs, as far as they follow from the inputs.
+
+        Raises:
+            Refusal: if a layer cannot have such inputs.
+        """
+        given = [_value(array, element) for array, element in zip(arrays, self.elements, strict=True)]
+        found: tuple[TensorType, ...] = ()
+        for layer, places in zip(self.layers, self.places, strict=True):
+            assert layer.op is not None
+            inputs = [Value(found[0]) if place == WITHIN else given[place] for place in places]
+            try:
+                found = layer.op.infer_types(*inputs)
+            except IRError as reason:
+                raise Refusal(layer, reason) from None
+        return found
+
+    def refusal(self, arrays: Sequence[Array]) -> Refusal | None:
+        """Why inference refuses these inputs, if it does."""
+        try:
+            self.types(arrays)
+        except Refusal as refusal:
+            return refusal
+        except Exception:  # what cannot be inferred explains nothing
+            return None
+        return None
+
+
+def expected(
+    graph: Graph, layers: tuple[Layer, ...], reads: Sequence[Port], elements: Sequence[ElementType]
+) -> Expected:
+    """The layers of a step that reads ``reads``: those of the first, then those of each that is fused to it."""
+    places: list[tuple[int, ...]] = []
+    next = 0
+    for index, layer in enumerate(layers):
+        own: list[int] = []
+        for source in graph.sources(layer):
+            if source is None:
+                continue
+            if index and source.layer == layers[index - 1].id and WITHIN not in own:
+                own.append(WITHIN)
+            else:
+                own.append(next)
+                next += 1
+        places.append(tuple(own))
+    assert next == len(reads)
+    return Expected(layers, tuple(places), tuple(elements))
+
+
+def _value(array: Array, element: ElementType) -> Value:
+    if element is ElementType.dynamic:
+        return Value.constant(array)
+    return Value(TensorType(element, PartialShape(array.shape)), array)

@@ -1,0 +1,140 @@
+"""Looking at sizes before a step runs, where they are not known when compiling.
+
+A step whose result has a size that is known needs no guard: such sizes are added up once, when compiling.
+Others get one around their kernel. It must cost next to nothing where the same shapes come again and again:
+
+* what an operation that is `bounded` can make is no more than the product of what it is given, and mostly
+  that is little;
+* what inference says is remembered, by the shapes of the inputs, and by what few numbers the small ones hold.
+
+Only where the bytes that were made so far reach the limit are those counted that are still alive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..backends import Kernel
+from ..ir.tensor import Array, TensorType, Value
+from .context import RUN, Run
+from .expected import Expected
+
+__all__ = ["alive", "bytes_of", "guarded"]
+
+# Shapes that a guard remembers; lengths that grow with every run need no more of the past.
+REMEMBERED = 64
+# Inputs of at most so many elements say how large a result is; of larger ones only the shape does.
+SMALL = 64
+# Results that take no more than this for certain need no guard.
+NEGLIGIBLE = 1 << 16
+
+
+def guarded(
+    kernel: Kernel, expected: Expected, outputs: Sequence[TensorType], bounded: bool, arity: int
+) -> Kernel:
+    """A kernel that refuses to make more than a run may, or the kernel itself where it never can.
+
+    Args:
+        kernel: what computes the step.
+        expected: what inference says about it.
+        outputs: what is known of its results.
+        bounded: whether no result has more elements than the product, or the sum, of what the inputs have,
+            where none is empty.
+        arity: the number of inputs.
+    """
+    if all(type.shape.is_static or _most(type) <= NEGLIGIBLE for type in outputs):
+        return kernel
+    width = sum(type.element.dtype.itemsize or 1 for type in outputs) * max(arity, 1)
+    return _Guard(kernel, expected, width if bounded else 0)
+
+
+def bytes_of(type: TensorType) -> int:
+    """Bytes that a tensor takes at least."""
+    return Value(type).count.min * max(type.element.dtype.itemsize, 1)
+
+
+def _most(type: TensorType) -> float:
+    count = Value(type).count
+    return math.inf if count.max is None else count.max * max(type.element.dtype.itemsize, 1)
+
+
+@dataclass(slots=True, eq=False)
+class _Guard:
+    kernel: Kernel
+    expected: Expected
+    width: int
+    """Bytes that a result may take for each element of the product of the inputs; 0 if there is no such bound."""
+    known: dict[Any, int] = field(default_factory=dict)
+
+    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
+        run = RUN.get(None)
+        if run is None:
+            return self.kernel(*arrays)
+        most = self.width
+        for array in arrays:
+            most *= array.size
+        if not 0 < most <= run.left:
+            self._check(run, arrays)
+        results = self.kernel(*arrays)
+        if isinstance(results, np.ndarray):
+            run.left -= results.nbytes
+        else:
+            for array in results:
+                run.left -= array.nbytes
+        return results
+
+    def _check(self, run: Run, arrays: Sequence[Array]) -> None:
+        need = self._need(run, arrays)
+        if need > run.left:
+            now = alive(run)
+            run.left = run.limits.memory - now
+            if need > run.left:
+                run.limits.check("memory", now + need)
+
+    def _need(self, run: Run, arrays: Sequence[Array]) -> int:
+        key = _key(arrays)
+        need = self.known.get(key)
+        if need is None:
+            types = self.expected.types(arrays)
+            for type in types:
+                run.limits.check("elements", Value(type).count.min)
+            need = sum(map(bytes_of, types))
+            if len(self.known) >= REMEMBERED:
+                self.known.clear()
+            if key is not None:
+                self.known[key] = need
+        return need
+
+
+def _key(arrays: Sequence[Array]) -> Any:
+    """What sizes follow from; ``None`` for texts, whose arrays hold no contents."""
+    parts: list[Any] = []
+    for array in arrays:
+        if array.dtype == object:
+            return None
+        parts.append(array.shape if array.size > SMALL else (array.shape, array.tobytes()))
+    return tuple(parts)
+
+
+def alive(run: Run) -> int:
+    """Bytes of all arrays that a run and the runs of bodies in it hold now, except for constants."""
+    sizes: dict[int, int] = {}
+    for env, slots in run.envs:
+        for array, constant in zip(env, slots, strict=True):
+            if isinstance(array, np.ndarray) and array is not constant:
+                root = _root(array)
+                sizes[root] = max(sizes.get(root, 0), array.nbytes)
+    return sum(sizes.values())
+
+
+def _root(array: Array) -> int:
+    """Which memory an array lies in."""
+    found: Any = array
+    while isinstance(found, np.ndarray) and found.base is not None:
+        found = found.base
+    return id(found)

@@ -1,0 +1,48 @@
+"""What was inferred about a result, against what it is: a file may say one thing and do another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..codes import Code
+from ..errors import ExecutionError
+from ..ir.element import ElementType
+from ..ir.graph import Layer
+from ..ir.tensor import Array, TensorType
+
+__all__ = ["Promise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The inferred type of an output of a layer."""
+
+    layer: Layer
+    type: TensorType
+    dtype: np.dtype[np.generic] | None
+    shape: tuple[int, ...] | None
+    """The shape, if all of it is known."""
+
+    @classmethod
+    def of(cls, layer: Layer, type: TensorType) -> Promise:
+        """What is promised of an output that was inferred to be of a type."""
+        dtype = None if type.element is ElementType.dynamic else type.element.dtype
+        return cls(layer, type, dtype, type.shape.static if type.shape.is_static else None)
+
+    def check(self, array: Array) -> None:
+        """Raise if the result is something else.
+
+        Raises:
+            ExecutionError: naming the layer.
+        """
+        fits = array.shape == self.shape or self.type.shape.contains(array.shape)
+        if fits and (self.dtype is None or array.dtype == self.dtype):
+            return
+        raise ExecutionError(
+            f"gave {array.dtype.name}{list(array.shape)} where {self.type} was inferred",
+            code=Code.LAYER_FAILED,
+            where=self.layer.where,
+            hint="what the file says of the layer contradicts what it computes",
+        )
