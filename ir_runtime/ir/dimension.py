@@ -220,6 +220,8 @@ class Dimension(Interval):
 
     def merge(self, other: Dimension) -> Dimension | None:
         """The lengths both allow, or ``None`` if there are none."""
+        if self._min == other._min and self._max == other._max:
+            return other if self.symbol is None else self
         low = max(self._min, other._min)
         high = min((m for m in (self._max, other._max) if m is not None), default=None)
         if high is not None and low > high:

@@ -103,6 +103,8 @@ class Value:
         """The number of elements, as far as it is known."""
         if self.shape.rank is None:
             return Dimension()
+        if self.shape.is_static:
+            return Dimension(math.prod(self.shape.static))
         count: Interval = Dimension(1)
         for dim in self.shape:
             count = count * dim

@@ -1,0 +1,227 @@
+"""Find the pattern in the lengths that something accepts, by trying some: bounds, and multiples of what."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+__all__ = ["Accepts", "Pattern", "explore"]
+
+Accepts = Callable[[int], bool | None]
+"""Whether a length is accepted; ``None`` if that cannot be told."""
+
+FAR = 1 << 16
+"""The longest length that is tried where there is no bound."""
+
+LONGEST_PERIOD = 256
+"""Multiples of more than this are not looked for."""
+
+# Differences to try first: what strides, heads, patches and windows multiply up to.
+_JUMPS = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 48, 96, 5, 7, 10, 14, 20, 28, 40, 56, 112, 224)
+_JUMPS = (*_JUMPS, *(n for n in range(1, LONGEST_PERIOD + 1) if n not in _JUMPS))
+
+# How many lengths are tried to check a pattern, and the longest of these where there is no bound.
+SAMPLES, FAR_SAMPLE = 6, 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Lengths from ``low`` to ``high`` that leave one of ``residues`` when divided by ``step``.
+
+    >>> Pattern(32, 96, 32).contains(64), Pattern(32, None, 32).contains(65), str(Pattern(3, 9))
+    (True, False, '3..9')
+    """
+
+    low: int = 1
+    high: int | None = None
+    step: int = 1
+    residues: tuple[int, ...] = (0,)
+    refused_below: int | None = None
+    """The longest length below ``low`` that is refused; ``None`` if there is none to try."""
+    refused_above: int | None = None
+    """The shortest length above ``high`` that is refused."""
+    refused_between: int | None = None
+    """A length between the bounds that is refused."""
+    regular: bool = True
+    """Whether all lengths that were tried fit; otherwise only the bounds and ``refused_between`` hold."""
+
+    @property
+    def single(self) -> int | None:
+        """The only length, if there is only one."""
+        return self.low if self.low == self.high else None
+
+    def contains(self, length: int) -> bool:
+        """Whether the length fits."""
+        inside = self.low <= length and (self.high is None or length <= self.high)
+        return inside and length % self.step in self.residues
+
+    def nearest(self, length: int) -> int:
+        """The length that fits and is closest to the one given."""
+        high = self.high if self.high is not None else max(length, self.low) + self.step
+        length = min(max(length, self.low), high)
+        near = (n for d in range(self.step + 1) for n in (length - d, length + d) if self.contains(n))
+        return next(near, self.low)
+
+    def __str__(self) -> str:
+        bounds = f"{self.low}..{'' if self.high is None else self.high}"
+        return bounds if self.step == 1 else f"{bounds}, {self.residues} mod {self.step}"
+
+
+def explore(accepts: Accepts, start: int, low: int = 1, high: int | None = None) -> Pattern:
+    """The pattern of what is accepted between two bounds, known from an accepted length on.
+
+    Args:
+        accepts: the question; whatever it raises ends the search.
+        start: a length that is accepted.
+        low: the shortest length that may be tried.
+        high: the longest, if there is a bound.
+    """
+    return _Search(accepts, start, low, FAR if high is None else high, high is not None).pattern()
+
+
+@dataclass(slots=True)
+class _Search:
+    ask: Accepts
+    start: int
+    low: int
+    high: int
+    bounded: bool
+
+    def pattern(self) -> Pattern:
+        jump = self._jump()
+        if jump is None:
+            return self._alone()
+        step = self._smallest(jump)
+        found = self._bounded(step, (self.start % step,))
+        if self._holds(found):
+            return found
+        for step, residues in self._periods():
+            found = self._bounded(step, residues)
+            if self._holds(found):
+                return found
+        return self._irregular(found)
+
+    def _accepts(self, length: int) -> bool:
+        return self.low <= length <= self.high and self.ask(length) is True
+
+    def _refuses(self, length: int) -> bool:
+        return self.low <= length <= self.high and self.ask(length) is False
+
+    def _jump(self) -> int | None:
+        """A difference by which the length can change."""
+        return next(
+            (d for d in _JUMPS if self._accepts(self.start + d) or self._accepts(self.start - d)), None
+        )
+
+    def _smallest(self, jump: int) -> int:
+        """The smallest divisor of a difference by which the length can change as well."""
+        for prime in _primes(jump):
+            smaller = jump // prime
+            if self._accepts(self.start + smaller) or self._accepts(self.start - smaller):
+                return self._smallest(smaller)
+        return jump
+
+    def _alone(self) -> Pattern:
+        refused = next((n for n in (self.start + 1, self.start - 1) if self._refuses(n)), None)
+        return (
+            Pattern(self.start, self.start, refused_below=self.start - 1, refused_above=self.start + 1)
+            if refused is not None
+            else Pattern(self.start, self.start, regular=False)
+        )
+
+    def _bounded(self, step: int, residues: tuple[int, ...]) -> Pattern:
+        up, above = self._end(step, self.high)
+        down, below = self._end(-step, self.low)
+        return Pattern(
+            low=self.low if below is None else self._last(down, -1, step, residues),
+            high=(self.high if self.bounded else None)
+            if above is None
+            else self._last(up, 1, step, residues),
+            step=step,
+            residues=residues,
+            refused_below=below,
+            refused_above=above,
+            refused_between=self._outside(step, residues),
+        )
+
+    def _end(self, step: int, limit: int) -> tuple[int, int | None]:
+        """The last accepted length in one direction, and the first refused one; binary between doublings."""
+        accepted, refused, stride = self.start, None, step
+        while (limit - accepted) * step > 0:
+            ahead = accepted + stride
+            if (limit - ahead) * step < 0:
+                ahead = accepted + (limit - accepted) // step * step
+                if ahead == accepted:
+                    break
+            answer = self.ask(ahead)
+            if answer is None:
+                break
+            if not answer:
+                refused = ahead
+                break
+            accepted, stride = ahead, stride * 2
+        if refused is None:
+            return accepted, None
+        while abs(refused - accepted) > abs(step):
+            middle = accepted + (refused - accepted) // (2 * step) * step
+            if middle in (accepted, refused):
+                break
+            accepted, refused = (middle, refused) if self.ask(middle) else (accepted, middle)
+        return accepted, refused
+
+    def _last(self, accepted: int, sign: int, step: int, residues: tuple[int, ...]) -> int:
+        """The last accepted length that any of the residues has."""
+        near = [accepted + sign * d for d in range(step) if (accepted + sign * d) % step in residues]
+        return max((n for n in near if self._accepts(n)), key=lambda n: n * sign, default=accepted)
+
+    def _outside(self, step: int, residues: tuple[int, ...]) -> int | None:
+        near = (n for d in range(1, step) for n in (self.start + d, self.start - d))
+        return next((n for n in near if n % step not in residues and self._refuses(n)), None)
+
+    def _periods(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Periods with several residues that lengths about the start have, the shortest first."""
+        reach = 2 * LONGEST_PERIOD
+        for window in (16, 64, reach):
+            lengths = range(max(self.start, self.low), min(self.start + window, self.high))
+            taken = [self.ask(n) for n in lengths]
+            for step in range(2, len(taken) // 2 + 1):
+                if all(a == b for a, b in zip(taken, taken[step:], strict=False)) and False in taken[:step]:
+                    found = {n % step for n, answer in zip(lengths, taken[:step], strict=False) if answer}
+                    yield step, tuple(sorted(found))
+                    break
+
+    def _holds(self, found: Pattern) -> bool:
+        """Whether what was not tried yet fits as well: inside, between, and on either side."""
+        return all(self.ask(n) is not (not found.contains(n)) for n in self._checks(found))
+
+    def _checks(self, found: Pattern) -> Iterable[int]:
+        rng = random.Random(found.step)
+        high = min(self.high, max(FAR_SAMPLE, self.start)) if found.high is None else found.high
+        near = range(found.low, min(high, found.low + 2 * found.step + 1) + 1)
+        inside = {rng.randint(found.low, high) for _ in range(SAMPLES)} | set(near)
+        lattice = {found.nearest(n) for n in inside}
+        period = range(self.start, self.start + min(found.step, LONGEST_PERIOD))
+        beyond: set[int] = set()
+        if found.refused_above is not None:
+            beyond |= {found.refused_above + d * found.step for d in range(3)} | {2 * found.refused_above}
+            beyond |= {found.high + d for d in (1, 2)} if found.high is not None else set()
+        if found.refused_below is not None:
+            beyond |= {found.refused_below - d * found.step for d in range(3)} | {found.refused_below // 2}
+        tried = inside | lattice | set(period) | beyond
+        return sorted(n for n in tried if self.low <= n <= self.high)
+
+    def _irregular(self, found: Pattern) -> Pattern:
+        low, high = self.low, self.high if self.bounded else None
+        refused = next((n for n in self._checks(found) if self._refuses(n)), None)
+        return Pattern(low, high, refused_between=refused, regular=False)
+
+
+def _primes(number: int) -> Iterator[int]:
+    divisor = 2
+    while number > 1:
+        if number % divisor == 0:
+            yield divisor
+            while number % divisor == 0:
+                number //= divisor
+        divisor += 1
