@@ -44,6 +44,7 @@ class Model:
         self._extra: list[Port] = []
         check(self._graph, report)
         self._values = infer(self._graph, report, explain=True)
+        report.arrange()
         check_assigned(self._graph, self._values, report)
         self.friendly_name = document.name
 

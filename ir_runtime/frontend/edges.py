@@ -14,6 +14,7 @@ from .document import Element, integer
 __all__ = ["Wiring", "read_edges"]
 
 _FROM, _TO = "from", "to"
+_OTHER = {_FROM: _TO, _TO: _FROM}
 _SIDES = {_FROM: ("starts", "output"), _TO: ("ends", "input")}
 
 
@@ -59,6 +60,8 @@ class _Reading:
     """Edges that name a layer that does not exist, by its id."""
     twice: list[tuple[Element, Port, int]] = field(default_factory=list)
     """Edges that end where another does, the input, and the line of the other."""
+    astray: bool = False
+    """Whether some edge does not end where it should, so that an input without one is no wonder."""
     _places: dict[str, dict[tuple[int, int], Port]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -72,6 +75,7 @@ class _Reading:
             ends = {end: self._end(element, end) for end in _SIDES}
         except ParseError as problem:
             self.report.found.append(problem.diagnostic)
+            self.astray = True
             return
         source, target = ends[_FROM], ends[_TO]
         if source is None or target is None:
@@ -79,6 +83,7 @@ class _Reading:
         elif target in self.fed:  # which of the two is wrong is not known; so neither is followed
             self.severed.add(target)
             self.twice.append((element, target, self.fed[target][1]))
+            self.astray = True
         else:
             self.fed[target] = Edge(source, target), element.sourceline
 
@@ -88,6 +93,7 @@ class _Reading:
         found = self._places.get(end, {}).get((layer, port))
         if found is None and layer not in self.layers:
             self.lost.setdefault(layer, []).append((end, element))
+            self.astray |= end == _TO
         elif found is None and self.unsure is not None and layer not in self.unsure:
             self._no_port(element, end, self.layers[layer], port)
         return found
@@ -126,27 +132,45 @@ class _Reading:
         for element, target, line in self.twice:
             if self.unsure is not None and target.layer not in self.unsure:
                 self._say_twice(element, target, line)
-        ends_elsewhere = bool(self.twice)
         self.fed = {port: edge for port, edge in self.fed.items() if port not in self.severed}
         if self.lost and self.unsure is not None and not self._mistaken_id():
             for number, ends in self.lost.items():
                 for end, element in ends:
-                    where = Location(self.file, element.sourceline)
-                    message = f"the edge {_SIDES[end][0]} at layer {number}, which does not exist"
-                    hint, mark = self._meant() if end == _TO else "", Mark(attribute=f"{end}-layer")
-                    self.report.error(Code.DANGLING_EDGE, message, where, hint, mark=mark)
-        ends_elsewhere |= any(end == _TO for ends in self.lost.values() for end, _ in ends)
-        if self.unsure is None or ends_elsewhere:
+                    self._nowhere(end, element, number)
+        if self.unsure is None or self.astray:
             self.severed |= set(self._open(self.layers.values()))
+
+    def _nowhere(self, end: str, element: Element, number: int) -> None:
+        other = self.layers.get(integer(element, f"{_OTHER[end]}-layer", self.file))
+        where = Location(self.file) if other is None else other.where
+        alone = self._alone()
+        hint = self._meant() if end == _TO else ""
+        if not hint and len(alone) == 1:
+            hint = f"layer {alone[0].name!r}, whose id is {alone[0].id}, has no edge; it may be meant"
+        self.report.error(
+            Code.DANGLING_EDGE,
+            f"the edge {_SIDES[end][0]} at layer {number}, which does not exist",
+            replace(where, line=element.sourceline),
+            hint,
+            mark=Mark(attribute=f"{end}-layer"),
+        )
+
+    def _alone(self) -> list[Layer]:
+        """Layers that could have edges and have none."""
+        connected = {port.layer for edge, _ in self.fed.values() for port in edge}
+        connected |= {port.layer for port in self.severed}
+        for ends in self.lost.values():
+            connected |= {integer(e, f"{_OTHER[end]}-layer", self.file) for end, e in ends}
+        return [la for la in self.layers.values() if la.id not in connected and (la.inputs or la.outputs)]
 
     def _mistaken_id(self) -> bool:
         """Whether all that is missing is one layer, and one layer has no edges: its id is wrong."""
-        connected = {port.layer for edge, _ in self.fed.values() for port in edge}
-        connected |= {port.layer for port in self.severed}
-        alone = [la for la in self.layers.values() if la.id not in connected and (la.inputs or la.outputs)]
+        alone = self._alone()
         if len(self.lost) != 1 or len(alone) != 1:
             return False
         ((number, ends),) = self.lost.items()
+        if len(ends) == 1:
+            return False  # the edge may be wrong as well
         lines = sorted({element.sourceline for _, element in ends})
         self.report.error(
             Code.DANGLING_EDGE,

@@ -13,6 +13,8 @@ from .infer import Inferred, infer
 
 __all__ = ["audit"]
 
+_WIRING = (Code.DANGLING_EDGE, Code.UNCONNECTED, Code.CONNECTED_TWICE, Code.DUPLICATE_ID, Code.BAD_ELEMENT)
+
 
 def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
     """Report what a model says, and nobody can mean, though it may run.
@@ -72,10 +74,11 @@ def _tensor_names(graph: Graph, report: Diagnostics) -> None:
 
 def _unread(graph: Graph, report: Diagnostics) -> None:
     """Layers that no output depends on; of those in a row, the last."""
-    if graph.severed:
+    if graph.severed or any(found.code in _WIRING for found in report.errors):
         return  # which layers would be read is not known
+    wrong = {found.layer for found in report.errors}
     for layer in graph.layers.values():
-        ends = layer.type in ("Result", "Parameter") or layer.op is None or layer.op.sink
+        ends = layer.name in wrong or layer.type in ("Result", "Parameter") or layer.op is None or layer.op.sink
         if ends or any(graph.readers(Port(layer.id, i)) for i in range(len(layer.outputs))):
             continue
         report.warning(

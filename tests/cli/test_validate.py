@@ -144,6 +144,9 @@ def test_json_is_a_list_of_files(folder: Path, invoke: Invoke) -> None:
         "line": 12,
         "layer": "plus",
         "operation": "Adds",
+        "column": None,
+        "excerpt": '<layer id="2" name="plus" type="Adds" version="opset1">',
+        "causes": [],
     }
     assert found.stderr == "2 files, 1 error, 0 warnings\n"
 

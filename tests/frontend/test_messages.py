@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from harness.nets import End, Net
 from harness.snapshots import same_as_before
@@ -52,34 +53,34 @@ def duplicate_layer_id() -> Net:
     return net
 
 
-@mistake(Code.DUPLICATE_ID, Code.CONNECTED_TWICE, Code.UNCONNECTED)
+@mistake(Code.DUPLICATE_ID, Code.CONNECTED_TWICE)
 def duplicate_port_id() -> Net:
     net = changed(2, '<port id="1">', '<port id="0">')
     net.edges[1] = (1, 0, 2, 0)
     return net
 
 
-@mistake(Code.DANGLING_EDGE, Code.UNCONNECTED)
+@mistake(Code.DANGLING_EDGE)
 def edge_from_no_layer() -> Net:
     return rewired(0, 9, 0, 2, 0)
 
 
-@mistake(Code.DANGLING_EDGE, Code.UNCONNECTED)
+@mistake(Code.DANGLING_EDGE)
 def edge_to_no_layer() -> Net:
     return rewired(0, 0, 0, 9, 0)
 
 
-@mistake(Code.DANGLING_EDGE, Code.UNCONNECTED)
+@mistake(Code.DANGLING_EDGE)
 def edge_from_no_port() -> Net:
     return rewired(0, 0, 5, 2, 0)
 
 
-@mistake(Code.DANGLING_EDGE, Code.UNCONNECTED)
+@mistake(Code.DANGLING_EDGE)
 def edge_to_no_port() -> Net:
     return rewired(0, 0, 0, 2, 5)
 
 
-@mistake(Code.DANGLING_EDGE, Code.UNCONNECTED)
+@mistake(Code.DANGLING_EDGE)
 def edge_from_a_result() -> Net:
     return rewired(0, 3, 0, 2, 0)
 
@@ -331,6 +332,100 @@ def several_at_once() -> Net:
     return net
 
 
+@mistake(Code.INPUT_PORT)
+def input_port_with_other_dims() -> Net:
+    net = summing()
+    net.layers[2] = net.layers[2].replace(
+        '<port id="0">', '<port id="0" precision="FP32"><dim>2</dim><dim>4</dim>'
+    )
+    return net
+
+
+@mistake(Code.DECLARED_SHAPE)
+def attribute_that_readers_do_not_expect() -> Net:
+    net = Net()
+    x = net.parameter("x", "2,4", out="FP32 2 3")
+    net.result(net.op("ReLU", x, inputs=["FP32 2 3"], out="FP32 2 3"))
+    return net
+
+
+@mistake(Code.DUPLICATE_NAME, Code.DUPLICATE_NAME)
+def two_of_the_same_name() -> Net:
+    net = Net()
+    x = net.op("ReLU", net.parameter("x", "2"), name="a", names="t")
+    net.result(net.op("ReLU", x, name="a", names="t"))
+    return net
+
+
+@mistake(Code.UNREAD)
+def layer_that_nobody_reads() -> Net:
+    net = summing()
+    net.op("ReLU", End(0, 0), name="idle", out="FP32 2 3")
+    return net
+
+
+@mistake(Code.VARIABLE)
+def variable_without_assign() -> Net:
+    net = Net()
+    x = net.parameter("x", "2")
+    net.result(net.op("ReadValue", x, version="opset3", variable_id="v", name="state"))
+    return net
+
+
+@mistake(Code.VARIABLE)
+def variable_without_read_value() -> Net:
+    net = Net()
+    net.op("Assign", net.parameter("x", "2"), version="opset3", variable_id="v", name="state")
+    return net
+
+
+@mistake(Code.VARIABLE)
+def variable_assigned_twice() -> Net:
+    net = Net()
+    x = net.parameter("x", "2")
+    net.result(net.op("ReadValue", x, version="opset3", variable_id="v", name="state"))
+    net.op("Assign", x, version="opset3", variable_id="v", name="first")
+    net.op("Assign", x, version="opset3", variable_id="v", name="second")
+    return net
+
+
+def two_constants() -> Net:
+    net = Net()
+    a, b = (net.constant(np.arange(16.0, dtype="f4") + i, name=f"c{i}") for i in range(2))
+    net.result(net.op("Add", a, b, name="sum"))
+    return net
+
+
+@mistake(Code.SHARED_BYTES)
+def constants_that_overlap() -> Net:
+    net = two_constants()
+    net.layers[1] = net.layers[1].replace('offset="64"', 'offset="32"')
+    return net
+
+
+@mistake(Code.ORPHAN_BYTES)
+def bytes_of_no_constant() -> Net:
+    net = two_constants()
+    net.weights += bytes(100)
+    return net
+
+
+@mistake(Code.DANGLING_EDGE)
+def id_that_no_edge_names() -> Net:
+    net = Net()
+    x = net.parameter("x", "2")
+    net.result(net.op("ReLU", x, name="relu"))
+    net.layers[1] = net.layers[1].replace('id="1" name="relu"', 'id="7" name="relu"')
+    return net
+
+
+@mistake(Code.BAD_ELEMENT)
+def edge_without_port() -> Net:
+    net = summing()
+    net.edges[0] = (0, 0, 2, "x")  # type: ignore[assignment]
+    return net
+
+
 @pytest.mark.parametrize("name", sorted(MISTAKES))
 def test_message(name: str) -> None:
     make, codes = MISTAKES[name]
@@ -347,19 +442,21 @@ def test_the_valid_net_is_valid() -> None:
 @pytest.mark.parametrize("name", sorted(MISTAKES))
 def test_reading_raises_what_is_found(name: str) -> None:
     net = MISTAKES[name][0]()
-    errors = [d for d in ir.validate(net.xml(), net.weights or None) if d.severity is ir.Severity.ERROR]
+    audited = (Code.SHARED_BYTES, Code.VARIABLE)  # reading lets pass what OpenVINO runs
+    errors = [d for d in ir.validate(net.xml(), net.weights or None).errors if d.code not in audited]
     if not errors:
-        assert ir.read_model(net.xml(), net.weights).report.warnings
+        assert ir.read_model(net.xml(), net.weights).report.ok
         return
     with pytest.raises(ir.IRError) as caught:
         ir.read_model(net.xml(), net.weights or None)
     assert caught.value.code == errors[0].code
     assert str(errors[0]) in str(caught.value)
     if isinstance(caught.value, ir.ValidationError):
-        assert list(caught.value.diagnostics) == errors
+        assert [str(found) for found in caught.value.diagnostics] == [str(found) for found in errors]
 
 
 def test_every_code_of_files_and_graphs_has_a_message() -> None:
     elsewhere = {Code.ANY, Code.INVALID, Code.UNREADABLE, Code.GUESSED_VERSION, Code.PORT_VALUE}
+    elsewhere |= {Code.DEAD_BRANCH, Code.ODD_CONTENT}  # which need bodies, or operations of their own
     seen = {code for _, codes in MISTAKES.values() for code in codes}
     assert {c for c in Code if not c.startswith("IR4")} - elsewhere == seen
