@@ -1,8 +1,8 @@
 """Every message that the package can give, read from its source.
 
 A message starts where an error is made (``InferenceError(...)``) or a finding is reported
-(``report.error(...)``). From there its text is followed back through variables, helper functions and
-their callers to the strings it is written in; what is filled in when running becomes a hole.
+(``report.error(...)``). From there its text is followed back through variables, loops, helper functions
+and their callers to the strings it is written in; what is filled in when running becomes a hole.
 """
 
 from __future__ import annotations
@@ -10,29 +10,30 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from pathlib import Path
 
 import click
 
-import ir_runtime
 import ir_runtime.errors
+from harness.sources import Function, Module, Sources, assigned, called, looped, parameters
 
-PACKAGE = Path(ir_runtime.__file__).parent
+__all__ = ["Message", "lost", "messages"]
+
 HOLE = "{…}"
 _ERROR = ("Error", "BadParameter", "ClickException", "BadArgumentUsage", "BadOptionUsage")
 ERRORS = frozenset(
     name for name in (*dir(ir_runtime.errors), *dir(builtins), *dir(click)) if name.endswith(_ERROR)
 )
-_FINDINGS = ("error", "warning")
-_DEEP = 6
-_LETTERS = 4
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+_FINDINGS = ("error", "warning", "note")
+# What else makes a text for users, and which of its arguments are message and hint.
+_OTHERS = {"Diagnostic": (1, 4), "Cause": (0, -1), "warn": (0, -1), "_warn_once": (0, -1)}
+_CARRIED = ("message", "hint", "strerror")
+_CAUGHT = ("reason", "problem")
+_DEEP = 7
+_LETTERS = 3
 
 
 @dataclass(frozen=True, order=True)
@@ -49,13 +50,65 @@ class Message:
         parts = map(re.escape, self.text.split(HOLE))
         return re.compile(r"(?<![A-Za-z])" + ".*?".join(parts) + r"(?![A-Za-z])")
 
+    def letters(self) -> int:
+        """How much it says by itself."""
+        return sum(map(str.isalpha, self.text.replace(HOLE, "")))
+
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.text}"
 
 
+def messages() -> list[Message]:
+    """All there are, in order of files and lines."""
+    return sorted({message for found in _read() for message in found if message.letters() >= _LETTERS})
+
+
+def lost() -> list[Message]:
+    """Errors and findings whose text could not be followed to where it is written."""
+    return sorted({found[0] for found in _read() if found and all(m.letters() < _LETTERS for m in found)})
+
+
+def _read() -> list[list[Message]]:
+    """What each error and finding may say; nothing, where it carries what another one says."""
+    sources = Sources()
+    read = [_Reader(sources, module).read(text) for text, module in _texts(sources)]
+    return [[Message(p.module.file, p.line, p.text.strip()) for p in found if p.text] for found in read]
+
+
+def _texts(sources: Sources) -> Iterator[tuple[ast.expr, Module]]:
+    """The messages and hints of all that makes an error, a finding or a warning."""
+    for name, calls in sources.calls.items():
+        for module, call in calls:
+            yield from ((text, module) for text in _said(sources, name, module, call))
+
+
+def _said(sources: Sources, name: str, module: Module, call: ast.Call) -> Iterator[ast.expr]:
+    if name in ERRORS or name in _OTHERS:
+        message, hint = _OTHERS.get(name, (0, -1))
+    elif name in _FINDINGS and isinstance(call.func, ast.Attribute) and len(call.args) > 1:
+        message, hint = 1, 3
+    else:
+        return
+    for given in _spread(sources, module, call.args):
+        yield from (given[place] for place in (message, hint) if 0 <= place < len(given))
+    yield from (k.value for k in call.keywords if k.arg in ("message", "hint"))
+
+
+def _spread(sources: Sources, module: Module, args: Sequence[ast.expr]) -> Iterator[list[ast.expr]]:
+    """Arguments, with ``*helper(...)`` replaced by what the helper returns."""
+    choices: list[list[list[ast.expr]]] = []
+    for arg in args:
+        if isinstance(arg, ast.Starred) and isinstance(arg.value, ast.Call):
+            found = [value for _, value in sources.returns(called(arg.value), module)]
+            choices.append([value.elts for value in found if isinstance(value, ast.Tuple)] or [[]])
+        else:
+            choices.append([[arg]])
+    yield from ([arg for part in chosen for arg in part] for chosen in product(*choices))
+
+
 @dataclass(frozen=True)
-class Piece:
-    """Part of a text on its way: what it says, and the line of its longest string."""
+class _Piece:
+    """Part of a text on its way: what it says, and where most of it is written."""
 
     text: str
     module: Module
@@ -65,206 +118,142 @@ class Piece:
         return sum(map(str.isalpha, self.text.replace(HOLE, "")))
 
 
-@dataclass(eq=False)
-class Module:
-    """A file of the package."""
-
-    file: str
-    tree: ast.Module
-    inside: dict[ast.AST, Function | None] = field(default_factory=dict)
-    constants: dict[str, ast.expr] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._walk(self.tree, None)
-        for node in self.tree.body:
-            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                self.constants |= {t.id: node.value for t in targets if isinstance(t, ast.Name)}
-
-    def _walk(self, node: ast.AST, function: Function | None) -> None:
-        for child in ast.iter_child_nodes(node):
-            self.inside[child] = function
-            self._walk(child, child if isinstance(child, Function) else function)
-
-
-class Package:
-    """All files, and where functions are defined and called."""
-
-    def __init__(self, folder: Path = PACKAGE) -> None:
-        self.modules = [
-            Module(str(path.relative_to(folder.parent)), ast.parse(path.read_text(encoding="utf-8")))
-            for path in sorted(folder.rglob("*.py"))
-        ]
-        self.functions: dict[str, list[tuple[Module, Function]]] = defaultdict(list)
-        self.calls: dict[str, list[tuple[Module, ast.Call]]] = defaultdict(list)
-        for module in self.modules:
-            for node in module.inside:
-                if isinstance(node, Function):
-                    self.functions[node.name].append((module, node))
-                elif isinstance(node, ast.Call) and (name := called(node)):
-                    self.calls[name].append((module, node))
-
-    def messages(self) -> list[Message]:
-        """All there are, in order of files and lines."""
-        pieces = [p for text, module in self._texts() for p in _Reader(self, module).read(text)]
-        found = {Message(p.module.file, p.line, p.text.strip()) for p in pieces if p.letters() >= _LETTERS}
-        return sorted(found)
-
-    def _texts(self) -> Iterator[tuple[ast.expr, Module]]:
-        for name, calls in self.calls.items():
-            for module, call in calls:
-                yield from ((text, module) for text in self._said(name, module, call))
-
-    def _said(self, name: str, module: Module, call: ast.Call) -> Iterator[ast.expr]:
-        """The message and the hint of what makes an error or a finding."""
-        first = 0 if name in ERRORS else 1
-        if name not in ERRORS and not self._is_finding(name, call):
-            return
-        for given in self._spread(module, call.args):
-            yield from given[first : first + 1]
-            yield from given[first + 2 : first + 3] if first else ()
-        yield from (k.value for k in call.keywords if k.arg in ("message", "hint"))
-
-    @staticmethod
-    def _is_finding(name: str, call: ast.Call) -> bool:
-        reports = name in _FINDINGS and isinstance(call.func, ast.Attribute) and len(call.args) > 1
-        return reports or name == "Diagnostic"
-
-    def _spread(self, module: Module, args: Sequence[ast.expr]) -> Iterator[list[ast.expr]]:
-        """Arguments, with ``*helper(...)`` replaced by what the helper returns."""
-        choices: list[list[list[ast.expr]]] = []
-        for arg in args:
-            if isinstance(arg, ast.Starred) and isinstance(arg.value, ast.Call):
-                found = [value for _, value in self.returns(called(arg.value), module)]
-                choices.append([value.elts for value in found if isinstance(value, ast.Tuple)] or [[]])
-            else:
-                choices.append([[arg]])
-        yield from ([arg for part in chosen for arg in part] for chosen in product(*choices))
-
-    def defined(self, name: str, module: Module) -> list[tuple[Module, Function]]:
-        """The functions of a name: those of the same file, else all."""
-        found = self.functions.get(name, [])
-        return [pair for pair in found if pair[0] is module] or found
-
-    def returns(self, name: str, module: Module) -> Iterator[tuple[Module, ast.expr]]:
-        """What functions of a name return."""
-        for home, function in self.defined(name, module):
-            for node in ast.walk(function):
-                mine = isinstance(node, ast.Return) and home.inside[node] is function
-                if mine and node.value is not None:  # type: ignore[attr-defined]
-                    yield home, node.value  # type: ignore[attr-defined]
-
-
-@dataclass
+@dataclass(frozen=True)
 class _Reader:
-    """Follows one expression back to the strings it is made of."""
+    """Follows expressions of one file back to the strings they are made of."""
 
-    package: Package
+    sources: Sources
     module: Module
     depth: int = 0
 
-    def read(self, node: ast.expr | None) -> list[Piece]:
+    def read(self, node: ast.expr | None) -> list[_Piece]:
         """The texts that an expression may be; none where it carries the message of another error."""
         reader = _READERS.get(type(node))
-        if node is None or reader is None:
-            return [self._hole(node)]
-        return reader(self, node)
+        return self._hole(node) if node is None or reader is None else reader(self, node)
 
-    def _hole(self, node: ast.AST | None) -> Piece:
-        return Piece(HOLE, self.module, getattr(node, "lineno", 0))
+    def _hole(self, node: ast.AST | None) -> list[_Piece]:
+        return [_Piece(HOLE, self.module, getattr(node, "lineno", 0))]
 
-    def constant(self, node: ast.Constant) -> list[Piece]:
-        return (
-            [Piece(node.value, self.module, node.lineno)]
-            if isinstance(node.value, str)
-            else [self._hole(node)]
-        )
+    def _elsewhere(self, found: Iterable[tuple[Module, ast.expr]]) -> list[_Piece]:
+        if self.depth >= _DEEP:
+            return []
+        return [p for home, value in found for p in _Reader(self.sources, home, self.depth + 1).read(value)]
 
-    def joined(self, node: ast.JoinedStr) -> list[Piece]:
+    def constant(self, node: ast.Constant) -> list[_Piece]:
+        text = isinstance(node.value, str)
+        return [_Piece(str(node.value), self.module, node.lineno)] if text else self._hole(node)
+
+    def joined(self, node: ast.JoinedStr) -> list[_Piece]:
         plain = "".join(str(v.value) for v in node.values if isinstance(v, ast.Constant))
         says_little = sum(map(str.isalpha, plain)) < _LETTERS
         return self._glued([self._filled(value, says_little) for value in node.values])
 
-    def _filled(self, value: ast.expr, says_little: bool) -> list[Piece]:
+    def _filled(self, value: ast.expr, says_little: bool) -> list[_Piece]:
         """A part of an f-string; what is filled in is followed where it makes the sentence."""
         if not isinstance(value, ast.FormattedValue):
             return self.read(value)
         sentence = isinstance(value.value, ast.IfExp) or (says_little and value.conversion == -1)
         found = self.read(value.value) if sentence else []
-        return found if any(" " in piece.text for piece in found) else [self._hole(value)]
+        return found if any(" " in piece.text for piece in found) else self._hole(value)
 
-    def added(self, node: ast.BinOp) -> list[Piece]:
-        if not isinstance(node.op, ast.Add):
-            return [self._hole(node)]
-        return self._glued([self.read(node.left), self.read(node.right)])
+    def added(self, node: ast.BinOp) -> list[_Piece]:
+        added = isinstance(node.op, ast.Add)
+        sides = [self.read(side) or self._hole(side) for side in (node.left, node.right)]
+        return self._glued(sides) if added else self._hole(node)
 
-    def _glued(self, parts: Sequence[list[Piece]]) -> list[Piece]:
-        return [
-            Piece("".join(p.text for p in chosen), *_home(chosen)) for chosen in product(*parts) if chosen
-        ]
+    def _glued(self, parts: Sequence[list[_Piece]]) -> list[_Piece]:
+        glued = []
+        for chosen in product(*parts):
+            most = max(chosen, key=_Piece.letters, default=_Piece("", self.module, 0))
+            glued.append(_Piece("".join(p.text for p in chosen), most.module, most.line))
+        return glued
 
-    def either(self, node: ast.IfExp) -> list[Piece]:
+    def either(self, node: ast.IfExp) -> list[_Piece]:
         return [*self.read(node.body), *self.read(node.orelse)]
 
-    def any_of(self, node: ast.BoolOp) -> list[Piece]:
+    def any_of(self, node: ast.BoolOp) -> list[_Piece]:
         return [piece for value in node.values for piece in self.read(value)]
 
-    def element(self, node: ast.Subscript) -> list[Piece]:
-        if isinstance(node.value, ast.Name) and node.value.id in self.module.constants:
-            known = self.module.constants[node.value.id]
-            values = getattr(known, "values", None) or getattr(known, "elts", None) or []
-            return [piece for value in values for piece in self.read(value)] or [self._hole(node)]
-        return [self._hole(node)]
+    def element(self, node: ast.Subscript) -> list[_Piece]:
+        """One of several texts in a constant of the file."""
+        known = self.module.constants.get(node.value.id) if isinstance(node.value, ast.Name) else None
+        values = known.values if isinstance(known, ast.Dict) else getattr(known, "elts", [])
+        return [piece for value in values for piece in self.read(value)] or self._hole(node)
 
-    def attribute(self, node: ast.Attribute) -> list[Piece]:
-        return [] if node.attr in ("message", "hint", "strerror") else [self._hole(node)]
+    def attribute(self, node: ast.Attribute) -> list[_Piece]:
+        return [] if node.attr in _CARRIED else self._hole(node)
 
-    def call(self, node: ast.Call) -> list[Piece]:
+    def call(self, node: ast.Call) -> list[_Piece]:
         name = called(node)
-        if name == "str" and node.args and isinstance(node.args[0], ast.Name):
-            return self._name_or_error(node.args[0])
+        if name == "str" and isinstance(node.args[0], ast.Name) and node.args[0].id in _CAUGHT:
+            return []
         if name == "format" and isinstance(node.func, ast.Attribute):
-            return [
-                Piece(re.sub(r"\{[^}]*\}", HOLE, p.text), p.module, p.line)
-                for p in self.read(node.func.value)
-            ]
-        if self.depth >= _DEEP or name == "join":
-            return [self._hole(node)]
-        found = list(self.package.returns(name, self.module))
-        return [p for home, value in found for p in self._at(home).read(value)] or [self._hole(node)]
+            template = self.read(node.func.value)
+            return [_Piece(re.sub(r"\{[^}]*\}", HOLE, p.text), p.module, p.line) for p in template]
+        if name == "join":
+            each = getattr(node.args[0], "elt", None)
+            return self.read(each) if isinstance(each, ast.Attribute | ast.JoinedStr) else self._hole(node)
+        return self._elsewhere(self.sources.returns(name, self.module)) or self._hole(node)
 
-    def _name_or_error(self, node: ast.Name) -> list[Piece]:
-        return [] if node.id in ("reason", "problem", "error") else self.name(node)
+    def name(self, node: ast.Name) -> list[_Piece]:
+        """A variable, a parameter, or a constant of the file."""
+        for function in self._around(node):
+            if found := list(assigned(function, node.id)):
+                return [p for value, part in found for p in self._part(value, part)]
+            if loops := list(looped(function, node.id)):
+                return [p for values in loops for p in self.items(values)] or self._hole(node)
+            if node.id in parameters(function):
+                return self._elsewhere(self.sources.given(self.module, function, node.id))
+        known = self.module.constants.get(node.id)
+        return self._hole(node) if known is None else self.read(known)
 
-    def name(self, node: ast.Name) -> list[Piece]:
+    def _around(self, node: ast.AST) -> Iterator[Function]:
         function = self.module.inside.get(node)
         while function is not None:
-            if found := list(_assigned(function, node.id)):
-                return [piece for value in found for piece in self.read(value)]
-            if node.id in parameters(function):
-                return self._from_callers(function, node)
+            yield function
             function = self.module.inside.get(function)
-        known = self.module.constants.get(node.id)
-        return self.read(known) if known is not None else [self._hole(node)]
 
-    def _from_callers(self, function: Function, node: ast.Name) -> list[Piece]:
-        if self.depth >= _DEEP:
-            return [self._hole(node)]
-        pieces = []
-        for module, call in self.package.calls.get(function.name, ()):
-            if any(
-                home is self.module and f is function
-                for home, f in self.package.defined(function.name, module)
-            ):
-                value = argument(function, call, node.id)
-                pieces += self._at(module).read(value) if value is not None else []
-        return pieces
+    def _part(self, value: ast.expr, part: int | None) -> list[_Piece]:
+        """An expression, or one part of the tuples that a function returns."""
+        if part is None or not isinstance(value, ast.Call):
+            return self.read(value)
+        found = self.sources.returns(called(value), self.module)
+        tuples = [(home, pair.elts[part]) for home, pair in found if isinstance(pair, ast.Tuple)]
+        return self._elsewhere(tuples) or self._hole(value)
 
-    def _at(self, module: Module) -> _Reader:
-        return _Reader(self.package, module, self.depth + 1)
+    def items(self, node: ast.expr) -> list[_Piece]:
+        """The texts in what a loop goes through."""
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            return [piece for value in node.elts for piece in self.read(value)]
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+            return self.read(node.elt)
+        if isinstance(node, ast.Call):
+            return self._elsewhere(self.sources.yields(called(node), self.module))
+        return self._listed(node) if isinstance(node, ast.Name) else []
+
+    def _listed(self, node: ast.Name) -> list[_Piece]:
+        """What is put into a list that a variable holds, or that callers give for a parameter."""
+        for function in self._around(node):
+            put = [call.args[0] for call in ast.walk(function) if _appends(call, node.id)]  # type: ignore[attr-defined]
+            found = [p for value in put for p in self.read(value)]
+            found += [
+                p for value, part in assigned(function, node.id) if part is None for p in self.items(value)
+            ]
+            if node.id in parameters(function) and self.depth < _DEEP:
+                for home, value in self.sources.given(self.module, function, node.id):
+                    found += _Reader(self.sources, home, self.depth + 1).items(value)
+            if found:
+                return found
+        return []
 
 
-_READERS: dict[type, Callable[[_Reader, object], list[Piece]]] = {
+def _appends(node: ast.AST, name: str) -> bool:
+    func = node.func if isinstance(node, ast.Call) else None
+    on = func.value if isinstance(func, ast.Attribute) and func.attr == "append" else None
+    return isinstance(on, ast.Name) and on.id == name
+
+
+_READERS: dict[type, Callable[[_Reader, ast.expr], list[_Piece]]] = {
     ast.Constant: _Reader.constant,
     ast.JoinedStr: _Reader.joined,
     ast.BinOp: _Reader.added,
@@ -275,47 +264,3 @@ _READERS: dict[type, Callable[[_Reader, object], list[Piece]]] = {
     ast.Call: _Reader.call,
     ast.Name: _Reader.name,
 }  # type: ignore[dict-item]
-
-
-def called(call: ast.Call) -> str:
-    """The name of what is called, without what it belongs to."""
-    func = call.func
-    return func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
-
-
-def parameters(function: Function) -> list[str]:
-    """The names of a function's parameters but for ``self``."""
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
-    return names[1:] if names[:1] in (["self"], ["cls"]) else names
-
-
-def argument(function: Function, call: ast.Call, name: str) -> ast.expr | None:
-    """What a call gives a parameter."""
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    index = parameters(function).index(name)
-    plain = not any(isinstance(a, ast.Starred) for a in call.args[: index + 1])
-    return call.args[index] if plain and index < len(call.args) else None
-
-
-def _assigned(function: Function, name: str) -> Iterator[ast.expr]:
-    """What a function gives a variable."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                yield from _given(target, node.value, name)
-
-
-def _given(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
-    if isinstance(target, ast.Name) and target.id == name:
-        yield value
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        for t, v in zip(target.elts, value.elts, strict=False):
-            yield from _given(t, v, name)
-
-
-def _home(pieces: Iterable[Piece]) -> tuple[Module, int]:
-    longest = max(pieces, key=Piece.letters)
-    return longest.module, longest.line

@@ -1,0 +1,139 @@
+"""The files of the package as syntax trees: where functions are defined, called, and what they return."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import ir_runtime
+
+__all__ = ["Function", "Module", "Sources", "argument", "assigned", "called", "looped", "parameters"]
+
+PACKAGE = Path(ir_runtime.__file__).parent
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+
+
+@dataclass(eq=False)
+class Module:
+    """A file: in which function each node lies, and what the names outside functions stand for."""
+
+    file: str
+    tree: ast.Module
+    inside: dict[ast.AST, Function | None] = field(default_factory=dict)
+    constants: dict[str, ast.expr] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._walk(self.tree, None)
+        for node in self.tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self.constants |= {t.id: node.value for t in targets if isinstance(t, ast.Name)}
+
+    def _walk(self, node: ast.AST, function: Function | None) -> None:
+        for child in ast.iter_child_nodes(node):
+            self.inside[child] = function
+            self._walk(child, child if isinstance(child, Function) else function)
+
+
+class Sources:
+    """All files of the package. Functions are told apart by name and file only."""
+
+    def __init__(self, folder: Path = PACKAGE) -> None:
+        self.modules = [
+            Module(str(path.relative_to(folder.parent)), ast.parse(path.read_text(encoding="utf-8")))
+            for path in sorted(folder.rglob("*.py"))
+        ]
+        self._functions: dict[str, list[tuple[Module, Function]]] = defaultdict(list)
+        self.calls: dict[str, list[tuple[Module, ast.Call]]] = defaultdict(list)
+        for module in self.modules:
+            for node in module.inside:
+                if isinstance(node, Function):
+                    self._functions[node.name].append((module, node))
+                elif isinstance(node, ast.Call) and (name := called(node)):
+                    self.calls[name].append((module, node))
+
+    def defined(self, name: str, module: Module) -> list[tuple[Module, Function]]:
+        """The functions that a name means in a file: its own, else those of all files."""
+        found = self._functions.get(name, [])
+        return [pair for pair in found if pair[0] is module] or found
+
+    def returns(self, name: str, module: Module) -> list[tuple[Module, ast.expr]]:
+        """What functions of a name return."""
+        return list(self._results(name, module, ast.Return))
+
+    def yields(self, name: str, module: Module) -> list[tuple[Module, ast.expr]]:
+        """What functions of a name yield."""
+        return list(self._results(name, module, ast.Yield))
+
+    def _results(self, name: str, module: Module, kind: type[ast.AST]) -> Iterator[tuple[Module, ast.expr]]:
+        for home, function in self.defined(name, module):
+            for node in ast.walk(function):
+                value = getattr(node, "value", None)
+                if isinstance(node, kind) and home.inside[node] is function and value is not None:
+                    yield home, value
+
+    def given(self, module: Module, function: Function, parameter: str) -> Iterator[tuple[Module, ast.expr]]:
+        """What callers give a parameter of a function."""
+        for home, call in self.calls.get(function.name, ()):
+            if any(found is function for _, found in self.defined(function.name, home)):
+                value = argument(function, call, parameter)
+                if value is not None:
+                    yield home, value
+
+
+def called(call: ast.Call) -> str:
+    """The name of what is called, without what it belongs to."""
+    func = call.func
+    return func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
+
+
+def parameters(function: Function) -> list[str]:
+    """The names of a function's parameters but for ``self``."""
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+def argument(function: Function, call: ast.Call, name: str) -> ast.expr | None:
+    """What a call gives a parameter."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    index = parameters(function).index(name)
+    plain = not any(isinstance(a, ast.Starred) for a in call.args[: index + 1])
+    return call.args[index] if plain and index < len(call.args) else None
+
+
+def assigned(function: Function, name: str) -> Iterator[tuple[ast.expr, int | None]]:
+    """What a function gives a variable: expressions, and which part of one that makes a tuple."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                yield from _unpacked(target, node.value, name)
+
+
+def looped(function: Function, name: str) -> Iterator[ast.expr]:
+    """What a variable goes through in loops and comprehensions."""
+    for node in ast.walk(function):
+        loops = node.generators if isinstance(node, _COMPREHENSIONS) else [node]
+        for loop in loops:
+            if isinstance(loop, ast.For | ast.comprehension) and isinstance(loop.target, ast.Name):
+                yield from [loop.iter] if loop.target.id == name else []
+
+
+def _unpacked(target: ast.expr, value: ast.expr, name: str) -> Iterator[tuple[ast.expr, int | None]]:
+    if isinstance(target, ast.Name) and target.id == name:
+        yield value, None
+    if not isinstance(target, ast.Tuple):
+        return
+    if isinstance(value, ast.Tuple):
+        for one, given in zip(target.elts, value.elts, strict=False):
+            yield from _unpacked(one, given, name)
+    elif isinstance(value, ast.Call):
+        for index, one in enumerate(target.elts):
+            if isinstance(one, ast.Name) and one.id == name:
+                yield value, index
