@@ -147,6 +147,8 @@ def test_strings_go_in_and_out(folder: Path, invoke: Invoke) -> None:
         ("cut_off", "run net.xml -i a=cut.npy --random"),
         ("cut_off_npz", "run net.xml -i cut.npz --random"),
         ("npz_without", "run net.xml -i b=both.npz --random"),
+        ("npz_with_text", "run net.xml -i text.npz --random"),
+        ("endless", "run net.xml -i a=endless.npy --random"),
     ],
 )
 def test_what_does_not_fit_is_refused(folder: Path, check: Check, name: str, line: str) -> None:
@@ -158,6 +160,12 @@ def test_what_does_not_fit_is_refused(folder: Path, check: Check, name: str, lin
     np.savez("both.npz", c=ONES, d=ONES)
     (folder / "cut.npy").write_bytes((folder / "one.npy").read_bytes()[:-4])
     (folder / "cut.npz").write_bytes((folder / "both.npz").read_bytes()[:-30])
+    with zipfile.ZipFile("text.npz", "w") as archive:
+        archive.writestr("read me.txt", "no array")
+    with open("endless.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<f4", "fortran_order": False, "shape": (10**15,)}
+        )
     found = check(f"feeding_{name}", line)
     assert (found.exit_code, found.stdout) == (2, "")
 

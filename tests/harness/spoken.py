@@ -12,7 +12,7 @@ import builtins
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 
 import click
@@ -20,7 +20,7 @@ import click
 import ir_runtime.errors
 from harness.sources import Function, Module, Sources, assigned, called, looped, parameters
 
-__all__ = ["Message", "lost", "messages"]
+__all__ = ["HOLE", "Message", "lost", "messages"]
 
 HOLE = "{…}"
 _ERROR = ("Error", "BadParameter", "ClickException", "BadArgumentUsage", "BadOptionUsage")
@@ -68,6 +68,7 @@ def lost() -> list[Message]:
     return sorted({found[0] for found in _read() if found and all(m.letters() < _LETTERS for m in found)})
 
 
+@cache
 def _read() -> list[list[Message]]:
     """What each error and finding may say; nothing, where it carries what another one says."""
     sources = Sources()
