@@ -58,16 +58,14 @@ def _named(name: str) -> list[type[Op]]:
     wanted = type if type and number.isdecimal() else name
     versions = registry.versions(wanted)
     if not versions:
-        raise _unknown(f"there is no operation {wanted!r}", registry.near(wanted))
+        near = registry.near(wanted)
+        hint = f"did you mean {near}?" if near else "ir-runtime ops lists them"
+        raise click.BadParameter(f"there is no operation {wanted!r}; {hint}", param_hint="NAME")
     if wanted == name:
         return versions
     found = [cls for cls in every if cls in versions and cls.since == int(number)]
     if not found:
-        newest = ", ".join(cls.versioned_name() for cls in versions)
-        raise _unknown(f"there is no {versions[0].name} of version {number}", newest)
+        known = ", ".join(cls.versioned_name() for cls in versions)
+        what = f"there is no {versions[0].name} of version {number}; did you mean {known}?"
+        raise click.BadParameter(what, param_hint="NAME")
     return found
-
-
-def _unknown(message: str, near: str | None) -> click.BadParameter:
-    hint = f"; did you mean {near}?" if near else "; ir-runtime ops lists them"
-    return click.BadParameter(message + hint, param_hint="NAME")
