@@ -95,37 +95,24 @@ def failing(monkeypatch: pytest.MonkeyPatch, problem: BaseException) -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "code", "message"),
+    ("name", "problem", "code"),
     [
-        (
-            MemoryError("Unable to allocate 3 TiB"),
-            5,
-            "error: there is not enough memory: Unable to allocate 3 TiB\n",
-        ),
-        (MemoryError(), 5, "error: there is not enough memory: for this model\n"),
-        (OSError(28, "No space left on device", "out.npz"), 5, "error: out.npz: No space left on device\n"),
-        (KeyboardInterrupt(), 130, "interrupted\n"),
-        (BrokenPipeError(32, "Broken pipe"), 141, ""),
-        (
-            KeyError("oh"),
-            5,
-            "error: this is a mistake in ir_runtime, please report it: KeyError: 'oh' "
-            "(IR_RUNTIME_TRACEBACK=1 shows where)\n",
-        ),
+        ("too_large", MemoryError("Unable to allocate 3 TiB"), 5),
+        ("no_memory", MemoryError(), 5),
+        ("no_space", OSError(28, "No space left on device", "out.npz"), 5),
+        ("interrupted", KeyboardInterrupt(), 130),
+        ("broken_pipe", BrokenPipeError(32, "Broken pipe"), 141),
+        ("mistake", KeyError("oh"), 5),
     ],
 )
 def test_whatever_happens_is_one_message(
-    folder: Path,
-    invoke: Invoke,
-    monkeypatch: pytest.MonkeyPatch,
-    problem: BaseException,
-    code: int,
-    message: str,
+    folder: Path, check: Check, monkeypatch: pytest.MonkeyPatch, name: str, problem: BaseException, code: int
 ) -> None:
     write(folder, passing("f32", "2"))
     failing(monkeypatch, problem)
-    found = invoke("run net.xml --random")
-    assert (found.exit_code, found.stdout, found.stderr) == (code, "", message)
+    found = check(f"ends_{name}", "run net.xml --random")
+    assert (found.exit_code, found.stdout) == (code, "")
+    assert found.stderr.count("\n") == (0 if name == "broken_pipe" else 1)
 
 
 def test_tracebacks_are_shown_on_request(

@@ -29,7 +29,14 @@ ERRORS = frozenset(
 )
 _FINDINGS = ("error", "warning", "note")
 # What else makes a text for users, and which of its arguments are message and hint.
-_OTHERS = {"Diagnostic": (1, 4), "Cause": (0, -1), "warn": (0, -1), "_warn_once": (0, -1)}
+_OTHERS = {
+    "Diagnostic": (1, 4),
+    "Cause": (0, -1),
+    "warn": (0, -1),
+    "_warn_once": (0, -1),
+    "failure": (0, -1),
+    "_end": (1, -1),
+}
 _CARRIED = ("message", "hint", "strerror")
 _CAUGHT = ("reason", "problem")
 _DEEP = 7
