@@ -66,7 +66,10 @@ class ParseError(IRError):
 
 
 class LimitError(IRError):
-    """The file asks for more than the limits allow; ``limit`` is the name of the one that was reached."""
+    """The file, or running it, asks for more than the limits allow.
+
+    ``limit`` is the name of the limit.
+    """
 
     default_code = Code.LIMIT
 

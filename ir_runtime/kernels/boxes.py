@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import deadline
+
 __all__ = ["areas", "best_first", "greedy", "overlaps", "refine", "soft", "wide"]
 
 Array = NDArray[Any]
@@ -89,6 +91,7 @@ def greedy(
     rest, more = np.arange(len(boxes)), boxes.dtype.type(extra)
     left = np.concatenate([boxes.T, areas(boxes, extra)[None]])
     while len(rest) and len(kept) != most:
+        deadline.check()
         kept.append(int(rest[0]))
         (x1, y1, x2, y2, area), left = left[:, 0], left[:, 1:]
         width = np.minimum(left[2], x2) - np.maximum(left[0], x1)

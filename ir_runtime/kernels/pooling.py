@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import deadline
+from ..limits import room
 from .convolution import pad_spatial
 from .statistics import lowest
 
@@ -50,6 +52,7 @@ class Windows:
 
     def inside(self, axis: int, length: int) -> Array:
         """How many elements of each window are data."""
+        room(self.count[axis] * self.kernel[axis], 8)
         first = np.arange(self.count[axis]) * self.strides[axis] - self.begins[axis]
         where = first[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
         return np.asarray(np.sum((where >= 0) & (where < length), axis=1))
@@ -57,6 +60,7 @@ class Windows:
     def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Each element of the kernel: its offset from a window's start, and where the windows have it."""
         for element in itertools.product(*map(range, self.kernel)):
+            deadline.check()
             offset = tuple(e * d for e, d in zip(element, self.dilations, strict=True))
             yield offset, tuple(self.places(axis, e) for axis, e in enumerate(element))
 
@@ -72,6 +76,7 @@ def pool(x: Array, ufunc: np.ufunc, start: Any, windows: Windows) -> Array:
         shape = (*found.shape[: axis + 2], windows.count[axis], *found.shape[axis + 3 :])
         reduced = np.full(shape, start, x.dtype)
         for element in range(kernel):
+            deadline.check()
             ufunc(reduced, found[(*before, windows.places(axis, element))], out=reduced)
         found = reduced
     return found

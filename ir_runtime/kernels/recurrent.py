@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import deadline
 from .products import working_dtype
 from .special import sigmoid
 
@@ -143,6 +144,7 @@ def unroll(
     outputs = np.zeros((batch, time, states[0].shape[-1]), projected.dtype)
     states = tuple(np.where(lengths > 0, wide(state).T, 0) for state in states)
     for now in range(lengths.max(initial=0)):
+        deadline.check()
         runs = lengths > now
         found = cell.step(projected[now], *states)
         if not runs.all():

@@ -138,7 +138,10 @@ class Filter:
         slope = np.float32(axis.scale if stretch else 1)
         reach = 2 if axis.scale > 1 else int(np.ceil(np.float32(2) / slope))
         at = self._at(axis)
-        index = rounded(at)[:, None] + np.arange(-reach, reach + 1)
+        if reach > axis.before:  # as a tiny scale makes it: every element, and none beyond
+            index = np.broadcast_to(np.arange(axis.before), (axis.after, axis.before))
+        else:
+            index = rounded(at)[:, None] + np.arange(-reach, reach + 1)
         weight = np.maximum(1 - np.abs(slope * (at[:, None] - index.astype(np.float32))), 0)
         weight[(index < 0) | (index >= axis.before)] = 0
         return Taps(axis.number, _inside(index, axis), weight)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .. import deadline
 from ..codes import Code
 from ..errors import ExecutionError, InferenceError
 from ..ir.body import Body, BodyOutput, Cut
@@ -16,6 +17,7 @@ from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
 from ._axes import normalize_axis
+from ..limits import Limits, current
 from ._define import Element
 from ._types import EVERY
 
@@ -97,6 +99,9 @@ class Iterations:
             if edge.result == output.result:
                 return self.feeds[edge.parameter]  # type: ignore[no-any-return]
         raise ExecutionError(f"there was no iteration, so output {output.port} has no value")
+    limits: Limits = field(default_factory=current)
+    kept: int = 0
+    """Bytes of the parts so far."""
 
 
 def _part(x: Array, cut: Cut, iteration: int) -> Array:
@@ -104,6 +109,8 @@ def _part(x: Array, cut: Cut, iteration: int) -> Array:
     where = cut.part(x.shape[axis], iteration)
     if where.start < 0 or where.stop > x.shape[axis]:
         raise ExecutionError(
+        deadline.check()
+        self.limits.check("trips", self.done + 1)
             f"iteration {iteration} wants a part beyond the {x.shape[axis]} elements of its input"
         )
     return x[(slice(None),) * axis + (where,)]
@@ -112,6 +119,8 @@ def _part(x: Array, cut: Cut, iteration: int) -> Array:
 def _joined(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> Array:
     if not parts:
         if type is None or type.shape.rank is None:
+            self.kept += parts[-1].nbytes
+        self.limits.check("memory", self.kept)
             raise ExecutionError("there was no iteration, so nothing says what shape the parts would have")
         shape = [d.min for d in type.shape]
         shape[cut.axis] = 0

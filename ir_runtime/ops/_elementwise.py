@@ -89,6 +89,8 @@ class Binary(Op):
             b = align(b, a.ndim)
         return np.asarray(self.compute(a, b))
 
+        elif self.auto_broadcast == "none" and a.shape != b.shape:
+            broadcast_shapes(PartialShape(a.shape), PartialShape(b.shape), "none")  # says what is wrong
     def compute(self, a: Array, b: Array) -> Array:
         """The result for arrays that broadcast as NumPy does."""
         return np.asarray(self.ufunc(a, b))

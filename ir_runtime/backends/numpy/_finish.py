@@ -88,7 +88,7 @@ def _stage(op: Op, inputs: Sequence[Value], place: int, axis: int) -> Stage | No
 
 def fits(op: Op, place: int) -> bool:
     """Whether an operation is a ufunc that broadcasts as NumPy does and can take operands in this order."""
-    if type(op) not in UFUNCS or not isinstance(op, Binary) or op.auto_broadcast == "pdpd":
+    if type(op) not in UFUNCS or not isinstance(op, Binary) or op.auto_broadcast != "numpy":
         return False
     return place == 0 or type(op) is not Subtract
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
 
 from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
+from ...limits import room
 from ...ops._window import Pads
 
 __all__ = [
@@ -110,7 +112,9 @@ def padded(x: Array, pads: Pads, fill: float = 0) -> Array:
     if not any(map(any, pads)):
         return np.ascontiguousarray(x)
     n, *lengths, channels = x.shape
-    out = np.empty((n, *(m + b + e for m, (b, e) in zip(lengths, pads, strict=True)), channels), x.dtype)
+    shape = (n, *(m + b + e for m, (b, e) in zip(lengths, pads, strict=True)), channels)
+    room(math.prod(shape), x.itemsize)
+    out = np.empty(shape, x.dtype)
     for axis, (length, (begin, _)) in enumerate(zip(lengths, pads, strict=True)):
         before = (slice(None),) * (axis + 1)
         out[(*before, slice(None, begin))] = fill

@@ -63,8 +63,13 @@ class Align(Op):
         height, width = maps.shape[1:]
         if not y.size or not maps.size:
             return np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
-        values = np.where(inside(y, x, height, width), bilinear(maps, y, x), maps.dtype.type(0))
-        return self.combine(values)
+        within = inside(y, x, height, width)
+        step = max(MOST_POINTS // within.size, 1)  # maps at once, so that their samples fit into memory
+        blocks = (maps[start : start + step] for start in range(0, len(maps), step))
+        return np.concatenate([self._bins(block, y, x, within) for block in blocks])
+
+    def _bins(self, maps: Array, y: Array, x: Array, within: Array) -> Array:
+        return self.combine(np.where(within, bilinear(maps, y, x), maps.dtype.type(0)))
 
     def combine(self, values: Array) -> Array:
         """The value of each bin, from samples [C, bins, samples, bins, samples]."""

@@ -14,6 +14,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.resample import Axis, Filter, resample
 from .._axes import normalize_axes
+from ...limits import room
 from .._define import Element, Input, Op, Output, attr, op
 from .._lengths import check_vector, lengths_of
 from .._types import T_INDEX, T
@@ -44,7 +45,10 @@ class Padded(Op):
     def padded(self, data: Array) -> Array:
         """The data with zeros around them."""
         pads = self.pads(data.ndim)
-        return np.pad(data, pads) if any(map(any, pads)) else data
+        if not any(map(any, pads)):
+            return data
+        room(math.prod(n + sum(around) for n, around in zip(data.shape, pads, strict=True)), data.itemsize)
+        return np.pad(data, pads)
 
 
 def resize(data: Array, axes: Sequence[Axis], how: Filter) -> Array:

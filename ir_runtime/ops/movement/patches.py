@@ -13,6 +13,7 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.convolution import pad_spatial, windows_of
+from ...limits import room
 from .._define import Input, Op, Output, attr, op
 from .._lengths import check_vector, count_of, lengths_of, product
 from .._types import T_INDEX_64, T_PLAIN, T
@@ -149,6 +150,7 @@ class Col2Im(Planar):
                 for start, d, s, count in zip(
                     (row, column), self.dilations, self.strides, counts, strict=True
                 )
+        room(math.prod(lead) * (rows + around[0]) * (columns + around[1]), data.itemsize)
             ]
             image[..., places[0], places[1]] += taps[..., row, column, :, :]
         top, left = self.pads_begin
