@@ -15,8 +15,8 @@ from ..api.feeding import as_array, describe
 from ..api.model import Model
 from ..api.names import find_port
 from ..api.ports import Output
+from ..api.samples import random_array
 from ..errors import InputError
-from ..ir.element import ElementType
 from ..ir.tensor import Array
 
 __all__ = ["Feed", "collect"]
@@ -60,7 +60,7 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
         count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
         hint = "-i NAME=FILE.npy gives an input its data, --random makes some up"
         raise InputError(f"{count} missing: {'; '.join(map(describe, missing))}", hint=hint)
-    made_up = {port: Feed(_random(model, port, [seed or 0, ports.index(port)]), "random") for port in missing}
+    made_up = {port: Feed(_random(model, port, seed or 0), "random") for port in missing}
     return {port: _fitting(port, (given | made_up)[port]) for port in ports}
 
 
@@ -141,20 +141,8 @@ def _members(archive: Any, path: str) -> dict[str, Array]:
     return found
 
 
-def _random(model: Model, port: Output, seed: Sequence[int]) -> Array:
-    """Numbers that any model can take: normal ones, zeros and ones, or axes."""
-    shape, element = _some_shape(port), port.element_type
-    rng = np.random.default_rng(seed)
-    if element is ElementType.string:
-        return np.full(shape, "text", object)
-    if element is ElementType.dynamic:
-        return rng.standard_normal(shape).astype(np.float32)
-    if element.integral and len(shape) == 1 and _are_axes(model, port):
-        return np.arange(shape[0]).astype(element.dtype)
-    if element.real and not element.is_carried:
-        numbers = rng.standard_normal(shape)
-        return (np.abs(numbers) if element is ElementType.f8e8m0 else numbers).astype(element.dtype)
-    return rng.integers(0, 2, shape).astype(element.dtype)
+def _random(model: Model, port: Output, seed: int) -> Array:
+    return random_array(model, port, _some_shape(port), seed)
 
 
 def _some_shape(port: Output) -> tuple[int, ...]:
@@ -165,10 +153,3 @@ def _some_shape(port: Output) -> tuple[int, ...]:
             hint=f"--shape {port.label}=1,3,8,8 gives it one",
         )
     return tuple(dim.min if dim.is_static else max(dim.min, 1) for dim in port.partial_shape)
-
-
-def _are_axes(model: Model, port: Output) -> bool:
-    graph = model._graph
-    readers = ((graph[layer].op, number) for layer, number in graph.readers(port._port))
-    ports = (op.port_of(number) for op, number in readers if op is not None)
-    return any(found is not None and found.name in _AXES for found in ports)

@@ -17,6 +17,8 @@ class Trial:
 
     lengths: Mapping[Dim, int]
     accepted: bool
+    size: int = 0
+    """How many numbers are computed on the way, up to the layer that refuses."""
 
 
 @dataclass(frozen=True, slots=True)

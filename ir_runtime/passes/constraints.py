@@ -17,10 +17,11 @@ from ..codes import Code
 from ..diagnostics import Diagnostic
 from ..ir.graph import Graph, Port
 from ..ir.tensor import TensorType, Value
-from .claims import Claims
+from .checking import accepted, checked
 from .constraint import Constraint, Constraints, Trial
 from .couplings import find_couplings
 from .probing import Dim, OutOfBudget, Probe
+from .seen import Seen
 from .starting import find_start
 from .symbols import label, names, role
 
@@ -84,10 +85,8 @@ class _Finder:
         except OutOfBudget:
             self.undecided.append("everything: the budget ended before it was found what goes with what")
             return self._result(alone)
-        claims = Claims(self.probe, couplings, self.roles, self.inputs)
-        return self._result(
-            claims.symbols, found=claims.made(), accepted=claims.accepted(), said=claims.undecided
-        )
+        seen = Seen(self.probe, couplings, self.roles, self.inputs, self.undecided)
+        return self._result(seen.symbols, found=checked(seen), points=accepted(seen))
 
     def _say_what_has_no_rank(self) -> None:
         for layer, type in self.probe.parameters.items():
@@ -113,8 +112,7 @@ class _Finder:
         symbols: Mapping[Dim, str],
         error: Diagnostic | None = None,
         found: Sequence[Constraint] = (),
-        accepted: Sequence[Trial] = (),
-        said: Sequence[str] = (),
+        points: Sequence[Trial] = (),
     ) -> Constraints:
-        undecided = (*self.undecided, *dict.fromkeys(said))
-        return Constraints(tuple(found), symbols, self.inputs, undecided, error, tuple(accepted))
+        undecided = tuple(dict.fromkeys(self.undecided))
+        return Constraints(tuple(found), symbols, self.inputs, undecided, error, tuple(points))

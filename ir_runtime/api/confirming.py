@@ -1,0 +1,117 @@
+"""Run a model at lengths it should accept, and at lengths it should not, to see whether running agrees."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ..errors import IRError
+from ..ir.tensor import Array
+from ..passes.constraint import Constraint, Constraints, Trial
+from ..passes.probing import Dim
+from .ports import Output
+from .samples import random_array
+
+if TYPE_CHECKING:
+    from .compiled import CompiledModel
+    from .model import Model
+
+__all__ = ["confirmed"]
+
+# More numbers than this are not computed only to confirm something.
+LARGEST = 1 << 27
+
+
+def confirmed(model: Model, found: Constraints, seconds: float) -> Constraints:
+    """The constraints with what running says to them.
+
+    Args:
+        model: with its lengths open, so that what inference refuses reaches the layers.
+        found: what inference says.
+        seconds: how long all runs together may take.
+    """
+    if not found.accepted:
+        return found
+    from .compiled import CompiledModel
+
+    try:
+        runs = _Runs(model, CompiledModel(model), seconds)
+    except IRError as reason:
+        return replace(found, found=tuple(replace(c, remark=f"not run: {reason.message}") for c in found))
+    small = runs.why_not(found.accepted[0], found)
+    if small:
+        undecided = (*found.undecided, f"running at accepted lengths: {small}")
+        return replace(found, undecided=undecided)
+    return replace(found, found=tuple(_confirm(runs, constraint, found) for constraint in found))
+
+
+def _confirm(runs: _Runs, constraint: Constraint, found: Constraints) -> Constraint:
+    whys = [runs.why_not(trial, found) for trial in constraint.trials]
+    wrong = next((why for why in whys if why), "")
+    return replace(constraint, confirmed=None if runs.skipped(wrong) else not wrong, remark=wrong)
+
+
+@dataclass
+class _Runs:
+    """Runs of one compiled model, within a budget."""
+
+    model: Model
+    compiled: CompiledModel
+    seconds: float
+    _rate: float = 0.0
+    """Seconds that a number took, at worst."""
+    _done: dict[tuple[tuple[Dim, int], ...], str] = field(default_factory=dict)
+
+    def why_not(self, trial: Trial, found: Constraints) -> str:
+        """Nothing if running agrees, else what it did, or why it was not done."""
+        key = tuple(sorted(trial.lengths.items()))
+        if key not in self._done:
+            self._done[key] = self._run(trial, _text(trial, found))
+        return self._done[key]
+
+    @staticmethod
+    def skipped(why: str) -> bool:
+        """Whether something was not run."""
+        return why.startswith("not run")
+
+    def _run(self, trial: Trial, where: str) -> str:
+        if trial.size > LARGEST or trial.size * self._rate > self.seconds:
+            return f"not run with {where}: that takes too long here"
+        try:
+            arrays = self._arrays(trial.lengths)
+        except IRError as reason:
+            return f"not run with {where}: {reason.message}"
+        started = time.monotonic()
+        failure = self._failure(arrays)
+        took = time.monotonic() - started
+        self.seconds -= took
+        self._rate = max(self._rate, took / max(trial.size, 1 << 20))
+        if trial.accepted:
+            return f"inference accepts {where}, but running fails: {failure}" if failure else ""
+        return "" if failure else f"inference refuses {where}, but it runs"
+
+    def _failure(self, arrays: Mapping[Output, Array]) -> str:
+        try:
+            self.compiled._run(arrays, {})
+        except IRError as reason:
+            layer = f"layer {reason.where.layer!r}: " if reason.where and reason.where.layer else ""
+            return f"{layer}{reason.message}"
+        except MemoryError:
+            return "there is not enough memory"
+        return ""
+
+    def _arrays(self, lengths: Mapping[Dim, int]) -> dict[Output, Array]:
+        return {port: self._array(port, lengths) for port in self.model.inputs}
+
+    def _array(self, port: Output, lengths: Mapping[Dim, int]) -> Array:
+        if port.partial_shape.rank is None:
+            raise IRError(f"input {port.label!r} has no rank")
+        dims = enumerate(port.partial_shape)
+        shape = tuple(d.min if d.is_static else lengths[Dim(port._port.layer, axis)] for axis, d in dims)
+        return random_array(self.model, port, shape)
+
+
+def _text(trial: Trial, found: Constraints) -> str:
+    return ", ".join(f"{found.inputs[dim]} = {n}" for dim, n in trial.lengths.items())

@@ -1,0 +1,129 @@
+"""Hold claims about open lengths against inference, and keep those that nothing contradicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ..diagnostics import Diagnostic
+from ..ir.dimension import Dimension
+from ..ir.tensor import Value
+from .claims import Claim, claims
+from .constraint import Constraint, Trial
+from .probing import Dim, OutOfBudget
+from .seen import Point, Seen
+from .sentences import listed, several
+
+__all__ = ["accepted", "checked"]
+
+
+def checked(seen: Seen) -> list[Constraint]:
+    """The constraints that hold at every point at which they were checked; what does not is undecided."""
+    held: list[tuple[Claim, Constraint]] = []
+    for claim in claims(seen):
+        try:
+            constraint = _check(seen, claim)
+        except OutOfBudget:
+            seen.undecided.append(f"{claim.text}: the budget ended before this could be checked")
+        else:
+            held += [] if constraint is None else [(claim, constraint)]
+    return _joined(held)
+
+
+def accepted(seen: Seen) -> tuple[Trial, ...]:
+    """Lengths that fulfil everything, small ones first."""
+    return tuple(_trial(seen, seen.couplings.at(point), True) for point in seen.contexts)
+
+
+def _check(seen: Seen, claim: Claim) -> Constraint | None:
+    """The constraint, if all that breaks it is refused, at every point."""
+    refused: tuple[Diagnostic, dict[Dim, int]] | None = None
+    for point in seen.contexts:
+        for broken in _breaks(seen, claim, point):
+            answer = seen.probe(broken)
+            if answer.accepted:
+                seen.undecided.append(_not_everywhere(seen, claim, point, broken))
+                return None
+            if answer.refusal is not None and refused is None:
+                refused = answer.refusal, broken
+    if refused is None:
+        seen.undecided.append(f"{claim.text}: nothing that breaks it could be tried")
+        return None
+    trials = (_trial(seen, refused[1], False), *_at_boundary(seen, claim))
+    proved = _is_proved(seen, claim)
+    return Constraint(
+        claim.kind, (claim.symbol,), claim.text, claim.number, refused[0], proved, trials=trials
+    )
+
+
+def _breaks(seen: Seen, claim: Claim, point: Point) -> Iterator[dict[Dim, int]]:
+    """What breaks a claim and yet is allowed by the Parameters."""
+    usual = seen.couplings.at(point)
+    for make in claim.breaks:
+        broken = make(point)
+        moved = [dim for dim, n in broken.items() if n != usual[dim]]
+        # equal lengths of which one is 1 broadcast, which is said elsewhere
+        ones = claim.kind == "equal" and any(1 in (broken[dim], usual[dim]) for dim in moved)
+        if moved and seen.fits(broken) and not ones:
+            yield broken
+
+
+def _not_everywhere(seen: Seen, claim: Claim, point: Point, broken: Mapping[Dim, int]) -> str:
+    usual = seen.couplings.at(point)
+    moved = [f"{seen.inputs[dim]} = {n}" for dim, n in broken.items() if n != usual[dim]]
+    others = {d: n for d, n in point.items() if all(broken[dim] == usual[dim] for dim in d.own)}
+    where = f" where {seen.text(others)}" if others else ""
+    return f"{claim.text} does not hold everywhere: {listed(moved)} is accepted{where}"
+
+
+def _at_boundary(seen: Seen, claim: Claim) -> Iterator[Trial]:
+    """Lengths next to those that break it, the others being small."""
+    lengths = seen.couplings.at({**seen.contexts[0], **claim.boundary})
+    if seen.probe.accepts(lengths):
+        yield _trial(seen, lengths, True)
+
+
+def _is_proved(seen: Seen, claim: Claim) -> bool:
+    """Whether whole ranges are refused, beside which there is nothing that could break it."""
+    parts = [_allowed(seen, box) for box in claim.boxes]
+    return bool(parts) and all(part is None or seen.probe(part).accepted is False for part in parts)
+
+
+def _allowed(seen: Seen, box: Mapping[Dim, Dimension]) -> dict[Dim, Dimension] | None:
+    """A range without what the Parameters exclude; ``None`` if nothing is left."""
+    found = {}
+    for dim, part in box.items():
+        merged = part.merge(seen.probe.bounds(dim))
+        if merged is None:
+            return None
+        found[dim] = Dimension.between(merged.min, merged.max, part.symbol)
+    return found
+
+
+def _trial(seen: Seen, lengths: Mapping[Dim, int], is_accepted: bool) -> Trial:
+    size = sum(map(_size, seen.probe.values(lengths).values()))
+    return Trial(dict(lengths), is_accepted, size)
+
+
+def _size(value: Value) -> int:
+    return math.prod(value.shape.static) if value.shape.is_static else 0
+
+
+def _joined(held: Sequence[tuple[Claim, Constraint]]) -> list[Constraint]:
+    """One sentence for what is demanded of several symbols alike."""
+    groups: dict[object, list[tuple[Claim, Constraint]]] = {}
+    for claim, constraint in held:
+        own = claim.key if claim.kind == "multiple" else None if claim.kind.startswith("at") else claim.text
+        groups.setdefault((claim.kind, claim.number, own), []).append((claim, constraint))
+    return [_together(group) for group in groups.values()]
+
+
+def _together(group: Sequence[tuple[Claim, Constraint]]) -> Constraint:
+    claim, first = group[0]
+    if len(group) == 1:
+        return first
+    subjects = tuple(found.symbols[0] for _, found in group)
+    text = f"{listed(subjects)} {several(first.text.removeprefix(f'{claim.symbol} '))}"
+    trials = tuple(trial for _, found in group for trial in found.trials)
+    return replace(first, symbols=subjects, text=text, proved=all(f.proved for _, f in group), trials=trials)
