@@ -20,16 +20,21 @@ def box_counts(boxes: Value, scores: Value, size: int = 4) -> tuple[Dimension, D
     """How many batch entries, classes and boxes there are."""
     for name, value in (("boxes", boxes), ("scores", scores)):
         if value.shape.rank not in (None, 3):
-            raise InferenceError(f"{name} must have rank 3, found {value.shape}")
+            layout = f"[batches, boxes, {size}]" if name == "boxes" else "[batches, classes, boxes]"
+            raise InferenceError(f"{name} must have rank 3, {layout}, found {value.shape}")
     of_boxes = PartialShape.dynamic(3) if boxes.shape.rank is None else boxes.shape
     of_scores = PartialShape.dynamic(3) if scores.shape.rank is None else scores.shape
     if not of_boxes[2].contains(size):
-        raise InferenceError(f"a box is {size} numbers; boxes are of shape {of_boxes}")
+        raise InferenceError(f"boxes must be [batches, boxes, {size}], {size} numbers each, found {of_boxes}")
     batches, count = of_boxes[0].merge(of_scores[0]), of_boxes[1].merge(of_scores[2])
-    if batches is None or count is None:
+    if batches is None:
         raise InferenceError(
-            f"boxes {of_boxes} and scores {of_scores} disagree; expected are [batches, boxes, {size}] and "
-            f"[batches, classes, boxes]"
+            f"boxes {of_boxes} and scores {of_scores} differ in batch size, the first dimension"
+        )
+    if count is None:
+        raise InferenceError(
+            f"boxes {of_boxes} are {of_boxes[1]}, but scores {of_scores} are for {of_scores[2]}",
+            hint=f"boxes must be [batches, boxes, {size}], and scores [batches, classes, boxes]",
         )
     return batches, of_scores[1], count
 

@@ -13,6 +13,7 @@ from ..ir.tensor import Array, Value
 from ..kernels import recurrent as kernels
 from ._define import InferenceError, Op, attr
 from ._layout import fit_axes
+from ._within import check_at_most
 
 __all__ = ["GRU", "LSTM", "RNN", "Directed", "Recurrent"]
 
@@ -65,7 +66,10 @@ class Recurrent(Op):
         """Require a function for each place of one."""
         wanted = len(type(self).schema()["activations"].default)
         if len(self.activations) < wanted:
-            raise ValueError(f"activations must name {wanted} functions, not {len(self.activations)}")
+            raise ValueError(
+                f"attribute 'activations' must name {wanted} functions, not {len(self.activations)}: "
+                f"{', '.join(self.activations)}"
+            )
 
     def sizes(self) -> dict[str, Dimension]:
         """The lengths of axes that attributes tell, by name."""
@@ -81,8 +85,25 @@ class Recurrent(Op):
         found = self.sizes()
         for port, value in zip(self.inputs, values, strict=True):
             if value is not None:
-                fit_axes(port.name, layout[port.name], value.shape, found)
+                self._fit_port(port.name, layout[port.name], value.shape, found)
         return {name: found.get(name, Dimension()) for name in ("batch", "time", *found)}
+
+    def _fit_port(
+        self, name: str, axes: Sequence[str], shape: PartialShape, found: dict[str, Dimension]
+    ) -> None:
+        told = self.sizes()
+        try:
+            fit_axes(name, axes, shape, found)
+        except InferenceError as reason:
+            wrong = [a for a, d in zip(axes, shape, strict=False) if a in told and not d.compatible(told[a])]
+            hint = "; ".join(f"{axis} is {told[axis]}, {self.origin(axis)}" for axis in wrong)
+            raise InferenceError(reason.message, hint=hint) from None
+
+    def origin(self, axis: str) -> str:
+        """Where the length of an axis comes from that attributes tell."""
+        if axis == "hidden":
+            return "attribute 'hidden_size'"
+        return f"{self.sizes()[axis].min // self.hidden_size} times attribute 'hidden_size'"
 
     def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
         """The kernel with its weights."""
@@ -154,6 +175,12 @@ class Directed(Recurrent):
         """The lengths of axes that attributes tell, by name."""
         return super().sizes() | {"directions": Dimension(len(self.passes()))}
 
+    def origin(self, axis: str) -> str:
+        """Where the length of an axis comes from that attributes tell."""
+        if axis == "directions":
+            return f"as attribute 'direction' is {self.direction}"
+        return super().origin(axis)
+
     def passes(self) -> tuple[bool, ...]:
         """For each direction, whether it goes backwards."""
         return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[self.direction]
@@ -163,17 +190,15 @@ class Directed(Recurrent):
         found = self.fit(SEQUENCE, *values)
         y = PartialShape([found[axis] for axis in ("batch", "directions", "time", "hidden")])
         last = PartialShape([found[axis] for axis in ("batch", "directions", "hidden")])
+        check_at_most(values[-4], "sequence_lengths", found["time"], "the time of x")
         return (y,) + (last,) * (len(self.outputs) - 1)
 
     def run(
         self, x: Array, states: Sequence[Array], lengths: Array, w: Array, r: Array, b: Array
     ) -> tuple[Array, ...]:
         """All hidden states ``[batch, directions, time, hidden]`` and the last states."""
+        check_at_most(Value.constant(lengths), "sequence_lengths", Dimension(x.shape[1]), "the time of x")
         lengths = lengths.astype(np.int64)
-        if lengths.max(initial=0) > x.shape[1] or lengths.min(initial=0) < 0:
-            raise InferenceError(
-                f"sequence_lengths {lengths.tolist()} must lie between 0 and {x.shape[1]}, the length of x"
-            )
         runs = [
             kernels.unroll(
                 self.cell(w[i], r[i], b[i]), x, tuple(state[:, i] for state in states), lengths, backwards

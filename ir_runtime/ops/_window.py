@@ -44,7 +44,10 @@ class Sliding(Op):
 
     def _per_axis(self, name: str, numbers: Sequence[int]) -> None:
         if len(numbers) != len(self.strides):
-            raise ValueError(f"strides and {name} differ in length: {list(self.strides)} and {list(numbers)}")
+            raise ValueError(
+                f"attributes 'strides' {list(self.strides)} and {name!r} {list(numbers)} differ in length; each "
+                f"must have one number for each spatial axis"
+            )
 
     def spread(self) -> tuple[int, ...]:
         """The distance between kernel elements along each axis."""
@@ -86,11 +89,11 @@ class Sliding(Op):
         same = self.auto_pad.startswith("same")
         if same and length == 0:
             return 0
-        begin, end = self._pads(axis, length, kernel)
+        begin, end = pads = self._pads(axis, length, kernel)
         stride, extent = self.strides[axis], self.extent(axis, kernel)
         room = length + begin + end - extent
         if room < 0:
-            raise self._too_short(axis, extent, length + begin + end)
+            raise self._too_short(axis, extent, length, pads)
         if self.rounding() == "floor":
             return room // stride + 1
         count = -(-room // stride) + 1
@@ -98,9 +101,13 @@ class Sliding(Op):
             count -= 1  # the last window would start in the padding
         return count
 
-    def _too_short(self, axis: int, extent: int, padded: int) -> InferenceError:
+    def _too_short(self, axis: int, extent: int, length: int, pads: tuple[int, int]) -> InferenceError:
+        padded = length + sum(pads)
+        around = f", with padding {padded}" if any(pads) else ""
+        gaps = ", with dilation," if self.spread()[axis] > 1 else ""
         return InferenceError(
-            f"kernel of extent {extent} exceeds the padded length {padded} of spatial axis {axis}"
+            f"dim {axis + 2} of data is {length}{around}, but the kernel covers{gaps} {extent} elements there",
+            hint=f"{extent - padded} more of padding, or a kernel that covers at most {padded}, would fit",
         )
 
     def slide(self, lengths: Sequence[Dimension], kernel: Sequence[Dimension]) -> list[Dimension]:
@@ -109,15 +116,18 @@ class Sliding(Op):
 
     def _fit(self, axis: int, length: Dimension, kernel: Dimension) -> Dimension:
         if kernel == 0:
-            raise InferenceError(f"kernel has length 0 along spatial axis {axis}, at least 1 is expected")
+            raise InferenceError(
+                f"filters have a kernel of length 0 along spatial axis {axis}; at least 1 is expected"
+            )
         least = max(kernel.min, 1)
         if length.is_static and kernel.is_static:
             return Dimension(self._windows(axis, length.min, least))
         if self.auto_pad.startswith("same"):
             return self._same(length, self.strides[axis])
-        extent, pads = self.extent(axis, least), sum(self._pads(axis, 0, least))
+        extent, around = self.extent(axis, least), self._pads(axis, 0, least)
+        pads = sum(around)
         if length.max is not None and length.max + pads < extent:
-            raise self._too_short(axis, extent, length.max + pads)
+            raise self._too_short(axis, extent, length.max, around)
         if kernel.is_static and self.strides[axis] == 1 and pads == extent - 1:
             return Dimension.between(max(length.min, 1), length.max, length.symbol)
         # More data fits more windows, a longer kernel fewer; that at least one fits is certain.
@@ -150,9 +160,10 @@ def data_dims(shape: PartialShape, spatial: int) -> PartialShape:
     if shape.rank is None:
         return PartialShape.dynamic(spatial + 2)
     if not 3 <= shape.rank <= 5:
-        raise InferenceError(f"data must have rank 3, 4 or 5, found {shape}")
+        raise InferenceError(f"data must have rank 3, 4 or 5, [N, C, spatial...], found {shape}")
     if shape.rank != spatial + 2:
         raise InferenceError(
-            f"data {shape} has {shape.rank - 2} spatial axes, the attributes are for {spatial}"
+            f"data must have rank {spatial + 2}, N, C and one axis for each of 'strides', found {shape}",
+            hint="strides, pads and the like have one number for each spatial axis",
         )
     return shape

@@ -8,6 +8,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Value
 from .._window import Dilated, data_dims
 
+_GROUPS = "filters with a dimension of groups in front are for the operation whose name begins with Group"
+
 
 class Filtering(Dilated):
     """A window of filters, one for each pair of channels."""
@@ -18,20 +20,29 @@ class Filtering(Dilated):
         if shape.rank is None:
             return PartialShape.dynamic(rank)
         if shape.rank != rank:
-            raise InferenceError(f"filters must have rank {rank}, {layout}, found {shape}")
+            raise InferenceError(
+                f"filters must have rank {rank}, {layout}, found {shape}",
+                hint=_GROUPS if shape.rank == rank + 1 and leading == 2 else "",
+            )
         return shape
 
-    def check_channels(self, found: Dimension, expected: Dimension) -> None:
-        """Require as many channels as the filters are made for."""
-        if not found.compatible(expected):
-            raise InferenceError(f"data has {found} channels, filters expect {expected}")
+    def check_channels(self, x: PartialShape, w: PartialShape, expected: Dimension, hint: str = "") -> None:
+        """Require as many channels of the data as the filters are made for."""
+        if not x[1].compatible(expected):
+            raise InferenceError(
+                f"data {x} has {x[1]} channels, but filters {w} are made for {expected}", hint=hint
+            )
 
-    def groups_of(self, channels: Dimension, groups: Dimension, each: Dimension) -> Dimension:
+    def groups_of(self, x: PartialShape, w: PartialShape, each: Dimension) -> Dimension:
         """How many groups there are: as the filters say, or else as fit into the channels of the data."""
-        self.check_channels(channels, Dimension.of(groups * each))
+        channels, groups = x[1], w[0]
+        alone = "the first dimension of filters is the number of groups" if channels == each else ""
+        self.check_channels(x, w, Dimension.of(groups * each), alone)
         if groups.is_dynamic and channels.is_static and each.is_static and each.min:
             if channels.min % each.min:
-                raise InferenceError(f"data has {channels} channels, filters expect a multiple of {each}")
+                raise InferenceError(
+                    f"data {x} has {channels} channels, but filters {w} are made for a multiple of {each}"
+                )
             return Dimension(channels.min // each.min)
         return groups
 
@@ -39,7 +50,7 @@ class Filtering(Dilated):
         """The shape of the output where every filter sees all channels."""
         x = data_dims(data.shape, len(self.strides))
         w = self.filter_dims(filters.shape, 2, "[C_out, C_in, kernel...]")
-        self.check_channels(x[1], w[1])
+        self.check_channels(x, w, w[1], _channels_hint(x[1], w[0], w[1]))
         return PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
 
 
@@ -50,4 +61,15 @@ class Planar(Filtering):
         """Require two spatial axes."""
         super().verify()
         if len(self.strides) != 2:
-            raise ValueError(f"strides must have a number for Y and one for X, not {list(self.strides)}")
+            raise ValueError(
+                f"attribute 'strides' must have a number for Y and one for X, not {list(self.strides)}"
+            )
+
+
+def _channels_hint(channels: Dimension, out: Dimension, each: Dimension) -> str:
+    """What may have been meant, where channels of the data and of filters [C_out, C_in, kernel...] differ."""
+    if channels == out:
+        return "filters are [C_out, C_in, kernel...]; C_out and C_in may have changed places"
+    if channels.is_static and each.is_static and each.min and channels.min % each.min == 0:
+        return "filters for groups of channels are for GroupConvolution, as [G, C_out, C_in, kernel...]"
+    return ""

@@ -37,7 +37,10 @@ class Backward(Filtering):
     ) -> list[Dimension]:
         """The length of each spatial axis of the output."""
         if 0 in kernel:
-            raise InferenceError("kernel has length 0 along a spatial axis, at least 1 is expected")
+            axis = list(kernel).index(0)  # type: ignore[arg-type]
+            raise InferenceError(
+                f"filters have a kernel of length 0 along spatial axis {axis}; at least 1 is expected"
+            )
         if wanted is not None:
             return self._wanted(wanted)
         return [
@@ -52,7 +55,8 @@ class Backward(Filtering):
             return [Dimension()] * axes
         if len(found) != axes:
             raise InferenceError(
-                f"output_shape has {len(found)} lengths, the attributes are for {axes} spatial axes"
+                f"output_shape must hold one length for each spatial axis, {axes} in all, found {len(found)}",
+                hint="output_shape has no lengths for N and C" if len(found) == axes + 2 else "",
             )
         return list(found)
 
@@ -68,7 +72,8 @@ class Backward(Filtering):
         left = reach + (self._extra(axis) - sum(cut))
         if left.max is not None and left.max < 0:
             raise InferenceError(
-                f"pads {cut[0]} and {cut[1]} cut more than the {reach} there are along spatial axis {axis}"
+                f"attributes 'pads_begin' and 'pads_end' cut {cut[0]} and {cut[1]} elements off spatial axis "
+                f"{axis} of the output, which has {reach}"
             )
         return Dimension.of(left)
 
@@ -103,7 +108,8 @@ class ConvolutionBackpropData(Backward):
     def infer(self, data: Value, filters: Value, output_shape: Value | None = None) -> PartialShape:
         x = data_dims(data.shape, len(self.strides))
         w = self.filter_dims(filters.shape, 2, "[C_in, C_out, kernel...]")
-        self.check_channels(x[1], w[0])
+        swapped = "filters are [C_in, C_out, kernel...] here, C_in first" if x[1] == w[1] else ""
+        self.check_channels(x, w, w[0], swapped)
         return PartialShape([x[0], w[1], *self.spreads(x[2:], w[2:], output_shape)])
 
     def evaluate(self, data: Array, filters: Array, output_shape: Array | None = None) -> Array:
@@ -122,7 +128,7 @@ class GroupConvolutionBackpropData(Backward):
     def infer(self, data: Value, filters: Value, output_shape: Value | None = None) -> PartialShape:
         x = data_dims(data.shape, len(self.strides))
         w = self.filter_dims(filters.shape, 3, "[G, C_in, C_out, kernel...]")
-        groups = self.groups_of(x[1], w[0], w[1])
+        groups = self.groups_of(x, w, w[1])
         return PartialShape([x[0], groups * w[2], *self.spreads(x[2:], w[3:], output_shape)])
 
     def evaluate(self, data: Array, filters: Array, output_shape: Array | None = None) -> Array:

@@ -38,18 +38,24 @@ class Deformable(Planar):
             data_dims(data.shape, 2),
             self.filter_dims(filters.shape, 2, "[C_out, C_in / group, kernel...]"),
         )
-        self.check_channels(x[1], Dimension.of(w[1] * self.group))
-        for name, channels, count in (
-            ("C_in", x[1], self.group),
-            ("C_out", w[0], self.group),
-            ("C_in", x[1], self.deformable_group),
+        self.check_channels(x, w, Dimension.of(w[1] * self.group), self._hint(w[1]))
+        for name, channels, attribute, count in (
+            (f"data {x}", x[1], "group", self.group),
+            (f"filters {w}", w[0], "group", self.group),
+            (f"data {x}", x[1], "deformable_group", self.deformable_group),
         ):
             if channels.is_static and channels.min % count:
-                raise InferenceError(f"{name} {channels} does not divide into {count} groups")
+                raise InferenceError(
+                    f"{name} has {channels} channels, which attribute {attribute!r}, {count}, does not divide"
+                )
         elements = product(w[2:]) * self.deformable_group
         found = PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
         found = self._fitting(found, offsets, "offsets", Dimension.of(elements * 2))
         return found if mask is None else self._fitting(found, mask, "mask", Dimension.of(elements))
+
+    def _hint(self, each: Dimension) -> str:
+        times = f"the second dimension of filters, {each}, is multiplied by attribute 'group', {self.group}"
+        return times if self.group > 1 else ""
 
     def _fitting(self, found: PartialShape, value: Value, name: str, channels: Dimension) -> PartialShape:
         """What is known of the output, given a tensor that has numbers for each of its positions."""
@@ -59,10 +65,16 @@ class Deformable(Planar):
         if shape.rank != 4:
             raise InferenceError(f"{name} must have rank 4, found {shape}")
         if not shape[1].compatible(channels):
-            raise InferenceError(f"{name} of {shape[1]} channels, {channels} are expected")
+            raise InferenceError(
+                f"{name} {shape} has {shape[1]} channels, {channels} are expected",
+                hint=f"{'two numbers' if name == 'offsets' else 'one number'} for each element of the kernel, "
+                f"times attribute 'deformable_group', {self.deformable_group}",
+            )
         merged = found.merge(PartialShape([shape[0], found[1], *shape[2:]]))
         if merged is None:
-            raise InferenceError(f"{name} {shape} do not fit the output {found}")
+            raise InferenceError(
+                f"{name} {shape} must have the batch size, height and width of the output, which is {found}"
+            )
         return merged
 
     def deformed(self, data: Array, offsets: Array, filters: Array, mask: Array | None, zeros: bool) -> Array:

@@ -51,7 +51,7 @@ class GroupConvolution(Forward):
     def infer(self, data: Value, filters: Value) -> PartialShape:
         x = data_dims(data.shape, len(self.strides))
         w = self.filter_dims(filters.shape, 3, "[G, C_out, C_in, kernel...]")
-        groups = self.groups_of(x[1], w[0], w[2])
+        groups = self.groups_of(x, w, w[2])
         return PartialShape([x[0], groups * w[1], *self.slide(x[2:], w[3:])])
 
     def evaluate(self, data: Array, filters: Array) -> Array:

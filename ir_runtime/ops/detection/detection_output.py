@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
@@ -13,9 +14,17 @@ from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first, greedy, wide
 from .._define import Input, Op, Output, attr, op
 from .._types import T_FLOAT
+from ._ranks import of_rank
 
 Kept = list[tuple[int, Array]]
 """The boxes left of each class, best first."""
+
+_HINTS = {
+    "proposals": "a prior takes 4 numbers with attribute 'normalized' true, 5 with false",
+    "class_preds": "class_preds holds a number for each prior and class",
+    "box_logits": "box_logits holds 4 numbers for each prior; and for each class, if 'share_location' is false",
+    "aux_class_preds": "aux_class_preds holds 2 numbers for each prior",
+}
 
 
 class Detections(Op):
@@ -65,10 +74,11 @@ class Detections(Op):
     def verify(self) -> None:
         """Require a limit, and no background class where classes are numbered without the first."""
         if not self.keep_top_k:
-            raise ValueError("keep_top_k must be one number, not none")
+            raise ValueError("attribute 'keep_top_k' must be one number, but is empty")
         if self.decrease_label_id and self.background_label_id != 0:
             raise ValueError(
-                f"decrease_label_id asks for background_label_id 0, not {self.background_label_id}"
+                f"attribute 'decrease_label_id' is true, for which 'background_label_id' must be 0, not "
+                f"{self.background_label_id}"
             )
 
     def known_classes(self) -> int | None:
@@ -84,22 +94,32 @@ class Detections(Op):
         aux_box_preds: Value | None = None,
     ) -> PartialShape:
         if (aux_class_preds is None) != (aux_box_preds is None):
-            raise InferenceError("takes 3 or 5 inputs, got 4")
-        logits, predictions = _of_rank(box_logits, 2, "box_logits"), _of_rank(class_preds, 2, "class_preds")
-        boxes = _of_rank(proposals, 3, "proposals")
+            raise InferenceError(
+                "takes 3 inputs (box_logits, class_preds, proposals) or 5, with aux_class_preds and aux_box_preds, "
+                "got 4",
+                code=Code.PORT_COUNT,
+            )
+        logits = of_rank(box_logits, "box_logits", "[N, priors * classes * 4]")
+        predictions = of_rank(class_preds, "class_preds", "[N, priors * classes]")
+        boxes = of_rank(proposals, "proposals", "[N or 1, 2 or 1, priors * 4 or 5]")
         images = logits[0].merge(predictions[0])
         if images is None:
             raise InferenceError(f"box_logits {logits} and class_preds {predictions} differ in batch size")
         rows = 1 if self.variance_encoded_in_target else 2
         if not boxes[1].contains(rows) or not (boxes[0].contains(1) or boxes[0].compatible(images)):
-            raise InferenceError(f"proposals must be of shape [{images} or 1, {rows}, ...], found {boxes}")
+            encoded = str(self.variance_encoded_in_target).lower()
+            raise InferenceError(
+                f"proposals must be of shape [{images} or 1, {rows}, ...], found {boxes}",
+                hint=f"attribute 'variance_encoded_in_target' is {encoded}, so there {'is no row' if rows == 1 else 'must be a row'} "
+                f"of variances",
+            )
         lengths = [(boxes[2], self._prior_size(), "proposals")]
         if aux_class_preds is not None and aux_box_preds is not None:
-            more = _of_rank(aux_class_preds, 2, "aux_class_preds")
+            more = of_rank(aux_class_preds, "aux_class_preds", "[N, priors * 2]")
             lengths.append((more[1], 2, "aux_class_preds"))
             if not aux_box_preds.shape.compatible(logits):
                 raise InferenceError(
-                    f"aux_box_preds {aux_box_preds.shape} must be shaped as box_logits {logits}"
+                    f"aux_box_preds {aux_box_preds.shape} must be of the shape of box_logits, {logits}"
                 )
         if self.share_location:
             lengths.append((logits[1], 4, "box_logits"))
@@ -255,14 +275,6 @@ class DetectionOutput8(Detections):
     """As version 1; the number of classes follows from the inputs."""
 
 
-def _of_rank(value: Value, rank: int, name: str) -> PartialShape:
-    if value.shape.rank is None:
-        return PartialShape.dynamic(rank)
-    if value.shape.rank != rank:
-        raise InferenceError(f"{name} must have rank {rank}, found {value.shape}")
-    return value.shape
-
-
 def _quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dimension:
     """The number that each length is a multiple of, all of which must say the same."""
     found = Dimension()
@@ -270,10 +282,18 @@ def _quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dimension
         if not length.is_static:
             continue
         count, rest = divmod(length.__index__(), each)
-        merged = None if rest else found.merge(Dimension(count))
+        if rest:
+            raise InferenceError(
+                f"the last dim of {name} is {length}, no multiple of {each}, as it holds {each} numbers for each of "
+                f"the {what}",
+                hint=_HINTS[name],
+            )
+        merged = found.merge(Dimension(count))
         if merged is None:
             raise InferenceError(
-                f"{name} has {length} numbers, {each} for each of the {what}, of which there are {found}"
+                f"the last dim of {name} is {length}, {each} numbers for each of {count} {what}, but the inputs before "
+                f"are for {found}",
+                hint=_HINTS[name],
             )
         found = merged
     return found

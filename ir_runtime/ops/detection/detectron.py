@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
@@ -44,7 +45,10 @@ class DetectionOutput(Op):
     def verify(self) -> None:
         """Require a weight for each delta."""
         if len(self.deltas_weights) != 4:
-            raise ValueError(f"deltas_weights must be 4 numbers, not {len(self.deltas_weights)}")
+            raise ValueError(
+                f"attribute 'deltas_weights' must be 4 numbers, not {len(self.deltas_weights)}: "
+                f"{', '.join(f'{w:g}' for w in self.deltas_weights)}"
+            )
 
     def infer(self, rois: Value, deltas: Value, scores: Value, im_info: Value) -> tuple[PartialShape, ...]:
         regions = region_count(rois, 4)
@@ -54,10 +58,13 @@ class DetectionOutput(Op):
         ):
             merged = value.shape.merge(PartialShape([regions, each]))
             if merged is None:
-                raise InferenceError(f"{name} must be of shape [{regions}, {each}], found {value.shape}")
+                times = "4 * " if name == "deltas" else ""
+                raise InferenceError(
+                    f"{name} must be [regions, {times}num_classes], {PartialShape([regions, each])}, found {value.shape}"
+                )
             regions = merged[0]
         if not im_info.shape.compatible(PartialShape([1, 3])):
-            raise InferenceError(f"im_info must be of shape [1, 3], found {im_info.shape}")
+            raise InferenceError(f"im_info must be of shape [1,3], found {im_info.shape}")
         most = self.max_detections_per_image
         return PartialShape([most, 4]), PartialShape([most]), PartialShape([most])
 
@@ -104,7 +111,7 @@ class PriorGridGenerator(Op):
     stride_y: float = attr(0.0, doc="distance of places along y; 0 means image by grid")
 
     def infer(self, priors: Value, feature_map: Value, im_data: Value) -> PartialShape:
-        count = region_count(priors, 4)
+        count = region_count(priors, 4, "priors", "priors")
         for name, value in (("feature_map", feature_map), ("im_data", im_data)):
             channels(value, name)
         maps, images = feature_map.shape, im_data.shape
@@ -150,16 +157,21 @@ class ROIFeatureExtractor(Op):
 
     def infer(self, rois: Value, *pyramid: Value) -> tuple[PartialShape, PartialShape]:
         if not pyramid:
-            raise InferenceError("takes at least 2 inputs, got 1")
+            raise InferenceError(
+                "takes at least 2 inputs (rois, one or more levels of the pyramid), got 1",
+                code=Code.PORT_COUNT,
+            )
         if len(pyramid) > len(self.pyramid_scales):
             raise InferenceError(
-                f"there are {len(pyramid)} levels, but {len(self.pyramid_scales)} pyramid_scales"
+                f"the pyramid has {len(pyramid)} levels, the inputs after rois, but attribute 'pyramid_scales' has "
+                f"{list(self.pyramid_scales)}; one for each is expected"
             )
         regions, depth = region_count(rois, 4), Dimension()
-        for level in pyramid:
-            merged = depth.merge(channels(level, "a level of the pyramid"))
+        for index, level in enumerate(pyramid):
+            name = f"level {index} of the pyramid"
+            merged = depth.merge(channels(level, name))
             if merged is None or (level.shape.rank is not None and not level.shape[0].contains(1)):
-                raise InferenceError(f"levels must be of shape [1, {depth}, H, W], found {level.shape}")
+                raise InferenceError(f"{name} must be of shape [1,{depth},H,W], found {level.shape}")
             depth = merged
         return (
             PartialShape([regions, depth, self.output_size, self.output_size]),

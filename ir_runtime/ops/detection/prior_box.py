@@ -12,6 +12,7 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define import Input, Op, Output, attr, op
+from .._lengths import lengths_of
 from .._types import T_INDEX
 
 # Only the grid decides on the shape; beyond so many boxes it is a mistake, and would not fit into memory.
@@ -48,23 +49,29 @@ class PriorBoxes(Op):
     def verify(self) -> None:
         """Require as many variances as there may be."""
         if len(self.variance) not in (0, 1, 4):
-            raise ValueError(f"variance must be 0, 1 or 4 numbers, not {len(self.variance)}")
+            raise ValueError(f"attribute 'variance' must be none, 1 or 4 numbers, not {len(self.variance)}")
 
     def infer(self, output_size: Value, image_size: Value) -> PartialShape:
         for name, value in (("output_size", output_size), ("image_size", image_size)):
             if not value.shape.compatible(PartialShape([2])):
-                raise InferenceError(f"{name} must be of shape [2], found {value.shape}")
-        grid = output_size.dims()
+                raise InferenceError(
+                    f"{name} must be of shape [2], a height and a width, found {value.shape}"
+                )
+        grid = lengths_of(output_size, "output_size")
         if grid is None:
             return PartialShape([2, -1])
+        least = grid[0].min * grid[1].min * self.count()
+        if least > MOST_BOXES:
+            raise InferenceError(
+                f"output_size, a grid of {grid[0]} by {grid[1]}, makes {least} boxes; at most {MOST_BOXES} are allowed"
+            )
         numbers: Interval = grid[0] * grid[1] * (self.count() * 4)
         return PartialShape([2, numbers])
 
     def evaluate(self, output_size: Array, image_size: Array) -> Array:
         height, width = (int(n) for n in output_size.ravel())
         image = image_size.ravel().astype(np.float32)
-        if not 0 <= height * width * self.count() <= MOST_BOXES or min(height, width) < 0:
-            raise InferenceError(f"there is no memory for {self.count()} boxes at {height} by {width} places")
+        self.infer(Value.constant(output_size), Value.constant(image_size))  # raises if there are too many
         y, x = self.centres(height, width, image)
         priors = self.priors(image)
         boxes = np.empty((height, width, len(priors), 4), np.float32)
@@ -131,14 +138,21 @@ class Sized(PriorBoxes):
         """Require attributes that give as many boxes as they count."""
         super().verify()
         if any(d > 1024 for d in self.density):
-            raise ValueError(f"density must be at most 1024, not {max(self.density):g}")
+            raise ValueError(f"attribute 'density' must be at most 1024, not {max(self.density):g}")
         if len(self.density) != len(self.fixed_size):
             raise ValueError(
-                f"density and fixed_size differ in length: {len(self.density)} and {len(self.fixed_size)}"
+                f"attributes 'density' and 'fixed_size' differ in length: {len(self.density)} and {len(self.fixed_size)}"
             )
         made = len(self.priors(np.ones(2, np.float32)))
         if made != self.count():
-            raise ValueError(f"the attributes make {made} boxes at each place, but count as {self.count()}")
+            raise ValueError(
+                f"the attributes make {made} boxes at each place, but the output would have room for {self.count()}, "
+                f"as there are {self._sizes()}"
+            )
+
+    def _sizes(self) -> str:
+        names = ("min_size", "max_size", "fixed_size", "fixed_ratio", "aspect_ratio")
+        return ", ".join(f"{len(vars(self)[name])} of {name!r}" for name in names)
 
     def count(self) -> int:
         ratios = len(self._ratios())
@@ -241,7 +255,9 @@ class PriorBoxClustered(PriorBoxes):
         """Require a height for each width."""
         super().verify()
         if len(self.width) != len(self.height):
-            raise ValueError(f"width and height differ in length: {len(self.width)} and {len(self.height)}")
+            raise ValueError(
+                f"attributes 'width' and 'height' differ in length: {len(self.width)} and {len(self.height)}"
+            )
 
     def count(self) -> int:
         return len(self.width)

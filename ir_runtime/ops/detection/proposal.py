@@ -15,7 +15,9 @@ from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first, greedy, refine, wide
 from .._boxes import T_BOX
 from .._define import Input, Op, Output, attr, op
+from .._lengths import product
 from .._types import T_FLOAT, check_index_types
+from ._ranks import of_rank
 
 # What logarithms of factors are at most, so that a delta gone wrong does not give endless boxes.
 LARGEST_LOG = math.log(1000 / 16)
@@ -57,17 +59,23 @@ class Proposals(Op):
 
     def shape(self, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> Dimension:
         """How many rows there are."""
-        probs, deltas = _rank(class_probs, 4, "class_probs"), _rank(bbox_deltas, 4, "bbox_deltas")
-        if not _rank(image_shape, 1, "image_shape")[0].compatible(Dimension(3, 4)):
-            raise InferenceError(f"image_shape must be 3 or 4 numbers, found {image_shape.shape}")
+        probs = of_rank(class_probs, "class_probs", "[N, 2 * anchors, H, W]")
+        deltas = of_rank(bbox_deltas, "bbox_deltas", "[N, 4 * anchors, H, W]")
+        if not of_rank(image_shape, "image_shape", "[3 or 4]")[0].compatible(Dimension(3, 4)):
+            raise InferenceError(f"image_shape must be of shape [3] or [4], found {image_shape.shape}")
         expected = PartialShape([probs[0], probs[1] * 2, *probs[2:]])
         images = probs[0].merge(deltas[0])
         if images is None or not deltas.compatible(expected):
-            raise InferenceError(f"bbox_deltas must be of shape {expected}, found {deltas}")
+            raise InferenceError(
+                f"bbox_deltas must be of shape {expected}, as class_probs {probs} with twice the channels, found "
+                f"{deltas}"
+            )
         anchors = len(self.ratio) * len(self.scale)
         if not probs[1].contains(2 * anchors):
             raise InferenceError(
-                f"class_probs must have 2 channels for each of {anchors} anchors, found {probs}"
+                f"class_probs {probs} must have {2 * anchors} channels, 2 for each of {anchors} anchors, found "
+                f"{probs[1]}",
+                hint=f"there is an anchor for each of {len(self.ratio)} 'ratio' and each of {len(self.scale)} 'scale'",
             )
         return Dimension.of(images * self.post_nms_topn)
 
@@ -215,15 +223,21 @@ class GenerateProposals(FromAnchors):
         check_index_types(roi_num_type=self.roi_num_type)
 
     def infer(self, im_info: Value, anchors: Value, deltas: Value, scores: Value) -> tuple[PartialShape, ...]:
-        info, grid = _rank(im_info, 2, "im_info"), _rank(anchors, 4, "anchors")
+        info = of_rank(im_info, "im_info", "[N, 3 or 4]")
+        grid = of_rank(anchors, "anchors", "[H, W, anchors, 4]")
         if not info[1].compatible(Dimension(3, 4)):
             raise InferenceError(f"im_info must be [N, 3] or [N, 4], found {info}")
         values = _merged(
-            scores, PartialShape([info[0], grid[2], grid[0], grid[1]]), "scores", "im_info and anchors"
+            scores,
+            PartialShape([info[0], grid[2], grid[0], grid[1]]),
+            "scores",
+            f"im_info {info} and anchors {grid}",
         )
-        moved = _merged(deltas, PartialShape([values[0], values[1] * 4, *values[2:]]), "deltas", "scores")
+        moved = _merged(
+            deltas, PartialShape([values[0], values[1] * 4, *values[2:]]), "deltas", f"scores {values}"
+        )
         if not grid[3].contains(4):
-            raise InferenceError(f"an anchor is 4 numbers; anchors are of shape {grid}")
+            raise InferenceError(f"anchors must be [H, W, anchors, 4], 4 numbers each, found {grid}")
         images = moved[0]
         most = Dimension.of(images * self.post_nms_count).max
         rows = Dimension.between(0, most)
@@ -265,16 +279,19 @@ class GenerateProposalsSingleImage(FromAnchors):
     def infer(
         self, im_info: Value, anchors: Value, deltas: Value, scores: Value
     ) -> tuple[PartialShape, PartialShape]:
-        _merged(im_info, PartialShape([3]), "im_info", "the page")
-        _merged(anchors, PartialShape([-1, 4]), "anchors", "the page")
-        values = _rank(scores, 3, "scores")
-        _merged(deltas, PartialShape([values[0] * 4, *values[1:]]), "deltas", "scores")
+        _merged(im_info, PartialShape([3]), "im_info")
+        boxes = _merged(anchors, PartialShape([-1, 4]), "anchors")[0]
+        values = of_rank(scores, "scores", "[anchors, H, W]")
+        count = product(values)
+        if not boxes.compatible(count):
+            raise InferenceError(
+                f"anchors are {boxes}, but scores {values} are {count}, one for each of H * W * anchors"
+            )
+        _merged(deltas, PartialShape([values[0] * 4, *values[1:]]), "deltas", f"scores {values}")
         return PartialShape([self.post_nms_count, 4]), PartialShape([self.post_nms_count])
 
     def evaluate(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
         count, height, width = scores.shape
-        if len(anchors) != scores.size:
-            raise InferenceError(f"there are {len(anchors)} anchors, but {scores.size} scores")
         moved = wide(deltas).reshape(count, 4, height, width).transpose(2, 3, 0, 1).reshape(-1, 4)
         ranked = wide(scores).transpose(1, 2, 0).ravel()
         smallest = ranked.dtype.type(self.min_size)
@@ -287,16 +304,9 @@ class GenerateProposalsSingleImage(FromAnchors):
         return rois, probs
 
 
-def _rank(value: Value, rank: int, name: str) -> PartialShape:
-    if value.shape.rank is None:
-        return PartialShape.dynamic(rank)
-    if value.shape.rank != rank:
-        raise InferenceError(f"{name} must have rank {rank}, found {value.shape}")
-    return value.shape
-
-
-def _merged(value: Value, expected: PartialShape, name: str, by: str) -> PartialShape:
+def _merged(value: Value, expected: PartialShape, name: str, others: str = "") -> PartialShape:
     merged = value.shape.merge(expected)
     if merged is None:
-        raise InferenceError(f"{name} must be of shape {expected} by {by}, found {value.shape}")
+        by = f" to go with {others}" if others else ""
+        raise InferenceError(f"{name} must be of shape {expected}{by}, found {value.shape}")
     return merged

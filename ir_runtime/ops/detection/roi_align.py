@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import takewhile
 from typing import Any, Literal
 
 import numpy as np
@@ -44,8 +45,11 @@ class Align(Op):
                 raise InferenceError(f"batch_indices must be 1-D, found {batch_indices.shape}")
             merged = regions.merge(batch_indices.shape[0])
             if merged is None:
-                raise InferenceError(f"there are {regions} rois, but {batch_indices.shape[0]} batch_indices")
+                raise InferenceError(
+                    f"rois {rois.shape} and batch_indices {batch_indices.shape} must be equally many"
+                )
             regions = merged
+        check_entries(batch_indices, data)
         return PartialShape([regions, channels(data), self.pooled_h, self.pooled_w])
 
     def evaluate(self, data: Array, rois: Array, batch_indices: Array) -> Array:
@@ -157,19 +161,23 @@ class ROIAlignRotated(Align):
 def samples_of(height: Any, width: Any, down: int, across: int, ratio: int) -> tuple[int, int]:
     """How many points there are along each axis of a bin, of so many that a region is divided into."""
     if not (math.isfinite(height) and math.isfinite(width)):
-        raise InferenceError(f"a region must be of finite size, found {height} by {width}")
+        raise InferenceError(f"rois hold a region of {height:g} by {width:g}; a finite size is expected")
     counts = (ratio or max(math.ceil(height / down), 0), ratio or max(math.ceil(width / across), 0))
     if counts[0] * down * counts[1] * across > MOST_POINTS:
-        raise InferenceError(f"a region of {height} by {width} has more than {MOST_POINTS} points")
+        raise InferenceError(
+            f"rois hold a region of {height:g} by {width:g}, which takes {counts[0] * down * counts[1] * across} points; "
+            f"at most {MOST_POINTS} are allowed",
+            hint="a 'sampling_ratio' above 0 takes as many points of a large region as of a small one",
+        )
     return counts
 
 
-def region_count(rois: Value, numbers: int) -> Dimension:
-    """How many regions there are, each of so many numbers."""
+def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "regions") -> Dimension:
+    """How many regions, or the like, there are, each of so many numbers."""
     if rois.shape.rank is None:
         return Dimension()
     if rois.shape.rank != 2 or not rois.shape[1].contains(numbers):
-        raise InferenceError(f"rois must be of shape [regions, {numbers}], found {rois.shape}")
+        raise InferenceError(f"{name} must be of shape [{what}, {numbers}], found {rois.shape}")
     return rois.shape[0]
 
 
@@ -178,12 +186,27 @@ def channels(data: Value, name: str = "data") -> Dimension:
     if data.shape.rank is None:
         return Dimension()
     if data.shape.rank != 4:
-        raise InferenceError(f"{name} must have rank 4, found {data.shape}")
+        raise InferenceError(f"{name} must have rank 4, [N, C, H, W], found {data.shape}")
     return data.shape[1]
+
+
+def check_entries(batch_indices: Value, data: Value) -> None:
+    """Require that known batch indices are of batch entries there are; nothing counts from the first -1 on."""
+    if data.shape.rank is None or data.shape[0].max is None:
+        return
+    for index in takewhile(lambda n: n != -1, batch_indices.ints() or ()):
+        check_entry(index, data.shape[0].max)
+
+
+def check_entry(index: int, count: int) -> None:
+    """Require a batch entry that there is."""
+    if not 0 <= index < count:
+        raise InferenceError(
+            f"a region is of batch entry {index}, but data has {count} of them, counted from 0"
+        )
 
 
 def batch_entry(maps: Array, index: int) -> Array:
     """One batch entry, or an error that there is none."""
-    if not 0 <= index < len(maps):
-        raise InferenceError(f"a region is of batch entry {index}, but there are {len(maps)}")
+    check_entry(index, len(maps))
     return np.asarray(maps[index])

@@ -36,7 +36,7 @@ class Pooling(Op):
         for index, region in enumerate(regions):
             entry = int(region[0]) if np.isfinite(region).all() else None
             if entry is None:
-                raise InferenceError(f"a region must be of finite numbers, found {region.tolist()}")
+                raise InferenceError(f"rois hold a region {region.tolist()}; finite numbers are expected")
             if entry == -1 and self.ends:
                 break
             if entry >= 0 or not self.skips:
@@ -73,10 +73,10 @@ class ROIPooling(Pooling):
 
     def verify(self) -> None:
         """Require one size, however often it is said."""
-        for size in (self.output_size, self.output_roi):
+        for name, size in (("output_size", self.output_size), ("output_roi", self.output_roi)):
             if size not in ((), (self.pooled_h, self.pooled_w)):
                 raise ValueError(
-                    f"pooled_h {self.pooled_h} and pooled_w {self.pooled_w} are not {list(size)}"
+                    f"attributes 'pooled_h' {self.pooled_h} and 'pooled_w' {self.pooled_w} contradict {name!r} {list(size)}"
                 )
 
     def infer(self, data: Value, rois: Value) -> PartialShape:
@@ -128,7 +128,13 @@ class PSROIPooling(Pooling):
     def infer(self, data: Value, rois: Value) -> PartialShape:
         parts = self.spatial_bins_x * self.spatial_bins_y if self.mode == "bilinear" else self.group_size**2
         if not channels(data).contains(parts * self.output_dim):
-            raise InferenceError(f"data must have {parts * self.output_dim} channels, found {data.shape}")
+            which = (
+                "spatial_bins_x * spatial_bins_y" if self.mode == "bilinear" else "group_size * group_size"
+            )
+            raise InferenceError(
+                f"data must have {parts * self.output_dim} channels, found {data.shape[1]} in {data.shape}",
+                hint=f"in mode {self.mode!r}, that is output_dim * {which}",
+            )
         return PartialShape([region_count(rois, 5), self.output_dim, self.group_size, self.group_size])
 
     def evaluate(self, data: Array, rois: Array) -> Array:
@@ -191,29 +197,43 @@ class DeformablePSROIPooling(Pooling):
     skips = True
 
     def infer(self, data: Value, rois: Value, offsets: Value | None = None) -> PartialShape:
-        channels(data)
-        regions = region_count(rois, 5)
+        depth, regions = channels(data), region_count(rois, 5)
+        least = self.output_dim * self.group_size**2
+        if depth.max is not None and depth.max < least:
+            raise InferenceError(
+                f"data must have at least {least} channels, found {depth} in {data.shape}",
+                hint="that is output_dim * group_size * group_size",
+            )
         if offsets is not None:
             expected = PartialShape([regions, -1, self.part_size, self.part_size])
             if not offsets.shape.compatible(expected):
-                raise InferenceError(f"offsets must be of shape {expected}, found {offsets.shape}")
+                raise InferenceError(
+                    f"offsets must be [regions, 2 * classes, part_size, part_size], {expected}, found {offsets.shape}"
+                )
+            self._check_classes(offsets.shape)
         return PartialShape([regions, self.output_dim, self.group_size, self.group_size])
 
     def evaluate(self, data: Array, rois: Array, offsets: Array | None = None) -> Array:
         size, depth = self.group_size, self.output_dim
-        if data.shape[1] < depth * size**2:
-            raise InferenceError(f"data must have at least {depth * size**2} channels, found {data.shape[1]}")
         if offsets is None:
             moves = np.zeros((len(rois), depth, 2, size, size), wide(data).dtype)
         else:
             # Offsets of a class serve several channels, those of a part several bins.
-            kinds = max(offsets.shape[1] // 2, 1)
-            if depth % kinds or offsets.shape[1] < 2:
-                raise InferenceError(f"offsets of {kinds} classes do not go with output_dim {depth}")
+            kinds = offsets.shape[1] // 2
             part = np.arange(size) * self.part_size // size
             of_bins = wide(offsets).reshape(len(rois), kinds, 2, self.part_size, self.part_size)
             moves = of_bins[..., part[:, None], part].repeat(depth // kinds, axis=1)
         return self.pool_all(data, rois, depth, size, size, moves)
+
+    def _check_classes(self, offsets: PartialShape) -> None:
+        if offsets.rank is None or offsets[1].is_dynamic:
+            return
+        numbers = offsets[1].__index__()
+        if numbers < 2 or numbers % 2 or self.output_dim % (numbers // 2):
+            raise InferenceError(
+                f"offsets {offsets} must have 2 channels for each of some classes into which attribute 'output_dim' "
+                f"{self.output_dim} divides, found {numbers}"
+            )
 
     def pool(self, maps: Array, region: Array, *more: Array) -> Array:
         of, (moves,), size = maps.dtype.type, more, self.group_size

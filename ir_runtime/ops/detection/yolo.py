@@ -11,6 +11,7 @@ from ...ir.tensor import Array, Value
 from ...kernels.boxes import wide
 from .._axes import normalize_axis
 from .._define import Input, Op, Output, attr, op
+from .._lengths import multiples
 from .._types import T_FLOAT, T_PLAIN
 
 
@@ -39,24 +40,34 @@ class RegionYolo(Op):
         if x.rank is None:
             return PartialShape.dynamic() if self.do_softmax else PartialShape([-1, self._channels(), -1, -1])
         if x.rank != 4:
-            raise InferenceError(f"data must have rank 4, found {x}")
+            raise InferenceError(f"data must have rank 4, [N, C, H, W], found {x}")
         if not x[1].contains(self._channels()) and not (self.do_softmax and x[1].min >= self._channels()):
-            raise InferenceError(f"data must have {self._channels()} channels, found {x}")
+            least = "at least " if self.do_softmax else ""
+            regions = "num" if self.do_softmax else "numbers of mask"
+            raise InferenceError(
+                f"data must have {least}{self._channels()} channels, found {x[1]} in {x}",
+                hint=f"that is {regions} * (coords + 1 + classes), "
+                f"{self._channels() // self._each()} * ({self.coords} + 1 + {self.classes})",
+            )
         if not self.do_softmax:
             return PartialShape([x[0], self._channels(), *x[2:]])
-        first, last = normalize_axis(self.axis, 4), normalize_axis(self.end_axis, 4, "end_axis")
+        first = normalize_axis(self.axis, 4, "attribute 'axis'")
+        last = normalize_axis(self.end_axis, 4, "attribute 'end_axis'")
         together: Interval = Dimension(1)
         for dim in x[first : last + 1]:
             together = together * dim
         return PartialShape([*x[:first], together, *x[max(last, first) + 1 :]]) if last >= first else x
 
     def _channels(self) -> int:
-        return (self.num if self.do_softmax else len(self.mask)) * (self.coords + 1 + self.classes)
+        return (self.num if self.do_softmax else len(self.mask)) * self._each()
+
+    def _each(self) -> int:
+        return self.coords + 1 + self.classes
 
     def evaluate(self, data: Array) -> Array:
         shape = self.infer(Value.constant(data)).static
         entries, _, height, width = data.shape
-        each = self.coords + 1 + self.classes
+        each = self._each()
         count = self._channels() // each
         result = wide(data).copy()
         numbers = result[:, : count * each].reshape(entries, count, each, height, width)
@@ -90,13 +101,20 @@ class ReorgYolo(Op):
         if x.rank is None:
             return PartialShape.dynamic(4)
         if x.rank != 4:
-            raise InferenceError(f"data must have rank 4, found {x}")
+            raise InferenceError(f"data must have rank 4, [N, C, H, W], found {x}")
         if x[1].max is not None and x[1].max < self.stride**2:
-            raise InferenceError(f"data must have at least {self.stride**2} channels, found {x}")
+            raise InferenceError(
+                f"data must have at least {self.stride**2} channels, the square of attribute 'stride', found {x[1]} "
+                f"in {x}"
+            )
+        sides = []
         for dim in x[2:]:
-            if dim.is_static and dim.__index__() % self.stride:
-                raise InferenceError(f"height and width must be multiples of {self.stride}, found {x}")
-        return PartialShape([x[0], x[1] * self.stride**2, *(dim // self.stride for dim in x[2:])])
+            if (side := multiples(dim, self.stride)) is None:
+                raise InferenceError(
+                    f"height and width of data must be multiples of attribute 'stride', {self.stride}, found {x}"
+                )
+            sides.append(side // self.stride)
+        return PartialShape([x[0], x[1] * self.stride**2, *sides])
 
     def evaluate(self, data: Array) -> Array:
         shape = self.infer(Value.constant(data)).static

@@ -37,15 +37,19 @@ class Multinomial(Seeded):
     def infer(self, probs: Value, num_samples: Value) -> PartialShape:
         count = length_of(num_samples, "num_samples")
         if probs.shape.rank not in (None, 2):
-            raise InferenceError(f"probs must be 2-D, not of shape {probs.shape}")
+            raise InferenceError(f"probs must have rank 2, [batch, classes], found {probs.shape}")
         if probs.shape.rank is None:
             return PartialShape([-1, count])
         batch, classes = probs.shape
         if classes == 0 and count.min:
-            raise InferenceError(f"probs of shape {probs.shape} has no classes to draw from")
+            raise InferenceError(
+                f"probs {probs.shape} has no classes to draw from, but num_samples is {count}"
+            )
         if not self.with_replacement and classes.max is not None and count.min > classes.max:
             raise InferenceError(
-                f"num_samples is {count}; without replacement, at most {classes} can be drawn"
+                f"num_samples is {count}, but probs {probs.shape} has {classes} classes, each of which can be drawn "
+                f"once",
+                hint="attribute 'with_replacement' true lets a class be drawn again",
             )
         return PartialShape([batch, count])
 

@@ -36,20 +36,20 @@ class RandomUniform(Seeded):
         """Require a type of which there are random numbers."""
         if self.output_type not in TYPES:
             raise ValueError(
-                f"output_type must be one of {', '.join(map(str, TYPES))}, not {self.output_type}"
+                f"attribute 'output_type' must be one of {', '.join(map(str, TYPES))}, not {self.output_type}"
             )
 
     def infer(self, shape: Value, minval: Value, maxval: Value) -> PartialShape:
         for name, limit in (("minval", minval), ("maxval", maxval)):
             if limit.shape.rank not in (None, 0, 1) or not limit.count.contains(1):
-                raise InferenceError(f"{name} must be one number, not of shape {limit.shape}")
+                raise InferenceError(f"{name} must be one number, found {limit.shape}")
             if limit.element not in (self.output_type, E.dynamic):
                 raise InferenceError(
-                    f"{name} is {limit.element}; {self.output_type}, the output_type, is expected"
+                    f"{name} is {limit.element}; {self.output_type}, the attribute 'output_type', is expected"
                 )
         low, high = minval.known(), maxval.known()
         if low is not None and high is not None and not low.item() < high.item():
-            raise InferenceError(f"minval is {low.item()}; less than maxval, {high.item()}, is expected")
+            raise InferenceError(f"minval is {low.item()}; a number below maxval, {high.item()}, is expected")
         return PartialShape(lengths_of(shape, "shape"))
 
     def evaluate(self, shape: Array, minval: Array, maxval: Array) -> Array:

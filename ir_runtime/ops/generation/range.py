@@ -52,7 +52,7 @@ class Arithmetic(Op):
 def _number(name: str, value: Value, element: ElementType) -> Number | None:
     """A scalar, cut to a whole number where the output holds whole numbers."""
     if value.shape.rank not in (0, None):
-        raise InferenceError(f"{name} must be a scalar, found shape {value.shape}")
+        raise InferenceError(f"{name} must be a scalar, found {value.shape}")
     known = value.known()
     if known is None:
         numbers = value.numbers()
@@ -63,12 +63,17 @@ def _number(name: str, value: Value, element: ElementType) -> Number | None:
     if element.integral:
         number = math.trunc(number)
     if name == "step" and number == 0:
-        raise InferenceError(f"step is 0{_cut(known, element)}; a number above or below is expected")
+        raise InferenceError(
+            f"step is 0{_cut(known, element)}; a number above or below is expected",
+            hint="an attribute 'output_type' of floating-point numbers keeps the fraction"
+            if known != 0
+            else "",
+        )
     return number
 
 
 def _cut(known: Array, element: ElementType) -> str:
-    return f" after {known.item()} was cut to {element}" if known != 0 else ""
+    return f", as {known.astype(np.float64).item():g} is cut to {element}" if known != 0 else ""
 
 
 def _between(first: Number, last: Number, by: int | float) -> Dimension:
@@ -119,7 +124,7 @@ class Range4(Arithmetic):
     def verify(self) -> None:
         """Require a numeric type."""
         if self.output_type not in NUMBERS:
-            raise ValueError(f"output_type must be a numeric type, not {self.output_type}")
+            raise ValueError(f"attribute 'output_type' must be a numeric type, not {self.output_type}")
 
     def infer(self, start: Value, stop: Value, step: Value) -> PartialShape:
         return self.count(start, stop, step, self.output_type)

@@ -6,18 +6,20 @@ of one channel and three halves of the height, if they come in one tensor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define import Element, Input, Op, Output, attr, op
+from .._lengths import multiples
 
 T_COLOR = Element("T", (E.u8, E.f32, E.f16, E.bf16, E.f64), "u8 or any floating-point type")
 
@@ -32,19 +34,22 @@ def image_dims(value: Value, name: str, channels: int) -> PartialShape:
     return shape
 
 
-def common(lengths: Sequence[Dimension], what: str) -> Dimension:
+def common(lengths: Mapping[str, Dimension], what: str) -> Dimension:
     """A length that several planes agree on."""
-    found: Dimension | None = reduce(lambda a, b: a and a.merge(b), lengths)  # type: ignore[arg-type,return-value]
+    found: Dimension | None = reduce(lambda a, b: a and a.merge(b), lengths.values())  # type: ignore[arg-type,return-value]
     if found is None:
-        raise InferenceError(f"planes differ in their {what}: {', '.join(map(str, lengths))}")
+        raise InferenceError(
+            f"the planes stand for images that differ in {what}: {', '.join(f'{name} for {length}' for name, length in lengths.items())}",
+            hint="planes of U and V have half the height and width of Y" if what != "batch size" else "",
+        )
     return found
 
 
-def even(length: Dimension, what: str) -> Dimension:
-    """A length that may be even."""
-    if length.is_static and length.min % 2:
-        raise InferenceError(f"the {what} of the image must be even, found {length}")
-    return length
+def even(length: Dimension, what: str, shape: PartialShape) -> Dimension:
+    """What a length can be, as it must be even."""
+    if (found := multiples(length, 2)) is None:
+        raise InferenceError(f"the {what} must be even, found {length} in {shape}")
+    return found
 
 
 def bounded(x: Array, dtype: np.dtype[Any]) -> Array:
@@ -67,22 +72,30 @@ class FromPlanes(Op):
 
     def whole(self, value: Value) -> PartialShape:
         """The shape of the image, where one tensor has all planes."""
-        batch, height, width, _ = image_dims(value, "the image", 1)
+        image = image_dims(value, "y", 1)
+        batch, height, width, _ = image
         if height.is_static and height.min % 3:
-            raise InferenceError(f"three halves of an even height are expected, found {height}")
+            raise InferenceError(
+                f"y {image} alone must hold all planes, and so be of three halves of an even height, found {height}",
+                hint="planes that come apart need an input each",
+            )
         # Of a height that is not known, only multiples of 3 count.
         longest = None if height.max is None else height.max * 2 // 3
         rows = Dimension.between(-(-height.min * 2 // 3), longest)
-        return PartialShape([batch, rows, even(width, "width"), Dimension(3)])
+        return PartialShape([batch, rows, even(width, "width", image), Dimension(3)])
 
-    def split(self, y: PartialShape, *halves: PartialShape) -> PartialShape:
+    def split(self, y: PartialShape, **halves: PartialShape) -> PartialShape:
         """The shape of the image, where planes come apart."""
-        batch = common([y[0], *(h[0] for h in halves)], "batch entries")
+        batch = common({"y": y[0]} | {name: half[0] for name, half in halves.items()}, "batch size")
         height, width = (
-            common([even(y[axis], name), *(Dimension.of(h[axis] * 2) for h in halves)], name)
-            for axis, name in ((1, "height"), (2, "width"))
+            common(
+                {"y": even(y[axis], what, y)}
+                | {name: Dimension.of(half[axis] * 2) for name, half in halves.items()},
+                what,
+            )
+            for axis, what in ((1, "height"), (2, "width"))
         )
-        return PartialShape([batch, even(height, "height"), even(width, "width"), Dimension(3)])
+        return PartialShape([batch, height, width, Dimension(3)])
 
     def paint(self, y: Array, u: Array, v: Array) -> Array:
         """The pixels, from planes ``[N, H, W]`` and, for U and V, half of that."""
@@ -110,7 +123,7 @@ class FromNV12(FromPlanes):
     def infer(self, y: Value, uv: Value | None = None) -> PartialShape:
         if uv is None:
             return self.whole(y)
-        return self.split(image_dims(y, "the plane Y", 1), image_dims(uv, "the plane UV", 2))
+        return self.split(image_dims(y, "y", 1), uv=image_dims(uv, "uv", 2))
 
     def evaluate(self, y: Array, uv: Array | None = None) -> Array:
         if uv is None:
@@ -130,9 +143,10 @@ class FromI420(FromPlanes):
         if u is None:
             return self.whole(y)
         if v is None:
-            raise InferenceError("takes one input with all planes, or three with one each, got 2")
-        planes = (image_dims(plane, f"the plane {name}", 1) for plane, name in ((y, "Y"), (u, "U"), (v, "V")))
-        return self.split(*planes)
+            raise InferenceError(
+                "takes 1 input (y, with all planes) or 3 inputs (y, u, v), got 2", code=Code.PORT_COUNT
+            )
+        return self.split(image_dims(y, "y", 1), u=image_dims(u, "u", 1), v=image_dims(v, "v", 1))
 
     def evaluate(self, y: Array, u: Array | None = None, v: Array | None = None) -> Array:
         if u is None or v is None:
@@ -181,8 +195,9 @@ class ToNV12(Op):
     blue_first: ClassVar[bool] = False
 
     def infer(self, pixels: Value) -> tuple[PartialShape, ...]:
-        batch, height, width, _ = image_dims(pixels, "the image", 3)
-        height, width = even(height, "height"), even(width, "width")
+        image = image_dims(pixels, "pixels", 3)
+        batch, height, width, _ = image
+        height, width = even(height, "height", image), even(width, "width", image)
         if self.single_plane:
             return (PartialShape([batch, Dimension.of(height * 3) // 2, width, Dimension(1)]),)
         return (

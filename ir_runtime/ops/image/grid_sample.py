@@ -37,26 +37,26 @@ class GridSample(Op):
     )
 
     def infer(self, data: Value, grid: Value) -> PartialShape:
-        batch, channels, *_ = self._four(data, "data", "[N, C, H, W]")
+        batch, channels, *pixels = self._four(data, "data", "[N, C, H, W]")
         entries, rows, columns, pair = self._four(grid, "grid", "[N, rows, columns, 2]")
         if not pair.compatible(Dimension(2)):
-            raise InferenceError(f"grid must have two coordinates for each sample, found {pair}")
+            raise InferenceError(f"grid must be [N, rows, columns, 2], x and y last, found {grid.shape}")
         if (common := batch.merge(entries)) is None:
-            raise InferenceError(f"data has {batch} batch entries, grid has {entries}")
+            raise InferenceError(f"data {data.shape} and grid {grid.shape} differ in batch size")
+        if 0 in pixels and all(d.min for d in (common, channels, rows, columns)):
+            raise InferenceError(f"data {data.shape} has no pixels to sample")
         return PartialShape([common, channels, rows, columns])
 
     def _four(self, value: Value, name: str, layout: str) -> PartialShape:
         if value.shape.rank not in (None, 4):
             raise InferenceError(f"{name} must be {layout}, found {value.shape}")
-        return value.shape if value.shape.rank else PartialShape.dynamic(4)
+        return PartialShape.dynamic(4) if value.shape.rank is None else value.shape
 
     def evaluate(self, data: Array, grid: Array) -> Array:
         shape = self.infer(Value.constant(data), Value.constant(grid)).static
         samples = np.zeros(shape, data.dtype)
         if not samples.size:
             return samples
-        if 0 in data.shape:
-            raise InferenceError(f"data of shape {list(data.shape)} has no pixels to sample")
         double = np.dtype(np.float64) in (data.dtype, grid.dtype)
         points = grid.astype(np.float64 if double else np.float32, copy=False)
         for planes, where, out in zip(data, points, samples, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -13,8 +14,8 @@ from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.resample import Axis, Filter, resample
-from .._axes import normalize_axes
 from ...limits import room
+from .._axes import normalize_axes
 from .._define import Element, Input, Op, Output, attr, op
 from .._lengths import check_vector, lengths_of
 from .._types import T_INDEX, T
@@ -51,14 +52,10 @@ class Padded(Op):
         return np.pad(data, pads)
 
 
-def resize(data: Array, axes: Sequence[Axis], how: Filter) -> Array:
-    """Resample, unless there is nothing to take samples from."""
-    for axis in axes:
-        if axis.before == 0 and axis.after:
-            raise InferenceError(
-                f"axis {axis.number} has length 0, there is nothing to resize to {axis.after}"
-            )
-    return resample(data, axes, how)
+def check_source(old: Dimension, new: Dimension, axis: int) -> None:
+    """Require something to take samples from."""
+    if old == 0 and new.min:
+        raise InferenceError(f"data has length 0 along axis {axis}, so it cannot be resized to {new}")
 
 
 class Resize(Padded):
@@ -93,10 +90,13 @@ class Resize(Padded):
     def shape(self, data: Value, target: Value, axes: Value | None) -> PartialShape:
         """The shape after resizing ``axes`` as ``target`` says."""
         name = self.shape_calculation_mode
-        check_vector(target, name)
+        port = name if len(self.inputs) == 4 else "target"
+        check_vector(target, port)
         if target.element not in (*(FACTORS if name == "scales" else LENGTHS), E.dynamic):
+            kind = "floating-point numbers" if name == "scales" else "integers"
             raise InferenceError(
-                f"{name} are expected to be {'floats' if name == 'scales' else 'integers'}, not {target.element}"
+                f"{port} is {target.element}, but attribute 'shape_calculation_mode' is {name!r}, for which "
+                f"{kind} are expected"
             )
         if axes is not None:
             check_vector(axes, "axes")
@@ -106,12 +106,17 @@ class Resize(Padded):
         if where is None:
             return PartialShape.dynamic(data.shape.rank)
         if not self._enough(target, len(where)):
-            raise InferenceError(f"{target.count} {name} for {len(where)} axes; one for each is expected")
+            raise InferenceError(
+                f"{port} holds {target.count} {name} for {len(where)} axes {list(where)}; one for each is expected",
+                hint="without input axes, all axes of the data are resized" if axes is None else "",
+            )
         lengths = [
             Dimension.of(d + (b + e))
             for d, (b, e) in zip(data.shape, self.pads(data.shape.rank), strict=True)
         ]
-        new = self._lengths([lengths[axis] for axis in where], target)
+        new = self._lengths([lengths[axis] for axis in where], target, port)
+        for axis, length in zip(where, new, strict=False):
+            check_source(lengths[axis], length, axis)
         return PartialShape(lengths).replace(dict(zip(where, new, strict=False)))
 
     def _enough(self, target: Value, needed: int) -> bool:
@@ -124,14 +129,19 @@ class Resize(Padded):
         if found is None:
             return None
         if min(found, default=0) < 0:
-            raise InferenceError(f"axes are expected to count from 0, found {list(found)}")
+            raise InferenceError(
+                f"axes {list(found)} must count from 0",
+                hint=f"axes of rank {rank} from the front: {[a % rank for a in found]}" if rank else "",
+            )
         if self.mode.endswith("_pillow") and len(found) != 2:
-            raise InferenceError(f"mode {self.mode} resizes 2 axes, found {len(found)}: {list(found)}")
+            raise InferenceError(
+                f"attribute 'mode' {self.mode!r} resizes exactly 2 axes, found {len(found)}: {list(found)}"
+            )
         return normalize_axes(found, rank)
 
-    def _lengths(self, old: list[Dimension], target: Value) -> Sequence[Dimension]:
+    def _lengths(self, old: list[Dimension], target: Value, port: str) -> Sequence[Dimension]:
         if self.shape_calculation_mode == "sizes":
-            return lengths_of(target, "sizes") or (Dimension(),) * len(old)
+            return lengths_of(target, port) or (Dimension(),) * len(old)
         known = target.known()
         if known is None:
             return (Dimension(),) * len(old)
@@ -152,13 +162,13 @@ class Resize(Padded):
         how = Filter(
             self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.cube_coeff, self.antialias
         )
-        return resize(x, plan, how)
+        return resample(x, plan, how)
 
 
 def scaled(length: Dimension, factor: float) -> Dimension:
     """A length times a factor, as OpenVINO rounds it: it adds a millionth to the factor, in f32."""
     if not 0 <= factor < np.inf:
-        raise InferenceError(f"scales are expected to be at least 0, found {factor}")
+        raise InferenceError(f"scales hold {factor}; finite numbers of at least 0 are expected")
     if factor == 1:
         return length
     more = np.float32(factor) + np.float32(1e-6)
@@ -228,12 +238,17 @@ class Interpolate1(Padded):
     def infer(self, data: Value, target: Value) -> PartialShape:
         check_vector(target, "target")
         if target.count.max is not None and target.count.max < len(self.axes):
-            raise InferenceError(f"target has {target.count} lengths, there are {len(self.axes)} axes")
+            raise InferenceError(
+                f"target holds {target.count} lengths for attribute 'axes' {list(self.axes)}; one for each is expected"
+            )
         if data.shape.rank is None:
             return PartialShape.dynamic()
         # OpenVINO takes the axes as a set, and so in the order of the data; the page, in their own.
-        where = sorted(normalize_axes(self.axes, data.shape.rank))
+        where = sorted(normalize_axes(self.axes, data.shape.rank, "attribute 'axes': axis"))
         new = lengths_of(target, "target") or (Dimension(),) * len(where)
+        pads = self.pads(data.shape.rank)
+        for axis, length in zip(where, new, strict=False):
+            check_source(Dimension.of(data.shape[axis] + sum(pads[axis])), length, axis)
         return data.shape.replace(dict(zip(where, new, strict=False)))
 
     def how(self, rank: int) -> Filter:
@@ -261,4 +276,4 @@ class Interpolate1(Padded):
             )
             for axis in self.axes
         ]
-        return resize(x, plan, self.how(data.ndim))[tuple(map(slice, shape))]
+        return resample(x, plan, self.how(data.ndim))[tuple(map(slice, shape))]

@@ -37,16 +37,18 @@ class Adaptive(Op):
                 return PartialShape.dynamic()
             shape = PartialShape.dynamic(spatial + 2)
         if not 3 <= len(shape) <= 5:
-            raise InferenceError(f"data must have rank 3, 4 or 5, found {shape}")
+            raise InferenceError(f"data must have rank 3, 4 or 5, [N, C, spatial...], found {shape}")
         if spatial not in (None, len(shape) - 2):
             raise InferenceError(
-                f"output_size has {spatial} numbers, data {shape} has {len(shape) - 2} spatial axes"
+                f"output_size must hold a number for each spatial axis of data {shape}, {len(shape) - 2} in all, found {spatial}",
+                hint="output_size has no numbers for N and C" if spatial == len(shape) else "",
             )
         counts = counts or (Dimension(),) * (len(shape) - 2)
         for axis, (length, count) in enumerate(zip(shape[2:], counts, strict=True)):
             if length == 0 and count.min:
                 raise InferenceError(
-                    f"there is nothing to pool along spatial axis {axis}, but {count} windows"
+                    f"dim {axis + 2} of data {shape} is 0, so there is nothing to pool into the {count} that "
+                    f"output_size asks for"
                 )
         return PartialShape([*shape[:2], *counts])
 

@@ -106,7 +106,7 @@ class MaxWithIndices(Dilating):
         check_index_types(index_element_type=self.index_element_type)
 
     def infer(self, data: Value) -> tuple[PartialShape, PartialShape]:
-        normalize_axis(self.axis, len(self.kernel) + 2)
+        normalize_axis(self.axis, len(self.kernel) + 2, "attribute 'axis'")
         shape = self.pooled(data)
         return shape, shape
 
@@ -157,8 +157,9 @@ class Average(Pooling):
             extent = self.extent(axis, kernel)
             if max(before, after) >= extent:
                 raise InferenceError(
-                    f"padding of {before} and {after} hides whole windows of extent {extent} along spatial "
-                    f"axis {axis}; with exclude-pad, less than {extent} is expected"
+                    f"attributes 'pads_begin' and 'pads_end' are {before} and {after} along spatial axis {axis}, "
+                    f"so that windows, which cover {extent}, lie in the padding alone and have no mean",
+                    hint=f"with 'exclude-pad', padding must be less than {extent}",
                 )
 
     def evaluate(self, data: Array) -> Array:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...codes import Code
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
@@ -25,9 +26,9 @@ class ScaledDotProductAttention(Op):
     The mask's axis of queries may broadcast the query's, which the page does not say, but OpenVINO does.
     """
 
-    query = Input(T_FLOAT, "[N, ..., L, E]")
     bounded = True
 
+    query = Input(T_FLOAT, "[N, ..., L, E]")
     key = Input(T_FLOAT, "[N, ..., S, E]; batch axes broadcast")
     value = Input(T_FLOAT, "[N, ..., S, Ev]")
     attention_mask = Input(
@@ -50,10 +51,12 @@ class ScaledDotProductAttention(Op):
         scale: Value | None = None,
     ) -> PartialShape:
         if scale is not None and not (scale.count.contains(1) and scale.shape.rank in (None, 0, 1)):
-            raise InferenceError(f"scale must be one number, found shape {scale.shape}")
+            raise InferenceError(f"scale must be one number, found {scale.shape}")
         for name, given in (("query", query), ("key", key), ("value", value)):
             if given.shape.rank is not None and given.shape.rank < 3:
-                raise InferenceError(f"{name} must have rank 3 or more, found {given.shape}")
+                raise InferenceError(
+                    f"{name} must have rank 3 or more, [batch, ..., length, features], found {given.shape}"
+                )
         mask = None if self.causal else _masking(attention_mask, query.element)
         if query.shape.rank is None or key.shape.rank is None:
             return PartialShape.dynamic()
@@ -63,14 +66,22 @@ class ScaledDotProductAttention(Op):
         if value.shape.rank is None or batch.rank is None:
             return PartialShape.dynamic()
         if not columns.compatible(value.shape[-2]):
-            raise InferenceError(f"there are {columns} keys and {value.shape[-2]} values")
-        batch = _batch(batch, PartialShape(value.shape[:-2]), "value")
+            raise InferenceError(
+                f"key {key.shape} holds {key.shape[-2]} keys, but value {value.shape} {value.shape[-2]} values; as "
+                f"many are expected, in the last dimension but one"
+            )
+        batch = _batch(batch, value.shape, "value")
         return PartialShape([*batch, rows, value.shape[-1]])
 
     def _scores(self, query: PartialShape, key: PartialShape) -> tuple[PartialShape, Dimension, Dimension]:
         if not query[-1].compatible(key[-1]):
-            raise InferenceError(f"query {query} and key {key} differ in their last axis")
-        batch = _batch(PartialShape(query[:-2]), PartialShape(key[:-2]), "key")
+            raise InferenceError(
+                f"query {query} and key {key} differ in their last dimension, over which they are multiplied",
+                hint="key must be [batch, ..., length, features]; it is transposed here"
+                if query[-1] == key[-2]
+                else "",
+            )
+        batch = _batch(PartialShape(query[:-2]), key, "key")
         return batch, query[-2], key[-2]
 
     def evaluate(
@@ -99,9 +110,12 @@ def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:
         mask.element,
         element,
     ):
-        raise InferenceError(f"attention_mask is {mask.element}; {element} or boolean is expected, as query")
+        raise InferenceError(
+            f"attention_mask is {mask.element}; {element}, as query, or boolean is expected",
+            code=Code.ELEMENT_TYPE,
+        )
     if mask.shape.rank == 1:
-        raise InferenceError(f"attention_mask must be a scalar or of rank 2 or more, found {mask.shape}")
+        raise InferenceError(f"attention_mask must be a scalar or have rank 2 or more, found {mask.shape}")
     return mask.shape
 
 
@@ -112,12 +126,19 @@ def _masked(
         return PartialShape.dynamic(), rows, columns
     wider, longer = broadcast_dims(rows, mask[-2]), broadcast_dims(columns, mask[-1])
     if wider is None or longer is None:
-        raise InferenceError(f"attention_mask {mask} does not fit scores of [{rows},{columns}]")
-    return _batch(batch, PartialShape(mask[:-2]), "attention_mask"), wider, longer
+        raise InferenceError(
+            f"attention_mask {mask} must end in dimensions that broadcast with [{rows},{columns}], the lengths of "
+            f"query and key"
+        )
+    return _batch(batch, mask, "attention_mask"), wider, longer
 
 
 def _batch(batch: PartialShape, other: PartialShape, name: str) -> PartialShape:
     try:
-        return broadcast_shapes(batch, other)
+        return broadcast_shapes(batch, PartialShape(other[:-2]))
     except InferenceError:
-        raise InferenceError(f"batch {other} of {name} does not broadcast with {batch}") from None
+        raise InferenceError(
+            f"{name} {other} has the batch {PartialShape(other[:-2])}, which does not broadcast with {batch} of the "
+            f"inputs before it",
+            hint="dimensions must be equal, or one of them 1",
+        ) from None

@@ -12,6 +12,7 @@ from ...kernels.ctc import best_path, collapse, loss
 from .._define import InferenceError, Input, Op, Output, attr, op
 from .._layout import fit_axes
 from .._types import T_FLOAT, T_INDEX_64, check_index_types
+from .._within import check_at_most, check_below
 
 
 @op("CTCGreedyDecoder-1", spec="sequence/ctc-greedy-decoder-1")
@@ -28,7 +29,7 @@ class CTCGreedyDecoder(Op):
         found: dict[str, Dimension] = {}
         fit_axes("data", ("time", "batch", "classes"), data.shape, found)
         fit_axes("sequence_mask", ("time", "batch"), sequence_mask.shape, found)
-        _some_classes(found)
+        _some_classes(found, "data")
         return PartialShape([found.get("batch", -1), found.get("time", -1), 1, 1])
 
     def evaluate(self, data: Array, sequence_mask: Array) -> Array:
@@ -66,16 +67,18 @@ class CTCGreedyDecoderSeqLen(Op):
         found: dict[str, Dimension] = {}
         fit_axes("data", ("batch", "time", "classes"), data.shape, found)
         fit_axes("sequence_length", ("batch",), sequence_length.shape, found)
-        _some_classes(found)
+        _some_classes(found, "data")
         _one_number(blank_index)
+        check_at_most(sequence_length, "sequence_length", found.get("time", Dimension()), "the time of data")
         batch = found.get("batch", Dimension())
         return PartialShape([batch, found.get("time", -1)]), PartialShape([batch])
 
     def evaluate(
         self, data: Array, sequence_length: Array, blank_index: Array | None = None
     ) -> tuple[Array, Array]:
+        inputs = (data, sequence_length) if blank_index is None else (data, sequence_length, blank_index)
+        self.infer(*map(Value.constant, inputs))  # raises if a length is out of range
         _, time, classes = data.shape
-        _within("sequence_length", sequence_length, time)
         blank = classes - 1 if blank_index is None else int(blank_index.item())
         runs = np.arange(time) < sequence_length[:, None]
         found, lengths = collapse(best_path(data), runs, blank, self.merge_repeated)
@@ -112,8 +115,17 @@ class CTCLoss(Op):
         fit_axes("logit_length", ("batch",), logit_length.shape, found)
         fit_axes("labels", ("batch", "time"), labels.shape, found)
         fit_axes("label_length", ("batch",), label_length.shape, found)
-        _some_classes(found)
+        _some_classes(found, "logits")
         _one_number(blank_index)
+        time, classes = (found.get(axis, Dimension()) for axis in ("time", "classes"))
+        check_at_most(logit_length, "logit_length", time, "the time of logits")
+        check_at_most(label_length, "label_length", time, "the time of logits")
+        _check_fewer(label_length, logit_length)
+        if blank_index is not None:
+            check_below(blank_index, "blank_index", classes, "classes")
+        counts, known = label_length.ints(), labels.known()
+        for row, count in zip(known, counts, strict=True) if known is not None and counts is not None else ():
+            check_below(Value.constant(row[:count]), "labels", classes, "classes")
         return PartialShape([found.get("batch", -1)])
 
     def evaluate(
@@ -124,17 +136,12 @@ class CTCLoss(Op):
         label_length: Array,
         blank_index: Array | None = None,
     ) -> Array:
-        _, time, classes = logits.shape
-        _within("logit_length", logit_length, time)
-        _within("label_length", label_length, time)
-        if (label_length > logit_length).any():
-            raise InferenceError(
-                f"label_length {label_length.tolist()} must not exceed logit_length {logit_length.tolist()}"
-            )
+        inputs = [logits, logit_length, labels, label_length]
+        inputs += [] if blank_index is None else [blank_index]
+        self.infer(*map(Value.constant, inputs))  # raises if a length or a label is out of range
+        classes = logits.shape[2]
         blank = classes - 1 if blank_index is None else int(blank_index.item())
         targets = [row[:count] for row, count in zip(labels, label_length, strict=True)]
-        for numbers in (np.array([blank]), *targets):
-            _within("labels and blank_index", numbers, classes - 1)
         targets = [self._target(target) for target in targets]
         return loss(logits, logit_length, targets, blank, self.ctc_merge_repeated)
 
@@ -146,18 +153,22 @@ class CTCLoss(Op):
         return labels
 
 
-def _some_classes(found: dict[str, Dimension]) -> None:
+def _some_classes(found: dict[str, Dimension], name: str) -> None:
     if found.get("classes", Dimension()) == 0:
-        raise InferenceError("there are 0 classes; 1 or more, with the blank, are expected")
+        raise InferenceError(f"{name} has 0 classes, its last dimension; 1 or more are expected")
 
 
 def _one_number(blank_index: Value | None) -> None:
     if blank_index is not None and not (
         blank_index.shape.rank in (None, 0, 1) and blank_index.count.contains(1)
     ):
-        raise InferenceError(f"blank_index must be one number, found shape {blank_index.shape}")
+        raise InferenceError(f"blank_index must be one number, found {blank_index.shape}")
 
 
-def _within(name: str, numbers: Array, highest: int) -> None:
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() <= highest:
-        raise InferenceError(f"{name} {numbers.tolist()} must lie between 0 and {highest}")
+def _check_fewer(label_length: Value, logit_length: Value) -> None:
+    for labels, steps in zip(label_length.ints() or (), logit_length.ints() or (), strict=False):
+        if labels > steps:
+            raise InferenceError(
+                f"label_length holds {labels} where logit_length holds {steps}; at most as many labels as steps are "
+                f"expected"
+            )

@@ -28,12 +28,12 @@ class Hot(Op):
     def infer(self, indices: Value, depth: Value, on_value: Value, off_value: Value) -> PartialShape:
         for name, scalar in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
             if scalar.shape.rank not in (None, 0):
-                raise InferenceError(f"{name} must be a scalar, found shape {scalar.shape}")
+                raise InferenceError(f"{name} must be a scalar, found {scalar.shape}")
         if (known := depth.ints()) is not None and known[0] < 0:
             raise InferenceError(f"depth is {known[0]}; 0 or more is expected")
         if indices.shape.rank is None:
             return PartialShape.dynamic()
-        axis = normalize_axis(self.axis, indices.shape.rank + 1)
+        axis = normalize_axis(self.axis, indices.shape.rank + 1, "attribute 'axis'")
         dims = list(indices.shape)
         classes = depth.dims()
         return PartialShape([*dims[:axis], classes[0] if classes else Dimension(), *dims[axis:]])

@@ -7,7 +7,9 @@ import numpy as np
 from ...ir.tensor import Array
 from ...kernels.statistics import working
 
-__all__ = ["as_complex", "as_pairs", "floats"]
+__all__ = ["PAIRS", "as_complex", "as_pairs", "floats"]
+
+PAIRS = "the real and the imaginary part"
 
 
 def floats(data: Array) -> Array:

@@ -15,10 +15,9 @@ from .._axes import normalize_axes
 from .._define import Input, Op, Output, op
 from .._lengths import common_count
 from .._types import T_INDEX_64, T_SHORT_FLOAT
-from ._complex import as_complex, as_pairs, floats
+from ._complex import PAIRS, as_complex, as_pairs, floats
 
-PAIRS = "the real and the imaginary part along the last axis"
-COMPLEX = f"complex numbers, {PAIRS}"
+COMPLEX = f"complex numbers, {PAIRS} along the last axis"
 
 
 class Transform(Op):
@@ -85,11 +84,16 @@ class Transform(Op):
         if data.shape.rank is None:
             return None
         if data.shape.rank < 1 + self.parts or (self.parts and not data.shape[-1].contains(2)):
-            wanted = "at least 2 axes, the last one of length 2" if self.parts else "at least 1 axis"
-            raise InferenceError(f"data must have {wanted}, found shape {data.shape}")
+            wanted = (
+                f"rank 2 or more, and 2 as its last dimension, {PAIRS}" if self.parts else "rank 1 or more"
+            )
+            raise InferenceError(f"data must have {wanted}, found {data.shape}")
         rank = data.shape.rank - self.parts
         if axes.count.min > rank:
-            raise InferenceError(f"{axes.count} axes to transform, but the data has {rank}")
+            rest = ", without the last one" if self.parts else ""
+            raise InferenceError(
+                f"axes holds {axes.count} numbers, but data {data.shape} has {rank} axes to transform{rest}"
+            )
         return rank
 
     def _claimed(self, axis: int, dim: Dimension, claims: list[Claim]) -> Dimension:
@@ -146,7 +150,9 @@ def _sizes(signal_size: Value) -> list[int | Interval] | None:
     for n in numbers or ():
         highest = n.max if isinstance(n, Interval) else n
         if highest is not None and highest < -1:
-            raise InferenceError(f"signal_size holds {n}; -1 or a length is expected")
+            raise InferenceError(
+                f"signal_size holds {highest}; a length is expected, or -1 for that of the data"
+            )
     return None if numbers is None else list(numbers)
 
 
@@ -172,7 +178,7 @@ class Half(Transform):
     def _rank(self, data: Value, axes: Value) -> int | None:
         rank = super()._rank(data, axes)
         if axes.count == 0:
-            raise InferenceError("axes are empty; at least one is expected")
+            raise InferenceError("axes is empty; at least one axis is expected")
         return rank
 
 

@@ -11,7 +11,7 @@ from ...ir.tensor import Array, Value
 from .._define import Input, Op, Output, attr, op
 from .._lengths import check_vector, length_of
 from .._types import T_FLOAT, T_INDEX_64
-from ._complex import as_complex, as_pairs, floats
+from ._complex import PAIRS, as_complex, as_pairs, floats
 
 # Ports come in the order in which classes name them, and these are not the first.
 WINDOW = Input(T_FLOAT, "factors of a frame's elements, 1-D; at most as many as a frame has")
@@ -34,9 +34,11 @@ class Framed(Op):
         """Require that a window fits into a frame."""
         check_vector(window, "window")
         if window.count == 0:
-            raise InferenceError("window is empty; at least 1 element is expected")
+            raise InferenceError("window is empty; at least one element is expected")
         if size.max is not None and window.count.min > size.max:
-            raise InferenceError(f"window has {window.count} elements, more than frame_size {size}")
+            raise InferenceError(
+                f"window has {window.count} elements; at most frame_size, {size}, is expected"
+            )
 
 
 @op("STFT-15")
@@ -61,12 +63,14 @@ class STFT(Framed):
         size, step = _positive(frame_size, "frame_size"), _positive(frame_step, "frame_step")
         self.check_window(window, size)
         if signal.shape.rank not in (None, 1, 2):
-            raise InferenceError(f"signal must be 1-D or 2-D, not of shape {signal.shape}")
+            raise InferenceError(f"signal must be [length] or [batch, length], found {signal.shape}")
         if signal.shape.rank is None:
             return PartialShape.dynamic()
         *batch, length = signal.shape
         if length.max is not None and length.max < size.min:
-            raise InferenceError(f"frame_size {size} exceeds the length {length} of the signal")
+            raise InferenceError(
+                f"frame_size is {size}, but signal {signal.shape} has length {length}, less than one frame"
+            )
         plane = [_frames(length, size, step), size.map(lambda n: n // 2 + 1)]
         return PartialShape([*batch, *(plane[::-1] if self.transpose_frames else plane), 2])
 
@@ -116,19 +120,23 @@ class ISTFT(Framed):
         self.check_window(window, size)
         asked = None if signal_length is None else length_of(signal_length, "signal_length")
         if data.shape.rank not in (None, 3, 4):
-            raise InferenceError(f"data must be 3-D or 4-D, not of shape {data.shape}")
+            raise InferenceError(
+                f"data must be [frequencies, frames, 2], or with a batch in front, found {data.shape}"
+            )
         if data.shape.rank is None:
             return PartialShape.dynamic()
         *batch, bins, frames, pair = data.shape
         if not pair.contains(2):
-            raise InferenceError(f"data must end in an axis of length 2, found shape {data.shape}")
+            raise InferenceError(f"data must have 2 as its last dimension, as {PAIRS}, found {data.shape}")
         if frames == 0:
-            raise InferenceError(f"data of shape {data.shape} holds no frames; at least one is expected")
+            raise InferenceError(f"data {data.shape} holds no frames; at least one is expected")
         fitting = size.merge(_sizes(bins))
         if fitting is None:
             expected = size.map(lambda n: n // 2 + 1)
             raise InferenceError(
-                f"data holds {bins} frequencies; for frame_size {size}, {expected} are expected"
+                f"data {data.shape} holds {bins} frequencies; frame_size // 2 + 1, {expected}, are expected for "
+                f"frame_size {size}",
+                hint="frequencies come before frames" if expected == frames else "",
             )
         before_last = Dimension.between(max(frames.min, 1), frames.max) - 1
         # For a frame of odd length the page has one element less, OpenVINO does not.
@@ -162,7 +170,7 @@ class ISTFT(Framed):
 def _positive(value: Value, name: str) -> Dimension:
     """A scalar that is at least 1."""
     if value.shape.rank not in (None, 0):
-        raise InferenceError(f"{name} must be a scalar, not of shape {value.shape}")
+        raise InferenceError(f"{name} must be a scalar, found {value.shape}")
     return length_of(value, name, least=1)
 
 

@@ -203,13 +203,19 @@ class MulticlassNms9(Multiclass):
         expected = PartialShape([-1, -1, 4])
         merged = boxes.shape.merge(expected)
         if merged is None:
-            raise InferenceError(f"boxes must be of shape {expected}, found {boxes.shape}")
+            raise InferenceError(
+                f"boxes must be [classes, boxes, 4], as there is roisnum, found {boxes.shape}"
+            )
         of_scores = scores.shape.merge(PartialShape(merged[:2]))
         if of_scores is None:
-            raise InferenceError(f"scores must be of shape {PartialShape(merged[:2])}, found {scores.shape}")
+            raise InferenceError(
+                f"scores must be {PartialShape(merged[:2])}, the [classes, boxes] of boxes {boxes.shape}, as there "
+                f"is roisnum, found {scores.shape}"
+            )
         images = roisnum.shape.merge(PartialShape([-1]))
         if images is None:
             raise InferenceError(f"roisnum must be 1-D, found {roisnum.shape}")
+        check_total(roisnum, of_scores[1])
         return self.shapes(images[0], of_scores[0], of_scores[1])
 
     def evaluate(
@@ -220,8 +226,7 @@ class MulticlassNms9(Multiclass):
         corners, ranked = wide(boxes), wide(scores)
         sizes = np.maximum(roisnum.astype(np.int64), 0)
         ends = np.cumsum(sizes)
-        if ends.size and ends[-1] > boxes.shape[1]:
-            raise InferenceError(f"roisnum asks for {ends[-1]} boxes, but there are {boxes.shape[1]}")
+        check_total(Value.constant(roisnum), Dimension(boxes.shape[1]))
         starts = ends - sizes
         parts = [
             self.select(i, corners[:, low:high], ranked[:, low:high])
@@ -233,6 +238,13 @@ class MulticlassNms9(Multiclass):
         return self.packed(
             left, corners[left.label, place], place * len(boxes) + left.label, counts, boxes.dtype
         )
+
+
+def check_total(roisnum: Value, boxes: Dimension) -> None:
+    """Require no more boxes of all images than there are."""
+    total = sum(max(n, 0) for n in roisnum.ints() or ())
+    if boxes.max is not None and total > boxes.max:
+        raise InferenceError(f"roisnum adds up to {total} boxes of all images, but there are {boxes}")
 
 
 def _least(a: int | None, b: int) -> int:

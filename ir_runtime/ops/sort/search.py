@@ -36,13 +36,16 @@ class SearchSorted(Op):
     def infer(self, sorted_sequence: Value, values: Value) -> PartialShape:
         sequence, shape = sorted_sequence.shape, values.shape
         if sequence.rank == 0:
-            raise InferenceError("sorted_sequence must have at least one axis")
+            raise InferenceError("sorted_sequence must have rank 1 or more, found a scalar")
         if sequence.rank is None or sequence.rank == 1:
             return shape
         expected = sequence.replace({sequence.rank - 1: -1})
         merged = shape.merge(expected)
         if merged is None:
-            raise InferenceError(f"values are of shape {shape}; sorted_sequence asks for {expected}")
+            raise InferenceError(
+                f"values {shape} must be of shape {expected}, as sorted_sequence {sequence} but for the last axis",
+                hint="one sorted_sequence for all values must be 1-D",
+            )
         return merged
 
     def evaluate(self, sorted_sequence: Array, values: Array) -> Array:

@@ -26,8 +26,11 @@ class TopKROIs(Op):
         if not rois.shape.compatible(PartialShape([-1, 4])):
             raise InferenceError(f"rois must be of shape [regions, 4], found {rois.shape}")
         regions = -1 if rois.shape.rank is None else rois.shape[0]
-        if not probs.shape.compatible(PartialShape([regions])):
-            raise InferenceError(f"probs must be of shape [{regions}], found {probs.shape}")
+        one_each = PartialShape([regions])
+        if not probs.shape.compatible(one_each):
+            raise InferenceError(
+                f"probs must be of shape {one_each}, a score for each of rois, found {probs.shape}"
+            )
         return PartialShape([self.max_rois, 4])
 
     def evaluate(self, rois: Array, probs: Array) -> Array:

@@ -46,9 +46,9 @@ class Selection(Op):
             raise InferenceError(f"k must be a scalar, not of shape {k.shape}")
         if data.shape.rank is None:
             return data.shape, data.shape
-        axis = normalize_axis(self.axis, data.shape.rank)
+        axis = normalize_axis(self.axis, data.shape.rank, "attribute 'axis'")
         numbers = k.numbers()
-        shape = data.shape.replace({axis: _chosen(data.shape[axis], numbers[0] if numbers else Interval())})
+        shape = data.shape.replace({axis: _chosen(data.shape, axis, numbers[0] if numbers else Interval())})
         return shape, shape
 
     def evaluate(self, data: Array, k: Array) -> tuple[Array, Array]:
@@ -80,17 +80,26 @@ class TopK11(Selection):
         """Require an index type, and an order that can be stable."""
         super().verify()
         if self.stable and self.sort == "none":
-            raise ValueError("stable asks for an order, but sort is none")
+            raise ValueError("attribute 'stable' asks for an order, but 'sort' is none")
 
 
-def _chosen(length: Dimension, k: int | Interval) -> Dimension:
+def _chosen(data: PartialShape, axis: int, k: int | Interval) -> Dimension:
+    length = data[axis]
     low, high = (k.min, k.max) if isinstance(k, Interval) else (k, k)
     if high is not None and high < 1:
-        raise InferenceError(f"k must be at least 1, not {high}")
+        most_of = "at most " if isinstance(k, Interval) else ""
+        raise InferenceError(f"k is {most_of}{high}; at least 1 is expected")
     if low is not None and length.max is not None and low > length.max:
-        raise InferenceError(f"k asks for {low} elements along an axis of length {length}")
+        raise InferenceError(
+            f"k asks for {low} elements along axis {axis}, but data {data} has {length} there",
+            hint="attribute 'axis' may be meant to be another one" if _fits_elsewhere(data, low) else "",
+        )
     most = min((n for n in (high, length.max) if n is not None), default=None)
     return Dimension.between(max(low or 0, 1) if length.min or low else 0, most)
+
+
+def _fits_elsewhere(data: PartialShape, k: int) -> bool:
+    return any(d.max is None or d.max >= k for d in data)
 
 
 def _ranking(data: Array, axis: int, descending: bool) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -12,8 +13,9 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.products import back, working_dtype
 from .._define import Input, Op, Output, attr, op
-from .._lengths import check_vector
+from .._lengths import check_vector, length_of
 from .._types import T_INDEX_64, T
+from .._within import check_at_most, check_below
 
 
 class Embedding(Op):
@@ -27,21 +29,36 @@ class Embedding(Op):
     reduction = "sum"
 
     def shape(
-        self, emb_table: Value, groups: Dimension, indices: Value, per_sample_weights: Value | None
+        self,
+        emb_table: Value,
+        groups: Dimension,
+        indices: Value,
+        per_sample_weights: Value | None,
+        default_index: Value | None = None,
     ) -> PartialShape:
         """The shape of the output, one entry for each group."""
         if per_sample_weights is not None:
             if self.reduction != "sum":
-                raise InferenceError(f"per_sample_weights are for sums, but reduction is {self.reduction}")
+                raise InferenceError(
+                    f"per_sample_weights are given, but attribute 'reduction' is {self.reduction}; only sum takes "
+                    f"weights"
+                )
             if not per_sample_weights.shape.compatible(indices.shape):
                 raise InferenceError(
-                    f"per_sample_weights are of shape {per_sample_weights.shape}, indices of shape {indices.shape}"
+                    f"per_sample_weights {per_sample_weights.shape} must be of the shape of indices, {indices.shape}"
                 )
         if emb_table.shape.rank is None:
             return PartialShape.dynamic()
         if emb_table.shape.rank == 0:
-            raise InferenceError("emb_table must have rows, but is a scalar")
+            raise InferenceError("emb_table must have rank 1 or more, [rows, ...], found a scalar")
+        check_below(indices, "indices", emb_table.shape[0], "rows in emb_table")
+        if default_index is not None and min(default_index.ints() or (0,)) >= 0:
+            check_below(default_index, "default_index", emb_table.shape[0], "rows in emb_table")
         return emb_table.shape.replace({0: groups})
+
+    def check(self, *inputs: Array | None) -> None:
+        """Raise what inference finds wrong once all numbers are known."""
+        self.infer(*(None if x is None else Value.constant(x) for x in inputs))
 
     def reduce(
         self,
@@ -55,10 +72,6 @@ class Embedding(Op):
         """Add up rows of ``count`` groups, given the group of each index."""
         if default is not None and default < 0:
             default = None
-        for places, length, name in ((indices, len(emb_table), "index"), (group, count, "segment")):
-            wrong = places[(places < 0) | (places >= length)]
-            if wrong.size:
-                raise InferenceError(f"{name} {wrong[0]} is out of range; there are {length}")
         work = working_dtype(emb_table.dtype)
         rows = emb_table[indices].astype(work, copy=False)
         if weights is not None:
@@ -71,10 +84,6 @@ class Embedding(Op):
             sums = sums / divisors if emb_table.dtype.kind in "fV" else np.trunc(sums / divisors)
         result = back(np.asarray(sums, work), emb_table.dtype)
         if default is not None:
-            if default >= len(emb_table):
-                raise InferenceError(
-                    f"default_index {default} is out of range; there are {len(emb_table)} rows"
-                )
             result[sizes == 0] = emb_table[default]
         return result
 
@@ -101,7 +110,8 @@ class Offsets(Embedding):
         check_vector(indices, "indices")
         check_vector(offsets, "offsets")
         _check_scalar(default_index, "default_index")
-        return self.shape(emb_table, offsets.count, indices, per_sample_weights)
+        _check_ascending(offsets, indices.count)
+        return self.shape(emb_table, offsets.count, indices, per_sample_weights, default_index)
 
     def evaluate(
         self,
@@ -111,12 +121,9 @@ class Offsets(Embedding):
         default_index: Array | None = None,
         per_sample_weights: Array | None = None,
     ) -> Array:
+        self.check(emb_table, indices, offsets, default_index, per_sample_weights)
         starts = offsets.astype(np.int64)
         steps = np.append(starts[1:], len(indices)) - starts if len(starts) else starts
-        if (steps < 0).any() or (offsets < 0).any():
-            raise InferenceError(
-                f"offsets {offsets.tolist()} must ascend from 0 to at most {len(indices)}, the number of indices"
-            )
         first = int(starts[0]) if len(starts) else len(indices)  # what stands before it is in no bag
         bag = np.repeat(np.arange(len(starts)), steps)
         weights = None if per_sample_weights is None else per_sample_weights[first:]
@@ -148,12 +155,13 @@ class Packed(Embedding):
         self, emb_table: Value, indices: Value, per_sample_weights: Value | None = None
     ) -> PartialShape:
         if indices.shape.rank not in (None, 2):
-            raise InferenceError(f"indices must be [bags, rows of a bag], not of shape {indices.shape}")
+            raise InferenceError(f"indices must have rank 2, [bags, rows of a bag], found {indices.shape}")
         known = indices.shape if per_sample_weights is None else indices.shape.merge(per_sample_weights.shape)
         bags = known[0] if known is not None and known.rank else Dimension()
         return self.shape(emb_table, bags, indices, per_sample_weights)
 
     def evaluate(self, emb_table: Array, indices: Array, per_sample_weights: Array | None = None) -> Array:
+        self.check(emb_table, indices, per_sample_weights)
         bag = np.repeat(np.arange(len(indices)), indices.shape[1])
         weights = None if per_sample_weights is None else per_sample_weights.ravel()
         return self.reduce(emb_table, indices.ravel(), bag, len(indices), weights=weights)
@@ -197,11 +205,14 @@ class EmbeddingSegmentsSum(Embedding):
     ) -> PartialShape:
         check_vector(indices, "indices")
         if not segment_ids.shape.compatible(indices.shape):
-            raise InferenceError(f"segment_ids are of shape {segment_ids.shape}, indices of {indices.shape}")
+            raise InferenceError(
+                f"segment_ids {segment_ids.shape} must be of the shape of indices, {indices.shape}"
+            )
         _check_scalar(num_segments, "num_segments")
         _check_scalar(default_index, "default_index")
-        segments = num_segments.dims()
-        return self.shape(emb_table, segments[0] if segments else Dimension(), indices, per_sample_weights)
+        segments = length_of(num_segments, "num_segments")
+        check_below(segment_ids, "segment_ids", segments, "segments")
+        return self.shape(emb_table, segments, indices, per_sample_weights, default_index)
 
     def evaluate(
         self,
@@ -212,10 +223,20 @@ class EmbeddingSegmentsSum(Embedding):
         default_index: Array | None = None,
         per_sample_weights: Array | None = None,
     ) -> Array:
+        self.check(emb_table, indices, segment_ids, num_segments, default_index, per_sample_weights)
         count = int(num_segments)
         return self.reduce(emb_table, indices, segment_ids, count, default_index, per_sample_weights)
 
 
 def _check_scalar(value: Value | None, name: str) -> None:
     if value is not None and value.shape.rank not in (None, 0):
-        raise InferenceError(f"{name} must be a scalar, not of shape {value.shape}")
+        raise InferenceError(f"{name} must be a scalar, found {value.shape}")
+
+
+def _check_ascending(offsets: Value, count: Dimension) -> None:
+    """Require known offsets that do not descend, nor go beyond the indices."""
+    check_at_most(offsets, "offsets", count, "the number of indices")
+    known = offsets.ints() or ()
+    for before, after in pairwise(known):
+        if after < before:
+            raise InferenceError(f"offsets must ascend, but {after} comes after {before}")

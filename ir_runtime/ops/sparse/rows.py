@@ -12,6 +12,7 @@ from ...ir.tensor import Array, Value
 from .._define import Element, Input, Op, Output, op
 from .._lengths import check_vector, lengths_of
 from .._types import NUMBERS, T_INDEX_64
+from .._within import check_below
 
 T_VALUE = Element("T", (*NUMBERS, ElementType.string), "any numeric type or string")
 
@@ -33,16 +34,16 @@ class SparseFillEmptyRows(Op):
     ) -> tuple[PartialShape, PartialShape, PartialShape]:
         check_vector(values, "values")
         if default_value.shape.rank not in (None, 0):
-            raise InferenceError(f"default_value must be a scalar, not of shape {default_value.shape}")
+            raise InferenceError(f"default_value must be a scalar, found {default_value.shape}")
         lengths = lengths_of(dense_shape, "dense_shape") or (Dimension(), Dimension())
         if len(lengths) != 2:
             raise InferenceError(
-                f"dense_shape must have a number of rows and one of columns, not {len(lengths)}"
+                f"dense_shape must hold 2 numbers, of rows and of columns, found {len(lengths)}"
             )
         places = indices.shape.merge(PartialShape([values.count, 2]))
         if places is None:
             raise InferenceError(
-                f"indices must be a row and a column for each of {values.count} values, not of shape {indices.shape}"
+                f"indices must be {PartialShape([values.count, 2])}, a row and a column for each of values, found {indices.shape}"
             )
         total = self._total(places[0], *lengths, indices.known())
         return PartialShape([total, 2]), PartialShape([total]), PartialShape([lengths[0]])
@@ -51,10 +52,8 @@ class SparseFillEmptyRows(Op):
         """How many elements there are when each row has one."""
         if known is not None and known.size:
             for axis, (length, name) in enumerate(((rows, "row"), (columns, "column"))):
-                low, high = int(known[:, axis].min()), int(known[:, axis].max())
-                if low < 0 or (length.max is not None and high >= length.max):
-                    wrong = low if low < 0 else high
-                    raise InferenceError(f"{name} {wrong} is out of range; there are {length}")
+                places = Value.constant(known[:, axis])
+                check_below(places, f"column {axis} of indices", length, f"{name}s in dense_shape")
         if known is not None:
             return Dimension.of(rows - len(np.unique(known[:, 0])) + len(known))
         # Each row gets at most one element, and if there are elements, one row at least needs none.

@@ -1,0 +1,29 @@
+"""Inputs whose numbers, as far as they are known, must lie in a range that starts at 0."""
+
+from __future__ import annotations
+
+from ..errors import InferenceError
+from ..ir.dimension import Dimension
+from ..ir.tensor import Value
+
+__all__ = ["check_at_most", "check_below"]
+
+
+def check_below(value: Value, name: str, count: Dimension, things: str) -> None:
+    """Require the numbers of things that there are: 0 and up, less than ``count``."""
+    if (wrong := _outside(value, None if count.max is None else count.max - 1)) is not None:
+        raise InferenceError(f"{name} holds {wrong}, but there are {count} {things}, counted from 0")
+
+
+def check_at_most(value: Value, name: str, most: Dimension, what: str) -> None:
+    """Require numbers up to and including ``most``."""
+    if (wrong := _outside(value, most.max)) is not None:
+        raise InferenceError(f"{name} holds {wrong}; from 0 to {most}, {what}, is expected")
+
+
+def _outside(value: Value, highest: int | None) -> int | None:
+    known = value.known()
+    if known is None:
+        return None
+    wrong = known[known < 0] if highest is None else known[(known < 0) | (known > highest)]
+    return int(wrong.flat[0]) if wrong.size else None
