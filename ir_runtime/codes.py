@@ -17,6 +17,18 @@ class Code(StrEnum):
         self._value_, self.summary = code, summary
         return self
 
+    @classmethod
+    def of(cls, code: str) -> Code:
+        """The code of that number.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        found = next((known for known in cls if known.value == code), None)
+        if found is None:
+            raise ValueError(f"there is no code {code!r}")
+        return found
+
     ANY = "IR000", "something failed"
 
     UNREADABLE = "IR001", "the file cannot be read, or is not an OpenVINO IR"
@@ -26,7 +38,6 @@ class Code(StrEnum):
     WEIGHTS_RANGE = "IR005", "a constant lies outside the .bin, or its size contradicts its shape"
     FORBIDDEN_XML = "IR006", "the XML has a document type, entities or other things an IR never needs"
     BAD_ELEMENT = "IR007", "an XML element lacks an attribute, or has one that cannot be read"
-
     SHARED_BYTES = "IR008", "constants share some of their bytes, but not all"
     ORPHAN_BYTES = "IR009", "bytes of the .bin belong to no constant"
 

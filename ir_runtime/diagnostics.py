@@ -51,7 +51,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A line of a file with a mark under ``width`` characters, the first of which is in ``column``, from 1.
+    """A line of a file, or what is left of a long one, with a mark under some of it.
+
+    Args:
+        line: its number, from 1.
+        text: what is shown of it.
+        column: the character of ``text`` at which the mark begins, from 1.
+        width: how many characters are marked.
+        skipped: how many characters of the line come before ``text``.
 
     >>> print(Excerpt(26, "  <dim>4</dim>", 8, 1))
        26 |   <dim>4</dim>
@@ -62,6 +69,7 @@ class Excerpt:
     text: str
     column: int = 1
     width: int = 0
+    skipped: int = 0
 
     def __str__(self) -> str:
         under = f"\n      | {' ' * (self.column - 1)}{'^' * self.width}" if self.width else ""
@@ -122,7 +130,9 @@ class Diagnostic:
             "layer": where.layer,
             "operation": where.operation or None,
             "hint": self.hint or None,
-            "column": self.excerpt.column if self.excerpt and self.excerpt.width else None,
+            "column": self.excerpt.skipped + self.excerpt.column
+            if self.excerpt and self.excerpt.width
+            else None,
             "excerpt": self.excerpt.text if self.excerpt else None,
             "causes": [cause.record() for cause in self.causes],
         }
@@ -173,6 +183,13 @@ class Diagnostics:
         self.found.sort(key=lambda found: found.line or 0)
         if excerpt is not None:
             self.found = [replace(found, excerpt=excerpt(found)) for found in self.found]
+
+    def escalate(self) -> None:
+        """Let every warning be an error."""
+        self.found = [
+            replace(found, severity=Severity.ERROR) if found.severity is Severity.WARNING else found
+            for found in self.found
+        ]
 
     @property
     def errors(self) -> list[Diagnostic]:

@@ -14,6 +14,7 @@ import click
 
 from .. import __version__
 from .exits import Exit, reported
+from .explain import explain
 from .inspect import inspect
 from .ops import ops
 from .run import run
@@ -67,5 +68,5 @@ def main() -> None:
     """Read, validate and run OpenVINO IR models with NumPy."""
 
 
-for _command in (run, validate, inspect, ops):
+for _command in (run, validate, inspect, ops, explain):
     main.add_command(_command)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["clean", "dump", "failure", "finding", "number", "plain", "plural", "shape_record", "table"]
 
-_COLOURS = {"error": "red", "warning": "yellow"}
+_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def dump(data: Any) -> str:
@@ -75,8 +75,8 @@ def failure(message: str) -> str:
 
 
 def finding(diagnostic: Diagnostic) -> str:
-    """A finding as it is shown: place, severity, code, message, and the hint on a line of its own."""
-    return failure(str(diagnostic))
+    """A finding as it is shown: place, severity, code, message; below it the line, causes and the hint."""
+    return failure(diagnostic.text())
 
 
 def _coloured(line: str) -> str:

@@ -2,46 +2,175 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import glob
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .exits import Exit
-from .models import as_json, weights
+from .models import shape_of, weights
 from .render import dump, finding, plural
 
 if TYPE_CHECKING:
-    from ..diagnostics import Diagnostics
+    from ..diagnostics import Diagnostic, Diagnostics
 
 __all__ = ["validate"]
 
+_EPILOG = """\b
+ir-runtime validate net.xml
+ir-runtime validate 'models/**/*.xml' --strict --format sarif > findings.sarif
+ir-runtime validate net.xml --shape 'data=[1..8,3,?,?]'
+ir-runtime explain IR301
+"""
 
-@click.command()
+_LARGE = 2 << 20
+_FORMATS = ("text", "json", "sarif", "github")
+
+
+@click.command(epilog=_EPILOG)
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@click.option(
+    "-f",
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    default="text",
+    show_default=True,
+    help="The form of findings.",
+)
+@click.option("--json", "form", flag_value="json", help="The same as --format json.")
+@click.option("--strict", is_flag=True, help="Let warnings count as errors.")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="[NAME=]SHAPE",
+    help="Ask whether an input may have this shape, too: data=[1..8,3,?,?]. Repeatable.",
+)
+@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="How many files at once.")
 @weights
-@as_json
 @click.pass_context
-def validate(ctx: click.Context, models: Sequence[str], weights: str | None, as_json: bool) -> None:
+def validate(
+    ctx: click.Context,
+    models: Sequence[str],
+    form: str,
+    strict: bool,
+    shapes: Sequence[str],
+    jobs: int | None,
+    weights: str | None,
+) -> None:
     """Find what is wrong with each MODEL, without running it.
 
-    A MODEL is the .xml of an IR, or a page of the specification, all of whose examples count. Findings
-    say file, line, layer, code, what is wrong and what to do; a file that cannot be read is a finding.
-    The exit code is 1 if there is an error; warnings alone leave it 0.
+    A MODEL is the .xml of an IR, a page of the specification, all of whose examples count, or a pattern
+    such as 'models/**/*.xml'. Findings are in the order of the file. They say file, line, layer, code,
+    what is wrong, what decided it and what to do; a file that cannot be read is a finding. The exit code
+    is 1 if there is an error, or with --strict a warning.
     """
-    from ..api.core import validate as check
-
-    if weights is not None and len(models) > 1:
+    files = [file for model in models for file in _matching(model)]
+    if weights is not None and len(files) > 1:
         raise click.UsageError("--weights goes with one MODEL")
-    reports = [(model, check(model, weights)) for model in models]
-    if as_json:
-        click.echo(dump([_record(model, report) for model, report in reports]))
-    else:
-        for found in (found for _, report in reports for found in report):
-            click.echo(finding(found))
+    given = dict(map(shape_of, shapes)) or None
+    check = partial(_check, weights=weights, shapes=given, strict=strict)
+    show = _each if form == "text" else _nothing
+    reports = []
+    with _reports(check, files, jobs) as checked:
+        for file, report in zip(files, checked, strict=True):
+            reports.append((file, report))
+            show(report)
+    _whole(form, reports)
     click.echo(_summary([report for _, report in reports]), err=True)
     if not all(report.ok for _, report in reports):
         ctx.exit(Exit.FINDINGS)
+
+
+def _matching(pattern: str) -> list[str]:
+    """The files that a pattern matches, where no file has that very name."""
+    if os.path.exists(pattern) or not glob.has_magic(pattern):
+        return [pattern]
+    found = sorted(glob.glob(pattern, recursive=True))
+    if not found:
+        raise click.UsageError(f"no file matches {pattern!r}")
+    return found
+
+
+def _check(file: str, weights: str | None, shapes: Mapping[Any, Any] | None, strict: bool) -> Diagnostics:
+    from ..api.core import validate as check
+
+    report = check(file, weights, shapes=shapes)
+    if strict:
+        report.escalate()
+    return report
+
+
+@contextmanager
+def _reports(
+    check: Callable[[str], Diagnostics], files: Sequence[str], jobs: int | None
+) -> Iterator[Iterable[Diagnostics]]:
+    """A report for each file, in order, several at once; with a bar on a terminal."""
+    count = min(len(files), jobs or _worthwhile(files))
+    with _bar(len(files)) as advance:
+        if count == 1:
+            yield map(check, _counted(files, advance))
+            return
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        with ProcessPoolExecutor(count, get_context("spawn")) as pool:
+            try:
+                yield _counted(pool.map(check, files), advance)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+
+def _worthwhile(files: Sequence[str]) -> int:
+    """How many processes to use: starting some takes as long as checking a megabyte."""
+    size = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
+    return (os.cpu_count() or 1) if size > _LARGE else 1
+
+
+def _counted(items: Iterable[Any], advance: Callable[[int], None]) -> Iterator[Any]:
+    for item in items:
+        yield item
+        advance(1)
+
+
+@contextmanager
+def _bar(count: int) -> Iterator[Callable[[int], None]]:
+    if count == 1 or not sys.stderr.isatty():
+        yield lambda steps: None
+        return
+    with click.progressbar(length=count, label="validating", file=sys.stderr) as bar:
+        yield bar.update
+
+
+def _each(report: Diagnostics) -> None:
+    for found in report:
+        click.echo(finding(found))
+
+
+def _nothing(report: Diagnostics) -> None:
+    """Where all is shown in one piece at the end."""
+
+
+def _whole(form: str, reports: Sequence[tuple[str, Diagnostics]]) -> None:
+    findings: list[Diagnostic] = [found for _, report in reports for found in report]
+    if form == "json":
+        click.echo(dump([_record(file, report) for file, report in reports]))
+    elif form == "sarif":
+        from .reports.sarif import sarif
+
+        click.echo(dump(sarif(findings)))
+    elif form == "github":
+        from .reports.github import commands
+
+        for line in commands(findings):
+            click.echo(line)
 
 
 def _record(model: str, report: Diagnostics) -> dict[str, Any]:

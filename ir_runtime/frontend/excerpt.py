@@ -99,4 +99,4 @@ class Excerpts:
             first = max(first + indent, start - _SHOWN // 4)
         text = _CLEAN.sub(" ", self._text[first : min(last, first + _SHOWN)].rstrip())
         width = min(end, first + len(text)) - start
-        return Excerpt(line, text, start - first + 1, max(width, 0))
+        return Excerpt(line, text, start - first + 1, max(width, 0), first - self._starts[line - 1])

@@ -15,7 +15,7 @@ from ..diagnostics import Cause
 from ..errors import IRError
 from ..ir.dimension import Dimension, Interval
 from ..ir.graph import Graph, Layer, Port
-from ..ir.tensor import TensorType, Value, objects
+from ..ir.tensor import Array, TensorType, Value, objects
 
 __all__ = ["Causes", "Spot"]
 
@@ -37,7 +37,9 @@ class Spot(NamedTuple):
             known = value.shape.rank is not None and self.dim < len(value.shape)
             return str(value.shape[self.dim]) if known else "?"
         numbers = value.numbers()
-        if numbers is None or self.element is None or self.element >= len(numbers):
+        if self.element is None:
+            return "not known" if value.data is None else _brief(value.data)
+        if numbers is None or self.element >= len(numbers):
             return "not known"
         found = numbers[self.element]
         return str(Dimension.of(found)) if isinstance(found, Interval) else str(found)
@@ -45,7 +47,7 @@ class Spot(NamedTuple):
     def __str__(self) -> str:
         if self.dim is not None:
             return f"dim {self.dim}"
-        return "the content" if self.element is None else f"element {self.element}"
+        return "all" if self.element is None else f"element {self.element}"
 
 
 class _Part(NamedTuple):
@@ -202,11 +204,17 @@ def _without(value: Value, spot: Spot) -> Value:
 
 def _step(layer: Layer, spot: Spot, value: str, parts: Sequence[_Part], whole: bool) -> Cause:
     """What a layer makes of lengths; of the layer in question, also its attributes."""
-    made = "; ".join(f"{part.spot} of {part.name}, {part.holds}" for part in parts[:4])
+    made = ", ".join(f"{part.holds} in {part.spot} of {part.name}" for part in parts[:4])
     more = " and others" if len(parts) > 4 else ""
     said = _attributes(layer) if whole else ""
     how = f", with {said}" if said else ""
-    return Cause(f"{layer} makes {spot} {value} from {made}{more}{how}", layer.where)
+    return Cause(f"{layer} gives {value} in {spot}, from {made}{more}{how}", layer.where)
+
+
+def _brief(data: Array) -> str:
+    """The first numbers of a tensor."""
+    first = ", ".join(map(str, data.flat[:4]))
+    return f"[{first}, …]" if data.size > 4 else f"[{first}]"
 
 
 def _attributes(layer: Layer) -> str:

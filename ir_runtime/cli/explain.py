@@ -1,0 +1,53 @@
+"""``ir-runtime explain``: what a code means, an example, and how to fix it."""
+
+from __future__ import annotations
+
+import click
+
+from .models import as_json
+from .render import dump, table
+
+__all__ = ["explain"]
+
+
+@click.command()
+@click.argument("code", metavar="[CODE]", required=False)
+@as_json
+def explain(code: str | None, as_json: bool) -> None:
+    """Explain a CODE that a finding or an error has, such as IR301; without one, list them all."""
+    from ..codes import Code
+
+    if code is None:
+        rows = [[found.value, found.summary] for found in Code]
+        listed = [{"code": key, "summary": summary} for key, summary in rows]
+        click.echo(dump(listed) if as_json else table("Codes", ["code", "what it means"], rows))
+        return
+    from ..explanations import explanation
+
+    page = explanation(_known(code))
+    if as_json:
+        fields = {
+            "summary": page.code.summary,
+            "meaning": page.meaning,
+            "example": page.example,
+            "fix": page.fix,
+        }
+        click.echo(dump({"code": page.code.value, **fields}))
+    else:
+        click.echo(page.text())
+
+
+def _known(text: str) -> str:
+    from difflib import get_close_matches
+
+    from ..codes import Code
+    from ..errors import InputError
+
+    name = text.upper()
+    if name in set(Code):
+        return name
+    near = get_close_matches(name, list(Code), n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise InputError(
+        f"there is no code {text[:40]!r}", code=Code.NO_SUCH_NAME, hint=f"{hint}ir-runtime explain lists them"
+    )

@@ -1,0 +1,106 @@
+"""Findings as a SARIF log, version 2.1.0, which code scanning tools read.
+
+Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from ... import __version__
+
+if TYPE_CHECKING:
+    from ...diagnostics import Diagnostic, Location
+
+__all__ = ["sarif"]
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
+    """One run, with a rule for each code that was found."""
+    codes = sorted({found.code for found in findings})
+    return {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "ir-runtime",
+                        "version": __version__,
+                        "semanticVersion": __version__,
+                        "rules": [_rule(code) for code in codes],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(found, codes) for found in findings],
+            }
+        ],
+    }
+
+
+def _rule(code: str) -> dict[str, Any]:
+    from ...codes import Code
+    from ...explanations import explanation
+
+    page = explanation(code)
+    return {
+        "id": code,
+        "name": Code.of(code).name.title().replace("_", ""),
+        "shortDescription": {"text": Code.of(code).summary},
+        "fullDescription": {"text": page.meaning},
+        "help": {"text": page.text(), "markdown": page.markdown},
+    }
+
+
+def _result(found: Diagnostic, codes: Sequence[str]) -> dict[str, Any]:
+    hint = f"\n{found.hint}" if found.hint else ""
+    result: dict[str, Any] = {
+        "ruleId": found.code,
+        "ruleIndex": codes.index(found.code),
+        "level": str(found.severity),
+        "message": {"text": found.message + hint},
+    }
+    if found.where is not None and found.where.file:
+        result["locations"] = [_location(found.where, _region(found))]
+    if related := [_related(number, c.message, c.where) for number, c in enumerate(found.causes)]:
+        result["relatedLocations"] = related
+    return result
+
+
+def _region(found: Diagnostic) -> dict[str, Any]:
+    excerpt, line = found.excerpt, found.line
+    if excerpt is None:
+        return {"startLine": line} if line else {}
+    region: dict[str, Any] = {"startLine": excerpt.line, "snippet": {"text": excerpt.text}}
+    if excerpt.width:
+        start = excerpt.skipped + excerpt.column
+        region |= {"startColumn": start, "endColumn": start + excerpt.width}
+    return region
+
+
+def _related(number: int, message: str, where: Location) -> dict[str, Any]:
+    region = {"startLine": where.line} if where.line else {}
+    return {"id": number, "message": {"text": message}, **_location(where, region)}
+
+
+def _location(where: Location, region: dict[str, Any]) -> dict[str, Any]:
+    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": _uri(where.file)}}}
+    if region:
+        location["physicalLocation"]["region"] = region
+    if where.layer is not None:
+        named = {"name": where.layer, "kind": "element"}
+        location["logicalLocations"] = [{**named, "fullyQualifiedName": where.layer}]
+    return location
+
+
+def _uri(file: str) -> str:
+    """A path as an address: relative to where the command ran, where that is possible."""
+    path = Path(file)
+    if path.is_absolute():
+        return path.as_uri()
+    return quote(path.as_posix())

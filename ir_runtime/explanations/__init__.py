@@ -1,0 +1,47 @@
+"""What each code means, an example that shows it, and how to fix it: a page for each, beside this file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+
+from ..codes import Code
+
+__all__ = ["Explanation", "explanation"]
+
+_EXAMPLE, _FIX = "\n## Example\n", "\n## Fix\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A page: what a code means, an example that shows it, and how to fix it; all as Markdown."""
+
+    code: Code
+    meaning: str
+    example: str
+    fix: str
+
+    @property
+    def markdown(self) -> str:
+        """The whole page."""
+        return f"# {self.code}: {self.code.summary}\n\n{self.meaning}\n{_EXAMPLE}\n{self.example}\n{_FIX}\n{self.fix}\n"
+
+    def text(self) -> str:
+        """The page for a terminal: without fences, the example indented."""
+        lines = [line for line in self.example.splitlines() if not line.startswith("```")]
+        example = "\n".join(f"    {line}".rstrip() for line in lines)
+        title = f"{self.code}: {self.code.summary}"
+        return f"{title}\n\n{self.meaning}\n\nExample\n\n{example}\n\nFix\n\n{self.fix}"
+
+
+def explanation(code: str) -> Explanation:
+    """The page of a code.
+
+    Raises:
+        ValueError: if there is no such code.
+    """
+    known = Code.of(code)
+    page = files(__package__).joinpath(f"{known}.md").read_text(encoding="utf-8")
+    meaning, _, rest = page.partition(_EXAMPLE)
+    example, _, fix = rest.partition(_FIX)
+    return Explanation(known, meaning.strip(), example.strip("\n"), fix.strip())
