@@ -1,0 +1,63 @@
+"""Good models, from which the bad ones are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.files import model_of
+from harness.sample import Sample, all_samples, is_sampled
+
+__all__ = ["Case", "Corpus", "build"]
+
+DIGITS = Path(__file__).parents[2] / "examples/digits/digits.xml"
+PAGES = Path(__file__).parents[1] / "frontend/pages"
+LARGEST = 60_000
+"""Bytes of the XML of a model; larger ones take time and show nothing new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What arrives: a name to find its origin by, the XML or page, and the ``.bin``."""
+
+    name: str
+    xml: bytes
+    weights: bytes = b""
+
+
+Corpus = list[Case]
+
+
+def build(whole: bool = True) -> Corpus:
+    """Digits, every operation version, pages, and (with OpenVINO) every test model of moderate size."""
+    found = [Case("digits", DIGITS.read_bytes(), DIGITS.with_suffix(".bin").read_bytes())]
+    found += [Case(page.stem, page.read_bytes()) for page in sorted(PAGES.glob("*.txt"))]
+    found += layers(all_samples())
+    found += networks() if whole else ()
+    return found
+
+
+def layers(samples: Iterable[Sample]) -> Iterator[Case]:
+    """Each operation version as a model: fixed, of any shape, and with all but its first input constant."""
+    seen: set[str] = set()
+    for sample in samples:
+        if sample.op in seen or not is_sampled(sample.cls):
+            continue
+        seen.add(sample.op)
+        rest = range(1, len(sample.inputs))
+        yield Case(sample.op, *model_of(sample, sample.constant))
+        yield Case(f"{sample.op} any", *model_of(sample, sample.constant, dynamic=True))
+        yield Case(f"{sample.op} fed", *model_of(sample, rest))
+        yield Case(f"{sample.op} folded", *model_of(sample, (0, *rest)))
+
+
+def networks() -> Iterator[Case]:
+    """The test models: bodies, variables, caches, quantized and compressed weights."""
+    from models.collection import COLLECTION, saved
+
+    for name in COLLECTION:
+        path = saved(name)
+        weights = path.with_suffix(".bin")
+        if path.stat().st_size <= LARGEST:
+            yield Case(name, path.read_bytes(), weights.read_bytes() if weights.exists() else b"")

@@ -1,0 +1,167 @@
+"""Try to break the package: ``make fuzz``, or ``python -m fuzz.fuzz --help`` in ``tests``."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from ir_runtime.cli.render import table
+
+from .corpus import Corpus, build
+from .mutations import KINDS, Kind, Recipe, mutant, recipe
+from .worker import Pool, Result, guarded
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of all inputs."""
+
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    findings: dict[str, tuple[Recipe, Result]] = field(default_factory=dict)
+    times: Counter[str] = field(default_factory=Counter)
+    slowest: dict[str, float] = field(default_factory=dict)
+    largest: dict[str, int] = field(default_factory=dict)
+
+    def add(self, recipe: Recipe, result: Result) -> None:
+        kind = recipe.kind
+        self.outcomes[kind, result.outcome] += 1
+        self.slowest[kind] = max(self.slowest.get(kind, 0.0), result.seconds)
+        self.largest[kind] = max(self.largest.get(kind, 0), result.memory)
+        if result.finding:
+            self.times[result.finding] += 1
+            shorter = len(recipe.steps) < len(self.findings.get(result.finding, (recipe,))[0].steps)
+            if shorter or result.finding not in self.findings:
+                self.findings[result.finding] = recipe, result
+
+    @property
+    def inputs(self) -> int:
+        return sum(self.outcomes.values())
+
+    def summary(self) -> str:
+        """Inputs by what became of them, and each kind's slowest and largest."""
+        kinds = sorted({kind for kind, _ in self.outcomes})
+        names = sorted({outcome for _, outcome in self.outcomes}, key=lambda name: (name != "model", name))
+        rows = [[name, *(str(self.outcomes[kind, name]) for kind in kinds)] for name in names]
+        rows.append(
+            ["inputs", *(str(sum(n for (k, _), n in self.outcomes.items() if k == kind)) for kind in kinds)]
+        )
+        rows.append(["slowest (CPU s)", *(f"{self.slowest[kind]:.2f}" for kind in kinds)])
+        rows.append(["largest (MiB)", *(str(self.largest[kind] >> 20) for kind in kinds)])
+        found = table("What became of the inputs", ("outcome", *kinds), rows, right=kinds)
+        listed = [[str(n), name] for name, n in self.times.most_common()]
+        return found + (
+            "\n" + table("Findings", ("times", "finding"), listed, right=("times",)) if listed else ""
+        )
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--count", default=20_000, show_default=True, help="Inputs of each kind.")
+@click.option("--seed", default=0, show_default=True, help="Other seeds give other inputs.")
+@click.option("--minutes", type=float, help="Stop after that long, or before if the count is reached.")
+@click.option(
+    "--kind", type=click.Choice(["both", *KINDS]), default="both", show_default=True, help="Changes to make."
+)
+@click.option("--workers", default=2, show_default=True, help="Processes.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("out/fuzz"),
+    show_default=True,
+    help="Folder for findings.",
+)
+@click.option("--atheris/--no-atheris", default=None, help="Let coverage guide the changes; needs atheris.")
+def main(
+    count: int, seed: int, minutes: float | None, kind: str, workers: int, out: Path, atheris: bool | None
+) -> None:
+    """Feed broken models to the package until something other than an error of its own gets out.
+
+    The exit code is 1 if something does. Each finding is saved as a model and a text about it.
+    """
+    corpus, tally = build(), Tally()
+    kinds = KINDS if kind == "both" else tuple(k for k in KINDS if k == kind)
+    if atheris:
+        guided(corpus, kinds, seed, minutes, out)
+        return
+    end = time.monotonic() + 60 * minutes if minutes else float("inf")
+    with Pool(corpus, workers) as pool:
+        try:
+            for done, result in pool.run(_recipes(corpus, kinds, seed, count, end)):
+                tally.add(done, result)
+                _progress(tally, count * len(kinds))
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            raise SystemExit(130) from None
+        for finding, (found, result) in tally.findings.items():
+            save(corpus, pool.smallest(found, finding), result, out)
+    _progress(tally, None)
+    click.echo(tally.summary())
+    if tally.findings:
+        click.echo(f"{len(tally.findings)} findings are in {out}", err=True)
+        raise SystemExit(1)
+
+
+def _recipes(corpus: Corpus, kinds: tuple[Kind, ...], seed: int, count: int, end: float) -> Iterator[Recipe]:
+    for number in range(count):
+        for kind in kinds:
+            if time.monotonic() > end:
+                return
+            yield recipe(corpus, kind, seed, number)
+
+
+def _progress(tally: Tally, whole: int | None) -> None:
+    """One line that is written over, on terminals only."""
+    if not sys.stderr.isatty() or (whole and tally.inputs % 50):
+        return
+    line = f"{tally.inputs} of {whole} inputs, {len(tally.findings)} findings" if whole else ""
+    click.echo(f"\r\033[K{line}", nl=False, err=True)
+
+
+def save(corpus: Corpus, recipe: Recipe, result: Result, out: Path) -> Path:
+    """Write what shows a finding: the model, and what is known of it."""
+    out.mkdir(parents=True, exist_ok=True)
+    case = mutant(corpus, recipe)
+    path = out / (re.sub(r"\W+", "_", result.finding)[:80].strip("_") + ".xml")
+    path.write_bytes(case.xml)
+    if case.weights:
+        path.with_suffix(".bin").write_bytes(case.weights)
+    about = f"{result.finding}\nfrom {case.name}: {recipe}\n{result.seconds:.2f} s, {result.memory >> 20} MiB\n\n{result.detail}"
+    path.with_suffix(".txt").write_text(about, encoding="utf-8")
+    return path
+
+
+def guided(corpus: Corpus, kinds: tuple[Kind, ...], seed: int, minutes: float | None, out: Path) -> None:
+    """The same, led by which lines of the package a change reaches; ends at the first finding."""
+    import atheris
+
+    with atheris.instrument_imports(include=["ir_runtime"]):
+        import ir_runtime.api.core  # noqa: F401
+
+    def made(data: bytes) -> Recipe:
+        """Bytes choose a recipe: the fuzzer changes, keeps and combines them."""
+        read = atheris.FuzzedDataProvider(data)
+        kind = kinds[read.ConsumeIntInRange(0, len(kinds) - 1)]
+        base, donor = (read.ConsumeIntInRange(0, len(corpus) - 1) for _ in range(2))
+        steps = tuple(read.ConsumeUInt(4) for _ in range(read.ConsumeIntInRange(1, 8)))
+        return Recipe(kind, base, donor, steps, read.ConsumeBool())
+
+    def one(data: bytes) -> None:
+        chosen = made(data)
+        result = guarded(mutant(corpus, chosen))
+        if result.finding:
+            path = save(corpus, chosen, result, out)
+            raise AssertionError(f"{result.finding}: see {path}")
+
+    bounds = [f"-max_total_time={round(60 * minutes)}"] if minutes else []
+    atheris.Setup([sys.argv[0], f"-seed={seed or 1}", "-max_len=64", "-timeout=60", *bounds], one)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

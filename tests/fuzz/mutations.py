@@ -1,0 +1,114 @@
+"""Bad models made of good ones, the same each time for the same recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Literal
+
+from lxml import etree
+
+from . import growth, raw, structure
+from .corpus import Case
+from .structure import Element, Work
+
+__all__ = ["KINDS", "Kind", "Recipe", "mutant", "recipe"]
+
+Kind = Literal["structure", "raw"]
+KINDS: tuple[Kind, ...] = ("structure", "raw")
+
+_STEPS = (1, 1, 1, 2, 2, 3, 5, 8)
+
+_CHANGES: dict[Callable[[Work], None], int] = {
+    structure.attribute: 6,
+    structure.number_in_list: 8,
+    structure.attribute_gone: 2,
+    structure.attribute_new: 3,
+    structure.attribute_of_another: 2,
+    structure.dim: 5,
+    structure.rank: 3,
+    structure.shape: 8,
+    structure.element_type: 5,
+    structure.contents: 8,
+    structure.bin_size: 1,
+    structure.place: 3,
+    structure.edge: 4,
+    structure.identity: 2,
+    structure.operation: 5,
+    structure.name: 2,
+    structure.port_map: 8,
+    structure.removed: 3,
+    structure.doubled: 3,
+    structure.moved: 2,
+    structure.swapped: 3,
+    structure.grafted: 2,
+    structure.rewritten: 2,
+    structure.information: 1,
+    growth.chained: 3,
+    growth.multiplied: 2,
+    growth.wrapped: 4,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a bad model is made: from which good one, and by which changes; each step is a seed.
+
+    ``open`` first leaves types and shapes to inference, so that changes reach further than the
+    comparison with what the file declares.
+    """
+
+    kind: Kind
+    base: int
+    donor: int
+    steps: tuple[int, ...]
+    open: bool = False
+
+    def without(self, place: int) -> Recipe:
+        """The same with one change less."""
+        return replace(self, steps=self.steps[:place] + self.steps[place + 1 :])
+
+
+def recipe(corpus: Sequence[Case], kind: Kind, seed: int, number: int) -> Recipe:
+    """The recipe of that number. Every other one starts from a whole network, where there are any."""
+    rng = Random(f"{kind} {seed} {number}")
+    networks = [i for i, case in enumerate(corpus) if not case.name[0].isupper()]
+    pool = networks if networks and rng.random() < 0.5 else range(len(corpus))
+    base, donor = rng.choice(pool), rng.randrange(len(corpus))
+    steps = tuple(rng.randrange(1 << 32) for _ in range(rng.choice(_STEPS)))
+    return Recipe(kind, base, donor, steps, kind == "structure" and rng.random() < 0.5)
+
+
+def mutant(corpus: Sequence[Case], recipe: Recipe) -> Case:
+    """What the recipe makes."""
+    base, donor = corpus[recipe.base], corpus[recipe.donor]
+    root, other = _tree(base.xml), _tree(donor.xml)
+    if recipe.kind == "raw" or root is None:
+        return _raw(base, donor, recipe)
+    work = Work(root, bytearray(base.weights), root if other is None else other, Random())
+    if recipe.open:
+        structure.undeclared(work)
+    for step in recipe.steps:
+        work.rng = Random(step)
+        (change,) = work.rng.choices(list(_CHANGES), list(_CHANGES.values()))
+        change(work)
+    return Case(base.name, etree.tostring(work.root, encoding="utf-8"), bytes(work.weights))
+
+
+def _raw(base: Case, donor: Case, recipe: Recipe) -> Case:
+    xml, weights = base.xml, base.weights
+    for step in recipe.steps:
+        rng = Random(step)
+        if weights and rng.random() < 0.15:
+            weights = raw.change(weights, donor.weights, rng)
+        else:
+            xml = raw.change(xml, donor.xml, rng)
+    return Case(base.name, xml, weights)
+
+
+def _tree(xml: bytes) -> Element | None:
+    try:
+        return etree.fromstring(xml)
+    except etree.XMLSyntaxError:  # a page
+        return None

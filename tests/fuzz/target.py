@@ -1,0 +1,129 @@
+"""What one input goes through: validated, read, looked at, reshaped, compiled and run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import ir_runtime as ir
+from ir_runtime.backends import available
+from ir_runtime.codes import Code
+
+from .corpus import Case
+
+__all__ = ["Broken", "probe"]
+
+LARGEST_INPUT = 1 << 18
+"""Elements of an input above which a model is not run."""
+LONGEST_TEXT = 4000
+"""Characters that one finding may take, however long the names in the file are."""
+
+# What no message may say: that Python found a mistake of the package's own, or ran out of something.
+_BUGS = re.compile(
+    r"\b(?:Attribute|Type|Key|Name|Assertion|Recursion|System|UnboundLocal|NotImplemented|_?Array|Memory"
+    r"|_ArrayMemory)Error\b|StopIteration|\w+Warning\b"
+)
+# What no message may say before there are data to blame.
+_LEAKS = re.compile(r"\b(?:ZeroDivision|Index|Overflow|FloatingPoint|Axis|Runtime|Value|Unicode\w*)Error\b")
+
+
+class Broken(Exception):
+    """An error of the package that breaks its own promises."""
+
+
+def probe(case: Case) -> str:
+    """Put one input through everything; ``"model"``, or the code of what reading it raised.
+
+    Raises:
+        Broken: if an error, or what it says, is not as promised.
+        Exception: whatever else gets out.
+    """
+    _report(ir.validate(case.xml, case.weights))
+    models: list[ir.Model] = []
+    outcome = _code(lambda: models.append(ir.read_model(case.xml, case.weights)))
+    if not models:
+        _code(lambda: models.append(ir.read_model(case.xml, case.weights, strict=False)))
+    if b"<net" not in case.xml[:4096]:
+        text = case.xml.decode("utf-8", errors="replace")
+        _code(lambda: models.extend(ir.read_fragments(text, strict=False)))
+    for model in models[:3]:
+        _look(model)
+        _run(model)
+        _code(lambda model=model: _reshape(model))  # type: ignore[misc]
+    return outcome
+
+
+def _look(model: ir.Model) -> None:
+    _report(model.report)
+    repr(model)
+    for node in model.get_ops():
+        repr(node)
+        node.get_attributes()
+        for output in node.outputs():
+            repr(output)
+    _code(lambda: list(map(repr, model.get_ordered_ops())))
+
+
+def _reshape(model: ir.Model) -> None:
+    """Leave every length open, then make every input larger by one."""
+    shapes = [port.partial_shape for port in model.inputs]
+    for change in (lambda dim: -1, lambda dim: dim.min + 1):
+        given = {i: [change(dim) for dim in s] for i, s in enumerate(shapes) if s.rank is not None}
+        if given:
+            _code(lambda given=given: model.reshape(given))  # type: ignore[misc]
+
+
+def _run(model: ir.Model) -> None:
+    for backend in available():
+        _code(lambda backend=backend: _infer(model, backend))  # type: ignore[misc]
+
+
+def _infer(model: ir.Model, backend: str) -> None:
+    compiled = ir.compile_model(model, backend=backend)
+    inputs = list(_smallest(model.inputs))
+    if len(inputs) == len(model.inputs):
+        compiled(inputs)
+
+
+def _smallest(ports: Sequence[Any]) -> Iterator[Any]:
+    """Inputs as small as the model allows, where that is small."""
+    for port in ports:
+        shape = () if port.partial_shape.rank is None else port.partial_shape.get_min_shape()
+        if np.prod(shape, dtype=object) <= LARGEST_INPUT and len(shape) < 64:
+            yield np.zeros(tuple(shape), port.element_type.dtype)
+
+
+def _code(action: Callable[[], object]) -> str:
+    """``"model"`` if it works, else the code of the error, which must keep its promises."""
+    try:
+        action()
+    except ir.IRError as problem:
+        _finding(problem.diagnostic)
+        for found in getattr(problem, "diagnostics", ()):
+            _finding(found)
+        str(problem)
+        return str(problem.code)
+    return "model"
+
+
+def _report(report: ir.Diagnostics) -> None:
+    for found in report:
+        _finding(found)
+
+
+def _finding(found: ir.Diagnostic) -> None:
+    text = str(found)
+    if found.code not in list(Code):
+        raise Broken(f"there is no code {found.code!r}")
+    if len(text) > LONGEST_TEXT:
+        raise Broken(f"a finding of {len(text)} characters: {text[:100]} … {text[-100:]}")
+    if not found.message or "\n" in found.message or "\n" in found.hint:
+        raise Broken(f"a finding that is not one line: {text[:300]!r}")
+    leak = _BUGS.search(found.message)
+    if found.code != Code.LAYER_FAILED:
+        leak = leak or _LEAKS.search(found.message)
+    if leak:
+        raise Broken(f"a finding that says {leak.group()}: {text[:300]}")
