@@ -1,0 +1,118 @@
+"""The way out: a model becomes files again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+from ..codes import Code
+from ..errors import InputError
+from ..files import replacing
+from ..writing.compress import compress
+from ..writing.document import Content, write
+from ..writing.results import with_results
+from .model import Model
+
+__all__ = ["save_model", "serialize"]
+
+PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
+
+# Findings that do not keep a model from being saved: operations from elsewhere are written as they were
+# read, and what layers declare of their outputs is replaced by what was inferred.
+_ALLOWED = (Code.UNKNOWN_OPERATION, Code.DECLARED_TYPE, Code.DECLARED_SHAPE)
+_VERSIONS = ("UNSPECIFIED", "IR_V11")
+
+
+def save_model(model: Model, output_model: PathLike, compress_to_fp16: bool = False) -> None:
+    """Save a model as ``.xml`` and ``.bin``, both of which OpenVINO reads.
+
+    Ports declare what was inferred: after `Model.reshape`, the new shapes. Constants of the same content
+    share their bytes. The same model gives the same bytes.
+
+    Both files are replaced together or not at all; a model may be saved over the files it was read from.
+    Whoever opens the ``.xml`` while it is replaced finds the former model, the new one, or for a moment
+    no file, but never one beside the weights of another.
+
+    A model read with ``strict=False`` can be saved if all that is wrong is unknown operations, which
+    are written as they were read, or wrong types and dims of outputs, which are thereby put right.
+
+    Args:
+        model: the model.
+        output_model: path of the ``.xml``; the ``.bin`` goes beside it.
+        compress_to_fp16: store f32 and f64 weights as f16. This changes numbers, so unlike with OpenVINO
+            it is not done unless asked for. As there, models that are quantized or have compressed weights
+            stay as they are, and so do constants most of which f16 cannot hold. So do constants from
+            which shapes are computed.
+
+    Raises:
+        ValidationError: if the model is not valid.
+        InputError: if the files cannot be written.
+    """
+    path = _xml_path(output_model)
+    _save(model, path, path.with_suffix(".bin"), compress_to_fp16)
+
+
+def serialize(
+    model: Model, xml_path: PathLike, bin_path: PathLike | None = None, version: str = "UNSPECIFIED"
+) -> None:
+    """Save a model as it is, as `save_model` does, with the ``.bin`` at a path of its own.
+
+    Args:
+        model: the model.
+        xml_path: path of the ``.xml``.
+        bin_path: path of the ``.bin``; by default beside the ``.xml``. OpenVINO and this package only find
+            it elsewhere if they are told.
+        version: for OpenVINO's signature: ``IR_V11``, which is the default.
+
+    Raises:
+        ValidationError: if the model is not valid.
+        InputError: if the files cannot be written.
+    """
+    if version not in _VERSIONS:
+        raise InputError(
+            f"{version!r} cannot be written", code=Code.BAD_REQUEST, hint="models are saved as IR_V11"
+        )
+    path = _xml_path(xml_path)
+    weights = _path(bin_path) if bin_path else path.with_suffix(".bin")
+    if weights.resolve() == path.resolve():
+        raise InputError(f"{str(path)!r} cannot hold both the XML and the weights", code=Code.BAD_REQUEST)
+    _save(model, path, weights)
+
+
+def _path(path: PathLike) -> Path:
+    text = os.fsdecode(path)
+    if "\0" in text:
+        raise InputError(f"{text!r} is no path: it has a null character", code=Code.BAD_REQUEST)
+    return Path(text)
+
+
+def _xml_path(path: PathLike) -> Path:
+    found = _path(path)
+    if found.suffix != ".xml":
+        raise InputError(
+            f"a model is saved under a name that ends in .xml, not as {found.name!r}",
+            code=Code.BAD_REQUEST,
+            hint=f"give {str(found)!r} and .xml" if not found.suffix else "",
+        )
+    return found
+
+
+def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> None:
+    model.raise_if_invalid(_ALLOWED)
+    content = Content(
+        model.friendly_name,
+        with_results(model._graph, model._extra),
+        model._values,
+        model.rt_info,
+        declared=model._parameters is None,
+    )
+    try:
+        with replacing(weights, xml) as (binary, text):
+            write(compress(content) if compressed else content, text, binary)
+    except OSError as reason:
+        raise InputError(
+            f"{str(xml)!r} cannot be saved: {reason.strerror or reason}",
+            code=Code.BAD_REQUEST,
+            hint="nothing was changed",
+        ) from None

@@ -1,0 +1,118 @@
+"""Writing files so that they are there whole or not at all."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from .codes import Code
+from .errors import InputError
+
+__all__ = ["replacing", "temporary"]
+
+
+@contextmanager
+def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
+    """Open a file for the new contents of each target; they take their places together, or none does.
+
+    What is written goes into temporary files in the folders of the targets. Only when all of it is on
+    the disk are they moved to where they belong. If anything fails before that, be it a full disk or
+    Ctrl-C, the targets are as they were, and the temporary files are gone.
+
+    No file system moves several files in one step. So where files belong together, give the one that
+    readers open first as the **last** target. It is moved out of the way first and put in place last:
+    whoever opens it meanwhile finds no file, never one beside the contents of others. A file whose
+    contents do not change stays where it is. A process that is killed in between leaves the former
+    files under their names with a dot before them and ``.old`` behind.
+
+    A target that exists keeps its mode, and one that is a symbolic link is followed. What others have
+    mapped of the former files stays valid.
+
+    Raises:
+        InputError: if a target cannot be a file, before anything is written.
+        OSError: if the file system refuses.
+    """
+    places = [_place(target) for target in targets]
+    fresh = [temporary(place, "part") for place in places]
+    try:
+        with ExitStack() as stack:
+            files = tuple(stack.enter_context(open(path, "xb")) for path in fresh)
+            yield files
+            for file in files:
+                file.flush()
+                os.fsync(file.fileno())
+        _put_in_place(fresh, places)
+    finally:
+        for path in fresh:
+            path.unlink(missing_ok=True)
+
+
+def temporary(target: Path, suffix: str) -> Path:
+    """A new hidden name in the folder of a file."""
+    return target.absolute().with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.{suffix}")
+
+
+def _place(target: Path) -> Path:
+    """Where a target really lies."""
+    place = Path(os.path.realpath(target))
+    if not place.parent.is_dir():
+        problem = f"there is no folder {str(target.parent)!r} to save {target.name!r} in"
+    elif place.is_dir():
+        problem = f"{str(target)!r} is a folder, but would become a file"
+    elif place.exists() and not place.is_file():
+        problem = f"{str(target)!r} is no ordinary file, and cannot be replaced"
+    else:
+        return place
+    raise InputError(problem, code=Code.BAD_REQUEST)
+
+
+def _put_in_place(fresh: Sequence[Path], places: Sequence[Path]) -> None:
+    changed = {new: place for new, place in zip(fresh, places, strict=True) if not _same(new, place)}
+    former = {place: temporary(place, "old") for place in changed.values() if place.exists()}
+    for new, place in changed.items():
+        if place in former:
+            shutil.copymode(place, new)
+    if len(changed) == 1:
+        former = {}  # one file is replaced in one step
+    try:
+        for place, aside in reversed(former.items()):
+            os.replace(place, aside)
+        for new, place in changed.items():
+            os.replace(new, place)
+    except BaseException:
+        _restore(changed, former)
+        raise
+    finally:
+        for aside in former.values():
+            aside.unlink(missing_ok=True)
+    for folder in {place.parent for place in places}:
+        _sync(folder)
+
+
+def _same(new: Path, place: Path) -> bool:
+    return place.exists() and filecmp.cmp(new, place, shallow=False)
+
+
+def _restore(changed: dict[Path, Path], former: dict[Path, Path]) -> None:
+    for new, place in reversed(changed.items()):
+        if not new.exists():  # it is in its place
+            place.unlink(missing_ok=True)
+    for place, aside in former.items():
+        if aside.exists():
+            os.replace(aside, place)
+
+
+def _sync(folder: Path) -> None:
+    """Let the names outlive a power cut, where the system can promise that."""
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -1,0 +1,1 @@
+"""Graphs to XML and weights: the other direction of ``frontend``."""

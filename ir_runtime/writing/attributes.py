@@ -1,0 +1,46 @@
+"""The attributes of layers as files write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..ir.graph import Layer
+from ..ir.shape import PartialShape
+
+__all__ = ["attribute_text", "attribute_texts"]
+
+
+def attribute_texts(layer: Layer, changed: Mapping[str, Any]) -> dict[str, str]:
+    """The attributes of a layer by their names in files.
+
+    Args:
+        layer: the layer. Where the file that it was read from says the same in other words, its words
+            are kept; and so is what its operation knows nothing of.
+        changed: values that take the place of those that the operation has.
+    """
+    texts = dict(layer.attributes)
+    for name, attribute in layer.op.schema().items() if layer.op else ():
+        if attribute.payload:
+            continue
+        value = changed.get(name, vars(layer.op)[name])
+        said = texts.get(attribute.xml)
+        if said is None:
+            if name in changed or value != attribute.default:
+                texts[attribute.xml] = attribute_text(value)
+        elif attribute_text(attribute.parse(said)) != attribute_text(value):
+            texts[attribute.xml] = attribute_text(value)
+    return texts
+
+
+def attribute_text(value: Any) -> str:
+    """A value as files write it.
+
+    >>> attribute_text((1, 2)), attribute_text(True), attribute_text(PartialShape("?,1..8"))
+    ('1,2', 'true', '?,1..8')
+    """
+    if isinstance(value, tuple):
+        return ",".join(map(attribute_text, value))
+    if isinstance(value, PartialShape):
+        return str(value)[1:-1]
+    return str(value).lower() if isinstance(value, bool) else str(value)

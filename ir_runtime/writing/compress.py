@@ -1,0 +1,157 @@
+"""Weights stored as f16, as OpenVINO stores them when it saves a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from ..ir.body import Body
+from ..ir.element import ElementType
+from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
+from ..ir.tensor import Array, TensorType
+from ..ops import Op, registry
+from .document import Content
+
+__all__ = ["compress"]
+
+_WIDE = (ElementType.f32, ElementType.f64)
+_LARGEST = float(np.finfo(np.float16).max)
+_SMALLEST = float(np.finfo(np.float16).smallest_subnormal)
+
+# A constant of which so many numbers are beyond f16 stays as it is.
+_BEYOND = 0.75
+
+# Inputs whose numbers decide shapes, where these may be f32; the rest of f16 would not do for them.
+_DECIDING: Mapping[str, tuple[int, ...]] = {"Interpolate": (1, 2), "Range": (0, 1, 2)}
+
+# What OpenVINO takes for the marks of a model whose numbers have been chosen with care already.
+_QUANTIZING = ("FakeQuantize", "FakeConvert")
+_SCALING = ("Multiply", "Subtract")
+_SMALL = tuple(map(ElementType.parse, ("i8", "u8", "i4", "u4", "nf4", "f8e4m3", "f8e5m2")))
+
+_DECOMPRESSION = MappingProxyType({"decompression": MappingProxyType({"version": "0"})})
+
+
+def compress(content: Content) -> Content:
+    """The same model with f16 in place of f32 and f64 constants, each with a Convert behind it.
+
+    A Convert takes the place of the constant: its id, its name, its readers. A model that is quantized,
+    or has compressed weights, stays as it is.
+    """
+    graph = content.graph
+    return content if _is_compressed(graph) else replace(content, graph=_compressed(graph))
+
+
+def _is_compressed(graph: Graph) -> bool:
+    return any(
+        layer.type in _QUANTIZING
+        or "decompression" in layer.rt_info
+        or _is_scaled(graph, layer)
+        or any(_is_compressed(body.graph) for body in _bodies(layer))
+        for layer in graph.layers.values()
+    )
+
+
+def _is_scaled(graph: Graph, layer: Layer) -> bool:
+    """Whether it holds numbers of a byte or less that are to be multiplied by scales."""
+    if layer.type != "Constant" or vars(layer.op)["element_type"] not in _SMALL:
+        return False
+    converts = [reader for reader in _readers(graph, layer) if reader.type == "Convert"]
+    return any(reader.type in _SCALING for convert in converts for reader in _readers(graph, convert))
+
+
+def _readers(graph: Graph, layer: Layer) -> list[Layer]:
+    return [graph[reader.layer] for reader in graph.readers(Port(layer.id, 0))]
+
+
+def _compressed(graph: Graph) -> Graph:
+    kept = set(_deciding(graph))
+    layers: list[Layer] = []
+    edges = list(graph.edges)
+    free = max(graph.layers, default=-1) + 1
+    for layer in graph.layers.values():
+        narrow = None if layer.id in kept else _narrow(layer)
+        if narrow is None:
+            layers.append(replace(layer, op=_with_bodies(layer.op)))
+            continue
+        constant, convert = _pair(layer, narrow, free)
+        layers += [constant, convert]
+        edges.append(Edge(Port(free, 0), Port(layer.id, 0)))
+        free += 1
+    return Graph(layers, edges)
+
+
+def _deciding(graph: Graph) -> Iterator[int]:
+    """Constants from which a shape is computed, and what lies between."""
+    waiting = [
+        source
+        for layer in graph.layers.values()
+        for source in _picked(graph.sources(layer), _DECIDING.get(layer.type, ()))
+    ]
+    seen = set()
+    while waiting:
+        number = waiting.pop().layer
+        if number in seen or graph[number].type == "ShapeOf":  # a shape does not depend on numbers
+            continue
+        seen.add(number)
+        yield number
+        waiting += [source for source in graph.sources(graph[number]) if source is not None]
+
+
+def _picked(sources: tuple[Port | None, ...], numbers: tuple[int, ...]) -> list[Port]:
+    return [source for number in numbers for source in sources[number : number + 1] if source is not None]
+
+
+def _narrow(layer: Layer) -> Array | None:
+    """The numbers of a constant as f16, or ``None`` if it is to stay as it is."""
+    if layer.type != "Constant" or vars(layer.op)["element_type"] not in _WIDE:
+        return None
+    numbers = vars(layer.op)["value"].astype(np.float32, copy=False)
+    sizes = np.abs(numbers)
+    beyond = np.count_nonzero((sizes > _LARGEST) | ((sizes < _SMALLEST) & (sizes != 0)))
+    if not numbers.size or beyond >= _BEYOND * numbers.size:
+        return None
+    return np.asarray(np.clip(numbers, -_LARGEST, _LARGEST).astype(np.float16))
+
+
+def _pair(layer: Layer, narrow: Array, number: int) -> tuple[Layer, Layer]:
+    """The constant, and the Convert that gives what it was."""
+    made = registry.resolve("Convert", 1)
+    assert made is not None
+    assert layer.op is not None
+    op = vars(layer.op)
+    element, type = op["element_type"], TensorType(ElementType.f16, op["shape"])
+    stored = layer.op.__class__(element_type=ElementType.f16, shape=op["shape"], value=narrow)
+    constant = replace(
+        layer, id=number, name=f"{layer.name}_compressed", op=stored, outputs=(PortSpec(0, type),)
+    )
+    convert = replace(
+        layer,
+        type=made.name,
+        version="opset1",
+        op=made(destination_type=element),
+        inputs=(PortSpec(0, type),),
+        outputs=(replace(layer.outputs[0], id=1),),
+        attributes={},
+        rt_info={**layer.rt_info, **_DECOMPRESSION},
+    )
+    return constant, convert
+
+
+def _bodies(layer: Layer) -> tuple[Body, ...]:
+    return layer.op.bodies() if layer.op else ()
+
+
+def _with_bodies(op: Op | None) -> Op | None:
+    """The operation with what lies in its bodies stored as f16, too."""
+    if op is None or not op.bodies():
+        return op
+    fields = {name: vars(op)[name] for name in op.schema()}
+    stored = {
+        name: replace(value, graph=_compressed(value.graph)) if isinstance(value, Body) else value
+        for name, value in fields.items()
+    }
+    return type(op)(**stored)

@@ -1,0 +1,32 @@
+"""Outputs that were asked for become outputs of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
+from ..ops import registry
+
+__all__ = ["with_results"]
+
+
+def with_results(graph: Graph, ports: Sequence[Port]) -> Graph:
+    """The same graph, with one more Result for each of the outputs of layers given."""
+    if not ports:
+        return graph
+    first = max(graph.layers, default=-1) + 1
+    results = [_result(graph, number, port) for number, port in enumerate(ports, first)]
+    edges = [Edge(port, Port(layer.id, 0)) for port, layer in zip(ports, results, strict=True)]
+    return Graph([*graph.layers.values(), *results], [*graph.edges, *edges])
+
+
+def _result(graph: Graph, number: int, port: Port) -> Layer:
+    cls = registry.resolve("Result", 1)
+    assert cls is not None
+    taken = {layer.name for layer in graph.layers.values()}
+    name = f"Result_{number}"
+    while name in taken:
+        name += "_"
+    where = replace(graph[port.layer].where, layer=name, operation=cls.versioned_name())
+    return Layer(number, name, cls.name, "opset1", cls(), where, (PortSpec(0),))

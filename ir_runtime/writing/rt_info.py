@@ -1,0 +1,52 @@
+"""What stands beside the graph: runtime information of models, layers and ports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .printer import Printer, is_tag
+
+__all__ = ["write_layer_info", "write_model_info"]
+
+
+def write_model_info(out: Printer, info: Mapping[str, Any]) -> None:
+    """Entries of a model: texts, or more entries."""
+    if not info:
+        out.element("rt_info")
+        return
+    with out.inside("rt_info"):
+        _entries(out, info)
+
+
+def write_layer_info(out: Printer, info: Mapping[str, Any]) -> None:
+    """Entries of a layer or a port, which have several texts each: a version and what goes with it."""
+    if not info:
+        return
+    with out.inside("rt_info"):
+        for name, entry in info.items():
+            if isinstance(entry, str):
+                out.element("attribute", {"name": name, "value": entry})
+            elif _are_attributes(entry):
+                out.element("attribute", {"name": name, **entry})
+            else:
+                with out.inside("attribute", {"name": name}):
+                    _entries(out, entry)
+
+
+def _are_attributes(entry: Mapping[str, Any]) -> bool:
+    """Whether the reader gives the same for an element with these attributes."""
+    plain = all(isinstance(text, str) and is_tag(name) and name != "name" for name, text in entry.items())
+    return plain and entry.keys() != {"value"}
+
+
+def _entries(out: Printer, info: Mapping[str, Any]) -> None:
+    for name, entry in info.items():
+        tag, head = (name, {}) if is_tag(name) else ("info", {"name": name})
+        if isinstance(entry, str):
+            out.element(tag, {**head, "value": entry})
+        elif not entry:
+            out.element(tag, head)
+        else:
+            with out.inside(tag, head):
+                _entries(out, entry)
