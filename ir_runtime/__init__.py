@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .api.queue import AsyncInferQueue
     from .api.request import InferRequest
     from .api.results import OVDict
+    from .api.saving import save_model, serialize
     from .api.tensor import Tensor
     from .diagnostics import Diagnostic, Diagnostics, Location, Severity
     from .errors import (
@@ -56,6 +57,7 @@ _HOMES = {
     "api.profiling": ("ProfilingInfo",),
     "api.request": ("InferRequest",),
     "api.results": ("OVDict",),
+    "api.saving": ("save_model", "serialize"),
     "api.tensor": ("Tensor",),
     "diagnostics": ("Diagnostic", "Diagnostics", "Location", "Severity"),
     "errors": (
@@ -118,6 +120,8 @@ __all__ = [
     "read_fragment",
     "read_fragments",
     "read_model",
+    "save_model",
+    "serialize",
     "validate",
 ]
 
