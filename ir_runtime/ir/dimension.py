@@ -289,12 +289,13 @@ def span(low: int | None, high: int | None) -> Interval:
 
 def _parse(text: str) -> tuple[int, int | None]:
     low, dots, high = (part.strip() for part in text.partition(".."))
-    try:
-        if dots:
-            return int(low or 0), int(high) if high else None
-        return (0, None) if low in ("?", "-1") else (int(low), int(low))
-    except ValueError:
-        raise ValueError(f"{text[:40]!r} is no length, such as 3, ?, 1..8 or ..8") from None
+    if not dots and low in ("?", "-1"):
+        return 0, None
+    ends = [None if dots and part in ("", "-1") else part for part in (low, high if dots else low)]
+    if any(part is not None and not (part.isascii() and part.isdecimal()) for part in ends):
+        raise ValueError(f"{text[:40]!r} is no length, such as 3, ?, 1..8 or ..8")
+    first, last = (None if part is None else int(part) for part in ends)
+    return first or 0, last
 
 
 def _bounds(number: IntervalLike) -> tuple[int | None, int | None]:

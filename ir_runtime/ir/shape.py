@@ -69,6 +69,13 @@ class Rank(int):
 _FAR = (1 << 63) - 1
 
 
+def _inside(text: str) -> str:
+    """What stands between brackets, which may be left out."""
+    if text.startswith("[") != text.endswith("]"):
+        raise ValueError(f"{text[:40]!r} lacks a bracket")
+    return text.removeprefix("[").removesuffix("]").strip()
+
+
 class PartialShape(Sequence[Dimension]):
     """A tuple of dimensions, or nothing at all when even the rank is unknown. As OpenVINO's.
 
@@ -83,7 +90,7 @@ class PartialShape(Sequence[Dimension]):
         if isinstance(dims, PartialShape):
             dims = dims._dims
         elif isinstance(dims, str):
-            text = dims.strip().removeprefix("[").removesuffix("]").strip()
+            text = _inside(dims.strip())
             dims = None if text == "..." else text.split(",") if text else ()
         self._dims = None if dims is None else tuple(map(Dimension.of, dims))
 

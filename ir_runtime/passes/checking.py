@@ -32,8 +32,21 @@ def checked(seen: Seen) -> list[Constraint]:
 
 
 def accepted(seen: Seen) -> tuple[Trial, ...]:
-    """Lengths that fulfil everything, small ones first."""
-    return tuple(_trial(seen, seen.couplings.at(point), True) for point in seen.contexts)
+    """Lengths that fulfil everything, small ones first, in which each varies alone as well."""
+    try:
+        return tuple(_trial(seen, lengths, True) for lengths in _fulfilling(seen))
+    except OutOfBudget:
+        return ()
+
+
+def _fulfilling(seen: Seen) -> list[dict[Dim, int]]:
+    points = list(seen.contexts)
+    for direction, pattern in seen.patterns.items() if points else ():
+        for more in (pattern.step, 3 * pattern.step, 8 * pattern.step):
+            length = pattern.nearest(points[0][direction] + more)
+            points.append({**points[0], direction: length})
+    found = {tuple(lengths.values()): lengths for lengths in map(seen.couplings.at, points)}
+    return [lengths for lengths in found.values() if seen.probe.accepts(lengths)]
 
 
 def _check(seen: Seen, claim: Claim) -> Constraint | None:
@@ -78,10 +91,13 @@ def _not_everywhere(seen: Seen, claim: Claim, point: Point, broken: Mapping[Dim,
 
 
 def _at_boundary(seen: Seen, claim: Claim) -> Iterator[Trial]:
-    """Lengths next to those that break it, the others being small."""
-    lengths = seen.couplings.at({**seen.contexts[0], **claim.boundary})
-    if seen.probe.accepts(lengths):
-        yield _trial(seen, lengths, True)
+    """Lengths next to those that break it, the others being as small as may be."""
+    smallest = {direction: pattern.low for direction, pattern in seen.patterns.items()}
+    for point in (smallest, *seen.contexts[:1]):
+        lengths = seen.couplings.at({**point, **claim.boundary})
+        if seen.fits(lengths) and seen.probe.accepts(lengths):
+            yield _trial(seen, lengths, True)
+            return
 
 
 def _is_proved(seen: Seen, claim: Claim) -> bool:

@@ -10,6 +10,9 @@ from .probing import Dim
 
 __all__ = ["Constraint", "Constraints", "Trial"]
 
+# How many accepted combinations of lengths a record has.
+SHOWN = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -94,7 +97,7 @@ class Constraints:
             "undecided": list(self.undecided),
             "error": self.error.record() if self.error else None,
             "accepted": [
-                {self.inputs[dim]: n for dim, n in trial.lengths.items()} for trial in self.accepted
+                {self.inputs[dim]: n for dim, n in trial.lengths.items()} for trial in self.accepted[:SHOWN]
             ],
             "questions": self.questions,
         }

@@ -147,8 +147,8 @@ class Probe:
         self._answers.clear()
 
     def values(self, lengths: Lengths) -> dict[Port, Value]:
-        """Everything that is inferred at lengths, up to the layer that refuses."""
-        return self._walk(lengths)[1]
+        """What is inferred at lengths of all that depends on them, up to the layer that refuses."""
+        return {port: value for port, value in self._walk(lengths)[1].items() if port not in self._fixed}
 
     def spent(self) -> bool:
         """Whether there are no questions left."""

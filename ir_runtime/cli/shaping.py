@@ -1,0 +1,73 @@
+"""The option ``--shape``: other shapes for the inputs of a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ..ir.shape import PartialShape
+
+__all__ = ["shaped", "shapes_of"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+# One of several inputs with their shapes, as in "ids[1,16], mask[?,16]".
+_NAMED = re.compile(r"\s*([^\[\]=]*?)\s*=?\s*\[([^\[\]]*)\]\s*")
+
+
+def shaped(command: _Command) -> _Command:
+    """Give a command ``--shape``; `shapes_of` reads what it is given."""
+    return click.option(
+        "--shape",
+        "shapes",
+        multiple=True,
+        metavar="[NAME=]SHAPE",
+        help="Reshape an input first: data=[1..8,3,?,?], or 1,3,224,224 for the only one. Repeatable.",
+    )(command)
+
+
+def shapes_of(texts: Iterable[str]) -> dict[str | int | None, PartialShape]:
+    """The shape that each input is to have, by name; by number where several go without names.
+
+    Each text is a shape as OpenVINO writes it, ``[1..8,3,?,?]``, ``..8,-1`` or ``...``; with a name
+    before it, ``data=1,3``; or several as OpenVINO's tools take them, ``ids[1,16],mask[?,16]``.
+
+    Raises:
+        click.BadParameter: if one cannot be read.
+    """
+    return {name: shape for text in texts for name, shape in _shapes(text)}
+
+
+def _shapes(text: str) -> Iterator[tuple[str | int | None, PartialShape]]:
+    several = _several(text)
+    if len(several) > 1:
+        for place, (name, shape) in enumerate(several):
+            yield name or place, _shape(text, shape)
+        return
+    name, equals, shape = text.rpartition("=")
+    if not equals and several:
+        name, shape = several[0]
+    yield name.strip() or None, _shape(text, shape)
+
+
+def _several(text: str) -> list[tuple[str, str]]:
+    """Names and shapes, if all of the text is made of names with shapes in brackets."""
+    found, place = [], 0
+    while match := _NAMED.match(text, place):
+        found.append((match[1].lstrip(", "), match[2]))
+        place = match.end()
+    return found if place == len(text) else []
+
+
+def _shape(text: str, shape: str) -> PartialShape:
+    from ..ir.shape import PartialShape
+
+    try:
+        return PartialShape(shape)
+    except ValueError as reason:
+        what = f"{text!r} is not [NAME=]SHAPE, such as 1,3,224,224 or x=[?,3,1..8]: {reason}"
+        raise click.BadParameter(what, param_hint="--shape") from None
