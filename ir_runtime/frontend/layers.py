@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import difflib
-import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ..codes import Code
-from ..diagnostics import Diagnostics, Location
+from ..diagnostics import Diagnostics, Location, Mark
 from ..errors import IRError, LimitError, ParseError, ValidationError
 from ..ir.body import Body
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, PortSpec
 from ..ir.shape import PartialShape
-from ..ir.tensor import TensorType
 from ..limits import DEFAULT, Limits
 from ..ops import Op, load_extensions, registry
 from .bodies import BODIES, read_body
 from .document import Element, integer
 from .names import rt_info, tensor_names
+from .ports import PortReader, check_size, dim_text
 from .weights import Weights, packed_bytes
 
 __all__ = ["LayerReader"]
@@ -85,12 +84,10 @@ class LayerReader:
         self.unsure.add(number)
         type = element.get("type", "")
         name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
-        where, quiet = (
-            Location(self.file, element.sourceline, name, type),
-            replace(self, report=Diagnostics()),
-        )
+        where = Location(self.file, element.sourceline, name, type)
+        quiet = PortReader(self.file, Diagnostics(), self.limits)
         try:
-            inputs, outputs = (tuple(quiet._ports(element, side, where)) for side in ("input", "output"))
+            inputs, outputs = (tuple(quiet.read(element, side, where)) for side in ("input", "output"))
         except ParseError:
             inputs = outputs = ()
         return Layer(number, name, type, element.get("version", ""), None, where, inputs, outputs)
@@ -110,7 +107,8 @@ class LayerReader:
         name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
         where = Location(self.file, element.sourceline, name, operation)
         data = _attributes(element)
-        inputs, outputs = self._inputs(element, where), tuple(self._ports(element, "output", where))
+        ports = PortReader(self.file, self.report, self.limits)
+        inputs, outputs = _inputs(ports, element, where), tuple(ports.read(element, "output", where))
         bodies = self._bodies(cls, element, inputs, outputs, where)
         return Layer(
             id=number,
@@ -206,7 +204,7 @@ class LayerReader:
     ) -> Op:
         op = cls.parse(data, value=None) if cls.name == "Constant" else cls.parse(data, **bodies)
         if cls.name in ("Constant", "Parameter"):
-            self._check_size(vars(op)["shape"], where)
+            check_size(vars(op)["shape"], self.limits, where)
         if cls.name != "Constant":
             return op
         element, offset, size = (vars(op)[name] for name in ("element_type", "offset", "size"))
@@ -220,53 +218,15 @@ class LayerReader:
         """OpenVINO reads constants with more bytes than they take, and gives those without numbers one."""
         taken = packed_bytes(element, shape)
         if 0 < taken < size and element is not ElementType.string:
-            message = f"{size} bytes declared, but {element}{list(shape)} takes {taken}; the rest is ignored"
-            self.report.warning(Code.WEIGHTS_RANGE, message, where)
+            type = f"{element}[{','.join(map(str, shape))}]"
+            message = f"attribute 'size' is {size}, but {type} takes {taken} bytes; the rest is ignored"
+            self.report.warning(Code.WEIGHTS_RANGE, message, where, mark=Mark("size"))
 
-    def _check_size(self, shape: PartialShape, where: Location) -> None:
-        if shape.rank is None:
-            return
-        self.limits.check("rank", shape.rank, where)
-        self.limits.check("elements", math.prod(max(dim.min, 1) for dim in shape), where)
 
-    def _inputs(self, element: Element, where: Location) -> tuple[PortSpec, ...]:
-        ports = tuple(self._ports(element, "input", where))
-        names = tensor_names(element.get("output_names"))  # a Result may name the output of the model
-        return tuple(replace(port, names=(*names, *port.names)) for port in ports) if names else ports
-
-    def _ports(self, element: Element, side: str, where: Location) -> Iterator[PortSpec]:
-        seen = set()
-        for port in element.iterfind(f"{side}/port"):
-            number = integer(port, "id", self.file)
-            if number in seen:
-                self.report.error(Code.DUPLICATE_ID, f"two {side} ports have the id {number}", where)
-            seen.add(number)
-            yield PortSpec(
-                number,
-                self._type(port, where),
-                tensor_names(port.get("names")),
-                port.sourceline,
-                rt_info(port),
-            )
-
-    def _type(self, port: Element, where: Location) -> TensorType:
-        """What a port declares. Without dims that is a scalar or a tensor of any rank, so nothing is said."""
-        precision, dims = port.get("precision"), [dim_text(d) for d in port.iterfind("dim")]
-        place = replace(where, line=port.sourceline)
-        try:
-            element = ElementType.parse(precision) if precision else ElementType.dynamic
-            shape = PartialShape(dims or None)
-            self._check_size(shape, place)
-        except ValueError:
-            self.report.error(
-                Code.BAD_ELEMENT,
-                f"port {port.get('id')} has dims {_brief(dims)} and precision {_brief([precision])}, "
-                "which cannot be read",
-                place,
-                "dims are whole numbers, or -1 where any length goes; a precision is FP32, I64, BOOL …",
-            )
-            return TensorType(ElementType.dynamic, PartialShape.dynamic())
-        return TensorType(element, shape)
+def _inputs(reader: PortReader, element: Element, where: Location) -> tuple[PortSpec, ...]:
+    ports = tuple(reader.read(element, "input", where))
+    names = tensor_names(element.get("output_names"))  # a Result may name the output of the model
+    return tuple(replace(port, names=(*names, *port.names)) for port in ports) if names else ports
 
 
 def _unknown_operation(type: str, version: str, suggest: bool) -> tuple[str, str]:
@@ -284,19 +244,9 @@ def _unknown_operation(type: str, version: str, suggest: bool) -> tuple[str, str
     return f"there is no operation {type!r}{opset}", hint
 
 
-def dim_text(dim: Element) -> str:
-    """The text of a ``<dim>``, which on a page may have a comment inside."""
-    return (dim.xpath("string()") if len(dim) else dim.text) or ""
-
-
 def _meant(name: str, names: Collection[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {near[0]!r}?" if near else ""
-
-
-def _brief(texts: Sequence[str | None]) -> str:
-    """Some texts of a file, fit for a message however long they are."""
-    return ", ".join(repr(text and text[:20]) for text in texts[:8]) + (" …" if len(texts) > 8 else "")
 
 
 def _fixed(shape: PartialShape) -> tuple[int, ...]:

@@ -1,0 +1,112 @@
+"""The ports of a layer: ids, names, and what they declare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..codes import Code
+from ..diagnostics import Diagnostics, Location, Mark
+from ..ir.dimension import Dimension
+from ..ir.element import ElementType
+from ..ir.graph import PortSpec
+from ..ir.shape import PartialShape
+from ..ir.tensor import TensorType
+from ..limits import Limits
+from .document import Element, integer
+from .names import rt_info, tensor_names
+
+__all__ = ["PortReader", "check_size", "dim_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class PortReader:
+    """Reads ports of one file; what is wrong with them goes into ``report``."""
+
+    file: str
+    report: Diagnostics
+    limits: Limits
+
+    def read(self, element: Element, side: str, where: Location) -> Iterator[PortSpec]:
+        """The ports of a layer on one side, ``input`` or ``output``."""
+        seen = set()
+        for port in element.iterfind(f"{side}/port"):
+            number = integer(port, "id", self.file)
+            if number in seen:
+                self.report.error(Code.DUPLICATE_ID, f"two {side} ports have the id {number}", where)
+            seen.add(number)
+            yield PortSpec(
+                number,
+                self._type(port, where),
+                tensor_names(port.get("names")),
+                port.sourceline,
+                rt_info(port),
+            )
+
+    def _type(self, port: Element, where: Location) -> TensorType:
+        """What a port declares. Without dims that is a scalar or a tensor of any rank, so nothing is said."""
+        place = replace(where, line=port.sourceline)
+        return TensorType(self._precision(port, place), self._dims(port, place))
+
+    def _precision(self, port: Element, where: Location) -> ElementType:
+        text = port.get("precision")
+        try:
+            return ElementType.parse(text) if text else ElementType.dynamic
+        except ValueError:
+            self._bad_port(
+                port,
+                f"precision {_brief([text])}, which is no element type",
+                "a precision is FP32, FP16, BF16, I64, I32, I8, U8, BOOL or the like",
+                Mark("precision"),
+                where,
+            )
+            return ElementType.dynamic
+
+    def _dims(self, port: Element, where: Location) -> PartialShape:
+        texts = [dim_text(dim) for dim in port.iterfind("dim")]
+        try:
+            shape = PartialShape(texts or None)
+        except ValueError:
+            self._bad_port(
+                port,
+                f"dims {_brief(texts)}, which cannot be read",
+                "dims are whole numbers, or -1 where any length goes",
+                Mark(dim=next((i for i, text in enumerate(texts) if not _is_length(text)), None)),
+                where,
+            )
+            return PartialShape.dynamic()
+        check_size(shape, self.limits, where)
+        return shape
+
+    def _bad_port(self, port: Element, what: str, hint: str, mark: Mark, where: Location) -> None:
+        side = port.getparent().tag
+        number = integer(port, "id", self.file)
+        mark = replace(mark, port=number, output=side == "output")
+        self.report.error(Code.BAD_ELEMENT, f"{side} port {number} has {what}", where, hint, mark=mark)
+
+
+def check_size(shape: PartialShape, limits: Limits, where: Location) -> None:
+    """Raise `LimitError` for a tensor that is too large, however its open lengths turn out."""
+    if shape.rank is None:
+        return
+    limits.check("rank", shape.rank, where)
+    limits.check("elements", math.prod(max(dim.min, 1) for dim in shape), where)
+
+
+def dim_text(dim: Element) -> str:
+    """The text of a ``<dim>``, which on a page may have a comment inside."""
+    return (dim.xpath("string()") if len(dim) else dim.text) or ""
+
+
+def _is_length(text: str) -> bool:
+    try:
+        Dimension(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _brief(texts: Sequence[str | None]) -> str:
+    """Some texts of a file, fit for a message however long they are."""
+    return ", ".join(repr(text and text[:20]) for text in texts[:8]) + (" …" if len(texts) > 8 else "")
