@@ -1,4 +1,4 @@
-"""Every sample against OpenVINO: types, shapes and values, static and dynamic, on every backend."""
+"""Every sample against OpenVINO: types, shapes and values, on every backend."""
 
 from __future__ import annotations
 
@@ -70,16 +70,3 @@ def test_inferred_from_constants(sample: Sample) -> None:
         if (known := inferred.known()) is not None:
             wide = np.float64 if inferred.element.real else array.dtype  # NaN of bf16 differs from itself
             np.testing.assert_array_equal(known.astype(wide), array.astype(wide))
-
-
-@samples
-def test_inferred_as_openvino_does(sample: Sample) -> None:
-    """Our partial shapes equal OpenVINO's or refine them; both for static and for dynamic inputs."""
-    for dynamic in (False, True):
-        xml, weights = model_of(sample, sample.constant, dynamic)
-        theirs = [PartialShape(str(o.get_partial_shape())) for o in read(xml, weights).outputs]
-        ours = Ours(xml, weights)
-        assert list(ours.report) == []
-        for found, wanted in zip(ours.types(), theirs, strict=True):
-            if not sample.wider:
-                assert found.shape.refines(wanted), f"{found.shape} is wider than OpenVINO's {wanted}"

@@ -1,0 +1,42 @@
+"""Every port of every test model: what is inferred equals what OpenVINO infers, or refines it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness.shapes import Both, patterns
+from harness.wider import LAXER, MODELS, STRICTER
+
+from models.collection import COLLECTION, saved, zoo
+
+
+def compare(both: Both, pattern: str) -> None:
+    problems = [w for w in both.wider() if (w.found.operation, pattern) not in MODELS]
+    assert not problems, f"{pattern}: wider, or of another type: {'; '.join(map(str, problems[:5]))}"
+
+
+def compare_in_all_shapes(path: Path) -> None:
+    """As written, with lengths left open, bounded or unknown, and with other batches."""
+    both = Both(path)
+    compare(both, "as written")
+    written = [port.partial_shape for port in both.ours.inputs]
+    for pattern, shapes in patterns(written).items():
+        answers = both.reshape(shapes)
+        if answers.ours or answers.theirs:
+            listed = LAXER if answers.theirs else STRICTER
+            assert answers.agree or answers.operation in listed, f"{pattern} {shapes}: {answers}"
+            both.restore()
+        else:
+            compare(both, pattern)
+
+
+@pytest.mark.parametrize("name", COLLECTION)
+def test_refines_what_openvino_infers(name: str) -> None:
+    compare_in_all_shapes(saved(name))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("path", zoo(), ids=lambda path: path.stem)
+def test_refines_what_openvino_infers_of_whole_networks(path: Path) -> None:
+    compare_in_all_shapes(path)

@@ -1,0 +1,69 @@
+"""Every sample: what is inferred equals what OpenVINO infers, or refines it, whatever is known of the shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from zlib import crc32
+
+import pytest
+from harness.files import model_of
+from harness.sample import Sample, all_samples
+from harness.shapes import Both, patterns
+from harness.wider import LAXER, SAMPLES, STRICTER
+
+from ir_runtime.ir.shape import PartialShape
+
+samples = pytest.mark.parametrize("sample", list(all_samples()), ids=str)
+
+
+def shapes_of(sample: Sample, constant: Collection[int]) -> list[PartialShape]:
+    return [PartialShape(x.shape) for i, x in enumerate(sample.inputs) if i not in constant]
+
+
+def compare(sample: Sample, both: Both, pattern: str) -> bool:
+    """Whether something is wider, which must be listed."""
+    found = both.wider()
+    listed = sample.wider or (sample.op, pattern) in SAMPLES
+    assert listed or not found, f"{pattern}: wider, or of another type: {'; '.join(map(str, found))}"
+    return bool(found)
+
+
+def compare_after_reshape(sample: Sample, both: Both, pattern: str, shapes: Sequence[PartialShape]) -> bool:
+    answers = both.reshape(shapes)
+    if not answers.ours and not answers.theirs:
+        return compare(sample, both, pattern)
+    listed = LAXER if answers.theirs else STRICTER
+    assert answers.agree or sample.cls.name in listed, f"{pattern} {list(map(str, shapes))}: {answers}"
+    both.restore()
+    return False
+
+
+def variants(sample: Sample, constant: Collection[int]) -> Iterator[tuple[str, list[PartialShape]]]:
+    """What to make of inputs that are open at first: what they are in the sample, and what is like it."""
+    shapes = shapes_of(sample, constant)
+    yield "as written", shapes
+    yield from patterns(shapes).items()
+
+
+@samples
+def test_refines_what_openvino_infers(sample: Sample) -> None:
+    """With every length open, as written, and in two of the other ways, which change from sample to sample."""
+    both = Both(*model_of(sample, sample.constant, dynamic=True))
+    compare(sample, both, "any length")
+    written, _, *others = variants(sample, sample.constant)
+    turn = crc32(str(sample).encode())
+    for pattern, shapes in (written, others[turn % len(others)], others[turn // 8 % len(others)]):
+        compare_after_reshape(sample, both, pattern, shapes)
+
+
+@pytest.mark.oracle
+@samples
+def test_refines_what_openvino_infers_in_all_shapes(sample: Sample) -> None:
+    """Also where all inputs but the first are constants, as in most models."""
+    wider = False
+    for constant in (set(sample.constant), {*sample.constant, *range(1, len(sample.inputs))}):
+        both = Both(*model_of(sample, constant))
+        wider |= compare(sample, both, "as written")
+        for pattern, shapes in variants(sample, constant):
+            wider |= compare_after_reshape(sample, both, pattern, shapes)
+    assert wider or not sample.wider, "the excuse is no longer needed"
