@@ -27,6 +27,10 @@ class Exit(IntEnum):
     BROKEN_PIPE = 141
 
 
+# Limits on what a run takes; the others are on what a file holds.
+_WHILE_RUNNING = ("memory", "trips", "seconds")
+
+
 @contextmanager
 def reported() -> Iterator[None]:
     """Turn what is raised inside into one message on stderr and an exit code."""
@@ -71,8 +75,10 @@ def _explain(problem: Exception) -> tuple[Exit, str]:
 
 
 def _code(problem: Exception) -> Exit:
-    from ..errors import ExecutionError, InputError, UnsupportedError
+    from ..errors import ExecutionError, InputError, LimitError, UnsupportedError
 
+    if isinstance(problem, LimitError) and problem.limit in _WHILE_RUNNING:
+        return Exit.FAILED
     kinds = ((InputError, Exit.USAGE), (UnsupportedError, Exit.UNSUPPORTED), (ExecutionError, Exit.FAILED))
     return next((code for kind, code in kinds if isinstance(problem, kind)), Exit.MODEL)
 

@@ -18,6 +18,8 @@ from ..api.ports import Output
 from ..api.samples import random_array
 from ..errors import InputError
 from ..ir.tensor import Array
+from ..limits import current
+from .arrays import check_claims
 
 __all__ = ["Feed", "collect"]
 
@@ -129,6 +131,7 @@ def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:
     if not (start == b"\x93NUMPY" or start.startswith(b"PK")):
         raise InputError(f"{path} is neither .npy nor .npz", hint=_SAVED)
     file.seek(0)
+    check_claims(file, path, current())
     found = np.load(file, allow_pickle=False)
     return found if isinstance(found, np.ndarray) else _members(found, path)
 

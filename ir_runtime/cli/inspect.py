@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .limited import limited
 from .models import as_json, port_record, read, selects, weights
 from .render import clean, dump, plain, plural, table
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ..api.model import Model
     from ..api.nodes import Node
     from ..api.ports import Output
+    from ..limits import Limits
 
 __all__ = ["inspect"]
 
@@ -24,15 +26,21 @@ __all__ = ["inspect"]
 @click.argument("model", metavar="MODEL")
 @selects
 @weights
+@limited
 @as_json
 def inspect(
-    model: str, example: int | None, values: tuple[str, ...], weights: str | None, as_json: bool
+    model: str,
+    example: int | None,
+    values: tuple[str, ...],
+    weights: str | None,
+    as_json: bool,
+    limits: Limits,
 ) -> None:
     """Show the inputs, outputs, operations and weights of MODEL.
 
     Models with operations that are not known, or with errors, are shown as far as they go.
     """
-    net = read(model, weights, example, values, strict=False)
+    net = read(model, weights, example, values, strict=False, limits=limits)
     found = _record(model, net)
     click.echo(dump(found) if as_json else _text(found))
     _remark(found)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..api.model import Model
     from ..api.ports import Output
     from ..ir.shape import PartialShape
+    from ..limits import Limits
 
 __all__ = ["as_json", "parse_value", "port_record", "read", "selects", "shape_of", "weights"]
 
@@ -45,12 +46,14 @@ def read(
     example: int | None = None,
     values: tuple[str, ...] = (),
     strict: bool = True,
+    limits: Limits | None = None,
 ) -> Model:
     """Read a model, or an example of a page; warnings about it go to stderr."""
     from ..api.core import read_model
+    from ..limits import DEFAULT
 
     given = dict(map(parse_value, values))
-    model = read_model(path, weights, strict=False, example=example, values=given)
+    model = read_model(path, weights, strict=False, example=example, values=given, limits=limits or DEFAULT)
     if strict:
         model.raise_if_invalid()
         for found in model.report.warnings:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .limited import limited
 from .models import as_json, read, selects, shape_of, weights
 from .render import clean, dump, number, plural, table
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ..api.model import Model
     from ..api.ports import Output
     from ..ir.tensor import Array
+    from ..limits import Limits
     from .feeding import Feed
     from .summary import Summary
 
@@ -62,6 +64,7 @@ numbers may also be "NaN", "Infinity" and "-Infinity".
 @selects
 @weights
 @click.option("--backend", metavar="NAME", help="What computes: numpy (default), reference, …")
+@limited
 @as_json
 def run(
     model: str,
@@ -76,6 +79,7 @@ def run(
     weights: str | None,
     backend: str | None,
     as_json: bool,
+    limits: Limits,
 ) -> None:
     """Run MODEL and show its outputs.
 
@@ -86,7 +90,7 @@ def run(
     from .saving import check_target
 
     target = None if output is None else check_target(output)
-    net = read(model, weights, example, values)
+    net = read(model, weights, example, values, limits=limits)
     if shapes:
         net.reshape(dict(map(shape_of, shapes)))
     feeds = collect(net, files, seed if random else None)

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .exits import Exit
+from .limited import limited
 from .models import shape_of, weights
 from .render import dump, finding, plural
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnostic, Diagnostics
+    from ..limits import Limits
 
 __all__ = ["validate"]
 
@@ -54,6 +56,7 @@ _FORMATS = ("text", "json", "sarif", "github")
 )
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="How many files at once.")
 @weights
+@limited
 @click.pass_context
 def validate(
     ctx: click.Context,
@@ -63,6 +66,7 @@ def validate(
     shapes: Sequence[str],
     jobs: int | None,
     weights: str | None,
+    limits: Limits,
 ) -> None:
     """Find what is wrong with each MODEL, without running it.
 
@@ -75,7 +79,7 @@ def validate(
     if weights is not None and len(files) > 1:
         raise click.UsageError("--weights goes with one MODEL")
     given = dict(map(shape_of, shapes)) or None
-    check = partial(_check, weights=weights, shapes=given, strict=strict)
+    check = partial(_check, weights=weights, shapes=given, strict=strict, limits=limits)
     show = _each if form == "text" else _nothing
     reports = []
     with _reports(check, files, jobs) as checked:
@@ -98,10 +102,12 @@ def _matching(pattern: str) -> list[str]:
     return found
 
 
-def _check(file: str, weights: str | None, shapes: Mapping[Any, Any] | None, strict: bool) -> Diagnostics:
+def _check(
+    file: str, weights: str | None, shapes: Mapping[Any, Any] | None, strict: bool, limits: Limits
+) -> Diagnostics:
     from ..api.core import validate as check
 
-    report = check(file, weights, shapes=shapes)
+    report = check(file, weights, shapes=shapes, limits=limits)
     if strict:
         report.escalate()
     return report

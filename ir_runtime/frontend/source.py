@@ -95,7 +95,8 @@ def _path_of(file: Any, name: str) -> Path | None:
 def _read_path(path: Path, limits: Limits) -> Source:
     try:
         limits.check("xml_bytes", path.stat().st_size, Location(str(path)))
-        return Source(path.read_bytes(), str(path), path)
+        with path.open("rb") as file:  # the size of what is no regular file is not known before
+            return Source(file.read(limits.xml_bytes + 1), str(path), path)
     except FileNotFoundError:
         raise _unreadable(_shown(path), "there is no such file", _meant(path)) from None
     except IsADirectoryError:

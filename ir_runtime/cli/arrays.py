@@ -1,0 +1,83 @@
+"""What files of arrays say they hold, before any of it is made: a few bytes can claim any size."""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import zipfile
+from typing import IO, Any
+
+import numpy as np
+
+from ..diagnostics import Location
+from ..errors import InputError
+from ..limits import Limits
+
+__all__ = ["check_claims"]
+
+MAGIC = b"\x93NUMPY"
+# NumPy refuses longer headers, too, but reads them first.
+LONGEST_HEADER = 10_000
+
+
+def check_claims(file: IO[bytes], path: str, limits: Limits) -> None:
+    """Refuse an ``.npy`` or ``.npz`` whose arrays are larger than the limits allow, or than the file.
+
+    The file stands at its start, before and after.
+
+    Raises:
+        LimitError: if there are more elements or bytes than the limits allow.
+        InputError: if it does not hold what it claims, or holds something else.
+        ValueError: if it is damaged.
+    """
+    total = 0
+    for name, stream, size in _members(file):
+        start = f"{path}, {name}" if name else path
+        shape, itemsize = _header(stream, path, name)
+        count = math.prod(shape)
+        limits.check("rank", len(shape), Location(start))
+        limits.check("elements", count, Location(start))
+        if count * itemsize > size:
+            raise InputError(
+                f"{start} says it holds {count * itemsize} bytes, but has only {size}",
+                hint="the file is cut off, or was made by hand",
+            )
+        total += count * itemsize
+        limits.check("memory", total, Location(path))
+    file.seek(0)
+
+
+def _members(file: IO[bytes]) -> Any:
+    """Name, stream and size of each array; nothing is unpacked before it is read."""
+    if file.read(len(MAGIC)) == MAGIC:
+        file.seek(0)
+        yield "", file, os.fstat(file.fileno()).st_size
+        return
+    file.seek(0)
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            with archive.open(info) as stream:
+                yield info.filename, stream, info.file_size
+
+
+def _header(stream: IO[bytes], path: str, name: str) -> tuple[tuple[int, ...], int]:
+    """The shape and the bytes of an element that an array starts with."""
+    if stream.read(len(MAGIC)) != MAGIC:
+        raise InputError(
+            f"{path} holds a file that is no array, {name!r}",
+            hint="numpy.save and numpy.savez write such files",
+        )
+    major = stream.read(2)[:1]
+    length = int.from_bytes(stream.read(2 if major == b"\x01" else 4), "little")
+    if length > LONGEST_HEADER:
+        raise ValueError("the header is too long")
+    try:
+        found = ast.literal_eval(stream.read(length).decode("utf-8" if major == b"\x03" else "latin-1"))
+        shape = tuple(int(n) for n in found["shape"])
+        dtype = np.lib.format.descr_to_dtype(found["descr"])
+    except (SyntaxError, TypeError, KeyError, RecursionError, MemoryError, OverflowError) as reason:
+        raise ValueError(f"the header cannot be read: {reason}") from None
+    if min(shape, default=0) < 0:
+        raise ValueError("a length is negative")
+    return shape, dtype.itemsize
