@@ -10,7 +10,7 @@ from ..errors import InferenceError
 from ..ir.dimension import Dimension, Interval
 from ..ir.tensor import Value
 
-__all__ = ["check_vector", "common_count", "count_of", "length_of", "lengths_of", "product"]
+__all__ = ["check_vector", "common_count", "count_of", "length_of", "lengths_of", "multiples", "product"]
 
 # Far above any honest list; what follows from one that is longer would not fit into memory.
 _MOST = 1 << 16
@@ -67,6 +67,17 @@ def lengths_of(value: Value, name: str) -> tuple[Dimension, ...] | None:
         if isinstance(number, int) and number < 0:
             raise InferenceError(f"{name} asks for length {number}; lengths are at least 0")
     return tuple(map(Dimension.of, numbers))
+
+
+def multiples(length: Dimension, of: int) -> Dimension | None:
+    """Those among the possible lengths that are multiples of a number, if there are any.
+
+    >>> multiples(Dimension(3, 9), 2), multiples(Dimension(1), 4)
+    (<Dimension: 4..8>, None)
+    """
+    low = -(-length.min // of) * of
+    high = None if length.max is None else length.max // of * of
+    return None if high is not None and high < low else Dimension.between(low, high, length.symbol)
 
 
 def product(lengths: Iterable[Interval]) -> Dimension:
