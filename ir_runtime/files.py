@@ -11,10 +11,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from .codes import Code
 from .errors import InputError
 
-__all__ = ["replacing", "temporary"]
+__all__ = ["place_of", "replacing", "temporary"]
 
 
 @contextmanager
@@ -38,7 +37,7 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
         InputError: if a target cannot be a file, before anything is written.
         OSError: if the file system refuses.
     """
-    places = [_place(target) for target in targets]
+    places = [place_of(target) for target in targets]
     fresh = [temporary(place, "part") for place in places]
     try:
         with ExitStack() as stack:
@@ -58,8 +57,12 @@ def temporary(target: Path, suffix: str) -> Path:
     return target.absolute().with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.{suffix}")
 
 
-def _place(target: Path) -> Path:
-    """Where a target really lies."""
+def place_of(target: Path) -> Path:
+    """Where the file really lies, or is to lie, that a path means.
+
+    Raises:
+        InputError: if there can be no ordinary file.
+    """
     place = Path(os.path.realpath(target))
     if not place.parent.is_dir():
         problem = f"there is no folder {str(target.parent)!r} to save {target.name!r} in"
@@ -69,7 +72,7 @@ def _place(target: Path) -> Path:
         problem = f"{str(target)!r} is no ordinary file, and cannot be replaced"
     else:
         return place
-    raise InputError(problem, code=Code.BAD_REQUEST)
+    raise InputError(problem)
 
 
 def _put_in_place(fresh: Sequence[Path], places: Sequence[Path]) -> None:

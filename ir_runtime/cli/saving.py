@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -14,6 +14,7 @@ from typing import IO
 import numpy as np
 
 from ..errors import InputError
+from ..files import place_of, replacing, temporary
 from ..ir.tensor import Array
 
 __all__ = ["check_target", "save", "unique"]
@@ -26,12 +27,10 @@ def check_target(path: str) -> Path:
         InputError: if its folder does not exist, or something else is in the way.
     """
     target = Path(path)
-    if not target.absolute().parent.is_dir():
-        raise InputError(f"there is no folder {str(target.parent)!r} to save {target.name!r} in")
-    if target.suffix.lower() == ".npz" and target.is_dir():
-        raise InputError(f"{path!r} is a folder, but would become a file")
     if target.suffix.lower() != ".npz" and target.exists() and not target.is_dir():
         raise InputError(f"{path!r} is a file", hint="-o takes a path that ends in .npz, or a folder")
+    if not target.is_dir() or target.suffix.lower() == ".npz":
+        place_of(target)
     return target
 
 
@@ -39,7 +38,8 @@ def save(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
     """Save to an ``.npz``, or as ``.npy`` files in a folder; return the file of each array."""
     plain = {name: _plain(array) for name, array in arrays.items()}
     if target.suffix.lower() == ".npz":
-        _replacing(target, lambda file: _archive(file, plain))
+        with replacing(target) as (file,):
+            _archive(file, plain)
         return dict.fromkeys(plain, target)
     return _folder(target, plain)
 
@@ -78,7 +78,7 @@ def _archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
 def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
     """Write all into a folder of their own first; then put them in place."""
     names = unique(map(_file_name, arrays))
-    stage = _temporary(target / "all" if target.exists() else target)
+    stage = temporary(target / "all" if target.exists() else target, "part")
     try:
         stage.mkdir()
         for name, array in zip(names, arrays.values(), strict=True):
@@ -92,20 +92,6 @@ def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return {key: target / f"{name}.npy" for key, name in zip(arrays, names, strict=True)}
-
-
-def _replacing(target: Path, write: Callable[[IO[bytes]], None]) -> None:
-    temporary = _temporary(target)
-    try:
-        with open(temporary, "xb") as file:
-            write(file)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _temporary(target: Path) -> Path:
-    return target.absolute().with_name(f".{target.name[:200]}.{os.getpid()}.part")
 
 
 def _file_name(name: str) -> str:
