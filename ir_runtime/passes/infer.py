@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from .. import deadline
 from ..codes import Code
 from ..diagnostics import Cause, Diagnostic, Diagnostics
 from ..errors import IRError
@@ -55,6 +56,7 @@ def infer(
     compare = parameters is None if compare is None else compare
     walk = _Walk(graph, report, parameters or {}, compare, explain)
     for layer in graph.walk:
+        deadline.check(layer.where)
         walk.visit(layer)
     return walk.known
 

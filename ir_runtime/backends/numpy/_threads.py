@@ -47,17 +47,19 @@ class _Blas:
         if self._set is None or self._get is None:
             yield
             return
-        with self._lock:
-            if not self._runs:
-                self._before = self._get()
-                self._set(1)
-            self._runs += 1
-        try:
+        entered = False
+        try:  # from here on, for an interrupt may come at any time
+            with self._lock:
+                if not self._runs:
+                    self._before = self._get()
+                    self._set(1)
+                self._runs += 1
+                entered = True
             yield
         finally:
             with self._lock:
-                self._runs -= 1
-                if not self._runs:
+                self._runs -= entered
+                if not self._runs and self._before:
                     self._set(self._before)
 
 
@@ -93,14 +95,31 @@ class _Job:
                 self._work(piece)
             except BaseException as reason:
                 self.failure = reason
-            with self._lock:
-                self._left -= 1
-                if not self._left:
-                    self._done.release()
+                self._count(self._abandon())
+            self._count(1)
+
+    def _count(self, pieces: int) -> None:
+        with self._lock:
+            self._left -= pieces
+            if pieces and not self._left:
+                self._done.release()
+
+    def _abandon(self) -> int:
+        """Take all that is left, so that nobody begins it; what was begun is finished."""
+        dropped = 0
+        with contextlib.suppress(IndexError):
+            while True:
+                self._pieces.popleft()
+                dropped += 1
+        return dropped
 
     def finish(self) -> None:
         """Wait for pieces that others took."""
-        self._done.acquire()
+        try:
+            self._done.acquire()
+        except BaseException:  # an interrupt: nobody waits any more
+            self._abandon()
+            raise
         if self.failure is not None:
             raise self.failure
 
