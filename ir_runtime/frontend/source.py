@@ -94,9 +94,10 @@ def _path_of(file: Any, name: str) -> Path | None:
 
 def _read_path(path: Path, limits: Limits) -> Source:
     try:
-        limits.check("xml_bytes", path.stat().st_size, Location(str(path)))
-        with path.open("rb") as file:  # the size of what is no regular file is not known before
-            return Source(file.read(limits.xml_bytes + 1), str(path), path)
+        size = path.stat().st_size
+        limits.check("xml_bytes", size, Location(str(path)))
+        with path.open("rb") as file:  # the size of what is no regular file is said to be 0
+            return Source(file.read((size or limits.xml_bytes) + 1), str(path), path)
     except FileNotFoundError:
         raise _unreadable(_shown(path), "there is no such file", _meant(path)) from None
     except IsADirectoryError:
