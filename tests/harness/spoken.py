@@ -37,7 +37,7 @@ _OTHERS = {
     "failure": (0, -1),
     "_end": (1, -1),
 }
-_CARRIED = ("message", "hint", "strerror")
+_CARRIED = ("message", "hint", "strerror", "text")
 _CAUGHT = ("reason", "problem")
 _DEEP = 7
 _LETTERS = 3
@@ -160,7 +160,8 @@ class _Reader:
         """A part of an f-string; what is filled in is followed where it makes the sentence."""
         if not isinstance(value, ast.FormattedValue):
             return self.read(value)
-        sentence = isinstance(value.value, ast.IfExp) or (says_little and value.conversion == -1)
+        chosen = isinstance(value.value, ast.IfExp) or _is_template(value.value)
+        sentence = chosen or (says_little and value.conversion == -1)
         found = self.read(value.value) if sentence else []
         return found if any(" " in piece.text for piece in found) else self._hole(value)
 
@@ -194,6 +195,8 @@ class _Reader:
     def call(self, node: ast.Call) -> list[_Piece]:
         name = called(node)
         if name == "str" and isinstance(node.args[0], ast.Name) and node.args[0].id in _CAUGHT:
+            return []
+        if name in _CARRIED and isinstance(node.func, ast.Attribute):
             return []
         if name == "format" and isinstance(node.func, ast.Attribute):
             template = self.read(node.func.value)
@@ -253,6 +256,10 @@ class _Reader:
             if found:
                 return found
         return []
+
+
+def _is_template(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and called(node) == "format"
 
 
 def _appends(node: ast.AST, name: str) -> bool:
