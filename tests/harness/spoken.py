@@ -35,7 +35,6 @@ _OTHERS = {
     "warn": (0, -1),
     "_warn_once": (0, -1),
     "failure": (0, -1),
-    "_end": (1, -1),
 }
 _CARRIED = ("message", "hint", "strerror", "text")
 _CAUGHT = ("reason", "problem")
