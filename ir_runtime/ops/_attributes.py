@@ -38,23 +38,26 @@ class Attribute:
     def parse(self, text: str) -> Any:
         """Read it from a string in a file; `ValueError` says what is allowed."""
         try:
-            return self.check(_parse(self.type, text))
-        except ValueError as problem:
-            raise ValueError(f"{self.allows()}, not {text!r}{problem}") from None
+            value = _parse(self.type, text)
+        except ValueError as near:
+            raise ValueError(f"{self.allows()}, not {text!r}{near}") from None
+        return self.check(value, text)
 
-    def check(self, value: Any) -> Any:
-        """Return the value, or raise `ValueError` if it is not allowed."""
+    def check(self, value: Any, text: str | None = None) -> Any:
+        """Return the value, or raise `ValueError` if it is not allowed; ``text`` is how a file says it."""
         if value is MISSING:
-            raise ValueError("is missing")
+            raise ValueError(f"is missing; it {self.allows()}")
         if value is self.default or self.payload:
             return value
+        said = repr(_text(value) if text is None else text)
         items = value if isinstance(value, tuple) else (value,)
         kind = get_args(self.type)[0] if get_origin(self.type) is tuple else self.type
         for item in items if get_origin(kind) is Literal else ():
             if item not in get_args(kind):
-                raise ValueError(_near(str(item), map(str, get_args(kind))))
+                near = _near(str(item), map(str, get_args(kind)))
+                raise ValueError(f"{self.allows()}, not {said}{near}")
         if not all(map(self._within, items)):
-            raise ValueError("")
+            raise ValueError(f"{self.allows()}, not {said}")
         return value
 
     def _within(self, item: Any) -> bool:
@@ -156,6 +159,13 @@ def _choose(choices: tuple[Any, ...], text: str) -> Any:
     if text.lower() not in by_text:
         raise ValueError(_near(text, by_text))
     return by_text[text.lower()]
+
+
+def _text(value: Any) -> str:
+    """A value as files write it."""
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _near(text: str, choices: Any) -> str:

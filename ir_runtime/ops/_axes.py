@@ -12,20 +12,21 @@ from ..ir.tensor import Array, Value
 __all__ = ["axes_of", "check_list", "normalize_axes", "normalize_axis", "reduced_shape"]
 
 
-def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
-    """Count an axis from the front, or say that it is out of range."""
+def normalize_axis(axis: int, rank: int, name: str = "axis", of: str = "rank") -> int:
+    """Count an axis from the front, or say that it is out of range; ``of`` says what has that rank."""
     if not -rank <= axis < rank:
-        allowed = f"[{-rank}, {rank - 1}]" if rank else "none, as the input is a scalar"
-        raise InferenceError(f"{name} {axis} is out of range for rank {rank}; allowed: {allowed}")
+        allowed = f"{-rank} to {rank - 1} are allowed" if rank else "a scalar has no axes"
+        raise InferenceError(f"{name} {axis} is out of range for {of} {rank}: {allowed}")
     return axis % rank
 
 
-def normalize_axes(axes: Iterable[int], rank: int, name: str = "axis") -> tuple[int, ...]:
+def normalize_axes(axes: Iterable[int], rank: int, name: str = "axis", of: str = "rank") -> tuple[int, ...]:
     """Count axes from the front, or say which one is out of range or repeated."""
     given = tuple(axes)
-    found = tuple(normalize_axis(axis, rank, name) for axis in given)
-    if len(set(found)) < len(found):
-        raise InferenceError(f"{name} list {list(given)} names an axis of rank {rank} twice")
+    found = tuple(normalize_axis(axis, rank, name, of) for axis in given)
+    twice = next((axis for axis in found if found.count(axis) > 1), None)
+    if twice is not None:
+        raise InferenceError(f"axes {list(given)} name axis {twice} twice, where each may be named once")
     return found
 
 
@@ -52,7 +53,7 @@ def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool) -> PartialS
             return shape.replace(dict.fromkeys(gone, 1))
         return PartialShape([d for i, d in enumerate(shape) if i not in gone])
     if axes.count.min > shape.rank:
-        raise InferenceError(f"{axes.count} axes to reduce, but the data has rank {shape.rank}")
+        raise InferenceError(f"axes has length {axes.count}, but data {shape} has rank {shape.rank}")
     if axes.count == 0:
         return shape
     if keep_dims:

@@ -14,14 +14,26 @@ from ..errors import ExecutionError, InferenceError
 from ..ir.body import Body, BodyOutput, Cut
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType
+from ..ir.graph import Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
-from ._axes import normalize_axis
 from ..limits import Limits, current
+from ._axes import normalize_axis
 from ._define import Element
 from ._types import EVERY
 
-__all__ = ["T_OUTER", "Iterations", "Visit", "feeds_of", "given", "infer_iterations"]
+__all__ = [
+    "T_OUTER",
+    "Iterations",
+    "Visit",
+    "check_fed",
+    "check_one",
+    "common_parts",
+    "feeds_of",
+    "given",
+    "infer_iterations",
+    "only",
+]
 
 T_OUTER = Element("T", EVERY, "any type, on each port", shared=False)
 
@@ -32,6 +44,20 @@ Visit: TypeAlias = Callable[[Body, Mapping[int, Any]], Mapping[int, Any]]
 _ROUNDS = 12
 
 
+def check_one(value: Value, name: str) -> None:
+    """Require a tensor of one element, of any rank."""
+    if not value.count.contains(1):
+        raise InferenceError(f"{name} must be one number or truth value, not of shape {value.shape}")
+
+
+def only(array: Array, name: str) -> Any:
+    """The element of a tensor that must have one."""
+    if array.size != 1:
+        shape = PartialShape(array.shape)
+        raise ExecutionError(f"{name} must be one number or truth value, not of shape {shape}")
+    return array.item()
+
+
 def feeds_of(body: Body, every: Sequence[Any]) -> dict[int, Any]:
     """What each Parameter of a body receives whole, given all inputs of the layer."""
     return {i.parameter: every[i.port] for i in body.inputs if i.cut is None and i.port < len(every)}
@@ -39,11 +65,27 @@ def feeds_of(body: Body, every: Sequence[Any]) -> dict[int, Any]:
 
 def given(body: Body, results: Mapping[int, Any], count: int) -> list[Any]:
     """What each output of the layer takes from the Results of a body."""
-    by_port = {o.port: results[o.result] for o in body.outputs}
+    by_port = {o.port: o.result for o in body.outputs}
     missing = set(range(count)) - by_port.keys()
     if missing:
-        raise InferenceError(f"{body.name} gives nothing for output {min(missing)}", code=Code.PORT_COUNT)
-    return [by_port[port] for port in range(count)]
+        raise InferenceError(
+            f"the port map of {body.name} has no <output> for output {min(missing)} of the layer, counted from 0",
+            code=Code.PORT_COUNT,
+        )
+    return [results[by_port[port]] for port in range(count)]
+
+
+def check_fed(body: Body) -> None:
+    """Require that all Parameters that are of use receive something."""
+    fed = {entry.parameter for entry in body.inputs} | {body.iteration}
+    round = {edge.parameter for edge in body.back_edges}
+    for id, layer in body.parameters.items():
+        if id not in fed and (id in round or body.graph.readers(Port(id, 0))):
+            raise InferenceError(
+                f"layer {id} {layer.name!r} of {body.name}, a Parameter, receives nothing: the port map has no <input> "
+                f"for it",
+                code=Code.UNCONNECTED,
+            )
 
 
 @dataclass(slots=True)
@@ -57,6 +99,9 @@ class Iterations:
     results: Mapping[int, Array] = field(default_factory=dict)
     parts: dict[BodyOutput, list[Array]] = field(default_factory=dict)
     done: int = 0
+    limits: Limits = field(default_factory=current)
+    kept: int = 0
+    """Bytes of the parts so far."""
 
     def __post_init__(self) -> None:
         self.feeds = feeds_of(self.body, self.every)
@@ -64,14 +109,18 @@ class Iterations:
 
     def run_once(self) -> None:
         """One iteration; what it gives goes round to the next."""
+        deadline.check()
+        self.limits.check("trips", self.done + 1)
         for entry in self.body.inputs:
             if entry.cut:
-                self.feeds[entry.parameter] = _part(self.every[entry.port], entry.cut, self.done)
+                self.feeds[entry.parameter] = _part(entry.port, self.every[entry.port], entry.cut, self.done)
         if self.body.iteration is not None:
             self.feeds[self.body.iteration] = self._number()
         self.results = self.visit(self.body, self.feeds)
         for output, parts in self.parts.items():
             parts.append(self.results[output.result])
+            self.kept += parts[-1].nbytes
+        self.limits.check("memory", self.kept)
         self.feeds |= {edge.parameter: self.results[edge.result] for edge in self.body.back_edges}
         self.done += 1
 
@@ -98,50 +147,75 @@ class Iterations:
         for edge in self.body.back_edges:
             if edge.result == output.result:
                 return self.feeds[edge.parameter]  # type: ignore[no-any-return]
-        raise ExecutionError(f"there was no iteration, so output {output.port} has no value")
-    limits: Limits = field(default_factory=current)
-    kept: int = 0
-    """Bytes of the parts so far."""
+        raise ExecutionError(
+            f"there was no iteration, so output {output.port}, counted from 0, has no value: it is what the last "
+            f"iteration gives"
+        )
 
 
-def _part(x: Array, cut: Cut, iteration: int) -> Array:
+def _part(port: int, x: Array, cut: Cut, iteration: int) -> Array:
     axis = normalize_axis(cut.axis, x.ndim)
     where = cut.part(x.shape[axis], iteration)
     if where.start < 0 or where.stop > x.shape[axis]:
-        raise ExecutionError(
-        deadline.check()
-        self.limits.check("trips", self.done + 1)
-            f"iteration {iteration} wants a part beyond the {x.shape[axis]} elements of its input"
-        )
+        raise ExecutionError(_beyond(port, axis, x.shape[axis], where, iteration))
     return x[(slice(None),) * axis + (where,)]
+
+
+def _beyond(port: int, axis: int, length: int, where: slice, iteration: int) -> str:
+    return (
+        f"iteration {iteration} takes elements {where.start} to {where.stop - 1} along axis {axis} of input {port}, "
+        f"counted from 0, but that axis has length {length}"
+    )
 
 
 def _joined(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> Array:
     if not parts:
         if type is None or type.shape.rank is None:
-            self.kept += parts[-1].nbytes
-        self.limits.check("memory", self.kept)
-            raise ExecutionError("there was no iteration, so nothing says what shape the parts would have")
+            raise ExecutionError(
+                "there was no iteration, and the body does not declare a shape for the parts that an output joins"
+            )
         shape = [d.min for d in type.shape]
         shape[cut.axis] = 0
         return np.empty(shape, type.element.dtype)
-    return np.concatenate(parts[::-1] if cut.stride < 0 else parts, axis=cut.axis)
+    axis = normalize_axis(cut.axis, parts[0].ndim)
+    frames = {PartialShape(part.shape).replace({axis: -1}) for part in parts}
+    if len(frames) > 1:
+        shapes = " and ".join(sorted(map(str, frames))[:2])
+        raise ExecutionError(
+            f"iterations give parts of shapes {shapes}, which cannot be joined along axis {axis}"
+        )
+    return np.concatenate(parts[::-1] if cut.stride < 0 else parts, axis=axis)
+
+
+def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
+    """How many parts the inputs that are cut have, as far as known; 1 where none is."""
+    found: dict[int, Dimension] = {}
+    for port, cut in ((i.port, i.cut) for i in body.inputs if i.cut):
+        shape = shapes[port]
+        length = Dimension() if shape.rank is None else shape[normalize_axis(cut.axis, len(shape))]
+        found[port] = Dimension(cut.count(length.get_length())) if length.is_static else Dimension()
+    known = {port: count for port, count in found.items() if count.is_static}
+    if len(set(known.values())) > 1:
+        counts = ", ".join(f"input {port} into {count}" for port, count in known.items())
+        raise InferenceError(f"inputs must be cut into equally many parts, but port_map cuts {counts}")
+    return next(iter(known.values()), Dimension() if found else Dimension(1))
 
 
 def infer_iterations(
     body: Body, every: Sequence[Value], trips: Dimension, visit: Visit, count: int
 ) -> tuple[TensorType, ...]:
     """The types of the outputs after any number of iterations that ``trips`` allows."""
+    check_fed(body)
     feeds = {p: Value(v.type) if _goes_round(body, p) else v for p, v in feeds_of(body, every).items()}
     for entry in body.inputs:
         if entry.cut:
-            feeds[entry.parameter] = Value(_part_type(every[entry.port], entry.cut))
+            feeds[entry.parameter] = Value(_part_type(entry.port, every[entry.port], entry.cut))
     if body.iteration is not None and (op := body.parameters[body.iteration].op) is not None:
         feeds[body.iteration] = Value.unknown(vars(op)["element_type"], vars(op)["shape"])
     results = _until_stable(body, feeds, visit)
-    types = {o.port: _output_type(o, results[o.result].type, trips) for o in body.outputs}
-    unknown = TensorType(ElementType.dynamic, PartialShape.dynamic())
-    return tuple(types.get(port, unknown) for port in range(max([count, *(p + 1 for p in types)])))
+    cuts = {o.port: o.cut for o in body.outputs}
+    last = [value.type for value in given(body, results, count)]
+    return tuple(_output_type(cuts[port], type, trips) for port, type in enumerate(last))
 
 
 def _goes_round(body: Body, parameter: int) -> bool:
@@ -155,19 +229,21 @@ def _until_stable(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[
         wider = {}
         for edge in body.back_edges:
             before, after = feeds[edge.parameter].type, results[edge.result].type
-            if _allows(before, after):
+            if before.element is not after.element and ElementType.dynamic not in (
+                before.element,
+                after.element,
+            ):
+                raise InferenceError(
+                    f"the back edge from layer {edge.result} to layer {edge.parameter} of the body gives "
+                    f"{after.element}, but the latter is fed {before.element} at first"
+                )
+            if after.shape.refines(before.shape):
                 continue
             wider[edge.parameter] = Value(_widened(before, after, forget=round > 1))
         if not wider:
             return results
         feeds |= wider
     return results
-
-
-def _allows(before: TensorType, after: TensorType) -> bool:
-    if before.element is not after.element and ElementType.dynamic not in (before.element, after.element):
-        raise InferenceError(f"what goes round a loop is {before.element} at first, {after.element} later")
-    return after.shape.refines(before.shape)
 
 
 def _widened(before: TensorType, after: TensorType, forget: bool) -> TensorType:
@@ -178,17 +254,28 @@ def _widened(before: TensorType, after: TensorType, forget: bool) -> TensorType:
     return TensorType(joined.element, PartialShape([b if b == j else Dimension() for b, j in pairs]))
 
 
-def _part_type(value: Value, cut: Cut) -> TensorType:
+def _part_type(port: int, value: Value, cut: Cut) -> TensorType:
+    if cut.part_size < 1 or cut.stride == 0:
+        wrong = "stride 0" if cut.stride == 0 else f"part_size {cut.part_size}"
+        raise InferenceError(
+            f"port_map cuts input {port}, counted from 0, with {wrong}, which gives no parts"
+        )
     if value.shape.rank is None:
         return value.type
     axis = normalize_axis(cut.axis, value.shape.rank)
+    length = value.shape[axis]
+    if length.is_static and (count := cut.count(length.get_length())):
+        for iteration in {0, count - 1}:
+            where = cut.part(length.get_length(), iteration)
+            if where.start < 0 or where.stop > length.get_length():
+                raise InferenceError(_beyond(port, axis, length.get_length(), where, iteration))
     return TensorType(value.element, value.shape.replace({axis: cut.part_size}))
 
 
-def _output_type(output: BodyOutput, type: TensorType, trips: Dimension) -> TensorType:
-    if output.cut is None or type.shape.rank is None:
+def _output_type(cut: Cut | None, type: TensorType, trips: Dimension) -> TensorType:
+    if cut is None or type.shape.rank is None:
         return type
-    axis = normalize_axis(output.cut.axis, type.shape.rank)
+    axis = normalize_axis(cut.axis, type.shape.rank)
     # A file says how long a part is; the body may not.
-    part = type.shape[axis].merge(Dimension(output.cut.part_size)) or type.shape[axis]
+    part = type.shape[axis].merge(Dimension(cut.part_size)) or type.shape[axis]
     return TensorType(type.element, type.shape.replace({axis: part * trips}))

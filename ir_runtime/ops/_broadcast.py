@@ -9,21 +9,27 @@ from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 
-__all__ = ["Rule", "align", "broadcast_dims", "broadcast_onto", "broadcast_shapes"]
+__all__ = ["NAMES", "Rule", "align", "broadcast_dims", "broadcast_onto", "broadcast_shapes"]
 
 Rule: TypeAlias = Literal["none", "numpy", "pdpd"]
+Names: TypeAlias = tuple[str, str]
+
+NAMES = ("shape", "shape")
+"""What messages call two inputs that have no names."""
 
 
-def broadcast_shapes(a: PartialShape, b: PartialShape, rule: Rule = "numpy") -> PartialShape:
-    """The shape of an element-wise operation on two inputs.
+def broadcast_shapes(
+    a: PartialShape, b: PartialShape, rule: Rule = "numpy", names: Names = NAMES
+) -> PartialShape:
+    """The shape of an element-wise operation on two inputs, which messages call by their names.
 
     Raises:
         InferenceError: if no tensors of these shapes go together.
     """
     if rule == "none":
-        return _equal(a, b)
+        return _equal(a, b, names)
     if rule == "pdpd":
-        return _onto(a, b)
+        return _onto(a, b, names)
     if a.rank is None or b.rank is None:
         return PartialShape.dynamic()
     rank = max(a.rank, b.rank)
@@ -31,7 +37,11 @@ def broadcast_shapes(a: PartialShape, b: PartialShape, rule: Rule = "numpy") -> 
     right = [Dimension(1)] * (rank - b.rank) + list(b)
     dims = [broadcast_dims(x, y) for x, y in zip(left, right, strict=True)]
     if None in dims:
-        raise InferenceError(f"shapes {a} and {b} do not broadcast: dims must be equal, or one of them 1")
+        axis = dims.index(None) - rank
+        raise InferenceError(
+            f"{names[0]} {a} and {names[1]} {b} do not broadcast: along axis {axis}, {left[axis]} meets "
+            f"{right[axis]}, where both must be equal or one of them 1"
+        )
     return PartialShape([d for d in dims if d is not None])
 
 
@@ -58,21 +68,26 @@ def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
     return Dimension.between(low, high)
 
 
-def broadcast_onto(a: PartialShape, b: PartialShape, rule: Rule = "numpy") -> PartialShape:
+def broadcast_onto(
+    a: PartialShape, b: PartialShape, rule: Rule = "numpy", names: Names = NAMES
+) -> PartialShape:
     """The shape ``a``, which ``b`` must fit without changing it, with what ``b`` tells of its dims.
 
     >>> broadcast_onto(PartialShape("?,?,4"), PartialShape("1,3,1"))
     <PartialShape: [?,3,4]>
     """
     if rule != "numpy":
-        return _onto(a, b) if rule == "pdpd" else _equal(a, b)
+        return _onto(a, b, names) if rule == "pdpd" else _equal(a, b, names)
     if a.rank is None or b.rank is None:
         return a
     extra = max(len(b) - a.rank, 0)
     dims = [Dimension(1)] * (a.rank - len(b)) + list(b)[extra:]
     fitted = [_stretch(x, y) for x, y in zip(a, dims, strict=True)]
     if None in fitted or not all(d.contains(1) for d in b[:extra]):
-        raise InferenceError(f"shape {b} does not broadcast to {a}: dims must be equal to those, or 1")
+        raise InferenceError(
+            f"{names[1]} {b} does not broadcast to {names[0]} {a}: counted from the last axis, each length must "
+            f"be equal or 1"
+        )
     return PartialShape([d for d in fitted if d is not None])
 
 
@@ -85,14 +100,17 @@ def align(b: Array, rank: int, axis: int = 0) -> Array:
     return b.reshape((b.shape + (1,) * rank)[: rank - start])
 
 
-def _equal(a: PartialShape, b: PartialShape) -> PartialShape:
+def _equal(a: PartialShape, b: PartialShape, names: Names) -> PartialShape:
     merged = a.merge(b)
     if merged is None:
-        raise InferenceError(f"shapes {a} and {b} differ, and auto_broadcast is none")
+        raise InferenceError(
+            f"{names[0]} {a} and {names[1]} {b} differ, and auto_broadcast is none",
+            hint="auto_broadcast numpy stretches lengths of 1",
+        )
     return merged
 
 
-def _onto(a: PartialShape, b: PartialShape) -> PartialShape:
+def _onto(a: PartialShape, b: PartialShape, names: Names) -> PartialShape:
     """PDPD with axis 0, as files have it: ``b`` starts at the first axis of ``a``, and is stretched to it."""
     if a.rank is None or b.rank is None:
         return a
@@ -102,7 +120,10 @@ def _onto(a: PartialShape, b: PartialShape) -> PartialShape:
     padded = [*dims, *[Dimension(1)] * (a.rank - len(dims))]
     fitted = [_stretch(x, y) for x, y in zip(a, padded, strict=False)]
     if len(padded) > a.rank or None in fitted:
-        raise InferenceError(f"shape {b} does not fit into {a}, as auto_broadcast pdpd requires")
+        raise InferenceError(
+            f"{names[1]} {b} does not fit into {names[0]} {a}, as auto_broadcast pdpd requires: counted from the "
+            f"first axis, each length must be equal or 1"
+        )
     return PartialShape([d for d in fitted if d is not None])
 
 

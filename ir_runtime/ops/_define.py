@@ -248,6 +248,7 @@ class Op:
         if len(inputs) < required or (inputs and self.port_of(len(inputs) - 1) is None):
             raise InferenceError(f"takes {self._arity(required)}, got {len(inputs)}", code=Code.PORT_COUNT)
         bound: dict[str, ElementType] = {}
+        first: dict[str, str] = {}
         for index, value in enumerate(inputs):
             port = self.port_of(index)
             assert port is not None
@@ -257,13 +258,15 @@ class Op:
             if element not in port.element.allowed:
                 allowed = ", ".join(map(str, port.element.allowed))
                 raise InferenceError(
-                    f"input {port.name!r} is {element}; allowed are {allowed}", code=Code.ELEMENT_TYPE
+                    f"{_named(port, index)} is {element}; allowed are {allowed}", code=Code.ELEMENT_TYPE
                 )
+            first.setdefault(port.element.name, _named(port, index))
             if bound.setdefault(port.element.name, element) is not element and port.element.shared:
                 raise InferenceError(
-                    f"input {port.name!r} is {element} where {bound[port.element.name]} is expected, "
-                    f"as the inputs before it",
+                    f"{_named(port, index)} is {element} where {bound[port.element.name]} is expected, the type of "
+                    f"{first[port.element.name]}",
                     code=Code.ELEMENT_TYPE,
+                    hint="a Convert layer gives one of them the type of the other",
                 )
         return bound
 
@@ -287,6 +290,11 @@ class Op:
             self.verify()
         except ValueError as problem:
             _raise_all([str(problem)])
+
+
+def _named(port: Input, index: int) -> str:
+    """What messages call an input: one of many by its place, counted from 0."""
+    return f"input {index}" if port.variadic else f"input {port.name!r}"
 
 
 def _value(type: TensorType, contents: Array | None) -> Value:

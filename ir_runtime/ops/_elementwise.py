@@ -82,15 +82,17 @@ class Binary(Op):
     ufunc: ClassVar[np.ufunc]
 
     def infer(self, a: Value, b: Value) -> PartialShape:
-        return broadcast_shapes(a.shape, b.shape, self.auto_broadcast)
+        return broadcast_shapes(
+            a.shape, b.shape, self.auto_broadcast, (self.inputs[0].name, self.inputs[1].name)
+        )
 
     def evaluate(self, a: Array, b: Array) -> Array:
         if self.auto_broadcast == "pdpd":
             b = align(b, a.ndim)
-        return np.asarray(self.compute(a, b))
-
         elif self.auto_broadcast == "none" and a.shape != b.shape:
             broadcast_shapes(PartialShape(a.shape), PartialShape(b.shape), "none")  # says what is wrong
+        return np.asarray(self.compute(a, b))
+
     def compute(self, a: Array, b: Array) -> Array:
         """The result for arrays that broadcast as NumPy does."""
         return np.asarray(self.ufunc(a, b))

@@ -20,12 +20,12 @@ def fit_axes(name: str, axes: Sequence[str], shape: PartialShape, found: dict[st
     {'time': <Dimension: 4>, 'batch': <Dimension: 2>}
     >>> fit_axes("mask", ("time", "batch"), PartialShape("4,3"), lengths)
     Traceback (most recent call last):
-    ir_runtime.errors.InferenceError: error[IR301]: mask is [4,3]; [time 4, batch 2] is expected
+    ir_runtime.errors.InferenceError: error[IR301]: mask has shape [4,3]; [time 4, batch 2] is expected
     """
     if shape.rank is None:
         return
     merged = [d.merge(found.get(a, d)) for a, d in zip(axes, shape, strict=False)]
     if len(axes) != shape.rank or None in merged:
         wanted = ", ".join(f"{axis} {found[axis]}" if axis in found else axis for axis in axes)
-        raise InferenceError(f"{name} is {shape}; [{wanted}] is expected")
+        raise InferenceError(f"{name} has shape {shape}; [{wanted}] is expected")
     found |= {axis: dim for axis, dim in zip(axes, merged, strict=True) if dim is not None}

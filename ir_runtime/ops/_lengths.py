@@ -10,7 +10,16 @@ from ..errors import InferenceError
 from ..ir.dimension import Dimension, Interval
 from ..ir.tensor import Value
 
-__all__ = ["check_vector", "common_count", "count_of", "length_of", "lengths_of", "multiples", "product"]
+__all__ = [
+    "check_vector",
+    "common_count",
+    "count_of",
+    "length_of",
+    "lengths_of",
+    "listed",
+    "multiples",
+    "product",
+]
 
 # Far above any honest list; what follows from one that is longer would not fit into memory.
 _MOST = 1 << 16
@@ -22,12 +31,30 @@ def check_vector(value: Value, name: str) -> None:
         raise InferenceError(f"{name} must be 1-D, not of shape {value.shape}")
 
 
-def count_of(value: Value) -> int | None:
+def listed(numbers: Iterable[int | Interval]) -> str:
+    """Numbers of which some may be unknown, for messages.
+
+    >>> listed([1, Dimension(2, 8), Interval(-3, 3), Interval(None, -1), Interval()])
+    '[1,2..8,-3..3,..-1,?]'
+    """
+    return f"[{','.join(map(_shown, numbers))}]"
+
+
+def _shown(number: int | Interval) -> str:
+    low, high = (number.min, number.max) if isinstance(number, Interval) else (number, number)
+    if low is not None and low == high:
+        return str(low)
+    if isinstance(number, Dimension) or (low is None and high is None):
+        return str(number) if isinstance(number, Dimension) else "?"
+    return f"{'' if low is None else low}..{'' if high is None else high}"
+
+
+def count_of(value: Value, name: str = "an input") -> int | None:
     """How many numbers a list holds that has one for each axis, or for each part, if that is known."""
     if value.count.min > _MOST:
         raise InferenceError(
-            f"an input of shape {value.shape} holds {value.count} numbers; at most {_MOST} are "
-            f"allowed where each is an axis, a length, or a part"
+            f"{name} of shape {value.shape} holds {value.count} numbers; at most {_MOST} are allowed where "
+            f"each is an axis, a length or a part"
         )
     return value.count.__index__() if value.count.is_static else None
 
@@ -37,10 +64,11 @@ def common_count(**inputs: Value | None) -> int | None:
     given = {name: value for name, value in inputs.items() if value is not None}
     for name, value in given.items():
         check_vector(value, name)
-    known = {name: count for name, value in given.items() if (count := count_of(value)) is not None}
+    known = {name: count for name, value in given.items() if (count := count_of(value, name)) is not None}
     if len(set(known.values())) > 1:
-        found = ", ".join(f"{name} {count}" for name, count in known.items())
-        raise InferenceError(f"inputs are to hold equally many numbers, found: {found}")
+        found = ", ".join(f"{name} has length {count}" for name, count in known.items())
+        *others, last = known
+        raise InferenceError(f"{', '.join(others)} and {last} must be equally long; {found}")
     return next(iter(known.values()), None)
 
 
@@ -51,7 +79,7 @@ def length_of(value: Value, name: str, least: int = 0) -> Dimension:
     (number,) = value.numbers() or (Interval(),)
     highest = number.max if isinstance(number, Interval) else number
     if highest is not None and highest < least:
-        raise InferenceError(f"{name} is {number}; at least {least} is expected")
+        raise InferenceError(f"{name} is {_shown(number)}; at least {least} is expected")
     length = Dimension.of(number)
     return length if length.min >= least else Dimension.between(least, length.max, length.symbol)
 
@@ -61,11 +89,11 @@ def lengths_of(value: Value, name: str) -> tuple[Dimension, ...] | None:
     check_vector(value, name)
     numbers = value.numbers()
     if numbers is None:
-        count = count_of(value)
+        count = count_of(value, name)
         return None if count is None else (Dimension(),) * count
-    for number in numbers:
+    for place, number in enumerate(numbers):
         if isinstance(number, int) and number < 0:
-            raise InferenceError(f"{name} asks for length {number}; lengths are at least 0")
+            raise InferenceError(f"element {place} of {name} is {number}; a length is at least 0")
     return tuple(map(Dimension.of, numbers))
 
 

@@ -7,17 +7,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import InferenceError
 from ..ir.body import Body
 from ..ir.dimension import Dimension, Interval
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value, objects
-from ._bodies import T_OUTER, Visit, feeds_of, given
+from ._bodies import T_OUTER, Visit, check_fed, check_one, feeds_of, given, only
 from ._bounds import UNDECIDED, Number, choose
 from ._broadcast import Rule, align, broadcast_shapes
 from ._define import FOLLOWED, Element, Input, Op, Output, attr, op, payload
 from ._elementwise import BROADCAST, carried, contents
+from ._lengths import check_vector
 from ._types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T, check_index_types
 
 T_BOUNDARIES = Element("T_BOUNDARIES", NUMBERS, "any numeric type")
@@ -38,8 +38,9 @@ class Select(Op):
 
     def infer(self, condition: Value, then: Value, otherwise: Value) -> PartialShape:
         # With numpy, the page lets the condition be stretched only; OpenVINO lets it stretch the others, too.
-        both = broadcast_shapes(then.shape, otherwise.shape, self.auto_broadcast)
-        return broadcast_shapes(both, condition.shape, self.auto_broadcast)
+        rule = self.auto_broadcast
+        both = broadcast_shapes(then.shape, otherwise.shape, rule, ("then", "otherwise"))
+        return broadcast_shapes(both, condition.shape, rule, ("then with otherwise", "condition"))
 
     def evaluate(self, condition: Array, then: Array, otherwise: Array) -> Array:
         if self.auto_broadcast == "pdpd":
@@ -88,9 +89,9 @@ class NonZero(Op):
 class Bucketize(Op):
     """How many of ``buckets``, which ascend, lie below each element of ``data``."""
 
-    data = Input(T, "numbers to sort into buckets")
     bounded = True
 
+    data = Input(T, "numbers to sort into buckets")
     buckets = Input(T_BOUNDARIES, "the bounds between buckets, 1-D and ascending")
     output = Output("output_type", "the bucket of each number")
 
@@ -101,8 +102,7 @@ class Bucketize(Op):
         check_index_types(output_type=self.output_type)
 
     def infer(self, data: Value, buckets: Value) -> PartialShape:
-        if buckets.shape.rank not in (None, 1):
-            raise InferenceError(f"buckets must be 1-D, not of shape {buckets.shape}")
+        check_vector(buckets, "buckets")
         return data.shape
 
     def evaluate(self, data: Array, buckets: Array) -> Array:
@@ -144,8 +144,7 @@ class If(Op):
     else_body: Body = payload(doc="the graph that runs if it does not")
 
     def infer(self, condition: Value, *values: Value, visit: Visit) -> tuple[TensorType, ...]:
-        if condition.count.min > 1:
-            raise InferenceError(f"condition is one truth value, not of shape {condition.shape}")
+        check_one(condition, "condition")
         known = condition.known()
         bodies = self.bodies() if known is None else (self._chosen(known),)
         every = [self._types(body, (condition, *values), visit) for body in bodies]
@@ -157,11 +156,12 @@ class If(Op):
         return tuple(given(body, results, self._count()))
 
     def _types(self, body: Body, every: tuple[Value, ...], visit: Visit) -> list[TensorType]:
+        check_fed(body)
         results = visit(body, feeds_of(body, every))
         return [value.type for value in given(body, results, self._count())]
 
     def _chosen(self, condition: Array) -> Body:
-        return self.then_body if condition.item() else self.else_body
+        return self.then_body if only(condition, "condition") else self.else_body
 
     def _count(self) -> int:
         return max((o.port for body in self.bodies() for o in body.outputs), default=-1) + 1

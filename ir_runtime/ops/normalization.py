@@ -13,6 +13,7 @@ from ..ir.tensor import Array, Value
 from ..kernels.statistics import mean, total, working
 from ._axes import axes_of, normalize_axes, normalize_axis, reduced_shape
 from ._define import Input, Op, Output, attr, op
+from ._lengths import check_vector, count_of
 from ._types import T_FLOAT, T_INDEX, T_INDEX_64
 
 Axes = tuple[int, ...]
@@ -26,9 +27,9 @@ class NormalizeL2(Op):
     Over no axes, each element is divided by itself: 1, and 0 for 0.
     """
 
-    data = Input(T_FLOAT, "tensor to normalize")
     bounded = True
 
+    data = Input(T_FLOAT, "tensor to normalize")
     axes = Input(T_INDEX, "axes of the norm, a scalar or 1-D; none means each element alone")
     normalized = Output(T_FLOAT, SAME)
 
@@ -56,16 +57,16 @@ class NormalizeL2(Op):
 class GRN(Op):
     """Divide ``data`` by its L2 norm across the channels, which are the second axis."""
 
-    data = Input(T_FLOAT, "[N, C, ...], of 2 to 4 dimensions")
     bounded = True
 
+    data = Input(T_FLOAT, "[N, C, ...], of 2 to 4 dimensions")
     normalized = Output(T_FLOAT, SAME)
 
     bias: float = attr(gt=0, doc="added to the sum of squares")
 
     def infer(self, data: Value) -> PartialShape:
         if data.shape.rank not in (None, 2, 3, 4):
-            raise InferenceError(f"data has shape {data.shape}; it must have 2 to 4 dimensions")
+            raise InferenceError(f"data has shape {data.shape}; 2 to 4 axes are expected, [N, C, ...]")
         return data.shape
 
     def evaluate(self, data: Array) -> Array:
@@ -76,9 +77,9 @@ class GRN(Op):
 class MVN(Op):
     """Subtract the mean of ``data`` over ``axes`` and, if asked to, divide by the standard deviation."""
 
-    data = Input(T_FLOAT, "tensor to normalize")
     bounded = True
 
+    data = Input(T_FLOAT, "tensor to normalize")
     axes = Input(T_INDEX_64, "axes of the mean, 1-D, in any order")
     normalized = Output(T_FLOAT, SAME)
 
@@ -90,6 +91,11 @@ class MVN(Op):
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
         _check_axes(data, axes)
+        count = count_of(axes)
+        if data.shape.rank is not None and count is not None and count > data.shape.rank:
+            raise InferenceError(
+                f"axes holds {count} numbers, but data {data.shape} has only {data.shape.rank} axes"
+            )
         return data.shape
 
     def evaluate(self, data: Array, axes: Array) -> Array:
@@ -115,14 +121,14 @@ class MVN1(Op):
     OpenVINO writes ``across_channels`` beside ``reduction_axes``; then the axes decide.
     """
 
+    bounded = True
+
     data = Input(T_FLOAT, "[N, C, ...] unless reduction_axes are given")
     normalized = Output(T_FLOAT, SAME)
 
     across_channels: bool = attr(False, doc="one mean for all channels, where there are no reduction_axes")
     reduction_axes: Axes = attr((), doc="axes of the mean; negative ones count from the end")
     normalize_variance: bool = attr(doc="divide by the standard deviation, too")
-    bounded = True
-
     eps: float = attr(gt=0, doc="added to the variance")
 
     def infer(self, data: Value) -> PartialShape:
@@ -144,14 +150,14 @@ class LRN(Op):
     where the page adds one. The plugin rounds ``bias`` to an integer; we do not.
     """
 
+    bounded = True
+
     data = Input(T_FLOAT, "tensor to normalize")
     axes = Input(T_INDEX, "axes along which the window extends, 1-D")
     normalized = Output(T_FLOAT, SAME)
 
     alpha: float = attr(doc="factor of the mean square")
     beta: float = attr(gt=0, doc="exponent of the divisor")
-    bounded = True
-
     bias: float = attr(doc="added to the mean square before it is raised")
     size: int = attr(ge=1, doc="length of the window")
 
@@ -181,14 +187,14 @@ def _window_sum(x: Array, axis: int, reach: int) -> Array:
 class GroupNormalization(Op):
     """Normalize groups of channels of ``data``, then scale and shift each channel."""
 
+    bounded = True
+
     data = Input(T_FLOAT, "[N, C, ...]")
     scale = Input(T_FLOAT, "factor of each channel, [C]")
     bias = Input(T_FLOAT, "added to each channel, [C]")
     normalized = Output(T_FLOAT, SAME)
 
     num_groups: int = attr(ge=1, doc="number of groups, which divides the number of channels")
-    bounded = True
-
     epsilon: float = attr(gt=0, doc="added to the variance")
 
     def infer(self, data: Value, scale: Value, bias: Value) -> PartialShape:
@@ -196,10 +202,12 @@ class GroupNormalization(Op):
         if shape.rank is None:
             return shape
         channels = shape[1]
-        if channels.is_static and channels.min % self.num_groups:
-            raise InferenceError(f"{channels} channels do not divide into {self.num_groups} groups")
-        if channels.max is not None and channels.max < self.num_groups:
-            raise InferenceError(f"{channels} channels are too few for {self.num_groups} groups")
+        rest = channels.is_static and channels.min % self.num_groups
+        if rest or (channels.max is not None and channels.max < self.num_groups):
+            raise InferenceError(
+                f"axis 1 of data {shape}, the channels, has length {channels}, which num_groups {self.num_groups} does "
+                f"not divide"
+            )
         return shape
 
     def evaluate(self, data: Array, scale: Array, bias: Array) -> Array:
@@ -216,6 +224,8 @@ class GroupNormalization(Op):
 class BatchNormInference(Op):
     """Scale and shift each channel of ``data``: ``gamma`` (x - ``mean``) / sqrt(``variance``) + ``beta``."""
 
+    bounded = True
+
     data = Input(T_FLOAT, "[N, C, ...]")
     gamma = Input(T_FLOAT, "factor of each channel, [C]")
     beta = Input(T_FLOAT, "added to each channel, [C]")
@@ -224,8 +234,6 @@ class BatchNormInference(Op):
     normalized = Output(T_FLOAT, SAME)
 
     epsilon: float = attr(ge=0, doc="added to the variance")
-    bounded = True
-
 
     def infer(self, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value) -> PartialShape:
         return _with_channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
@@ -265,18 +273,19 @@ def _with_channels(data: Value, settings: dict[str, Value]) -> PartialShape:
     """The shape of the data, whose second dimension is as long as each of the settings."""
     shape = data.shape
     if shape.rank is not None and shape.rank < 2:
-        raise InferenceError(f"data has shape {shape}; it must have at least 2 dimensions")
+        raise InferenceError(f"data has shape {shape}; at least two axes are expected, [N, C, ...]")
     channels = Dimension() if shape.rank is None else shape[1]
     for name, value in settings.items():
-        if value.shape.rank not in (None, 1):
-            raise InferenceError(f"{name} has shape {value.shape}; it must be 1-D")
+        check_vector(value, name)
         if value.shape.rank == 1:
             both = channels.merge(value.shape[0])
             if both is None:
-                raise InferenceError(f"{name} has {value.shape[0]} elements; there are {channels} channels")
+                known = shape.rank is not None and shape[1] == channels
+                there = f"data {shape} has" if known else "by the inputs before it there are"
+                raise InferenceError(f"{name} has length {value.shape[0]}, but {there} {channels} channels")
             channels = both
     if channels == 0:
-        raise InferenceError(f"data of shape {shape} has no channels; it must have at least 1")
+        raise InferenceError(f"axis 1 of data {shape}, the channels, has length 0; at least 1 is expected")
     return shape if shape.rank is None else shape.replace({1: channels})
 
 
@@ -286,8 +295,7 @@ def _per_channel(numbers: Array, rank: int) -> Array:
 
 
 def _check_axes(data: Value, axes: Value) -> None:
-    if axes.shape.rank not in (None, 1):
-        raise InferenceError(f"axes have shape {axes.shape}; they must be 1-D")
+    check_vector(axes, "axes")
     known = axes.ints()
     if known is not None and data.shape.rank is not None:
         _distinct(known, data.shape.rank)

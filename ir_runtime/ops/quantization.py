@@ -50,8 +50,9 @@ class FakeQuantize(Op):
         self, data: Value, input_low: Value, input_high: Value, output_low: Value, output_high: Value
     ) -> PartialShape:
         shape = data.shape
-        for limit in (input_low, input_high, output_low, output_high):
-            shape = broadcast_onto(shape, limit.shape, self.auto_broadcast)
+        limits = (input_low, input_high, output_low, output_high)
+        for port, limit in zip(self.inputs[1:], limits, strict=True):
+            shape = broadcast_onto(shape, limit.shape, self.auto_broadcast, ("data", port.name))
         return shape
 
     def evaluate(
@@ -84,9 +85,9 @@ class FakeConvert(Op):
     What is too large becomes the largest number of that type.
     """
 
-    data = Input(T_SHORT_FLOAT, "tensor to round")
     bounded = True
 
+    data = Input(T_SHORT_FLOAT, "tensor to round")
     scale = Input(T_SHORT_FLOAT, f"factor before rounding, divisor after it, {ONTO}")
     shift = Input(
         T_SHORT_FLOAT,
@@ -98,14 +99,16 @@ class FakeConvert(Op):
     destination_type: Literal["f8e4m3", "f8e5m2"] = attr(doc="the type whose numbers to round to")
 
     def infer(self, data: Value, scale: Value, shift: Value | None = None) -> PartialShape:
-        shape = broadcast_onto(data.shape, scale.shape)
+        shape = broadcast_onto(data.shape, scale.shape, names=("data", "scale"))
         if None not in (data.shape.rank, scale.shape.rank) and len(scale.shape) > len(data.shape):
-            raise InferenceError(f"scale {scale.shape} has more dimensions than data {data.shape}")
+            raise InferenceError(f"scale {scale.shape} has more axes than data {data.shape}")
         if shift is None:
             return shape
         if not scale.shape.compatible(shift.shape):
-            raise InferenceError(f"shift has shape {shift.shape}, scale {scale.shape}; they must be equal")
-        return broadcast_onto(shape, shift.shape)
+            raise InferenceError(
+                f"shift has shape {shift.shape}, but scale {scale.shape}; both must be equal"
+            )
+        return broadcast_onto(shape, shift.shape, names=("data", "shift"))
 
     def evaluate(self, data: Array, scale: Array, shift: Array | None = None) -> Array:
         offset = data.dtype.type(0) if shift is None else shift

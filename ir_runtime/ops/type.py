@@ -44,7 +44,9 @@ class Convert(Op):
     def verify(self) -> None:
         """Require a type of numbers."""
         if self.destination_type not in NUMERIC:
-            raise ValueError(f"destination_type must be a type of numbers, not {self.destination_type}")
+            raise ValueError(
+                f"attribute 'destination_type' must be a type of numbers, not {self.destination_type}"
+            )
 
     def infer(self, data: Value) -> PartialShape:
         return data.shape
@@ -58,10 +60,10 @@ class Convert(Op):
 class ConvertLike(Op):
     """The numbers of ``data`` as numbers of the element type of ``like``, whose contents do not matter."""
 
-    data = Input(T, "tensor to convert")
-    like = Input(T_LIKE, "tensor of the element type to convert to")
     bounded = True
 
+    data = Input(T, "tensor to convert")
+    like = Input(T_LIKE, "tensor of the element type to convert to")
     converted = Output(T_LIKE, "the shape of data, in the new type")
 
     symbolic = True
@@ -161,7 +163,10 @@ class ConvertPromoteTypes(Op):
         return found
 
     def _unsafe(self, a: ElementType, b: ElementType, why: str) -> InferenceError:
-        return InferenceError(f"{a} and {b} are not promoted unless promote_unsafe is true: {why}")
+        return InferenceError(
+            f"input_0 and input_1, {a} and {b}, have no common type: {why}",
+            hint="promote_unsafe true allows one",
+        )
 
 
 @op("StringTensorPack-15")
@@ -180,14 +185,19 @@ class StringTensorPack(Op):
         check_vector(symbols, "symbols")
         shape = begins.shape.merge(ends.shape)
         if shape is None:
-            raise InferenceError(f"begins have shape {begins.shape}, ends {ends.shape}; they must be equal")
+            raise InferenceError(
+                f"begins has shape {begins.shape}, but ends {ends.shape}; both must be equal"
+            )
         first, last, most = begins.known(), ends.known(), symbols.count.max
         if first is not None and last is not None:
             wrong = (first < 0) | (last < first)
             wrong |= False if most is None else last > most
             if wrong.any():
                 begin, end = first[wrong][0], last[wrong][0]
-                raise InferenceError(f"no text reaches from {begin} to {end} in {symbols.count} symbols")
+                raise InferenceError(
+                    f"begins and ends hold {begin} and {end} for one text; it must lie within the {symbols.count} bytes of "
+                    f"symbols, and end behind its beginning"
+                )
         return shape
 
     def evaluate(self, begins: Array, ends: Array, symbols: Array) -> Array:

@@ -10,7 +10,7 @@ from harness.files import model_of
 from harness.ours import Ours
 from harness.sample import case, ints, numbers, scalar, value
 
-from ir_runtime.errors import InferenceError, ValidationError
+from ir_runtime.errors import InferenceError
 from ir_runtime.ir.dimension import Dimension, Interval, Symbol
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -20,91 +20,6 @@ MASKS = {"begin_mask": (), "end_mask": ()}
 SHRINK = MASKS | {"shrink_axis_mask": (1,)}
 BOTH = {"mode": "bidirectional"}
 MAPPED = {"mode": "explicit"}
-
-REFUSED: list[tuple[str, dict[str, Any], tuple[Any, ...], str]] = [
-    ("Concat-1", {"axis": 0}, (), "there is nothing to concatenate"),
-    ("Concat-1", {"axis": 0}, ("f32 2", "f32 2,1"), r"inputs differ in rank: \[2\], \[2,1\]"),
-    ("Concat-1", {"axis": 1}, ("f32 2,3", "f32 4,1"), r"differ in length off axis 1: \[2,3\], \[4,1\]"),
-    ("Concat-1", {"axis": 0}, ("f32 2..3,1", "f32 1,1", "f32 5,?", "f32 1,2"), "off axis 0"),
-    ("Concat-1", {"axis": 2}, ("f32 2,3", "f32 2,3"), "axis 2 is out of range for rank 2"),
-    ("Concat-1", {"axis": 0}, ("f32", "f32"), "none, as the input is a scalar"),
-    ("Concat-1", {"axis": 0}, ("f32 2", "i64 2"), "is i64 where f32 is expected"),
-    ("Gather-8", {}, ("f32 2,3", "i64 2", scalar(2)), "axis 2 is out of range for rank 2"),
-    (
-        "Gather-8",
-        {},
-        ("f32 2,3", "i64 2", "i64 2"),
-        r"axis must be a scalar or one number, not of shape \[2\]",
-    ),
-    ("Gather-8", {"batch_dims": 2}, ("f32 2,3", "i64 2", scalar(1)), "batch_dims 2 is out of range"),
-    (
-        "Gather-8",
-        {"batch_dims": 1},
-        ("f32 2,3", "i64 2,4", scalar(0)),
-        "1 batch dims of data .* beyond axis 0",
-    ),
-    ("Gather-7", {"batch_dims": 1}, ("f32 2,3", "i64 4,1", scalar(1)), "differ in their 1 batch dims"),
-    ("Transpose-1", {}, ("f32 2,3", [0, 0]), r"order \[0, 0\] is no permutation of the axes of data \[2,3\]"),
-    ("Transpose-1", {}, ("f32 2,3", [-1, 0]), r"order \[-1, 0\] is no permutation"),
-    ("Transpose-1", {}, ("f32 2,3", "i64 3"), r"order names 3 axes, but data \[2,3\] has rank 2"),
-    ("Transpose-1", {}, ("f32 ...", [1, 2]), "is no permutation of the axes of any rank"),
-    ("Transpose-1", {}, ("f32 2,3", "i64 2,1"), "order must be 1-D"),
-    ("Split-1", {"num_splits": 2}, ("f32 3,4", scalar(0)), "length 3 does not divide into 2 equal parts"),
-    ("Split-1", {"num_splits": 4}, ("f32 1..3,4", scalar(0)), "length 1..3 does not divide into 4"),
-    ("Split-1", {"num_splits": 2}, ("f32 4", [0]), r"axis must be a scalar, not of shape \[1\]"),
-    ("VariadicSplit-1", {}, ("f32 6", scalar(0), [1, 2]), r"\[1, 2\] do not add up to length 6"),
-    ("VariadicSplit-1", {}, ("f32 1..2", scalar(0), [1, 2]), "do not add up to length 1..2"),
-    ("VariadicSplit-1", {}, ("f32 6", scalar(0), [7, -1]), "do not add up to length 6"),
-    (
-        "VariadicSplit-1",
-        {},
-        ("f32 6", scalar(0), [-1, -1]),
-        r"\[-1, -1\] may hold lengths from 0, and one -1",
-    ),
-    ("VariadicSplit-1", {}, ("f32 6", scalar(0), [-2, 8]), "may hold lengths from 0"),
-    ("VariadicSplit-1", {}, ("f32 6", "i64 2", [6]), "axis must be a scalar or one number"),
-    ("VariadicSplit-1", {}, ("f32 6", scalar(0), "i64 1,2"), "split_lengths must be 1-D"),
-    ("VariadicSplit-1", {}, ("f32 6", scalar(0), ints()), "split_lengths are empty"),
-    ("Slice-8", {}, ("f32", "i64 0", "i64 0", "i64 0"), "data is a scalar"),
-    ("Slice-8", {}, ("f32 4", [0], [1], [0]), r"step \[0\] holds a 0"),
-    ("Slice-8", {}, ("f32 4", "i64 1", "i64 2", "i64 1"), "found: start 1, stop 2, step 1"),
-    ("Slice-8", {}, ("f32 4", "i64 2", "i64 2", "i64 2"), r"2 slices are more than the axes of data \[4\]"),
-    ("Slice-8", {}, ("f32 4,4", [0, 0], [1, 1], [1, 1], [1, -1]), "names an axis of rank 2 twice"),
-    ("Slice-8", {}, ("f32 4,4", [0], [1], [1], [2]), "axis 2 is out of range for rank 2"),
-    ("Slice-8", {}, ("f32 4", "i64 1,1", "i64 1", "i64 1"), "start must be 1-D"),
-    ("StridedSlice-1", MASKS, ("f32 4", [0, 0], [1, 1]), "2 slices are more than the 1 axes of the data"),
-    ("StridedSlice-1", MASKS, ("f32 4", [0], [1], [0]), r"strides\[0\] is 0"),
-    ("StridedSlice-1", MASKS, ("f32 4", [0], [1], "i64 2"), "found: begin 1, end 1, strides 2"),
-    ("StridedSlice-1", SHRINK, ("f32 4", [4], [0]), "index 4 is outside axis 0, which has length 4"),
-    ("StridedSlice-1", SHRINK, ("f32 ..4", [-5], [0]), "index -5 is outside axis 0, which has length ..4"),
-    (
-        "SliceScatter-15",
-        {},
-        ("f32 4", "f32 3", [0], [2], [1]),
-        r"updates have shape \[3\]; the slices have \[2\]",
-    ),
-    ("Broadcast-3", {}, ("f32 2,3", [3]), r"data \[2,3\] has more axes than target \[3\]"),
-    ("Broadcast-3", {}, ("f32 2", [3]), r"data \[2\] does not broadcast to \[3\]: 2 is neither 1 nor 3"),
-    ("Broadcast-3", {}, ("f32 2", [-1]), "target_shape asks for length -1"),
-    ("Broadcast-3", {}, ("f32 2", "i64 1,1"), "target_shape must be 1-D"),
-    ("Broadcast-3", BOTH, ("f32 2", [3]), r"shapes \[2\] and \[3\] do not broadcast"),
-    ("Broadcast-3", BOTH, ("f32 2", [3], [0]), "mode bidirectional takes no axes_mapping"),
-    ("Broadcast-3", MAPPED, ("f32 2", [3]), "mode explicit needs axes_mapping"),
-    (
-        "Broadcast-3",
-        MAPPED,
-        ("f32 2,3", [3, 2], [1, 0]),
-        r"axes_mapping \[1, 0\] does not name axes of target",
-    ),
-    (
-        "Broadcast-1",
-        MAPPED,
-        ("f32 2", [3, 2], [2]),
-        r"axes_mapping \[2\] does not name axes of target \[3,2\]",
-    ),
-    ("Broadcast-1", MAPPED, ("f32 2", [3, 2], [0, 1]), r"axes_mapping names 2 axes, but the data is \[2\]"),
-    ("Tile-1", {}, ("f32 2", "i64 1,1"), "repeats must be 1-D"),
-]
 
 INFERRED: list[tuple[str, dict[str, Any], tuple[Any, ...], str]] = [
     ("Concat-1", {"axis": 0}, ("f32 ...", "f32 ..."), "[...]"),
@@ -126,7 +41,7 @@ INFERRED: list[tuple[str, dict[str, Any], tuple[Any, ...], str]] = [
     ("Slice-8", {}, ("f32 4,6", [1], [3], "i64 1"), "[..4,6]"),
     ("Slice-8", {}, ("f32 4,6", [1], [3], [1], "i64 1"), "[..4,..6]"),
     ("StridedSlice-1", SHRINK, ("f32 4,6", "i64 1", "i64 1"), "[6]"),
-    ("StridedSlice-1", MASKS, ("f32 4,6", "i64 ?", "i64 ?"), "[...]"),
+    ("StridedSlice-1", MASKS, ("f32 4,6", "i64 ?", "i64 ?"), "[..4,..6]"),
     ("StridedSlice-1", MASKS, ("f32 ...", [0], [1]), "[...]"),
     ("StridedSlice-1", MASKS | {"begin_mask": (1, 1)}, ("f32 4,6", "i64 ?", [3, 9], [1, 2]), "[3,3]"),
     ("SliceScatter-15", {}, ("f32 ...", "f32 2,3", [0], [2], [1]), "[?,?]"),
@@ -143,21 +58,10 @@ INFERRED: list[tuple[str, dict[str, Any], tuple[Any, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "attributes", "inputs", "message"), REFUSED)
-def test_contradictions(name: str, attributes: Any, inputs: tuple[Any, ...], message: str) -> None:
-    with pytest.raises(InferenceError, match=message):
-        case(name, **attributes).layer().infer_types(*map(value, inputs))
-
-
 @pytest.mark.parametrize(("name", "attributes", "inputs", "wanted"), INFERRED)
 def test_shapes_known_in_part(name: str, attributes: Any, inputs: tuple[Any, ...], wanted: str) -> None:
     found = case(name, **attributes).layer().infer_types(*map(value, inputs))
     assert {str(f.shape) for f in found} == {wanted}
-
-
-def test_one_ellipsis_at_most() -> None:
-    with pytest.raises(ValidationError, match="'ellipsis_mask' holds more than one 1"):
-        case("StridedSlice-1", **MASKS, ellipsis_mask=(1, 1)).layer()
 
 
 def test_masks_may_differ_in_length() -> None:
@@ -234,9 +138,9 @@ def test_strings_are_moved() -> None:
 @pytest.mark.parametrize(
     ("name", "attributes", "inputs", "message"),
     [
-        ("Split-1", {"num_splits": 2}, (numbers(3), scalar(0)), "length 3 does not divide"),
-        ("VariadicSplit-1", {}, (numbers(3), scalar(0), ints(1, 1)), "do not add up"),
-        ("StridedSlice-1", SHRINK, (numbers(3), ints(3), ints(4)), "index 3 is outside axis 0"),
+        ("Split-1", {"num_splits": 2}, (numbers(3), scalar(0)), "axis 0 of data .* has length 3, which num_splits 2"),
+        ("VariadicSplit-1", {}, (numbers(3), scalar(0), ints(1, 1)), "split_lengths is"),
+        ("StridedSlice-1", SHRINK, (numbers(3), ints(3), ints(4)), "element 0 of begin is 3"),
         ("Gather-8", {"batch_dims": 2}, (numbers(3), ints(0), scalar(0)), "batch_dims 2 is out of range"),
     ],
 )

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from harness.sample import value
 
-from ir_runtime.errors import InferenceError
 from ir_runtime.ir.tensor import Value
 from ir_runtime.ops.type import StringTensorPack, StringTensorUnpack
 
@@ -27,22 +25,6 @@ def test_shapes() -> None:
     assert list(map(str, unknown)) == ["i32[2,?]", "i32[2,?]", "u8[?]"]
     empty = StringTensorUnpack().infer_types(value("string 2,0"))
     assert list(map(str, empty)) == ["i32[2,0]", "i32[2,0]", "u8[0]"]
-
-
-@pytest.mark.parametrize(
-    ("inputs", "message"),
-    [
-        (("i64 2", "i64 3"), "begins have shape [2], ends [3]; they must be equal"),
-        (("i64 2", "i64 2", "u8 2,2"), "symbols must be 1-D, not of shape [2,2]"),
-        ((np.array([0, 4]), np.array([4, 9])), "no text reaches from 4 to 9 in 8 symbols"),
-        ((np.array([-1]), np.array([4]), "u8 ?"), "no text reaches from -1 to 4 in ? symbols"),
-        ((np.array([[3]]), np.array([[2]]), "u8 ?"), "no text reaches from 3 to 2 in ? symbols"),
-    ],
-)
-def test_places_without_text(inputs: tuple[Any, ...], message: str) -> None:
-    with pytest.raises(InferenceError) as caught:
-        packed(*inputs)
-    assert caught.value.message == message
 
 
 def test_bytes_that_are_no_text_survive() -> None:

@@ -11,10 +11,10 @@ __all__ = ["require_one", "require_scalar"]
 def require_scalar(value: Value, name: str) -> None:
     """Require a 0-D tensor."""
     if value.shape.rank not in (None, 0):
-        raise InferenceError(f"{name} has shape {value.shape}; it must be a scalar")
+        raise InferenceError(f"{name} must be a scalar, not of shape {value.shape}")
 
 
 def require_one(value: Value, name: str) -> None:
     """Require a single number, in a tensor of at most one dimension."""
     if value.shape.rank not in (None, 0, 1) or not value.count.contains(1):
-        raise InferenceError(f"{name} has shape {value.shape}; it must be [1]")
+        raise InferenceError(f"{name} must be one number, not of shape {value.shape}")

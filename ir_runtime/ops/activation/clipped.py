@@ -13,7 +13,6 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.statistics import working
 from .._bounds import Number, maximum, minimum
-from .._broadcast import broadcast_shapes
 from .._define import Input, Op, Output, attr, op
 from .._elementwise import carried, contents
 from .._pointwise import Pointwise
@@ -50,7 +49,7 @@ class Clamp(Pointwise):
 
     def verify(self) -> None:
         if not self.min <= self.max:
-            raise ValueError(f"min {self.min:g} is above max {self.max:g}; it must not be")
+            raise ValueError(f"attribute 'min' is {self.min:g}; it must be at most 'max', which is {self.max:g}")
 
     def apply(self, x: Array) -> Array:
         low, high = self.within(x.dtype) if x.dtype.kind in "iu" else (self.min, self.max)
@@ -94,8 +93,8 @@ def _hard_sigmoid(x: Array) -> Array:
 @op("HardSigmoid-1")
 class HardSigmoid(Op):
     """The line ``alpha`` x + ``beta`` for each element x of ``data``, cut off below 0 and above 1."""
-    bounded = True
 
+    bounded = True
 
     data = Input(T_FLOAT, "tensor of any shape")
     alpha = Input(T_FLOAT, "slope of the line, a scalar")
@@ -119,8 +118,8 @@ class PReLU(Op):
 
     OpenVINO also takes a scalar as slope, where the page asks for at least one dimension.
     """
-    bounded = True
 
+    bounded = True
 
     data = Input(T_FLOAT, "tensor of any shape")
     slope = Input(T_FLOAT, "one number per channel, or what broadcasts to data as in NumPy")
@@ -132,9 +131,10 @@ class PReLU(Op):
             return x
         extra = max(s.rank - x.rank, 0)
         inside = all(d.contains(1) for d in s[:extra])
-        if not inside or not broadcast_shapes(x, PartialShape(s[extra:])).compatible(x):
+        if not inside or not _stretches(PartialShape(s[extra:]), x):
             raise InferenceError(
-                f"slope of shape {s} is neither one number per channel nor broadcasts to data of shape {x}"
+                f"slope has shape {s}, which does not fit data {x}: one number for each of the {_channels(x)} channels "
+                f"is expected, or a shape that broadcasts to that of data"
             )
         return x
 
@@ -144,6 +144,12 @@ class PReLU(Op):
         x, s = (a.astype(working(a.dtype), copy=False) for a in (data, slope))
         found = np.where(x < 0, x * s, x).reshape(data.shape)
         return np.asarray(found).astype(data.dtype, copy=False)
+
+
+def _stretches(shape: PartialShape, onto: PartialShape) -> bool:
+    """Whether a shape broadcasts to another one, of at least as many axes."""
+    pairs = zip(shape, onto[len(onto) - len(shape) :], strict=True)
+    return all(d.contains(1) or d.compatible(other) for d, other in pairs)
 
 
 def _channels(shape: PartialShape) -> Dimension:

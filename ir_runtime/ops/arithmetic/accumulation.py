@@ -13,6 +13,7 @@ from ...ir.tensor import Array, Value
 from ...kernels.statistics import lowest, working
 from .._axes import normalize_axis
 from .._define import Element, Input, Op, Output, attr, op
+from .._lengths import check_vector
 from .._types import SIGNED, T_INDEX_64, T
 
 T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
@@ -22,9 +23,9 @@ T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
 class CumSum(Op):
     """Sums of ``data`` up to each element along ``axis``."""
 
-    data = Input(T, "tensor to sum, of rank 1 or more")
     bounded = True
 
+    data = Input(T, "tensor to sum, of rank 1 or more")
     axis = Input(T_INDEX_64, "axis to sum along, a scalar; 0 when absent", optional=True)
     output = Output(T, "the sums")
 
@@ -33,7 +34,7 @@ class CumSum(Op):
 
     def infer(self, data: Value, axis: Value | None = None) -> PartialShape:
         if axis is not None and not axis.count.contains(1):
-            raise InferenceError(f"axis must be a single number, not of shape {axis.shape}")
+            raise InferenceError(f"axis must be one number, not of shape {axis.shape}")
         known = (0,) if axis is None else axis.ints()
         if data.shape.rank is not None and known is not None:
             normalize_axis(known[0], data.shape.rank)
@@ -62,19 +63,22 @@ class SegmentMax(Op):
 
     def infer(self, data: Value, segment_ids: Value, num_segments: Value | None = None) -> PartialShape:
         if data.shape.rank == 0:
-            raise InferenceError("data is a scalar; it must have rank 1 or more")
-        if segment_ids.shape.rank not in (None, 1):
-            raise InferenceError(f"segment_ids must be 1-D, not of shape {segment_ids.shape}")
+            raise InferenceError("data is a scalar; at least one axis is expected")
+        check_vector(segment_ids, "segment_ids")
         if num_segments is not None and num_segments.shape.rank not in (None, 0):
             raise InferenceError(f"num_segments must be a scalar, not of shape {num_segments.shape}")
         known = segment_ids.ints()
         if known is not None and list(known) != sorted(known):
-            raise InferenceError(f"segment_ids must ascend, not be {list(known)}")
+            drop = next(i for i in range(1, len(known)) if known[i] < known[i - 1])
+            raise InferenceError(
+                f"segment_ids must ascend, but element {drop} is {known[drop]}, behind {known[drop - 1]}"
+            )
         if data.shape.rank is None:
             return PartialShape.dynamic()
         if segment_ids.shape.rank is not None and not data.shape[0].compatible(segment_ids.shape[0]):
             raise InferenceError(
-                f"data has {data.shape[0]} slices, segment_ids {segment_ids.shape[0]} numbers"
+                f"segment_ids has length {segment_ids.shape[0]}, but axis 0 of data {data.shape} has length "
+                f"{data.shape[0]}"
             )
         return data.shape.replace({0: _count(segment_ids, num_segments)})
 

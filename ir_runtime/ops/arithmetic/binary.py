@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...errors import ExecutionError
 from ...ir.tensor import Array, Value
 from .._bounds import Number, absolute, maximum, minimum, power, quotient, remainder
 from .._define import Input, attr, op
@@ -20,20 +21,23 @@ class NumpyOnly(Binary):
 
 
 class Division(Binary):
-    """Quotients and remainders. Of whole numbers, those by zero are errors, as in OpenVINO's reference."""
+    """Quotients and remainders. Of whole numbers, those by zero are errors, as in OpenVINO's reference.
+
+    Inference lets them pass: the layer may be in a branch that does not run.
+    """
 
     a = Input(T, "dividend")
     b = Input(T, "divisor")
 
     def evaluate(self, a: Array, b: Array) -> Array:
         if b.dtype.kind in "iu" and not b.all() and a.size:
-            raise ZeroDivisionError("integer division by zero")
+            raise ExecutionError("b holds a 0, by which integers cannot be divided")
         return super().evaluate(a, b)
 
     def propagate(self, *inputs: Value) -> Any:
         try:
             return super().propagate(*inputs)
-        except ZeroDivisionError:
+        except ExecutionError:
             return None
 
 

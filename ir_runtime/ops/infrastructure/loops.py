@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import InferenceError
 from ...ir.body import Body
 from ...ir.dimension import Dimension
+from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
-from .._bodies import T_OUTER, Iterations, Visit, infer_iterations
+from .._bodies import T_OUTER, Iterations, Visit, check_one, common_parts, infer_iterations, only
 from .._define import Element, Input, Op, Output, op, payload
 from .._types import SIGNED, T_BOOLEAN
 
 __all__ = ["Loop", "TensorIterator"]
 
 T_TRIPS = Element("T_TRIPS", SIGNED[:2], "i64 or i32")
+
+_GOING = "the execution condition that the body gives"
 
 
 class _Iterating(Op):
@@ -44,28 +46,13 @@ class TensorIterator(_Iterating):
     results = Output(T_OUTER, "what the body gives: at last, or of all iterations joined", variadic=True)
 
     def infer(self, *values: Value, visit: Visit) -> tuple[TensorType, ...]:
-        return infer_iterations(self.body, values, self._trips(values), visit, self._outputs)
-
-    def _trips(self, values: tuple[Value, ...]) -> Dimension:
-        trips = Dimension(1) if not any(i.cut for i in self.body.inputs) else Dimension()
-        for entry in self.body.inputs:
-            shape = values[entry.port].shape
-            if entry.cut is None or shape.rank is None:
-                continue
-            length = shape[entry.cut.axis]
-            if length.is_static:
-                merged = trips.merge(Dimension(entry.cut.count(length.get_length())))
-                if merged is None:
-                    raise InferenceError("the inputs that are cut do not have the same number of parts")
-                trips = merged
-        return trips
+        parts = common_parts(self.body, [value.shape for value in values])
+        return infer_iterations(self.body, values, parts, visit, self._outputs)
 
     def evaluate(self, *values: Array, visit: Visit) -> tuple[Array, ...]:
-        counts = {i.cut.count(values[i.port].shape[i.cut.axis]) for i in self.body.inputs if i.cut}
-        if len(counts) > 1:
-            raise InferenceError(f"the inputs that are cut have {sorted(counts)} parts")
+        parts = common_parts(self.body, [PartialShape(value.shape) for value in values])
         iterations = Iterations(self.body, values, visit)
-        for _ in range(counts.pop() if counts else 1):
+        for _ in range(parts.get_length()):
             iterations.run_once()
         return iterations.outputs(self._result_types())
 
@@ -82,6 +69,8 @@ class Loop(_Iterating):
     def infer(
         self, trip_count: Value, condition: Value, *values: Value, visit: Visit
     ) -> tuple[TensorType, ...]:
+        check_one(trip_count, "trip_count")
+        check_one(condition, "condition")
         last: dict[int, Any] = {}
 
         def remembering(body: Body, feeds: Any) -> Any:
@@ -103,17 +92,20 @@ class Loop(_Iterating):
             return Dimension(0)
         if most is None or most[0] < 0:
             return Dimension()
-        going = results[self.body.condition].known() if self.body.condition is not None else None
+        if self.body.condition is None:
+            return Dimension(0, most[0])
+        check_one(results[self.body.condition], _GOING)
+        going = results[self.body.condition].known()
         always = going is not None and bool(going.item()) and start is not None
         return Dimension(most[0]) if always else Dimension(0, most[0])
 
     def evaluate(
         self, trip_count: Array, condition: Array, *values: Array, visit: Visit
     ) -> tuple[Array, ...]:
-        most, going = int(trip_count.item()), bool(condition.item())
+        most, going = int(only(trip_count, "trip_count")), bool(only(condition, "condition"))
         iterations = Iterations(self.body, (trip_count, condition, *values), visit)
         while going and (most < 0 or iterations.done < most):
             iterations.run_once()
             if self.body.condition is not None:
-                going = bool(iterations.results[self.body.condition].item())
+                going = bool(only(iterations.results[self.body.condition], _GOING))
         return iterations.outputs(self._result_types())

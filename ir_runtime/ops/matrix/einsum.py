@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...codes import Code
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
@@ -46,7 +47,8 @@ class Einsum(Op):
         found = parse(self.equation)
         if len(found.operands) != len(operands):
             raise InferenceError(
-                f"equation {self.equation!r} has {len(found.operands)} operands, {len(operands)} are given"
+                f"equation {self.equation!r} is for {len(found.operands)} inputs, got {len(operands)}",
+                code=Code.PORT_COUNT,
             )
         sizes: dict[str, Dimension] = {}
         covered: PartialShape = PartialShape()
@@ -55,14 +57,13 @@ class Einsum(Op):
             for label, dim in axes.items():
                 merged = broadcast_dims(sizes.get(label, Dimension(1)), dim)
                 if merged is None:
-                    raise InferenceError(f"label {label} stands for {sizes[label]} and for {dim}")
+                    raise InferenceError(
+                        f"label {label!r} of equation {self.equation!r} has length {dim} in input {index} "
+                        f"{operand.shape}, but {sizes[label]} in an input before it"
+                    )
                 sizes[label] = merged
-            try:
-                covered = broadcast_shapes(covered, middle)
-            except InferenceError:
-                raise InferenceError(
-                    f"the ellipses cover {covered} and {middle}, which do not broadcast"
-                ) from None
+            names = ("the axes that ellipses cover so far", f"those of input {index}")
+            covered = broadcast_shapes(covered, middle, names=names)
         if ELLIPSIS in found.output and covered.rank is None:
             return PartialShape.dynamic()
         return PartialShape([d for n in found.output for d in (covered if n == ELLIPSIS else (sizes[n],))])
@@ -78,8 +79,8 @@ class Einsum(Op):
         hidden = shape.rank - len(named)
         if hidden < 0 or (hidden and ELLIPSIS not in labels):
             raise InferenceError(
-                f"operand {index} {shape} has rank {shape.rank}, its subscript {''.join(labels)!r} "
-                f"covers {len(named)} axes"
+                f"input {index} {shape} has rank {shape.rank}, but its subscript {''.join(labels)!r} in equation "
+                f"{self.equation!r} names {len(named)} axes"
             )
         place = labels.index(ELLIPSIS) if ELLIPSIS in labels else shape.rank
         sizes: dict[str, Dimension] = {}
@@ -87,7 +88,8 @@ class Einsum(Op):
             merged = dim.merge(sizes.get(label, dim))
             if merged is None:
                 raise InferenceError(
-                    f"label {label} is repeated in operand {index} for {sizes[label]} and for {dim}"
+                    f"label {label!r} occurs twice for input {index} {shape}, but its axes have lengths "
+                    f"{sizes[label]} and {dim}"
                 )
             sizes[label] = merged
         return sizes, PartialShape(shape[place : place + hidden])
@@ -128,9 +130,13 @@ def parse(equation: str) -> Equation:
     output = _labels(right, equation)
     for label in output:
         if label not in (*given, ELLIPSIS):
-            raise ValueError(f"equation {equation!r}: label {label} of the output is in no operand")
+            raise ValueError(
+                f"attribute 'equation' is {equation!r}: label {label!r} behind the arrow is not before it"
+            )
         if output.count(label) > 1:
-            raise ValueError(f"equation {equation!r}: label {label} is twice in the output")
+            raise ValueError(
+                f"attribute 'equation' is {equation!r}: label {label!r} is twice behind the arrow"
+            )
     return Equation(operands, output)
 
 
@@ -139,6 +145,7 @@ def _labels(subscript: str, equation: str) -> tuple[str, ...]:
     for letter in before + after:
         if not (letter.isascii() and letter.isalpha()):
             raise ValueError(
-                f"equation {equation!r}: a subscript holds letters and at most one ellipsis, found {subscript!r}"
+                f"attribute 'equation' is {equation!r}: subscript {subscript!r} may hold letters from a to z and A to "
+                f"Z, and one ellipsis"
             )
     return (*before, *((ELLIPSIS,) if dots else ()), *after)

@@ -9,6 +9,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.products import matmul
 from .._define import InferenceError, Input, Op, Output, op
+from .._lengths import check_vector, listed
 from .._types import T_INDEX_64, T
 
 
@@ -30,17 +31,20 @@ class GroupedMatMul(Op):
         a, b = mat_a.shape, mat_b.shape
         rank = 3 if offsets is None else 2
         if a.rank not in (None, rank):
-            raise InferenceError(f"mat_a must have rank {rank} {_with(offsets)} offsets, found {a}")
+            form = "[G, M, K]" if offsets is None else "[rows, K]"
+            raise InferenceError(f"mat_a has shape {a}; {form} is expected {_with(offsets)} offsets")
         if b.rank not in (None, 3):
-            raise InferenceError(f"mat_b must have rank 3, [G, N, K], found {b}")
+            raise InferenceError(f"mat_b has shape {b}; [G, N, K] is expected")
         a = PartialShape.dynamic(rank) if a.rank is None else a
         b = PartialShape.dynamic(3) if b.rank is None else b
         if not a[-1].compatible(b[-1]):
-            raise InferenceError(f"mat_a {a} and mat_b {b} differ in their last axis")
+            raise InferenceError(
+                f"mat_a {a} and mat_b {b} differ in length along their last axis, K",
+                hint="mat_b is [G, N, K], with its matrices transposed" if a[-1].compatible(b[-2]) else "",
+            )
         if offsets is None:
             return PartialShape([_groups(a[0], b[0], "mat_a"), a[1], b[1]])
-        if offsets.shape.rank not in (None, 1):
-            raise InferenceError(f"offsets must be 1-D, found {offsets.shape}")
+        check_vector(offsets, "offsets")
         if offsets.shape.rank is not None:
             _groups(offsets.shape[0], b[0], "offsets")
         return PartialShape([a[0], b[1]])
@@ -52,7 +56,9 @@ class GroupedMatMul(Op):
         ends = offsets.tolist()
         starts = [0, *ends][: len(ends)]
         if sorted([0, *ends, len(mat_a)]) != [0, *ends, len(mat_a)]:
-            raise InferenceError(f"offsets must rise to {len(mat_a)} rows at most, found {ends}")
+            raise InferenceError(
+                f"offsets is {listed(ends)}; it must rise from 0 to {len(mat_a)}, the rows of mat_a, at most"
+            )
         output = np.zeros((len(mat_a), columns.shape[-1]), mat_a.dtype)
         for matrix, start, end in zip(columns, starts, ends, strict=True):
             output[start:end] = matmul(mat_a[start:end], matrix)

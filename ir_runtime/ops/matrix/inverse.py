@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...errors import ExecutionError
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define import InferenceError, Input, Op, Output, attr, op
@@ -27,14 +28,19 @@ class Inverse(Op):
         if shape.rank is None:
             return shape
         if shape.rank < 2:
-            raise InferenceError(f"data must have rank 2 or more, found {shape}")
+            raise InferenceError(f"data has shape {shape}; at least two axes are expected, [..., N, N]")
         side = shape[-1].merge(shape[-2])
         if side is None:
-            raise InferenceError(f"data must hold square matrices, found {shape}")
+            raise InferenceError(
+                f"data has shape {shape}; its last two axes, the matrices, must be equally long"
+            )
         return PartialShape([*shape[:-2], side, side])
 
     def evaluate(self, data: Array) -> Array:
-        inverse = np.linalg.inv(data.astype(np.float32))
+        try:
+            inverse = np.linalg.inv(data.astype(np.float32))
+        except np.linalg.LinAlgError:
+            raise ExecutionError("a matrix in data has no inverse: its determinant is 0") from None
         if self.adjoint:
             inverse = np.swapaxes(inverse, -1, -2)
         return np.ascontiguousarray(inverse, data.dtype)

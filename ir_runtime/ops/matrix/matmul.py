@@ -12,6 +12,8 @@ from .._broadcast import broadcast_shapes
 from .._define import InferenceError, Input, Op, Output, attr, op
 from .._types import T
 
+_BATCHES = ("batches of a", "batches of b")
+
 
 @op("MatMul-1", spec="matrix/matmul-1")
 class MatMul(Op):
@@ -21,10 +23,10 @@ class MatMul(Op):
     wrap around, as in OpenVINO's reference; its plugin saturates them.
     """
 
-    a = Input(T, "matrices of the left side, rank 1 or more")
-    b = Input(T, "matrices of the right side, rank 1 or more; batches broadcast")
     bounded = True
 
+    a = Input(T, "matrices of the left side, rank 1 or more")
+    b = Input(T, "matrices of the right side, rank 1 or more; batches broadcast")
     product = Output(T, "the products, with the broadcast batch axes")
 
     transpose_a: bool = attr(False, doc="swap the last two axes of a, unless it is 1-D")
@@ -33,7 +35,7 @@ class MatMul(Op):
     def infer(self, a: Value, b: Value) -> PartialShape:
         for name, shape in (("a", a.shape), ("b", b.shape)):
             if shape.rank == 0:
-                raise InferenceError(f"{name} is a scalar; a rank of at least 1 is expected")
+                raise InferenceError(f"{name} is a scalar; at least one axis is expected")
         if a.shape.rank is None or b.shape.rank is None:
             return PartialShape.dynamic()
         left, right = _matrices(a.shape, self.transpose_a), _matrices(b.shape, self.transpose_b)
@@ -41,13 +43,19 @@ class MatMul(Op):
         if not columns.compatible(rows):
             raise InferenceError(
                 f"a {_said(a.shape, self.transpose_a)} has {columns} columns, "
-                f"b {_said(b.shape, self.transpose_b)} has {rows} rows"
+                f"b {_said(b.shape, self.transpose_b)} has {rows} rows; both must be equal",
+                hint=self._way_out(left, right),
             )
-        try:
-            batch = broadcast_shapes(PartialShape(left[:-2]), PartialShape(right[:-2]))
-        except InferenceError:
-            raise InferenceError(f"the batches of a {a.shape} and b {b.shape} do not broadcast") from None
+        batch = broadcast_shapes(PartialShape(left[:-2]), PartialShape(right[:-2]), names=_BATCHES)
         return PartialShape([*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else [])])
+
+    def _way_out(self, left: list[Dimension], right: list[Dimension]) -> str:
+        """Which attribute, turned round, would let the matrices meet."""
+        if len(right) > 1 and left[-1].compatible(right[-1]):
+            return f"with transpose_b {'false' if self.transpose_b else 'true'} they would fit"
+        if len(left) > 1 and left[-2].compatible(right[-2] if len(right) > 1 else right[0]):
+            return f"with transpose_a {'false' if self.transpose_a else 'true'} they would fit"
+        return ""
 
     def evaluate(self, a: Array, b: Array) -> Array:
         left = np.swapaxes(a, -1, -2) if self.transpose_a and a.ndim > 1 else a

@@ -34,15 +34,18 @@ class BatchBlocks(Op):
         if rank is None:
             return None
         if rank < 2:
-            raise InferenceError(f"data must have a batch and a spatial axis, but is of shape {data.shape}")
+            raise InferenceError(f"data has shape {data.shape}; a batch and a spatial axis are expected")
         if count not in (None, rank):
-            raise InferenceError(f"block_shape has {count} numbers for data of rank {rank}")
+            raise InferenceError(f"block_shape has length {count}, but data {data.shape} has rank {rank}")
         blocks = _at_least(1, block_shape, rank, "block_shape")
         begins, ends = (_at_least(0, value, rank, name) for name, value in margins.items())
         total = [begin + end for begin, end in zip(begins, ends, strict=True)]
-        for name, number, expected in (("block_shape", blocks[0], 1), *((n, total[0], 0) for n in margins)):
+        firsts = (("block_shape", blocks[0], 1), *zip(margins, (begins[0], ends[0]), (0, 0), strict=True))
+        for name, number, expected in firsts:
             if number.is_static and number != expected:
-                raise InferenceError(f"{name} must be {expected} for the batch, not {int(number)}")
+                raise InferenceError(
+                    f"element 0 of {name}, for the batch, is {int(number)}; {expected} is expected"
+                )
         return blocks, total
 
 
@@ -59,11 +62,14 @@ class BatchToSpace(BatchBlocks):
         if found is None:
             return PartialShape.dynamic()
         blocks, crops = found
-        dims = [divided(data.shape[0], product(blocks[1:]), "batch")]
-        for dim, block, crop in zip(data.shape[1:], blocks[1:], crops[1:], strict=True):
+        dims = [divided(data.shape[0], product(blocks[1:]), f"axis 0 of data {data.shape}, the batch,")]
+        lengths = zip(data.shape[1:], blocks[1:], crops[1:], strict=True)
+        for axis, (dim, block, crop) in enumerate(lengths, 1):
             left = dim * block - crop
             if left.max is not None and left.max < 0:
-                raise InferenceError(f"crops of {crop} elements exceed {dim} blocks of {block}")
+                raise InferenceError(
+                    f"crops_begin and crops_end cut {crop} elements from axis {axis}, which has only {dim * block}"
+                )
             dims.append(Dimension.of(left))
         return PartialShape(dims)
 
@@ -91,7 +97,7 @@ class SpaceToBatch(BatchBlocks):
             return PartialShape.dynamic()
         blocks, pads = found
         spatial = [
-            divided(Dimension.of(dim + pad), block, f"padded axis {axis}")
+            divided(Dimension.of(dim + pad), block, f"axis {axis} of data {data.shape}, once padded,")
             for axis, (dim, block, pad) in enumerate(zip(data.shape, blocks, pads, strict=True))
         ]
         return PartialShape([data.shape[0] * product(blocks[1:]), *spatial[1:]])
@@ -106,19 +112,19 @@ class SpaceToBatch(BatchBlocks):
 class DepthBlocks(Op):
     """What the two operations between channels and space share."""
 
+    bounded = True
+
     data = Input(T_ANY, "[batch, channels, spatial...]")
 
     block_size: int = attr(1, gt=0, doc="length of a block along each spatial axis")
     mode: Literal["blocks_first", "depth_first"] = attr(
         doc="whether the channels are ordered by place in the block, then by channel, or the other way round"
     )
-    bounded = True
-
 
     def block(self, rank: int | None) -> int:
         """The number of elements of a block."""
         if rank is not None and rank < 3:
-            raise InferenceError(f"data must have batch, channels and a spatial axis, but have rank {rank}")
+            raise InferenceError(f"data has rank {rank}; a batch, channels and a spatial axis are expected")
         return 1 if rank is None else int(self.block_size ** (rank - 2))
 
 
@@ -134,7 +140,11 @@ class DepthToSpace(DepthBlocks):
             return PartialShape.dynamic()
         batch, channels, *spatial = data.shape
         return PartialShape(
-            [batch, divided(channels, size, "channels"), *(d * self.block_size for d in spatial)]
+            [
+                batch,
+                divided(channels, size, f"axis 1 of data {data.shape}, the channels,"),
+                *(d * self.block_size for d in spatial),
+            ]
         )
 
     def evaluate(self, data: Array) -> Array:
@@ -160,7 +170,10 @@ class SpaceToDepth(DepthBlocks):
         if data.shape.rank is None:
             return PartialShape.dynamic()
         batch, channels, *spatial = data.shape
-        shorter = [divided(d, self.block_size, f"axis {axis}") for axis, d in enumerate(spatial, 2)]
+        shorter = [
+            divided(d, self.block_size, f"axis {axis} of data {data.shape}")
+            for axis, d in enumerate(spatial, 2)
+        ]
         return PartialShape([batch, channels * size, *shorter])
 
     def evaluate(self, data: Array) -> Array:
@@ -183,7 +196,7 @@ def divided(length: Dimension, by: Interval | int, name: str) -> Dimension:
     low = min(length.min, 1) if most is None else -(-length.min // most)
     high = None if length.max is None else length.max // least
     if high is not None and low > high:
-        raise InferenceError(f"{name} of length {length} does not divide into blocks of {by}")
+        raise InferenceError(f"{name} has length {length}, which does not divide into blocks of {by}")
     return Dimension.between(low, high)
 
 
@@ -193,10 +206,10 @@ def _at_least(least: int, value: Value, rank: int, name: str) -> list[Interval]:
     if numbers is None:
         return [Dimension.between(least)] * rank
     found: list[Interval] = []
-    for number in numbers:
+    for place, number in enumerate(numbers):
         low, high = (number.min, number.max) if isinstance(number, Interval) else (number, number)
         if high is not None and high < least:
-            raise InferenceError(f"{name} must be at least {least}, not {high}")
+            raise InferenceError(f"element {place} of {name} is {high}; at least {least} is expected")
         found.append(Dimension.between(max(low or 0, least), high))
     return found
 

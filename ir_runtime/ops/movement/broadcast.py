@@ -7,6 +7,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
+from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
@@ -17,6 +18,8 @@ from .._lengths import check_vector, count_of, lengths_of
 from .._types import T_ANY, T_AXIS, T_SHAPE
 
 _InputT = TypeVar("_InputT", Array, Value)
+
+_NAMES = ("data", "target_shape")
 
 
 class Expansion(Op):
@@ -43,8 +46,10 @@ class Expansion(Op):
         )
         if mapping is not None:
             check_vector(mapping, "axes_mapping")
-            if shape.rank is not None and count_of(mapping) not in (None, shape.rank):
-                raise InferenceError(f"axes_mapping names {mapping.count} axes, but the data is {shape}")
+            if shape.rank is not None and count_of(mapping, "axes_mapping") not in (None, shape.rank):
+                raise InferenceError(
+                    f"axes_mapping has length {mapping.count}, but data {shape} has rank {shape.rank}"
+                )
         if target is None:
             return PartialShape.dynamic()
         goal = PartialShape(target)
@@ -52,11 +57,12 @@ class Expansion(Op):
             known = {"bidirectional": PartialShape.dynamic(), "pdpd": PartialShape.dynamic(len(goal))}
             return known.get(self.mode, goal)
         if self.mode == "bidirectional":
-            return broadcast_shapes(shape, goal)
+            return broadcast_shapes(shape, goal, names=_NAMES)
         if shape.rank > len(goal):
-            raise InferenceError(f"data {shape} has more axes than target {goal}")
+            raise InferenceError(f"data {shape} has more axes than target_shape {goal} asks for")
         if self.mode == "pdpd":
-            return broadcast_shapes(PartialShape([*shape, *[1] * (len(goal) - shape.rank)]), goal)
+            added = PartialShape([*shape, *[1] * (len(goal) - shape.rank)])
+            return broadcast_shapes(added, goal, names=("data with axes added at its end", _NAMES[1]))
         if mapping is None:
             return _fit(shape, goal, range(len(goal) - shape.rank, len(goal)))
         places = mapping.ints()
@@ -81,13 +87,17 @@ class Expansion(Op):
 def _fit(shape: PartialShape, goal: PartialShape, places: Sequence[int]) -> PartialShape:
     """The goal, made more precise by lengths of the data that cannot be 1, and so have to be reached."""
     if list(places) != sorted(set(places)) or any(not 0 <= i < len(goal) for i in places):
-        raise InferenceError(f"axes_mapping {list(places)} does not name axes of target {goal}, rising")
+        raise InferenceError(
+            f"axes_mapping is {list(places)}; it must name axes of target_shape {goal}, 0 to {len(goal) - 1}, in "
+            f"rising order"
+        )
     lengths = {}
-    for length, place in zip(shape, places, strict=True):
+    for axis, (length, place) in enumerate(zip(shape, places, strict=True)):
         fits = goal[place] if length.contains(1) else goal[place].merge(length)
         if fits is None:
             raise InferenceError(
-                f"data {shape} does not broadcast to {goal}: {length} is neither 1 nor {goal[place]}"
+                f"data {shape} does not broadcast to target_shape {goal}: axis {axis} of data has length {length}, "
+                f"which is neither 1 nor {goal[place]}"
             )
         lengths[place] = fits
     return goal.replace(lengths)
@@ -108,7 +118,10 @@ class Broadcast(Expansion):
     def infer(self, data: Value, target_shape: Value, axes_mapping: Value | None = None) -> PartialShape:
         asked = self.mode in ("explicit", "none")
         if asked != (axes_mapping is not None):
-            raise InferenceError(f"mode {self.mode} {'needs' if asked else 'takes no'} axes_mapping")
+            raise InferenceError(
+                f"mode {self.mode} {'needs' if asked else 'takes no'} input 'axes_mapping'",
+                code=Code.PORT_COUNT,
+            )
         return super().infer(data, target_shape, axes_mapping)
 
 
@@ -138,7 +151,7 @@ class Tile(Op):
 
     def infer(self, data: Value, repeats: Value) -> PartialShape:
         check_vector(repeats, "repeats")
-        shape, count = data.shape, count_of(repeats)
+        shape, count = data.shape, count_of(repeats, "repeats")
         if shape.rank is None or count is None:
             return PartialShape.dynamic()
         asked = repeats.numbers() or [Interval()] * count

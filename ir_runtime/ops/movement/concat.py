@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
@@ -17,9 +18,9 @@ from .._types import T_ANY
 class Concat(Op):
     """Put all ``parts`` behind one another along an axis."""
 
-    symbolic = True
     bounded = True
 
+    symbolic = True
 
     parts = Input(T_ANY, "tensors that differ in length along the axis at most", variadic=True)
     whole = Output(T_ANY, "all of them, in order")
@@ -28,20 +29,23 @@ class Concat(Op):
 
     def infer(self, *parts: Value) -> PartialShape:
         if not parts:
-            raise InferenceError("there is nothing to concatenate; at least one input is expected")
-        ranks = {v.shape.rank for v in parts} - {None}
-        if len(ranks) > 1:
-            raise InferenceError(f"inputs differ in rank: {_shapes(parts)}")
-        if not ranks:
+            raise InferenceError("there are no inputs; at least one is expected", code=Code.PORT_COUNT)
+        first = next((i for i, v in enumerate(parts) if v.shape.rank is not None), None)
+        if first is None:
             return PartialShape.dynamic()
-        rank = max(r for r in ranks if r is not None)
+        rank = len(parts[first].shape)
         axis = normalize_axis(self.axis, rank)
         whole, total = PartialShape.dynamic(rank), Dimension(0)
-        for part in parts:
-            shape = part.shape if part.shape.rank is not None else PartialShape.dynamic(rank)
+        for place, part in enumerate(parts):
+            shape = PartialShape.dynamic(rank) if part.shape.rank is None else part.shape
+            if len(shape) != rank:
+                raise InferenceError(
+                    f"input {place} has shape {shape}, but input {first} {parts[first].shape}; all must have as "
+                    f"many axes"
+                )
             merged = whole.merge(shape.replace({axis: whole[axis]}))
             if merged is None:
-                raise InferenceError(f"inputs differ in length off axis {axis}: {_shapes(parts)}")
+                raise _differs(place, shape, whole, axis)
             whole, total = merged, Dimension.of(total + shape[axis])
         return whole.replace({axis: total})
 
@@ -67,5 +71,10 @@ def _contents(value: Value) -> Array | None:
     return objects([anything] * value.count.min, value.shape.static)
 
 
-def _shapes(parts: tuple[Value, ...]) -> str:
-    return ", ".join(str(v.shape) for v in parts)
+def _differs(place: int, shape: PartialShape, before: PartialShape, axis: int) -> InferenceError:
+    """Which axis has another length than in the inputs before, of which the joined axis is not looked at."""
+    wrong = next(i for i, d in enumerate(shape) if i != axis and not d.compatible(before[i]))
+    return InferenceError(
+        f"input {place} has shape {shape}, but along axis {wrong} the inputs before it have length "
+        f"{before[wrong]}; only along axis {axis}, where they are joined, may lengths differ"
+    )

@@ -12,6 +12,7 @@ from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
 from .._define import Input, Op, Output, attr, op
 from .._types import T_ANY, T_AXIS, T_INDEX
+from ._indices import one_axis
 
 
 class Pick(Op):
@@ -21,9 +22,9 @@ class Pick(Op):
     of version 8; the pages before it leave both open, and the reference treats all versions alike.
     """
 
-    symbolic = True
     bounded = True
 
+    symbolic = True
 
     data = Input(T_ANY, "tensor to pick from")
     indices = Input(T_INDEX, "indices along the axis, of any shape; negative ones count from its end")
@@ -31,8 +32,7 @@ class Pick(Op):
     picked = Output(T_ANY, "the data with the axes of the indices, after the batch, in place of the axis")
 
     def infer(self, data: Value, indices: Value, axis: Value) -> PartialShape:
-        if axis.shape.rank is not None and (axis.shape.rank > 1 or not axis.count.contains(1)):
-            raise InferenceError(f"axis must be a scalar or one number, not of shape {axis.shape}")
+        one_axis(axis)
         x, i, known = data.shape, indices.shape, axis.ints()
         if x.rank is not None and known:
             normalize_axis(known[0], x.rank)
@@ -46,10 +46,15 @@ class Pick(Op):
         place = normalize_axis(known[0], x.rank) if known else None
         last = x.rank - 1 if place is None else place
         if batch > last:
-            raise InferenceError(f"{batch} batch dims of data {x} reach beyond axis {last}")
+            raise InferenceError(
+                f"batch_dims {self.batch} is out of range for data {x} and axis {last}: the axes of the "
+                f"batch come before that axis"
+            )
         shared = PartialShape(x[:batch]).merge(PartialShape(i[:batch]))
         if shared is None:
-            raise InferenceError(f"data {x} and indices {i} differ in their {batch} batch dims")
+            raise InferenceError(
+                f"data {x} and indices {i} differ in the axes of the batch, which batch_dims {batch} says they share"
+            )
         if place is None:
             return PartialShape([*shared, *[-1] * (x.rank + i.rank - 1 - 2 * batch)])
         return PartialShape([*shared, *x[batch:place], *i[batch:], *x[place + 1 :]])
@@ -82,7 +87,9 @@ class Pick(Op):
 
     def _batch(self, rank: int) -> int:
         if not -rank <= self.batch <= rank:
-            raise InferenceError(f"batch_dims {self.batch} is out of range for indices of rank {rank}")
+            raise InferenceError(
+                f"batch_dims {self.batch} is out of range for indices of rank {rank}: {-rank} to {rank} are allowed"
+            )
         return self.batch if self.batch >= 0 else self.batch + rank
 
 

@@ -38,7 +38,7 @@ class GatherElements(Op):
     def infer(self, data: Value, indices: Value) -> PartialShape:
         for name, shape in (("data", data.shape), ("indices", indices.shape)):
             if shape.rank == 0:
-                raise InferenceError(f"{name} must have at least one axis")
+                raise InferenceError(f"{name} is a scalar; at least one axis is expected")
         if data.shape.rank is None:
             return indices.shape
         axis = normalize_axis(self.axis, data.shape.rank)
@@ -46,21 +46,22 @@ class GatherElements(Op):
         merged = indices.shape.merge(expected)
         if merged is None:
             raise InferenceError(
-                f"indices are of shape {indices.shape}; data and axis {axis} ask for {expected}"
+                f"indices has shape {indices.shape}; data {data.shape} asks for {expected}, which may differ "
+                f"from it along axis {axis} only"
             )
         return merged
 
     def evaluate(self, data: Array, indices: Array) -> Array:
         axis = self.axis % data.ndim
-        return np.take_along_axis(data, positions(indices, data.shape[axis]), axis)
+        return np.take_along_axis(data, positions(indices, data.shape[axis], axis), axis)
 
 
 class GatherSlices(Op):
     """What the versions of GatherND share. Negative indices count from the end."""
 
-    data = Input(T_ANY, "tensor to take from")
     bounded = True
 
+    data = Input(T_ANY, "tensor to take from")
     indices = Input(T_INDEX, "tuples along the last axis, each naming an element or a slice of data")
     gathered = Output(T_ANY, "the slices, arranged as the tuples were")
 
@@ -73,19 +74,23 @@ class GatherSlices(Op):
         for name, value in (("data", data), ("indices", indices)):
             if value.shape.rank is not None and value.shape.rank <= batch:
                 raise InferenceError(
-                    f"{name} {value.shape} must have more axes than batch_dims, which is {batch}"
+                    f"{name} has shape {value.shape}, with batch_dims {batch}; at least {batch + 1} axes are expected"
                 )
         if data.shape.rank is None or indices.shape.rank is None or indices.shape[-1].is_dynamic:
             return PartialShape.dynamic()
         named = batch + int(indices.shape[-1])
         if named > data.shape.rank:
             raise InferenceError(
-                f"indices name {named - batch} axes of {data.shape}, after {batch} of the batch"
+                f"indices {indices.shape} has length {named - batch} along its last axis, and so names {named - batch} axes of "
+                f"data {data.shape}{f' after the first {batch} of batch_dims' if batch else ''}, which has rank {data.shape.rank}"
             )
         common = []
         for x, y in zip(data.shape[:batch], indices.shape[:batch], strict=True):
             if (dim := broadcast_dims(x, y)) is None:
-                raise InferenceError(f"data {data.shape} and indices {indices.shape} have different batches")
+                raise InferenceError(
+                    f"data {data.shape} and indices {indices.shape} differ in the axes of the batch, which "
+                    f"batch_dims {batch} says they share: {x} meets {y}"
+                )
             common.append(dim)
         return PartialShape([*self.arrange(common), *indices.shape[batch:-1], *data.shape[named:]])
 
@@ -98,7 +103,7 @@ class GatherSlices(Op):
         split, named = self.batch_dims, self.batch_dims + indices.shape[-1]
         batch = np.broadcast_shapes(data.shape[:split], indices.shape[:split])
         entries, tuples = math.prod(batch), math.prod(indices.shape[split:-1])
-        places = flat_positions(indices, data.shape[split:named])
+        places = flat_positions(indices, data.shape[split:named], split)
         places = np.broadcast_to(places, batch + indices.shape[split:-1]).reshape(entries, tuples)
         slices = np.broadcast_to(data, batch + data.shape[split:])
         slices = slices.reshape(entries, math.prod(data.shape[split:named]), *data.shape[named:])
@@ -139,12 +144,15 @@ class GatherTree(Op):
         shape = step_ids.shape.merge(parent_ids.shape)
         if shape is None or shape.rank not in (None, 3):
             raise InferenceError(
-                f"step_ids {step_ids.shape} and parent_ids {parent_ids.shape} must both be [time, batch, beam]"
+                f"step_ids has shape {step_ids.shape}, parent_ids {parent_ids.shape}; both must be "
+                f"[time, batch, beam], of equal lengths"
             )
         if shape.rank is None:
             return shape
         if (batch := shape[1].merge(max_seq_len.count)) is None:
-            raise InferenceError(f"{max_seq_len.count} lengths in max_seq_len for a batch of {shape[1]}")
+            raise InferenceError(
+                f"max_seq_len has length {max_seq_len.count}, but step_ids {shape} has a batch of {shape[1]}"
+            )
         return shape.replace({1: batch})
 
     def evaluate(self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array) -> Array:
@@ -157,7 +165,7 @@ class GatherTree(Op):
             reached = np.broadcast_to(step < lengths, beam.shape)
             wrong = reached & ((beam < 0) | (beam >= beams))
             if wrong.any():
-                raise InferenceError(f"parent_ids has {beam[wrong][0]}, but there are {beams} beams")
+                raise InferenceError(f"parent_ids holds {beam[wrong][0]}, but beams are 0 to {beams - 1}")
             source = np.where(reached, beam, 0)
             final[step] = np.where(reached, step_ids[step][entry, source], end_token)
             beam = np.where(reached, parent_ids[step].astype(np.int64)[entry, source], beam)

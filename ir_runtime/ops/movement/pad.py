@@ -46,27 +46,30 @@ class Padding(Op):
             if value.shape.rank not in (None, 1):
                 raise InferenceError(f"{name} must be 1-D, not of shape {value.shape}")
             if None not in (value.shape.rank, data.shape.rank) and not value.count.contains(len(data.shape)):
-                raise InferenceError(f"{name} has {value.count} elements, data of rank {data.shape.rank}")
+                raise InferenceError(
+                    f"{name} has length {value.count}, but data {data.shape} has rank {data.shape.rank}"
+                )
             pads.append(value.numbers())
         begins, ends = pads
         if data.shape.rank is None or begins is None or ends is None:
             return PartialShape.dynamic(data.shape.rank)
-        return PartialShape(map(self._length, data.shape, begins, ends))
+        return PartialShape(map(self._length, range(len(data.shape)), data.shape, begins, ends))
 
-    def _length(self, dim: Dimension, begin: int | Interval, end: int | Interval) -> Dimension:
+    def _length(self, axis: int, dim: Dimension, begin: int | Interval, end: int | Interval) -> Dimension:
         if self.pad_mode != "constant" and dim.max is not None:
             most = {"reflect": dim.max - 1, "symmetric": dim.max}.get(self.pad_mode)
-            for pad in (begin, end):
+            for name, pad in (("pads_begin", begin), ("pads_end", end)):
                 least = pad.min if isinstance(pad, Interval) else pad
                 if least is None or least <= 0:
                     continue
                 if dim.max == 0:
                     raise InferenceError(
-                        f"{self.pad_mode} padding by {least} needs an element, but there is none"
+                        f"axis {axis} of data has length 0, and pad_mode {self.pad_mode} pads with its elements"
                     )
                 if most is not None and least > most:
                     raise InferenceError(
-                        f"{self.pad_mode} padding by {least} of an axis of length {dim}; at most {most} is possible"
+                        f"element {axis} of {name} is {least}, but axis {axis} of data has length {dim}, and pad_mode "
+                        f"{self.pad_mode} finds at most {most} elements to mirror there"
                     )
         padded = dim + (begin + end)
         return Dimension.of(padded.map(lambda n: max(n, 0)) if padded is not dim else dim)

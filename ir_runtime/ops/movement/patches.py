@@ -15,7 +15,7 @@ from ...ir.tensor import Array, Value
 from ...kernels.convolution import pad_spatial, windows_of
 from ...limits import room
 from .._define import Input, Op, Output, attr, op
-from .._lengths import check_vector, count_of, lengths_of, product
+from .._lengths import check_vector, count_of, lengths_of, listed, product
 from .._types import T_INDEX_64, T_PLAIN, T
 from .blocks import divided
 
@@ -28,7 +28,7 @@ class Planar(Op):
         for name, numbers in self.attributes().items():
             if isinstance(numbers, tuple) and len(numbers) != 2:
                 raise ValueError(
-                    f"{name} must have a number for rows and one for columns, not {list(numbers)}"
+                    f"attribute {name!r} must have a number for rows and one for columns, not {listed(numbers)}"
                 )
 
 
@@ -50,7 +50,7 @@ class ExtractImagePatches(Planar):
         if data.shape.rank is None:
             return PartialShape.dynamic(4)
         if data.shape.rank != 4:
-            raise InferenceError(f"data must be [batch, channels, rows, columns], not of shape {data.shape}")
+            raise InferenceError(f"data has shape {data.shape}; [batch, channels, rows, columns] is expected")
         batch, channels, *lengths = data.shape
         counts = [self._count(axis, length) for axis, length in enumerate(lengths)]
         return PartialShape([batch, channels * math.prod(self.sizes), *counts])
@@ -102,13 +102,14 @@ class Col2Im(Planar):
     def infer(self, data: Value, output_size: Value, kernel_size: Value) -> PartialShape:
         for name, value in (("output_size", output_size), ("kernel_size", kernel_size)):
             check_vector(value, name)
-            if count_of(value) not in (None, 2):
+            if count_of(value, name) not in (None, 2):
                 raise InferenceError(
-                    f"{name} must have a number for rows and one for columns, not {value.count}"
+                    f"{name} has length {value.count}; a number for rows and one for columns are expected"
                 )
         if data.shape.rank not in (None, 2, 3):
             raise InferenceError(
-                f"data must be [batch, channels * elements, patches] or without batch, not of shape {data.shape}"
+                f"data has shape {data.shape}; [batch, channels * patch elements, patches] is expected, or without "
+                f"batch"
             )
         if data.shape.rank is None:
             return PartialShape.dynamic()
@@ -116,12 +117,17 @@ class Col2Im(Planar):
         size = lengths_of(output_size, "output_size") or (Dimension(), Dimension())
         kernel = lengths_of(kernel_size, "kernel_size") or (Dimension(), Dimension())
         if 0 in kernel:
-            raise InferenceError(f"kernel_size must be at least 1, not {[*map(str, kernel)]}")
+            raise InferenceError(f"kernel_size is {listed(kernel)}; lengths of at least 1 are expected")
         if all(d.is_static for d in (*size, *kernel)):
             expected = math.prod(self._counts([int(d) for d in size], [int(d) for d in kernel]))
             if not patches.contains(expected):
-                raise InferenceError(f"{patches} patches, where output_size and kernel_size make {expected}")
-        return PartialShape([*batch, divided(columns, product(kernel), "axis of channels"), *size])
+                raise InferenceError(
+                    f"data {data.shape} holds {patches} patches, but an image of {listed(size)} with patches of "
+                    f"{listed(kernel)} has {expected}"
+                )
+        return PartialShape(
+            [*batch, divided(columns, product(kernel), "the axis of channels of data"), *size]
+        )
 
     def _counts(self, size: list[int], kernel: list[int]) -> list[int]:
         counts = []
@@ -130,7 +136,8 @@ class Col2Im(Planar):
             extent = self.dilations[axis] * (kernel[axis] - 1) + 1
             if extent > length:
                 raise InferenceError(
-                    f"kernel of extent {extent} exceeds the padded length {length} of axis {axis}"
+                    f"patches cover {extent} elements along spatial axis {axis}, but output_size with pads has only "
+                    f"{length}"
                 )
             counts.append((length - extent) // self.strides[axis] + 1)
         return counts
@@ -143,6 +150,7 @@ class Col2Im(Planar):
         counts = self._counts([rows, columns], kernel)
         taps = data.reshape(*lead, *kernel, *counts)
         around = [b + e for b, e in zip(self.pads_begin, self.pads_end, strict=True)]
+        room(math.prod(lead) * (rows + around[0]) * (columns + around[1]), data.itemsize)
         image = np.zeros((*lead, rows + around[0], columns + around[1]), data.dtype)
         for row, column in itertools.product(*map(range, kernel)):
             places = [
@@ -150,7 +158,6 @@ class Col2Im(Planar):
                 for start, d, s, count in zip(
                     (row, column), self.dilations, self.strides, counts, strict=True
                 )
-        room(math.prod(lead) * (rows + around[0]) * (columns + around[1]), data.itemsize)
             ]
             image[..., places[0], places[1]] += taps[..., row, column, :, :]
         top, left = self.pads_begin

@@ -37,7 +37,9 @@ class Roll(Op):
         check_list(shift, "shift")
         check_list(axes, "axes")
         if shift.shape.rank == 1 and not shift.shape.compatible(axes.shape):
-            raise InferenceError(f"shift is of shape {shift.shape}, but axes of shape {axes.shape}")
+            raise InferenceError(
+                f"shift has shape {shift.shape}, but axes {axes.shape}; there must be one shift for all, or one for each"
+            )
         known = axes.ints()
         if known is not None and data.shape.rank is not None:
             for axis in known:
@@ -52,10 +54,10 @@ class Roll(Op):
 class Reverse(Op):
     """Turn ``data`` around along some axes."""
 
-    data = Input(T_ANY, "tensor to reverse")
-    reversed_axes = Input(T_REVERSED, "1-D: the axes, or for each axis whether to reverse it")
     bounded = True
 
+    data = Input(T_ANY, "tensor to reverse")
+    reversed_axes = Input(T_REVERSED, "1-D: the axes, or for each axis whether to reverse it")
     reversed = Output(T_ANY, "of the shape of data")
 
     mode: Literal["index", "mask"] = attr(doc="whether the second input lists axes or is a mask over them")
@@ -67,13 +69,19 @@ class Reverse(Op):
             raise InferenceError(f"reversed_axes must be 1-D, not of shape {reversed_axes.shape}")
         is_mask = reversed_axes.element is ElementType.boolean
         if reversed_axes.element is not ElementType.dynamic and is_mask != (self.mode == "mask"):
+            wanted = "boolean" if self.mode == "mask" else "integers"
+            other = "mask" if is_mask else "index"
             raise InferenceError(
-                f"reversed_axes is {reversed_axes.element}, which mode {self.mode} does not take"
+                f"reversed_axes is {reversed_axes.element}, but mode {self.mode} takes {wanted}",
+                hint=f"mode {other} takes {reversed_axes.element}",
             )
         if data.shape.rank is None:
             return data.shape
         if is_mask and not reversed_axes.count.contains(data.shape.rank):
-            raise InferenceError(f"a mask of {reversed_axes.count} axes for data of rank {data.shape.rank}")
+            raise InferenceError(
+                f"reversed_axes has length {reversed_axes.count}, but data {data.shape} has rank "
+                f"{data.shape.rank}"
+            )
         if not is_mask and (known := reversed_axes.ints()) is not None:
             normalize_axes(known, data.shape.rank)
         return data.shape
@@ -86,6 +94,8 @@ class Reverse(Op):
 class ReverseSequence(Op):
     """Reverse the beginning of each sequence in ``data``: as much of it as ``seq_lengths`` says."""
 
+    bounded = True
+
     data = Input(T_ANY, "a batch of sequences")
     seq_lengths = Input(T_LENGTHS, "1-D: how many elements to reverse, for each entry of the batch")
     reversed = Output(T_ANY, "of the shape of data")
@@ -94,36 +104,49 @@ class ReverseSequence(Op):
     seq_axis: int = attr(1, doc="axis of the sequences; a negative one counts from the end")
 
     def infer(self, data: Value, seq_lengths: Value) -> PartialShape:
-    bounded = True
-
         if seq_lengths.shape.rank not in (None, 1):
             raise InferenceError(f"seq_lengths must be 1-D, not of shape {seq_lengths.shape}")
         rank = data.shape.rank
         if rank is None:
             return data.shape
         if rank < 2:
-            raise InferenceError(f"data must have a batch and a sequence axis, but is of shape {data.shape}")
-        batch, _ = normalize_axes((self.batch_axis, self.seq_axis), rank)
+            raise InferenceError(f"data has shape {data.shape}; a batch and a sequence axis are expected")
+        batch, axis = self._axes(rank)
+        if batch == axis:
+            raise InferenceError(
+                f"batch_axis {self.batch_axis} and seq_axis {self.seq_axis} are the same axis of data {data.shape}"
+            )
         entries = data.shape[batch].merge(seq_lengths.count)
         if entries is None:
-            raise InferenceError(f"{seq_lengths.count} seq_lengths for a batch of {data.shape[batch]}")
+            raise InferenceError(
+                f"seq_lengths has length {seq_lengths.count}, but axis {batch} of data {data.shape}, the batch, "
+                f"has length {data.shape[batch]}"
+            )
         return data.shape.replace({batch: entries})
 
     def evaluate(self, data: Array, seq_lengths: Array) -> Array:
-        batch, axis = normalize_axes((self.batch_axis, self.seq_axis), data.ndim)
+        batch, axis = self._axes(data.ndim)
         lengths = seq_lengths.astype(np.int64)
         if lengths.max(initial=0) > data.shape[axis] or lengths.min(initial=0) < 0:
+            wrong = lengths[(lengths < 0) | (lengths > data.shape[axis])][0]
             raise InferenceError(
-                f"seq_lengths {lengths.tolist()} must lie between 0 and {data.shape[axis]}, the length of axis {axis}"
+                f"seq_lengths holds {wrong}, but axis {axis} of data, the sequences, has length {data.shape[axis]}"
             )
         lengths = np.expand_dims(lengths, [i for i in range(data.ndim) if i != batch])
         places = np.expand_dims(np.arange(data.shape[axis]), [i for i in range(data.ndim) if i != axis])
         return np.take_along_axis(data, np.where(places < lengths, lengths - 1 - places, places), axis)
 
+    def _axes(self, rank: int) -> tuple[int, int]:
+        """The axes of the batch and of the sequences, counted from the front."""
+        batch = normalize_axis(self.batch_axis, rank, "batch_axis")
+        return batch, normalize_axis(self.seq_axis, rank, "seq_axis")
+
 
 @op("ShuffleChannels-1")
 class ShuffleChannels(Op):
     """Deal the channels of ``data`` out like cards: the first of each group, then the second of each, and on."""
+
+    bounded = True
 
     data = Input(T_PLAIN, "tensor to shuffle")
     shuffled = Output(T_PLAIN, "of the shape of data")
@@ -133,9 +156,12 @@ class ShuffleChannels(Op):
 
     def infer(self, data: Value) -> PartialShape:
         if data.shape.rank is not None:
-            channels = data.shape[normalize_axis(self.axis, data.shape.rank)]
+            axis = normalize_axis(self.axis, data.shape.rank)
+            channels = data.shape[axis]
             if channels.is_static and int(channels) % self.group:
-                raise InferenceError(f"{channels} channels do not divide into {self.group} groups")
+                raise InferenceError(
+                    f"axis {axis} of data {data.shape} has length {channels}, which group {self.group} does not divide"
+                )
         return data.shape
 
     def evaluate(self, data: Array) -> Array:
@@ -143,5 +169,3 @@ class ShuffleChannels(Op):
         before, channels, after = data.shape[:axis], data.shape[axis], data.shape[axis + 1 :]
         grouped = data.reshape(*before, self.group, channels // self.group, *after)
         return grouped.swapaxes(axis, axis + 1).reshape(data.shape)
-    bounded = True
-

@@ -42,16 +42,22 @@ class ScatterND(Op):
 
     def infer(self, data: Value, indices: Value, updates: Value) -> PartialShape:
         if 0 in (data.shape.rank, indices.shape.rank):
-            raise InferenceError(f"data {data.shape} and indices {indices.shape} must have at least one axis")
+            name = "data" if data.shape.rank == 0 else "indices"
+            raise InferenceError(f"{name} is a scalar; at least one axis is expected")
         if data.shape.rank is None or indices.shape.rank is None or indices.shape[-1].is_dynamic:
             return data.shape
         named = int(indices.shape[-1])
         if named > data.shape.rank:
-            raise InferenceError(f"indices name {named} axes, but data has only {data.shape.rank}")
+            raise InferenceError(
+                f"indices {indices.shape} has length {named} along its last axis, and so names {named} axes of data "
+                f"{data.shape}, which has rank {data.shape.rank}"
+            )
         expected = PartialShape([*indices.shape[:-1], *data.shape[named:]])
         fits = updates.shape.compatible(expected) or (not expected and updates.count.contains(1))
         if not fits:
-            raise InferenceError(f"updates are of shape {updates.shape}; data and indices ask for {expected}")
+            raise InferenceError(
+                f"updates has shape {updates.shape}; data {data.shape} and indices {indices.shape} ask for {expected}"
+            )
         return data.shape
 
     def scatter(self, data: Array, indices: Array, updates: Array, reduction: str) -> Array:
@@ -97,13 +103,13 @@ class ScatterNDUpdate15(ScatterND):
 class ScatterUpdate(Op):
     """Replace the slices of ``data`` that ``indices`` name along ``axis`` with ``updates``."""
 
+    bounded = True
+
     data = Input(T_PLAIN, "tensor to copy")
     indices = Input(T_INDEX, "places along axis, none negative; of equal ones the last wins")
     updates = Input(T_PLAIN, "shaped as data, with the shape of indices in place of axis")
     axis = Input(T_AXIS, "one number; a negative one counts from the end")
     updated = Output(T_PLAIN, "of the shape of data")
-
-    bounded = True
 
     symbolic = True
 
@@ -117,14 +123,16 @@ class ScatterUpdate(Op):
         else:
             expected = PartialShape.dynamic(max(data.shape.rank + indices.shape.rank - 1, 0))
         if not updates.shape.compatible(expected):
-            raise InferenceError(f"updates are of shape {updates.shape}; data and indices ask for {expected}")
+            raise InferenceError(
+                f"updates has shape {updates.shape}; data {data.shape} and indices {indices.shape} ask for {expected}"
+            )
         return data.shape
 
     def evaluate(self, data: Array, indices: Array, updates: Array, axis: Array) -> Array:
         along = int(axis.item()) % data.ndim
         if (indices.astype(np.int64) < 0).any():
-            raise InferenceError(f"indices must not be negative: {indices.tolist()}")
-        where = (slice(None),) * along + (positions(indices, data.shape[along]),)
+            raise InferenceError(f"indices holds {indices.min()}; negative ones are not allowed here")
+        where = (slice(None),) * along + (positions(indices, data.shape[along], along),)
         updated = _copy(data, updates)
         updated[where] = updates
         return updated
@@ -132,6 +140,8 @@ class ScatterUpdate(Op):
 
 class ScatterElements(Op):
     """What the versions of ScatterElementsUpdate share."""
+
+    bounded = True
 
     data = Input(T_PLAIN, "tensor to copy")
     indices = Input(T_INDEX, "for each update its place along axis; a negative one counts from the end")
@@ -141,21 +151,24 @@ class ScatterElements(Op):
 
     symbolic = True
 
-    bounded = True
-
     def infer(self, data: Value, indices: Value, updates: Value, axis: Value) -> PartialShape:
         along = axis_input(axis, data.shape.rank)
         if not indices.shape.compatible(updates.shape):
             raise InferenceError(
-                f"indices are of shape {indices.shape}, but updates of shape {updates.shape}"
+                f"updates has shape {updates.shape}, but indices {indices.shape}; both must be equal"
             )
         if data.shape.rank is None or indices.shape.rank is None:
             return data.shape
         if data.shape.rank != indices.shape.rank:
-            raise InferenceError(f"data {data.shape} and indices {indices.shape} must have the same rank")
+            raise InferenceError(
+                f"indices has shape {indices.shape}, but data {data.shape}; both must have as many axes"
+            )
         for i, (have, want) in enumerate(zip(data.shape, indices.shape, strict=True)):
             if along is not None and i != along and have.max is not None and want.min > have.max:
-                raise InferenceError(f"indices are of length {want} along axis {i}, data only of {have}")
+                raise InferenceError(
+                    f"indices {indices.shape} has length {want} along axis {i}, but data {data.shape} only {have}; "
+                    f"only along axis {along} may it be longer"
+                )
         return data.shape
 
     def scatter(self, target: Array, where: tuple[Array, ...], updates: Array) -> None:
@@ -165,7 +178,7 @@ class ScatterElements(Op):
     def evaluate(self, data: Array, indices: Array, updates: Array, axis: Array) -> Array:
         along = int(axis.item()) % data.ndim
         where: list[Array] = list(np.indices(indices.shape, sparse=True))
-        where[along] = positions(indices, data.shape[along])
+        where[along] = positions(indices, data.shape[along], along)
         updated = _copy(data, updates)
         self.scatter(updated, tuple(where), updates)
         return updated
@@ -190,7 +203,7 @@ class ScatterElementsUpdate12(ScatterElements):
 
     def infer(self, data: Value, indices: Value, updates: Value, axis: Value) -> PartialShape:
         if self.reduction == "mean" and data.element is ElementType.boolean:
-            raise InferenceError("reduction mean is not defined for boolean data")
+            raise InferenceError("data is boolean, for which reduction mean is not defined")
         return super().infer(data, indices, updates, axis)
 
     def scatter(self, target: Array, where: tuple[Array, ...], updates: Array) -> None:

@@ -31,15 +31,17 @@ class Region(Op):
         if shape.rank is None:
             return shape
         if shape.rank == 0:
-            raise InferenceError("data is a scalar; a slice needs at least one axis")
+            raise InferenceError("data is a scalar; at least one axis is expected")
         if count is not None and count > shape.rank:
-            raise InferenceError(f"{count} slices are more than the axes of data {shape}")
+            raise InferenceError(f"start has length {count}, but data {shape} has rank {shape.rank}")
         chosen = tuple(range(count or 0)) if axes is None else axes.ints()
         if count is None or chosen is None:
             return PartialShape([Dimension.between(0, d.max) for d in shape])
         steps = step.ints() or (None,) * count
         if 0 in steps:
-            raise InferenceError(f"step {list(steps)} holds a 0; slices would never end")
+            raise InferenceError(
+                f"element {steps.index(0)} of step is 0; a slice needs steps forwards or backwards"
+            )
         places = normalize_axes(chosen, shape.rank)
         parts = zip(places, bounds_of(start, count), bounds_of(stop, count), steps, strict=True)
         return shape.replace({i: sliced(shape[i], a, b, k) for i, a, b, k in parts})
@@ -108,7 +110,9 @@ class SliceScatter(Region):
             shape = PartialShape.dynamic(new.rank)
         region = self.region(shape, start, stop, step, axes)
         if not region.compatible(new):
-            raise InferenceError(f"updates have shape {new}; the slices have {region}")
+            raise InferenceError(
+                f"updates has shape {new}, but the slices of data {shape} have shape {region}"
+            )
         return shape
 
     def evaluate(

@@ -13,17 +13,18 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
 from .._define import Input, Op, Output, attr, op
-from .._lengths import check_vector, count_of
+from .._lengths import check_vector, count_of, listed
 from .._types import T_ANY, T_AXIS
+from ._indices import one_axis
 
 
 @op("Split-1")
 class Split(Op):
     """Cut ``data`` into parts of equal length along ``axis``."""
 
-    symbolic = True
     bounded = True
 
+    symbolic = True
 
     data = Input(T_ANY, "tensor to split")
     axis = Input(T_AXIS, "axis to split, a scalar; a negative one counts from the end")
@@ -41,21 +42,24 @@ class Split(Op):
             # Whichever axis it is, none gets longer.
             return (PartialShape([Dimension.between(0, d.max) for d in shape]),) * self.num_splits
         place = normalize_axis(known[0], shape.rank)
-        return (shape.replace({place: self._part(shape[place])}),) * self.num_splits
+        return (shape.replace({place: self._part(shape, place)}),) * self.num_splits
 
     def evaluate(self, data: Array, axis: Array) -> Array | tuple[Array, ...]:
         place = normalize_axis(int(axis), data.ndim)
-        length = data.shape[place]
-        if length % self.num_splits:
-            raise InferenceError(f"length {length} does not divide into {self.num_splits} equal parts")
-        return _cut(data, place, [length // self.num_splits] * self.num_splits)
+        part = self._part(PartialShape(data.shape), place).get_length()
+        return _cut(data, place, [part] * self.num_splits)
 
-    def _part(self, length: Dimension) -> Dimension:
+    def _part(self, shape: PartialShape, axis: int) -> Dimension:
+        """The length of each part."""
+        length = shape[axis]
         low, high = -(-length.min // self.num_splits), length.max and length.max // self.num_splits
         if self.num_splits == 1:
             return length
         if high is not None and low > high:
-            raise InferenceError(f"length {length} does not divide into {self.num_splits} equal parts")
+            raise InferenceError(
+                f"axis {axis} of data {shape} has length {length}, which num_splits {self.num_splits} does not divide",
+                hint="VariadicSplit cuts into parts of different lengths",
+            )
         return Dimension.between(low, high)
 
 
@@ -63,20 +67,19 @@ class Split(Op):
 class VariadicSplit(Op):
     """Cut ``data`` along ``axis`` into parts of the lengths in ``split_lengths``."""
 
+    bounded = True
+
     symbolic = True
 
     data = Input(T_ANY, "tensor to split")
     axis = Input(T_AXIS, "axis to split, a scalar or one number; a negative one counts from the end")
-    bounded = True
-
     split_lengths = Input(T_AXIS, "1-D; a length for each part, of which one may be -1: what is left")
     parts = Output(T_ANY, "one part", variadic=True)
 
     def infer(self, data: Value, axis: Value, split_lengths: Value) -> tuple[PartialShape, ...]:
-        if axis.shape.rank is not None and (axis.shape.rank > 1 or not axis.count.contains(1)):
-            raise InferenceError(f"axis must be a scalar or one number, not of shape {axis.shape}")
+        one_axis(axis)
         check_vector(split_lengths, "split_lengths")
-        count = count_of(split_lengths)
+        count = count_of(split_lengths, "split_lengths")
         if count is None:
             return ()
         shape, known = data.shape, axis.ints()
@@ -86,29 +89,37 @@ class VariadicSplit(Op):
             return (PartialShape([Dimension.between(0, d.max) for d in shape]),) * count
         place = normalize_axis(known[0], shape.rank)
         lengths = split_lengths.numbers() or (Interval(),) * count
-        return tuple(shape.replace({place: n}) for n in _shares(shape[place], lengths))
+        return tuple(shape.replace({place: n}) for n in _shares(shape, place, lengths))
 
     def evaluate(self, data: Array, axis: Array, split_lengths: Array) -> Array | tuple[Array, ...]:
         place = normalize_axis(axis.ravel().tolist()[0], data.ndim)
-        shares = _shares(Dimension(data.shape[place]), [int(n) for n in split_lengths])
+        shares = _shares(PartialShape(data.shape), place, [int(n) for n in split_lengths])
         return _cut(data, place, [n.get_length() for n in shares])
 
 
-def _shares(length: Dimension, asked: Sequence[int | Interval]) -> list[Dimension]:
+def _shares(shape: PartialShape, axis: int, asked: Sequence[int | Interval]) -> list[Dimension]:
     """The lengths of the parts: those asked for, as far as known, and what the others leave."""
+    length = shape[axis]
     if any(isinstance(n, int) and n < -1 for n in asked) or list(asked).count(-1) > 1:
-        raise InferenceError(f"split_lengths {list(asked)} may hold lengths from 0, and one -1")
+        raise InferenceError(f"split_lengths is {listed(asked)}; it may hold lengths from 0, and one -1")
     parts = [Dimension() if _maybe_negative(n) else Dimension.of(n) for n in asked]
     found = []
     for i, part in enumerate(parts):
         left = length - sum(parts[:i] + parts[i + 1 :], start=Dimension(0))
         fits = None if left.max is not None and left.max < 0 else Dimension.of(left).merge(part)
         if fits is None:
-            raise InferenceError(f"split_lengths {list(asked)} do not add up to length {length}")
+            raise _wrong_sum(shape, axis, asked)
         found.append(part if part.is_static else fits)
     if not asked and not length.contains(0):
-        raise InferenceError(f"split_lengths are empty; they are to add up to length {length}")
+        raise _wrong_sum(shape, axis, asked)
     return found
+
+
+def _wrong_sum(shape: PartialShape, axis: int, asked: Sequence[int | Interval]) -> InferenceError:
+    return InferenceError(
+        f"split_lengths is {listed(asked)}, but axis {axis} of data {shape} has length {shape[axis]}",
+        hint="" if -1 in asked else "a -1 in one place takes what the others leave",
+    )
 
 
 def _maybe_negative(number: int | Interval) -> bool:

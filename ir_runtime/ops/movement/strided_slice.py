@@ -10,7 +10,7 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define import Input, Op, Output, attr, op
-from .._lengths import common_count
+from .._lengths import common_count, listed
 from .._types import T_ANY, T_INDEX
 from ._slicing import FAR, Bound, bounds_of, python_slice, sliced
 
@@ -47,12 +47,12 @@ class StridedSlice(Op):
 
     def verify(self) -> None:
         if sum(self.ellipsis_mask) > 1:
-            raise ValueError(f"attribute 'ellipsis_mask' holds more than one 1: {list(self.ellipsis_mask)}")
+            raise ValueError(f"attribute 'ellipsis_mask' is {listed(self.ellipsis_mask)}; it may hold one 1")
 
     def infer(self, data: Value, begin: Value, end: Value, strides: Value | None = None) -> PartialShape:
         count, shape = common_count(begin=begin, end=end, strides=strides), data.shape
         if shape.rank is None or count is None:
-            return PartialShape.dynamic()
+            return self._unplanned(shape)
         steps = (1,) * count if strides is None else strides.ints() or (None,) * count
         firsts, lasts, indices = bounds_of(begin, count), bounds_of(end, count), begin.ints()
         dims: list[Dimension] = []
@@ -65,8 +65,14 @@ class StridedSlice(Op):
                 ends = self._ends(entry, firsts[entry], lasts[entry], steps[entry])
                 dims.append(sliced(shape[axis], *ends, steps[entry]))
             elif indices is not None:
-                _check_inside(indices[entry], shape[axis], axis)
+                _check_inside(entry, indices[entry], shape[axis], axis)
         return PartialShape(dims)
+
+    def _unplanned(self, shape: PartialShape) -> PartialShape:
+        """What follows where it is not known how many axes are sliced, or how many there are."""
+        if shape.rank is None or any(self.new_axis_mask) or any(self.shrink_axis_mask):
+            return PartialShape.dynamic()
+        return PartialShape([Dimension.between(0, d.max) for d in shape])
 
     def evaluate(self, data: Array, begin: Array, end: Array, strides: Array | None = None) -> Array:
         steps = [1] * begin.size if strides is None else strides.tolist()
@@ -78,7 +84,7 @@ class StridedSlice(Op):
                 index.append(slice(None))
             elif _set(self.shrink_axis_mask, entry):
                 at = int(begin[entry])
-                _check_inside(at, Dimension(data.shape[axis]), axis)
+                _check_inside(entry, at, Dimension(data.shape[axis]), axis)
                 index.append(at)
             else:
                 step = int(steps[entry])
@@ -91,7 +97,9 @@ class StridedSlice(Op):
         special = [_set(self.new_axis_mask, i) or _set(self.ellipsis_mask, i) for i in range(count)]
         hidden = rank - special.count(False)
         if hidden < 0:
-            raise InferenceError(f"{rank - hidden} slices are more than the {rank} axes of the data")
+            raise InferenceError(
+                f"begin has length {count}, and {special.count(False)} of its elements slice axes of data, which has rank {rank}"
+            )
         axis = 0
         for entry in [*range(count), None]:
             if entry is None or _set(self.ellipsis_mask, entry):
@@ -106,7 +114,9 @@ class StridedSlice(Op):
     def _ends(self, entry: int, first: Bound, last: Bound, step: int | None) -> tuple[Bound, Bound]:
         """Where a slice starts and stops, as far as possible where a mask says so."""
         if step == 0:
-            raise InferenceError(f"strides[{entry}] is 0; the slice would never end")
+            raise InferenceError(
+                f"element {entry} of strides is 0; a slice needs steps forwards or backwards"
+            )
         far = -FAR if step is not None and step < 0 else FAR
         return (
             -far if _set(self.begin_mask, entry) else first,
@@ -118,6 +128,9 @@ def _set(mask: Sequence[int], entry: int) -> bool:
     return entry < len(mask) and mask[entry] == 1
 
 
-def _check_inside(index: int, length: Dimension, axis: int) -> None:
+def _check_inside(entry: int, index: int, length: Dimension, axis: int) -> None:
     if length.max is not None and not -length.max <= index < length.max:
-        raise InferenceError(f"index {index} is outside axis {axis}, which has length {length}")
+        raise InferenceError(
+            f"element {entry} of begin is {index}, and shrink_axis_mask takes that element alone, but axis {axis} of "
+            f"data has length {length}"
+        )

@@ -43,7 +43,7 @@ class Unique(Op):
             total = data.count
             shape = PartialShape([_some(total)])
         elif data.shape.rank == 0:
-            raise InferenceError("axis is given, but data is a scalar")
+            raise InferenceError("data is a scalar, which has no axis for input 'axis' to name")
         elif data.shape.rank is None or along is None:
             total = Dimension()
             shape = (

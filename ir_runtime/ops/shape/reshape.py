@@ -10,7 +10,7 @@ from ...ir.dimension import Dimension, DimensionLike, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define import Input, Op, Output, attr, op
-from .._lengths import count_of, product
+from .._lengths import check_vector, count_of, listed, product
 from .._types import T_ANY, T_SHAPE
 
 
@@ -29,11 +29,10 @@ class Reshape(Op):
     special_zero: bool = attr(doc="whether a 0 copies the length of the same axis of the data")
 
     def infer(self, data: Value, shape: Value) -> PartialShape:
-        if shape.shape.rank not in (None, 1):
-            raise InferenceError(f"shape must be 1-D, not of shape {shape.shape}")
+        check_vector(shape, "shape")
         pattern = shape.numbers()
         if pattern is None:
-            count = count_of(shape)
+            count = count_of(shape, "shape")
             if count is None:
                 return PartialShape.dynamic()
             pattern = (Interval(),) * count
@@ -52,10 +51,7 @@ class Reshape(Op):
             taken = prod(n for i, n in enumerate(lengths) if i not in copied and i != place)
             lengths[place] = given // taken if taken else 1  # as OpenVINO has it for no elements
         if prod(lengths) != data.size:
-            raise InferenceError(
-                f"data of shape {list(data.shape)} has no shape {shape.ravel().tolist()}: "
-                "the numbers of elements differ"
-            )
+            raise _impossible(PartialShape(data.shape), shape.ravel().tolist(), self.special_zero)
         return data.reshape(lengths)
 
     def propagate(self, *inputs: Value) -> Array | None:
@@ -65,7 +61,41 @@ class Reshape(Op):
 
 
 def _beyond(axis: int, shape: Sequence[DimensionLike]) -> str:
-    return f"shape[{axis}] is 0, but data {PartialShape(shape)} has no axis {axis} whose length it could copy"
+    return f"element {axis} of shape is 0, but data {PartialShape(shape)} has no axis {axis} whose length it could copy"
+
+
+def _impossible(
+    source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool
+) -> InferenceError:
+    """What to say where the numbers of elements differ, and which number of the pattern is to blame."""
+    given, shown = product(source), listed(pattern)
+    copied = [i for i, n in enumerate(pattern) if special_zero and n == 0]
+    asked = product(source[i] if i in copied else Dimension.of(n) for i, n in enumerate(pattern) if n != -1)
+    if -1 in pattern and asked == 0:
+        message = f"data {source} holds {given} elements, but a 0 in shape {shown} leaves none"
+    elif -1 in pattern:
+        message = f"data {source} holds {given} elements, which do not divide by the {asked} of shape {shown}"
+    else:
+        message = f"data {source} holds {given} elements, but shape {shown} asks for {asked}"
+    return InferenceError(message, hint=_way_out(source, pattern, special_zero))
+
+
+def _way_out(source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool) -> str:
+    """Which number of a pattern could be left to follow from the data, such as a batch baked in."""
+    fixed = [i for i, n in enumerate(pattern) if isinstance(n, int) and n > 0]
+    for place in fixed if -1 not in pattern else ():
+        open_ = [-1 if i == place else n for i, n in enumerate(pattern)]
+        try:
+            length = _Target(source, open_, special_zero).lengths()[place]
+        except InferenceError:
+            continue
+        if place < len(source) and source[place] == length:
+            keeps = "0 or -1" if special_zero else "-1"
+            return (
+                f"element {place} of shape is {pattern[place]}, but axis {place} of data has length {length}: {keeps} "
+                f"there keeps whatever comes in"
+            )
+    return "special_zero true lets a 0 copy a length" if 0 in pattern and not special_zero else ""
 
 
 class _Target:
@@ -79,10 +109,7 @@ class _Target:
         self.source, self.pattern, self.special_zero = source, pattern, special_zero
         negative = [n for n in pattern if isinstance(n, int) and n < -1]
         if negative or list(pattern).count(-1) > 1:
-            raise InferenceError(f"shape {self} is no shape: it may hold one -1, and lengths from 0")
-
-    def __str__(self) -> str:
-        return f"[{','.join(str(n) if isinstance(n, int | Dimension) else '?' for n in self.pattern)}]"
+            raise InferenceError(f"shape is {listed(pattern)}; it may hold lengths from 0, and one -1")
 
     def lengths(self) -> list[Dimension]:
         """The lengths, as far as they are known."""
@@ -144,9 +171,7 @@ class _Target:
         return left
 
     def _impossible(self) -> InferenceError:
-        return InferenceError(
-            f"data of shape {self.source} has no shape {self}: the numbers of elements differ"
-        )
+        return _impossible(self.source, self.pattern, self.special_zero)
 
 
 def _cancel(

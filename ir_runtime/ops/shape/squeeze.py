@@ -36,7 +36,7 @@ class Removal(Op):
         chosen = () if axes is None else axes.ints()
         if chosen is None:
             assert axes is not None
-            return self._some(shape, count_of(axes))
+            return self._some(shape, count_of(axes, "axes"))
         if not chosen:
             return self._all(shape)
         gone = {normalize_axis(axis, shape.rank) for axis in chosen}
@@ -103,7 +103,7 @@ class Unsqueeze(Op):
         places, shape = axes.ints(), data.shape
         if places is not None:
             if not places:
-                raise InferenceError("axes are empty; at least one is expected")
+                raise InferenceError("axes is empty; at least one number is expected")
             return PartialShape.dynamic() if shape.rank is None else PartialShape(_with(shape, places))
         if shape.rank is None or axes.count != 1:
             return PartialShape.dynamic()
@@ -117,6 +117,6 @@ def _with(lengths: Sequence[_LengthT], places: Sequence[int]) -> list[_LengthT |
     # OpenVINO drops repetitions. Those that only counting from the end reveals have no sound meaning.
     distinct = sorted(set(places))
     rank = len(lengths) + len(distinct)
-    added = normalize_axes(distinct, rank)
+    added = normalize_axes(distinct, rank, of="a result of rank")
     rest = iter(lengths)
     return [1 if i in added else next(rest) for i in range(rank)]
