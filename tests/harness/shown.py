@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from harness.snapshots import FOLDER
 from harness.spoken import HOLE, Message, messages
 
+_STOPS = "stops arithmetic on intervals where nothing is known; inference catches it"
 NO_MESSAGES = {
-    (
-        "ir_runtime/ir/dimension.py",
-        "is not a single number",
-    ): "stops arithmetic on intervals, which is caught",
-    ("ir_runtime/ir/dimension.py", "has no known bounds"): "stops arithmetic on intervals, which is caught",
-    (
-        "ir_runtime/runtime/context.py",
-        "cannot delete a variable",
-    ): "no operation deletes: completes a mapping",
+    ("ir_runtime/ir/dimension.py", "is not a single number"): _STOPS,
+    ("ir_runtime/ir/dimension.py", "has no known bounds"): _STOPS,
+    ("ir_runtime/ops/_convert.py", "bounds on integers say nothing"): _STOPS,
+    ("ir_runtime/ops/movement/scatter.py", "intervals are followed"): _STOPS,
+    ("ir_runtime/ops/movement/scatter.py", "no interval is the highest"): _STOPS,
+    ("ir_runtime/runtime/context.py", "cannot delete"): "completes a mapping; no operation deletes",
 }
 """What is raised, but never reaches a user; by file and part of the text, with the reason."""
 
