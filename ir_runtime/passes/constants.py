@@ -36,7 +36,11 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
     ranges = sorted({(r.start, r.end): r for r in _ranges(graph)}.values(), key=lambda r: r[:2])
     if any(r.end > size for r in ranges):
         return  # which has been reported, and may be why others do not fit
+    misplaced: set[str | None] = set()
     for wrong, other in _shared(ranges):
+        if wrong.layer.name in misplaced:
+            continue
+        misplaced.add(wrong.layer.name)
         report.error(
             Code.SHARED_BYTES,
             f"bytes {wrong.start} to {wrong.end} of the .bin are partly those of {other.layer}, "
@@ -45,6 +49,8 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
             "the offset or the size of one of them is wrong",
             mark=Mark(attribute="offset"),
         )
+    # What follows from the numbers of a constant that lies elsewhere is not worth a word.
+    report.found = [f for f in report.found if not any(c.where.layer in misplaced for c in f.causes)]
     # Where something else is wrong, constants may be missing that the file has.
     orphans = [] if not report.ok else [(a, b) for a, b in _gaps(ranges, size) if b - a >= _PADDING]
     if orphans:

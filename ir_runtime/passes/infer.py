@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .. import deadline
 from ..codes import Code
 from ..diagnostics import Cause, Diagnostic, Diagnostics
-from ..errors import IRError
+from ..errors import IRError, LimitError
 from ..ir.body import Body
 from ..ir.dimension import Dimension, Symbol
 from ..ir.element import ElementType
@@ -69,6 +69,18 @@ class _Refusal(NamedTuple):
     hint: str = ""
 
 
+class _Outcome(NamedTuple):
+    """What inference makes of a layer: its outputs, why not, and what is wrong inside its bodies."""
+
+    values: list[Value]
+    refusal: _Refusal | None = None
+    inside: Sequence[Diagnostic] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        return self.refusal is None and not self.inside
+
+
 @dataclass(slots=True)
 class _Walk:
     graph: Graph
@@ -88,12 +100,11 @@ class _Walk:
         """Infer the outputs of a layer, of which all that it reads is known."""
         arriving = [self._arriving(layer, i, s) for i, s in enumerate(self.graph.sources(layer))]
         declared = self.agreement.inputs(layer, arriving) if self.compare else None
-        visitor = _Visitor(layer, self)
         if declared is None:
-            values, refusal = self._infer(layer, arriving, visitor)
+            values, refusal, inside = self._infer(layer, arriving)
         else:
-            values, refusal = self._either(layer, arriving, declared, visitor)
-        self.report.found += visitor.found()
+            values, refusal, inside = self._either(layer, arriving, declared)
+        self.report.found += inside
         if refusal is not None:
             why = self.causes.of_refusal(layer, _all(arriving)) if self.explain else ()
             self.report.error(refusal.code, refusal.message, layer.where, refusal.hint, causes=why)
@@ -112,36 +123,36 @@ class _Walk:
         return Value(declared or _UNKNOWN) if Port(layer.id, index) in self.graph.severed else None
 
     def _either(
-        self,
-        layer: Layer,
-        arriving: Sequence[Value | None],
-        declared: Sequence[Value | None],
-        visitor: _Visitor,
-    ) -> tuple[list[Value], _Refusal | None]:
-        """Where a layer does not get what it declares: believe it, if it makes sense of one of both."""
-        values, refusal = self._infer(layer, declared, visitor)
-        if refusal is None:
-            return values, None
-        other, problem = self._infer(layer, arriving, visitor)
-        return (values, refusal) if problem is not None else (other, None)
+        self, layer: Layer, arriving: Sequence[Value | None], declared: Sequence[Value | None]
+    ) -> _Outcome:
+        """Where a layer does not get what it declares: believe whichever of both makes sense."""
+        one = self._infer(layer, declared)
+        if one.is_sound:
+            return one
+        other = self._infer(layer, arriving)
+        return other if other.is_sound else one
 
-    def _infer(
-        self, layer: Layer, inputs: Sequence[Value | None], visitor: _Visitor
-    ) -> tuple[list[Value], _Refusal | None]:
+    def _infer(self, layer: Layer, inputs: Sequence[Value | None]) -> _Outcome:
         """What the outputs are; what they are declared as, if the operation refuses its inputs."""
         if layer.id in self.parameters:
-            return [_named(layer, self.parameters[layer.id])], None
+            return _Outcome([_named(layer, self.parameters[layer.id])])
         if layer.op is None or None in inputs:
-            return _declared(layer), None
+            return _Outcome(_declared(layer))
+        visitor = _Visitor(layer, self)
         try:
             context = {"visit": visitor} if layer.op.bodies() else {}
             found = layer.op.infer_values(*_all(inputs), **context)
+        except LimitError as reason:
+            reason.where = reason.where or layer.where
+            raise
         except IRError as reason:
-            return _declared(layer), _Refusal(reason.code, reason.message, reason.hint)
+            refusal = _Refusal(reason.code, reason.message, reason.hint)
+            return _Outcome(_declared(layer), refusal, visitor.found())
         except Exception as reason:  # what evaluation on constants raises: the model decides it
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
-            return _declared(layer), _Refusal(Code.CONTRADICTION, message)
-        return [_named(layer, found[0])] if layer.type == "Parameter" else list(found), None
+            return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message), visitor.found())
+        values = [_named(layer, found[0])] if layer.type == "Parameter" else list(found)
+        return _Outcome(values, None, visitor.found())
 
     def _why(self, port: Port, dim: int) -> tuple[Cause, ...]:
         return self.causes.of_length(port, dim)

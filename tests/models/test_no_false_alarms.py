@@ -1,0 +1,55 @@
+"""Valid models give no error and no warning: every test model, every sample as a file of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness.files import model_of
+from harness.sample import Sample, all_samples
+
+import ir_runtime as ir
+from models.collection import COLLECTION, saved, zoo
+
+# Notes that are true, and nothing to mend.
+NOTED = {"if_that_is_decided": ["IR110"]}
+
+
+def by_operation() -> dict[str, list[Sample]]:
+    found: dict[str, list[Sample]] = {}
+    for sample in all_samples():
+        found.setdefault(sample.op, []).append(sample)
+    return found
+
+
+SAMPLES = by_operation()
+
+
+def alarms(samples: list[Sample], dynamic: bool) -> list[str]:
+    files = (model_of(sample, sample.constant, dynamic) for sample in samples)
+    return [str(found) for xml, weights in files for found in ir.validate(xml, weights)]
+
+
+@pytest.mark.parametrize("op", SAMPLES)
+def test_samples(op: str) -> None:
+    assert alarms(SAMPLES[op], dynamic=False) == []
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("op", SAMPLES)
+def test_samples_with_open_dims(op: str) -> None:
+    assert alarms(SAMPLES[op], dynamic=True) == []
+
+
+@pytest.mark.parametrize("name", COLLECTION)
+def test_models(name: str) -> None:
+    report = ir.validate(saved(name))
+    assert report.errors == []
+    assert report.warnings == []
+    assert [found.code for found in report.notes] == NOTED.get(name, [])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("path", zoo(), ids=lambda path: path.stem)
+def test_networks(path: Path) -> None:
+    assert list(ir.validate(path)) == []
