@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,9 @@ __all__ = ["confirmed"]
 # More numbers than this are not computed only to confirm something.
 LARGEST = 1 << 27
 
+# What a number takes at least, in seconds, and the runs that are too small to tell how long it takes.
+USUAL_RATE, TELLING = 1e-7, 1 << 24
+
 
 def confirmed(model: Model, found: Constraints, seconds: float) -> Constraints:
     """The constraints with what running says to them.
@@ -40,11 +43,24 @@ def confirmed(model: Model, found: Constraints, seconds: float) -> Constraints:
         runs = _Runs(model, CompiledModel(model), seconds)
     except IRError as reason:
         return replace(found, found=tuple(replace(c, remark=f"not run: {reason.message}") for c in found))
-    small = runs.why_not(found.accepted[0], found)
-    if small:
-        undecided = (*found.undecided, f"running at accepted lengths: {small}")
+    undecided = (*found.undecided, *_at_accepted(runs, found))
+    if runs.never:
         return replace(found, undecided=undecided)
-    return replace(found, found=tuple(_confirm(runs, constraint, found) for constraint in found))
+    return replace(
+        found, found=tuple(_confirm(runs, constraint, found) for constraint in found), undecided=undecided
+    )
+
+
+def _at_accepted(runs: _Runs, found: Constraints) -> Iterator[str]:
+    """What there is to say about runs at a small and a large one of the accepted combinations."""
+    first, *others = sorted(found.accepted, key=lambda trial: trial.size)
+    if why := runs.why_not(first, found):
+        yield f"whether it runs: {why}"
+    for large in reversed(others):
+        why = runs.why_not(large, found)
+        if not runs.skipped(why):
+            yield from [why] if why else ()
+            return
 
 
 def _confirm(runs: _Runs, constraint: Constraint, found: Constraints) -> Constraint:
@@ -60,8 +76,10 @@ class _Runs:
     model: Model
     compiled: CompiledModel
     seconds: float
-    _rate: float = 0.0
+    _rate: float = USUAL_RATE
     """Seconds that a number took, at worst."""
+    _least: float = 0.0
+    """Seconds that the quickest run took: small ones are busy with the weights."""
     _done: dict[tuple[tuple[Dim, int], ...], str] = field(default_factory=dict)
 
     def why_not(self, trial: Trial, found: Constraints) -> str:
@@ -71,13 +89,18 @@ class _Runs:
             self._done[key] = self._run(trial, _text(trial, found))
         return self._done[key]
 
+    @property
+    def never(self) -> bool:
+        """Whether nothing could be run."""
+        return all(map(self.skipped, self._done.values()))
+
     @staticmethod
     def skipped(why: str) -> bool:
         """Whether something was not run."""
         return why.startswith("not run")
 
     def _run(self, trial: Trial, where: str) -> str:
-        if trial.size > LARGEST or trial.size * self._rate > self.seconds:
+        if trial.size > LARGEST or self._least + trial.size * self._rate > self.seconds:
             return f"not run with {where}: that takes too long here"
         try:
             arrays = self._arrays(trial.lengths)
@@ -87,7 +110,9 @@ class _Runs:
         failure = self._failure(arrays)
         took = time.monotonic() - started
         self.seconds -= took
-        self._rate = max(self._rate, took / max(trial.size, 1 << 20))
+        self._least = min(self._least or took, took)
+        if trial.size > TELLING:
+            self._rate = max(self._rate, took / trial.size)
         if trial.accepted:
             return f"inference accepts {where}, but running fails: {failure}" if failure else ""
         return "" if failure else f"inference refuses {where}, but it runs"

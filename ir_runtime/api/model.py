@@ -18,9 +18,12 @@ from ..ir.shape import PartialShape, Shape
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, within
 from ..passes.check import check
+from ..passes.constraint import Constraints
+from ..passes.constraints import find_constraints
 from ..passes.infer import infer
 from ..passes.narrow import narrow
 from ..passes.state import check_assigned, variables_of, with_variables
+from .confirming import confirmed
 from .names import find_port, find_ports, no_such
 from .nodes import Input, Node
 from .ports import Output, show_ports
@@ -221,6 +224,21 @@ class Model:
                 first.message, code=first.code, where=first.where, diagnostics=report.errors
             )
         self._parameters, self._graph, self._values = parameters, graph, values
+
+    def constraints(self, confirm: bool = True, seconds: float = 20.0) -> Constraints:
+        """What the graph demands of the open lengths of its inputs: ``height is a multiple of 32``.
+
+        Found by asking inference which lengths it accepts, so that it holds for any operation.
+
+        Args:
+            confirm: also run the model with random inputs, to see whether running agrees.
+            seconds: how long asking may take, and how long running may; what is not found out by
+                then is said in ``undecided``.
+        """
+        parameters = {port._port.layer: port._type for port in self.inputs}
+        with within(self.limits):
+            found = find_constraints(self._graph, self._values, parameters, seconds=seconds)
+            return confirmed(self, found, seconds) if confirm else found
 
     def _with_variables(self, given: Mapping[str, ShapeLike]) -> Graph:
         known = variables_of(self._graph, self._values)

@@ -18,6 +18,7 @@ from .explain import explain
 from .inspect import inspect
 from .ops import ops
 from .run import run
+from .shapes import shapes
 from .validate import validate
 
 __all__ = ["Exit", "main"]
@@ -68,5 +69,5 @@ def main() -> None:
     """Read, validate and run OpenVINO IR models with NumPy."""
 
 
-for _command in (run, validate, inspect, ops, explain):
+for _command in (run, validate, shapes, inspect, ops, explain):
     main.add_command(_command)

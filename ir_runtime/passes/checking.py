@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..diagnostics import Diagnostic
+from ..diagnostics import Diagnostic, Severity
 from ..ir.dimension import Dimension
 from ..ir.tensor import Value
 from .claims import Claim, claims
@@ -63,7 +63,9 @@ def _check(seen: Seen, claim: Claim) -> Constraint | None:
     if refused is None:
         seen.undecided.append(f"{claim.text}: nothing that breaks it could be tried")
         return None
-    trials = (_trial(seen, refused[1], False), *_at_boundary(seen, claim))
+    # what nobody can mean may run all the same
+    fails = [_trial(seen, refused[1], False)] if refused[0].severity is Severity.ERROR else []
+    trials = (*fails, *_at_boundary(seen, claim))
     proved = _is_proved(seen, claim)
     return Constraint(
         claim.kind, (claim.symbol,), claim.text, claim.number, refused[0], proved, trials=trials

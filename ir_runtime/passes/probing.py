@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..codes import Code
-from ..diagnostics import Diagnostic, Diagnostics
+from ..diagnostics import Diagnostic, Diagnostics, Severity
 from ..errors import IRError
 from ..ir.body import Body
 from ..ir.dimension import Dimension, Symbol
@@ -39,6 +39,10 @@ class Dim(NamedTuple):
 
 
 Lengths = Mapping[Dim, int | Dimension]
+
+
+class _Remark(IRError):
+    """What nobody can mean, such as an index behind the end of a table, though it may run."""
 
 
 class OutOfBudget(Exception):
@@ -192,7 +196,8 @@ class Probe:
         layer, reason = failed
         if reason.code == Code.LIMIT:
             return Answer(steps, blind=True)
-        refusal = Diagnostic(reason.code, reason.message, reason.where or layer.where, hint=reason.hint)
+        severity = Severity.WARNING if isinstance(reason, _Remark) else Severity.ERROR
+        refusal = Diagnostic(reason.code, reason.message, reason.where or layer.where, severity, reason.hint)
         seen = (values.get(s) for s in self.graph.sources(layer) if s is not None)
         return Answer(steps, refusal, layer, tuple(dict.fromkeys(n for v in seen if v for n in _lengths(v))))
 
@@ -253,7 +258,7 @@ class Probe:
             found = layer.op.infer_values(*given, **context)
             for sentence in layer.op.audit(*given):
                 if layer.id not in self._warned:
-                    return IRError(sentence, code=Code.CONTRADICTION)
+                    return _Remark(sentence, code=Code.ODD_CONTENT)
         except IRError as reason:
             return reason
         except Exception as reason:  # what evaluation on constants raises, as in `infer`

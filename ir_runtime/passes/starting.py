@@ -40,6 +40,8 @@ def find_start(probe: Probe, roles: Mapping[Dim, str]) -> Start:
     """Guess, then change what the layer that refuses depends on, as long as that leads further."""
     search = _Search(probe, roles)
     best = search.climb(search.first())
+    if not best.answer.accepted:
+        best = search.climb(search.ones())
     if best.answer.accepted:
         return search.lifted(best)
     return Start(best.lengths, best.answer, search.refuted({}, 2))
@@ -53,23 +55,28 @@ class _Search:
     """Lengths that layers saw when they refused."""
 
     def first(self) -> Start:
-        """The best of some guesses."""
-        typical = {dim: _GUESS.get(self.roles[dim], _OTHER) for dim in self.probe.dims}
-        single = typical | {dim: 1 for dim in typical if self.roles[dim] == "batch"}
-        guesses = [typical, single]
-        for length in (224, 256, 512, 32, 128, 8, 1, 2):
-            of_images = {dim: length for dim in typical if self.roles[dim] not in ("batch", "channels")}
-            guesses.append(single | of_images)
-        guesses += [dict.fromkeys(typical, length) for length in _LADDER]
+        """The best of some guesses. Those of 1 come last, as it broadcasts and tells little of the others."""
         best: Start | None = None
-        for guess in guesses:
+        for guess in self._guesses():
             tried = self._try(guess)
-            if best is None or tried.answer.steps > best.answer.steps or tried.answer.accepted:
+            if best is None or self._is_better(tried, best):
                 best = tried
             if best.answer.accepted:
                 break
         assert best is not None
         return best
+
+    def ones(self) -> Start:
+        """The lengths that broadcast to any others."""
+        return self._try(dict.fromkeys(self.probe.dims, 1))
+
+    def _guesses(self) -> Iterator[Point]:
+        typical = {dim: _GUESS.get(self.roles[dim], _OTHER) for dim in self.probe.dims}
+        single = typical | {dim: 1 for dim in typical if self.roles[dim] == "batch"}
+        yield from (typical, single)
+        free = [dim for dim in typical if self.roles[dim] not in ("batch", "channels")]
+        yield from (single | dict.fromkeys(free, length) for length in (224, 256, 512, 32, 128, 8, 2))
+        yield from (dict.fromkeys(typical, length) for length in _LADDER if length > 1)
 
     def climb(self, best: Start) -> Start:
         """Change some lengths at a time until all are accepted."""
@@ -83,14 +90,20 @@ class _Search:
         return best
 
     def lifted(self, best: Start) -> Start:
-        """Lengths of 1 broadcast, which hides what must be equal: prefer 2 where it is accepted too."""
+        """Lengths of 1 broadcast, which hides what must be equal: prefer others where they are accepted."""
         ones = [dim for dim, length in best.lengths.items() if length == 1]
         by_role = [[dim for dim in ones if self.roles[dim] == name] for name in {self.roles[d] for d in ones}]
         for group in (ones, *sorted(by_role), *([dim] for dim in ones)):
-            tried = self._try(best.lengths | {dim: 2 for dim in group if best.lengths[dim] == 1})
-            if tried.answer.accepted:
-                best = tried
+            still = [dim for dim in group if best.lengths[dim] == 1]
+            if still:
+                best = self._without_ones(best, still)
         return best
+
+    def _without_ones(self, best: Start, ones: Sequence[Dim]) -> Start:
+        tried = self._try(best.lengths | dict.fromkeys(ones, 2))
+        near = [n for n in tried.answer.near if n > 2]
+        others = (self._try(best.lengths | dict.fromkeys(ones, n)) for n in near)
+        return next((t for t in (tried, *others) if t.answer.accepted), best)
 
     def refuted(self, box: dict[Dim, Dimension], depth: int) -> bool:
         """Whether no lengths in a box are accepted: inference says so for it, or for all of its parts."""
@@ -132,6 +145,8 @@ class _Search:
         wanted = self._wanted(best, dims)
         for group in _groups(best.lengths, self.roles, dims):
             yield from (best.lengths | dict.fromkeys(group, length) for length in wanted)
+        for dim in dims:  # where the product counts
+            yield from (best.lengths | dict.fromkeys(dims, 1) | {dim: n} for n in best.answer.near if n > 0)
 
     def _wanted(self, best: Start, dims: Sequence[Dim]) -> list[int]:
         near = [n for n in best.answer.near if 0 < n <= 1 << 16]

@@ -14,7 +14,7 @@ __all__ = ["label", "names", "role"]
 _LETTERS = {"N": "batch", "C": "channels", "H": "height", "W": "width", "D": "depth", "T": "seq", "S": "seq"}
 
 # Parts of the names of inputs that hold what was computed for earlier tokens.
-_CACHES = ("past", "cache", "key", "value")
+_CACHES = ("past", "cache")
 
 # Images have no more channels than this, which tells [N,H,W,C] from [N,C,H,W].
 _CHANNELS = 4
@@ -70,6 +70,8 @@ def _roles(layer: Layer, shape: PartialShape) -> Sequence[str]:
         return ["batch", "heads", "past", "size"]
     if rank == 4 and element.is_static and element.min <= _CHANNELS and shape[1].is_dynamic:
         return ["batch", "height", "width", "channels"]
+    if rank == 4 and element.is_static and shape[1].is_static and shape[1].min > _CHANNELS:
+        return ["batch", "heads", "seq", "size"]
     if rank == 4:
         return ["batch", "channels", "height", "width"]
     if rank == 5:

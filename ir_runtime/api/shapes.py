@@ -1,0 +1,177 @@
+"""The shape of every port of a model, with names for what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..diagnostics import Diagnostics
+from ..ir.dimension import Dimension, Symbol
+from ..ir.graph import Graph, Layer, Port, PortSpec
+from ..ir.shape import PartialShape
+from ..ir.tensor import TensorType, Value
+from ..passes.constraint import Constraints
+from ..passes.formulas import formulas
+from ..passes.infer import Inferred, infer
+from ..passes.probing import Dim, Probe
+from ..passes.symbols import label, names, role
+
+if TYPE_CHECKING:
+    from .model import Model
+
+__all__ = ["OpenLength", "PortShape", "Shapes", "shapes_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLength:
+    """An open length of an input: its name, and what the model declares."""
+
+    input: str
+    axis: int
+    name: str
+    bounds: str
+
+    def record(self) -> dict[str, Any]:
+        """The same as plain data, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class PortShape:
+    """The shape of a port."""
+
+    line: int | None
+    layer: str
+    operation: str
+    port: int
+    is_input: bool
+    type: str
+    shape: tuple[int | str, ...] | None
+    """Numbers, and text such as ``batch``, ``height/2``, ``1..8`` or ``?``; ``None`` if not even the rank is known."""
+    declared: str | None = None
+    """What the file says, where that is something else."""
+
+    @property
+    def text(self) -> str:
+        """The shape in brackets."""
+        return "[...]" if self.shape is None else f"[{','.join(map(str, self.shape))}]"
+
+    def record(self) -> dict[str, Any]:
+        """The same as plain data, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """The open lengths of a model's inputs, and the shapes of all ports, those of inputs first."""
+
+    inputs: tuple[OpenLength, ...]
+    ports: tuple[PortShape, ...]
+
+
+def shapes_in(model: Model, constraints: Constraints | None = None) -> Shapes:
+    """Every port with what is known of its shape.
+
+    Args:
+        model: whose layers to list, with those in the bodies of branches and loops.
+        constraints: what was found out about the inputs: gives names, and formulas of them.
+    """
+    return _Lister(model, constraints or Constraints()).shapes()
+
+
+class _Lister:
+    def __init__(self, model: Model, found: Constraints) -> None:
+        self._model, self._found = model, found
+        self._types = {port._port.layer: port._type for port in model.inputs}
+
+    def shapes(self) -> Shapes:
+        graph, values = self._model._graph, self._model._values
+        made = formulas(Probe(graph, values, self._types), self._found)
+        if self._names:
+            values = infer(graph, Diagnostics(), {la: Value(self._named(la)) for la in self._types}, False)
+        return Shapes(tuple(self._open()), tuple(self._graph(graph, values, made)))
+
+    @cached_property
+    def _names(self) -> Mapping[Dim, str]:
+        """What open lengths are called, be it that nothing was found out about them."""
+        if self._found.symbols:
+            return self._found.symbols
+        dims = Probe(self._model._graph, self._model._values, self._types).dims
+        roles = {d: role(self._model._graph[d.layer], self._types[d.layer].shape, d.axis) for d in dims}
+        return names(self._model._graph, roles, [(dim,) for dim in dims])
+
+    def _named(self, layer: int) -> TensorType:
+        """The type of a Parameter, whose open lengths have their names as symbols."""
+        type, symbols = self._types[layer], self._symbols
+        if type.shape.rank is None:
+            return type
+        dims = [
+            Dimension.between(d.min, d.max, symbols[Dim(layer, axis)]) if Dim(layer, axis) in symbols else d
+            for axis, d in enumerate(type.shape)
+        ]
+        return TensorType(type.element, PartialShape(dims))
+
+    @cached_property
+    def _symbols(self) -> Mapping[Dim, Symbol]:
+        shared = {name: Symbol(name) for name in self._names.values()}
+        return {dim: shared[name] for dim, name in self._names.items()}
+
+    def _open(self) -> Iterator[OpenLength]:
+        for layer, type in self._types.items():
+            for axis, dim in enumerate(type.shape if type.shape.rank is not None else ()):
+                if dim.is_dynamic:
+                    name = self._names[Dim(layer, axis)]
+                    yield OpenLength(label(self._model._graph[layer]), axis, name, str(dim))
+
+    def _graph(
+        self, graph: Graph, values: Mapping[Port, Value], formulas: Mapping[tuple[Port, int], str]
+    ) -> Iterator[PortShape]:
+        for layer in sorted(graph, key=lambda la: la.type != "Parameter"):
+            for spec, source in zip(layer.inputs, graph.sources(layer), strict=True):
+                if source is not None and source in values:
+                    yield _row(layer, spec, values[source], True, _at(formulas, source))
+            for index, spec in enumerate(layer.outputs):
+                port = Port(layer.id, index)
+                if port in values:
+                    yield _row(layer, spec, values[port], False, _at(formulas, port))
+            for body in layer.op.bodies() if layer.op else ():
+                inner = values.bodies.get((layer.id, body.name)) if isinstance(values, Inferred) else None
+                yield from self._graph(body.graph, inner or {}, {})
+
+
+def _at(formulas: Mapping[tuple[Port, int], str], port: Port) -> Callable[[int], str | None]:
+    return lambda axis: formulas.get((port, axis))
+
+
+def _row(
+    layer: Layer, spec: PortSpec, value: Value, is_input: bool, formula: Callable[[int], str | None]
+) -> PortShape:
+    shape = value.shape
+    dims = None if shape.rank is None else tuple(_dim(d, formula(axis)) for axis, d in enumerate(shape))
+    declared = spec.type
+    differs = declared is not None and not _is_same(declared.shape, shape)
+    return PortShape(
+        line=spec.line or layer.where.line,
+        layer=layer.name,
+        operation=layer.where.operation or layer.type,
+        port=spec.id,
+        is_input=is_input,
+        type=str(value.element),
+        shape=dims,
+        declared=str(declared.shape) if differs and declared is not None else None,
+    )
+
+
+def _dim(dim: Dimension, formula: str | None) -> int | str:
+    """A number, a formula, a name, or bounds."""
+    if dim.is_static:
+        return dim.min
+    if formula is not None:
+        return int(formula) if formula.isdecimal() else formula
+    return dim.symbol.name if dim.symbol is not None and dim.symbol.name else str(dim)
+
+
+def _is_same(declared: PartialShape, found: PartialShape) -> bool:
+    return str(declared) == str(found)

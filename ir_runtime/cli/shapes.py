@@ -1,0 +1,179 @@
+"""``ir-runtime shapes``: every shape in a model, and what the model demands of its inputs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .exits import Exit
+from .limited import limited
+from .models import as_json, read, selects, weights
+from .render import clean, dump, finding, plural, table
+from .shaping import shaped, shapes_of
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+    from ..api.shapes import PortShape, Shapes
+    from ..limits import Limits
+    from ..passes.constraint import Constraint, Constraints
+
+__all__ = ["shapes"]
+
+_EPILOG = """\b
+ir-runtime shapes net.xml
+ir-runtime shapes net.xml --shape 'data=[?,3,?,?]' --layers '*conv*'
+ir-runtime shapes net.xml --no-confirm --json
+
+Open lengths of inputs have names, such as batch, height or seq; lengths behind them are formulas of
+these where inference at several lengths agrees with one, else bounds such as 1..8, or ?.
+
+Constraints are found by asking inference which lengths it accepts. "proved" means that all others are
+refused, not only those that were tried; "confirmed", that running the model with random inputs agrees.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL")
+@shaped
+@click.option("--layers", multiple=True, metavar="GLOB", help="Show only these layers. Repeatable.")
+@click.option("--inputs", "inputs", is_flag=True, help="Show the input ports of layers, too.")
+@click.option(
+    "--constraints/--no-constraints", default=True, help="Find out what the model demands of its inputs."
+)
+@click.option("--confirm/--no-confirm", default=True, help="Run the model to confirm what was found.")
+@selects
+@weights
+@limited
+@as_json
+@click.pass_context
+def shapes(
+    ctx: click.Context,
+    model: str,
+    shapes: Sequence[str],
+    layers: Sequence[str],
+    inputs: bool,
+    constraints: bool,
+    confirm: bool,
+    example: int | None,
+    values: tuple[str, ...],
+    weights: str | None,
+    limits: Limits,
+    as_json: bool,
+) -> None:
+    """List the shape of every port of MODEL, and what MODEL demands of the open lengths of its inputs.
+
+    The exit code is 1 if no input at all can satisfy the model.
+    """
+    from ..api.shapes import shapes_in
+
+    net = read(model, weights, example, values, strict=False, limits=limits)
+    if shapes:
+        net.reshape(shapes_of(shapes))
+    wanted = constraints and net.report.ok
+    with _status("finding out what the model demands of its inputs" if wanted else ""):
+        found = net.constraints(confirm=confirm) if wanted else None
+    listed = shapes_in(net, found)
+    rows = [row for row in listed.ports if (inputs or not row.is_input) and _is_wanted(row, layers)]
+    click.echo(dump(_record(model, rows, listed, found)) if as_json else _text(model, rows, listed, found))
+    _remark(net, layers, rows)
+    if found is not None and found.error is not None:
+        ctx.exit(Exit.FINDINGS)
+
+
+@contextmanager
+def _status(text: str) -> Iterator[None]:
+    """A line on stderr while something takes long, on terminals only."""
+    shown = bool(text) and sys.stderr.isatty()
+    if shown:
+        click.echo(f"{text} …", err=True, nl=False)
+    try:
+        yield
+    finally:
+        if shown:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _is_wanted(row: PortShape, layers: Sequence[str]) -> bool:
+    return not layers or any(fnmatchcase(row.layer, pattern) for pattern in layers)
+
+
+def _record(
+    model: str, rows: Sequence[PortShape], listed: Shapes, found: Constraints | None
+) -> dict[str, Any]:
+    said = None if found is None else found.record()
+    ports = [row.record() for row in rows]
+    return {"file": model, "inputs": [i.record() for i in listed.inputs], "ports": ports, "constraints": said}
+
+
+def _text(model: str, rows: Sequence[PortShape], listed: Shapes, found: Constraints | None) -> str:
+    parts = [f"{clean(model)}: {plural(len(rows), 'port')}"]
+    parts += [_symbols(listed)] if listed.inputs else []
+    parts.append(_ports(rows))
+    parts += _constraints(found) if found is not None and listed.inputs else []
+    return "\n\n".join(parts)
+
+
+def _symbols(listed: Shapes) -> str:
+    rows = [[i.input, str(i.axis), i.name, i.bounds] for i in listed.inputs]
+    return table("Open lengths", ["input", "axis", "name", "bounds"], rows)
+
+
+def _ports(rows: Sequence[PortShape]) -> str:
+    header = ["line", "layer", "operation", "port", "type", "shape"]
+    cells = [[_line(r), r.layer, r.operation, _port(r), r.type, r.text] for r in rows]
+    if any(r.declared is not None for r in rows):
+        header.append("the file says")
+        cells = [[*row, r.declared or ""] for row, r in zip(cells, rows, strict=True)]
+    return table("Shapes", header, cells, right=("line",))
+
+
+def _line(row: PortShape) -> str:
+    return "" if row.line is None else str(row.line)
+
+
+def _port(row: PortShape) -> str:
+    return f"in {row.port}" if row.is_input else str(row.port)
+
+
+def _constraints(found: Constraints) -> Iterator[str]:
+    if found.error is not None:
+        yield finding(found.error)
+    elif found.found:
+        header = ["demand", "certainty", "what breaks it is refused by"]
+        yield table("Constraints", header, [[c.text, _sure(c), _refusing(c)] for c in found])
+    elif not found.undecided:
+        yield "Constraints: none; every length is accepted"
+    if remarks := [f"{c.text}: {c.remark}" for c in found if c.remark]:
+        yield _list("Running", remarks)
+    if found.undecided:
+        yield _list("Not found out", found.undecided)
+
+
+def _list(title: str, items: Sequence[str]) -> str:
+    return "\n".join([click.style(title, bold=True), *(f"  {clean(item)}" for item in items)])
+
+
+def _sure(constraint: Constraint) -> str:
+    words = {"proved": constraint.proved, "confirmed": constraint.confirmed is True}
+    said = [word for word, holds in words.items() if holds]
+    return ", ".join(said) if constraint.confirmed is not False else "running differs"
+
+
+def _refusing(constraint: Constraint) -> str:
+    where = constraint.reason.where if constraint.reason else None
+    return "" if where is None else str(where).removeprefix(f"{where.file}:")
+
+
+def _remark(net: Model, layers: Sequence[str], rows: Sequence[PortShape]) -> None:
+    if layers and not rows:
+        click.echo(f"no layer is called {' or '.join(map(repr, layers))}", err=True)
+    if not net.report.ok:
+        errors = plural(len(net.report.errors), "error")
+        click.echo(
+            f"the model has {errors}, so shapes may be wrong; ir-runtime validate shows them", err=True
+        )
