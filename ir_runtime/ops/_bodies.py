@@ -26,8 +26,8 @@ __all__ = [
     "T_OUTER",
     "Iterations",
     "Visit",
-    "check_fed",
     "check_one",
+    "check_ties",
     "common_parts",
     "feeds_of",
     "given",
@@ -75,8 +75,14 @@ def given(body: Body, results: Mapping[int, Any], count: int) -> list[Any]:
     return [results[by_port[port]] for port in range(count)]
 
 
-def check_fed(body: Body) -> None:
-    """Require that all Parameters that are of use receive something."""
+def check_ties(body: Body) -> None:
+    """Require that parts have a length, and that all Parameters that are of use receive something."""
+    for port, cut in ((entry.port, entry.cut) for entry in body.inputs if entry.cut):
+        if cut.part_size < 1 or cut.stride == 0:
+            wrong = "stride 0" if cut.stride == 0 else f"part_size {cut.part_size}"
+            raise InferenceError(
+                f"port_map cuts input {port}, counted from 0, with {wrong}, which gives no parts"
+            )
     fed = {entry.parameter for entry in body.inputs} | {body.iteration}
     round = {edge.parameter for edge in body.back_edges}
     for id, layer in body.parameters.items():
@@ -189,27 +195,38 @@ def _joined(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> Array:
 
 def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
     """How many parts the inputs that are cut have, as far as known; 1 where none is."""
-    found: dict[int, Dimension] = {}
-    for port, cut in ((i.port, i.cut) for i in body.inputs if i.cut):
-        shape = shapes[port]
-        length = Dimension() if shape.rank is None else shape[normalize_axis(cut.axis, len(shape))]
-        found[port] = Dimension(cut.count(length.get_length())) if length.is_static else Dimension()
-    known = {port: count for port, count in found.items() if count.is_static}
-    if len(set(known.values())) > 1:
-        counts = ", ".join(f"input {port} into {count}" for port, count in known.items())
+    found = [(i.port, _parts(i.port, shapes[i.port], i.cut)) for i in body.inputs if i.cut]
+    known = [(port, count) for port, count in found if count.is_static]
+    if len({count for _, count in known}) > 1:
+        counts = ", ".join(f"input {port} into {count}" for port, count in known)
         raise InferenceError(f"inputs must be cut into equally many parts, but port_map cuts {counts}")
-    return next(iter(known.values()), Dimension() if found else Dimension(1))
+    return known[0][1] if known else Dimension() if found else Dimension(1)
+
+
+def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
+    """How many parts an input has, all of which must lie inside."""
+    if shape.rank is None:
+        return Dimension()
+    axis = normalize_axis(cut.axis, shape.rank)
+    if shape[axis].is_dynamic:
+        return Dimension()
+    length = shape[axis].get_length()
+    count = cut.count(length)
+    for iteration in (0, count - 1)[:count]:
+        where = cut.part(length, iteration)
+        if where.start < 0 or where.stop > length:
+            raise InferenceError(_beyond(port, axis, length, where, iteration))
+    return Dimension(count)
 
 
 def infer_iterations(
     body: Body, every: Sequence[Value], trips: Dimension, visit: Visit, count: int
 ) -> tuple[TensorType, ...]:
     """The types of the outputs after any number of iterations that ``trips`` allows."""
-    check_fed(body)
     feeds = {p: Value(v.type) if _goes_round(body, p) else v for p, v in feeds_of(body, every).items()}
     for entry in body.inputs:
         if entry.cut:
-            feeds[entry.parameter] = Value(_part_type(entry.port, every[entry.port], entry.cut))
+            feeds[entry.parameter] = Value(_part_type(every[entry.port], entry.cut))
     if body.iteration is not None and (op := body.parameters[body.iteration].op) is not None:
         feeds[body.iteration] = Value.unknown(vars(op)["element_type"], vars(op)["shape"])
     results = _until_stable(body, feeds, visit)
@@ -254,21 +271,10 @@ def _widened(before: TensorType, after: TensorType, forget: bool) -> TensorType:
     return TensorType(joined.element, PartialShape([b if b == j else Dimension() for b, j in pairs]))
 
 
-def _part_type(port: int, value: Value, cut: Cut) -> TensorType:
-    if cut.part_size < 1 or cut.stride == 0:
-        wrong = "stride 0" if cut.stride == 0 else f"part_size {cut.part_size}"
-        raise InferenceError(
-            f"port_map cuts input {port}, counted from 0, with {wrong}, which gives no parts"
-        )
+def _part_type(value: Value, cut: Cut) -> TensorType:
     if value.shape.rank is None:
         return value.type
     axis = normalize_axis(cut.axis, value.shape.rank)
-    length = value.shape[axis]
-    if length.is_static and (count := cut.count(length.get_length())):
-        for iteration in {0, count - 1}:
-            where = cut.part(length.get_length(), iteration)
-            if where.start < 0 or where.stop > length.get_length():
-                raise InferenceError(_beyond(port, axis, length.get_length(), where, iteration))
     return TensorType(value.element, value.shape.replace({axis: cut.part_size}))
 
 

@@ -12,7 +12,7 @@ from ..ir.dimension import Dimension, Interval
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value, objects
-from ._bodies import T_OUTER, Visit, check_fed, check_one, feeds_of, given, only
+from ._bodies import T_OUTER, Visit, check_one, check_ties, feeds_of, given, only
 from ._bounds import UNDECIDED, Number, choose
 from ._broadcast import Rule, align, broadcast_shapes
 from ._define import FOLLOWED, Element, Input, Op, Output, attr, op, payload
@@ -156,7 +156,7 @@ class If(Op):
         return tuple(given(body, results, self._count()))
 
     def _types(self, body: Body, every: tuple[Value, ...], visit: Visit) -> list[TensorType]:
-        check_fed(body)
+        check_ties(body)
         results = visit(body, feeds_of(body, every))
         return [value.type for value in given(body, results, self._count())]
 

@@ -91,11 +91,9 @@ class MVN(Op):
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
         _check_axes(data, axes)
-        count = count_of(axes)
+        count = count_of(axes, "axes")
         if data.shape.rank is not None and count is not None and count > data.shape.rank:
-            raise InferenceError(
-                f"axes holds {count} numbers, but data {data.shape} has only {data.shape.rank} axes"
-            )
+            raise InferenceError(f"axes has length {count}, but data {data.shape} has rank {data.shape.rank}")
         return data.shape
 
     def evaluate(self, data: Array, axes: Array) -> Array:

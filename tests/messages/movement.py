@@ -22,6 +22,7 @@ REFUSALS = [
     refusal("Transpose: a negative axis", "Transpose-1", "f32 2,3", [-1, 0]),
     refusal("Transpose: too many axes", "Transpose-1", "f32 2,3", "i64 3"),
     refusal("Transpose: an axis too large", "Transpose-1", "f32 ...", [1, 2]),
+    refusal("Transpose: a scalar", "Transpose-1", "f32", [0]),
     refusal("Transpose: order of two axes", "Transpose-1", "f32 2,3", "i64 2,1"),
     refusal("Split: lengths", "Split-1", "f32 3,4", 0, num_splits=2),
     refusal("Split: at most so long", "Split-1", "f32 1..3,4", 0, num_splits=4),

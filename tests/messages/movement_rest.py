@@ -44,6 +44,7 @@ REFUSALS = [
     refusal("GatherElements: scalar", "GatherElements-6", "f32", "i64 1", axis=0),
     refusal("GatherElements: indices", "GatherElements-6", "f32 2,3", "i64 2,2", axis=0),
     refusal("GatherND: batch_dims", "GatherND-8", "f32 2", "i64 2,1", batch_dims=1),
+    refusal("GatherND: tuples too long without a batch", "GatherND-8", "f32 2,2", "i64 2,3"),
     refusal("GatherND: tuples too long", "GatherND-8", "f32 2,2", "i64 2,2", batch_dims=1),
     refusal("GatherND: batches that differ", "GatherND-5", "f32 2,2", "i64 3,1", batch_dims=1),
     refusal("GatherTree: lengths", "GatherTree-1", "i32 2,1,1", "i32 2,1,2", "i32 1", "i32"),

@@ -31,6 +31,7 @@ REFUSALS = [
     refusal("NormalizeL2: axes of two axes", "NormalizeL2-1", "f32 2,3", [[1]], **NORM),
     refusal("NormalizeL2: eps", "NormalizeL2-1", "f32 2,3", [1], **NORM | {"eps": 0}),
     refusal("MVN: axis", "MVN-6", "f32 2,3", [2], **MEAN),
+    refusal("MVN: too many axes", "MVN-6", "f32 2,3", "i64 3", **MEAN),
     refusal("MVN: axes without a list", "MVN-6", "f32 2,3", 1, **MEAN),
     refusal(
         "MVN: axes in an attribute", "MVN-1", "f32 2,3", reduction_axes=(2,), normalize_variance=True, eps=1

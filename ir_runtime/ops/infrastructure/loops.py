@@ -8,7 +8,7 @@ from ...ir.body import Body
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
-from .._bodies import T_OUTER, Iterations, Visit, check_one, common_parts, infer_iterations, only
+from .._bodies import T_OUTER, Iterations, Visit, check_one, check_ties, common_parts, infer_iterations, only
 from .._define import Element, Input, Op, Output, op, payload
 from .._types import SIGNED, T_BOOLEAN
 
@@ -46,6 +46,7 @@ class TensorIterator(_Iterating):
     results = Output(T_OUTER, "what the body gives: at last, or of all iterations joined", variadic=True)
 
     def infer(self, *values: Value, visit: Visit) -> tuple[TensorType, ...]:
+        check_ties(self.body)
         parts = common_parts(self.body, [value.shape for value in values])
         return infer_iterations(self.body, values, parts, visit, self._outputs)
 
@@ -69,6 +70,7 @@ class Loop(_Iterating):
     def infer(
         self, trip_count: Value, condition: Value, *values: Value, visit: Visit
     ) -> tuple[TensorType, ...]:
+        check_ties(self.body)
         check_one(trip_count, "trip_count")
         check_one(condition, "condition")
         last: dict[int, Any] = {}
