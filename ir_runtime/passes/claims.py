@@ -118,7 +118,8 @@ def _of_pattern(seen: Seen, direction: Direction, found: Pattern) -> Iterator[Cl
     name = seen.name(direction)
     if found.step > 1:
         start = seen.couplings.base[direction.own[0]]
-        between = (n for n in range(start + 1, start + found.step) if not found.contains(n))
+        about = sorted(range(start - found.step + 1, start + found.step), key=lambda n: (n < start, n))
+        between = (n for n in about if n % found.step not in found.residues)
         breaks, text = _at(seen, direction, between), f"{name} {divided(found)}"
         yield Claim("multiple", name, text, found.step, breaks, found.residues, {})
     if found.refused_below is not None and found.low > 1:

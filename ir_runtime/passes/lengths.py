@@ -24,6 +24,9 @@ _JUMPS = (*_JUMPS, *(n for n in range(1, LONGEST_PERIOD + 1) if n not in _JUMPS)
 # How many lengths are tried to check a pattern, and the longest of these where there is no bound.
 SAMPLES, FAR_SAMPLE = 6, 4096
 
+# How many lengths next to a bound are tried behind it: patterns may have gaps.
+BEHIND = 33
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
@@ -183,7 +186,8 @@ class _Search:
         """Periods with several residues that lengths about the start have, the shortest first."""
         reach = 2 * LONGEST_PERIOD
         for window in (16, 64, reach):
-            lengths = range(max(self.start, self.low), min(self.start + window, self.high))
+            first = max(self.low, min(self.start, self.high - window))
+            lengths = range(first, min(first + window, self.high + 1))
             taken = [self.ask(n) for n in lengths]
             for step in range(2, len(taken) // 2 + 1):
                 if all(a == b for a, b in zip(taken, taken[step:], strict=False)) and False in taken[:step]:
@@ -202,14 +206,17 @@ class _Search:
         inside = {rng.randint(found.low, high) for _ in range(SAMPLES)} | set(near)
         lattice = {found.nearest(n) for n in inside}
         period = range(self.start, self.start + min(found.step, LONGEST_PERIOD))
-        beyond: set[int] = set()
-        if found.refused_above is not None:
-            beyond |= {found.refused_above + d * found.step for d in range(3)} | {2 * found.refused_above}
-            beyond |= {found.high + d for d in (1, 2)} if found.high is not None else set()
-        if found.refused_below is not None:
-            beyond |= {found.refused_below - d * found.step for d in range(3)} | {found.refused_below // 2}
+        beyond = {*self._beyond(found.refused_above, 1, rng), *self._beyond(found.refused_below, -1, rng)}
         tried = inside | lattice | set(period) | beyond
         return sorted(n for n in tried if self.low <= n <= self.high)
+
+    def _beyond(self, refused: int | None, sign: int, rng: random.Random) -> Iterator[int]:
+        """Lengths behind a bound: those next to it, and some further away."""
+        if refused is None:
+            return
+        yield from (refused + sign * d for d in range(BEHIND))
+        furthest = min(self.high, 4 * refused + FAR_SAMPLE) if sign > 0 else self.low
+        yield from (rng.randint(*sorted((refused, furthest))) for _ in range(SAMPLES))
 
     def _irregular(self, found: Pattern) -> Pattern:
         low, high = self.low, self.high if self.bounded else None
