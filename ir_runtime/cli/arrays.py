@@ -11,12 +11,14 @@ from typing import IO, Any
 import numpy as np
 
 from ..diagnostics import Location
-from ..errors import InputError
+from ..errors import InputError, LimitError
 from ..limits import Limits
 
-__all__ = ["check_claims"]
+__all__ = ["SAVED", "check_claims"]
 
 MAGIC = b"\x93NUMPY"
+SAVED = "numpy.save and numpy.savez write arrays of numbers and texts as files that can be read"
+
 # NumPy refuses longer headers, too, but reads them first.
 LONGEST_HEADER = 10_000
 
@@ -27,8 +29,8 @@ def check_claims(file: IO[bytes], path: str, limits: Limits) -> None:
     The file stands at its start, before and after.
 
     Raises:
-        LimitError: if there are more elements or bytes than the limits allow.
-        InputError: if it does not hold what it claims, or holds something else.
+        InputError: if there are more elements or bytes than the limits allow, if it does not hold what it
+            claims, or holds something else.
         ValueError: if it is damaged.
     """
     total = 0
@@ -36,15 +38,20 @@ def check_claims(file: IO[bytes], path: str, limits: Limits) -> None:
         start = f"{path}, {name}" if name else path
         shape, itemsize = _header(stream, path, name)
         count = math.prod(shape)
-        limits.check("rank", len(shape), Location(start))
-        limits.check("elements", count, Location(start))
+        total += count * itemsize
+        try:
+            limits.check("rank", len(shape), Location(start))
+            limits.check("elements", count, Location(start))
+            limits.check("memory", total, Location(path))
+        except LimitError as problem:
+            raise InputError(
+                problem.message, code=problem.code, where=problem.where, hint=problem.hint
+            ) from None
         if count * itemsize > size:
             raise InputError(
                 f"{start} says it holds {count * itemsize} bytes, but has only {size}",
                 hint="the file is cut off, or was made by hand",
             )
-        total += count * itemsize
-        limits.check("memory", total, Location(path))
     file.seek(0)
 
 
@@ -66,7 +73,7 @@ def _header(stream: IO[bytes], path: str, name: str) -> tuple[tuple[int, ...], i
     if stream.read(len(MAGIC)) != MAGIC:
         raise InputError(
             f"{path} holds a file that is no array, {name!r}",
-            hint="numpy.save and numpy.savez write such files",
+            hint=SAVED,
         )
     major = stream.read(2)[:1]
     length = int.from_bytes(stream.read(2 if major == b"\x01" else 4), "little")

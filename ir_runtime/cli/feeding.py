@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -19,13 +19,12 @@ from ..api.samples import random_array
 from ..errors import InputError
 from ..ir.tensor import Array
 from ..limits import current
-from .arrays import check_claims
+from .arrays import SAVED, check_claims
 
 __all__ = ["Feed", "collect"]
 
 # Input ports of operations that want axes: distinct numbers, each below the rank.
 _AXES = ("axes", "order")
-_SAVED = "numpy.save and numpy.savez write arrays of numbers and texts as files that can be read"
 
 
 @dataclass(frozen=True)
@@ -119,29 +118,24 @@ def _load(path: str) -> Array | Mapping[str, Array]:
     except OSError as reason:
         raise InputError(f"{path} cannot be read: {reason.strerror or reason}") from None
     except MemoryError:
-        raise InputError(f"{path} says it holds more than there is memory for") from None
+        raise InputError(f"there is not enough memory for what {path} holds") from None
     except (ValueError, SyntaxError, EOFError, zipfile.BadZipFile, zlib.error) as reason:
         if "allow_pickle" in str(reason):
-            raise InputError(f"{path} holds Python objects, which are never read", hint=_SAVED) from None
-        raise InputError(f"{path} is damaged or cut off", hint=_SAVED) from None
+            raise InputError(f"{path} holds Python objects, which are never read", hint=SAVED) from None
+        raise InputError(f"{path} is damaged or cut off", hint=SAVED) from None
 
 
 def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:
     start = file.read(6)
     if not (start == b"\x93NUMPY" or start.startswith(b"PK")):
-        raise InputError(f"{path} is neither .npy nor .npz", hint=_SAVED)
+        raise InputError(f"{path} is neither .npy nor .npz", hint=SAVED)
     file.seek(0)
     check_claims(file, path, current())
     found = np.load(file, allow_pickle=False)
-    return found if isinstance(found, np.ndarray) else _members(found, path)
-
-
-def _members(archive: Any, path: str) -> dict[str, Array]:
-    with archive:
-        found = {key: archive[key] for key in archive.files}
-    if alien := [key for key, array in found.items() if not isinstance(array, np.ndarray)]:
-        raise InputError(f"{path} holds a file that is no array, {alien[0]!r}", hint=_SAVED)
-    return found
+    if isinstance(found, np.ndarray):
+        return found
+    with found as archive:
+        return {key: archive[key] for key in archive.files}
 
 
 def _random(model: Model, port: Output, seed: int) -> Array:

@@ -164,10 +164,22 @@ def test_what_does_not_fit_is_refused(folder: Path, check: Check, name: str, lin
         archive.writestr("read me.txt", "no array")
     with open("endless.npy", "wb") as file:
         np.lib.format.write_array_header_1_0(
-            file, {"descr": "<f4", "fortran_order": False, "shape": (10**15,)}
+            file, {"descr": "<f4", "fortran_order": False, "shape": (10**6,)}
         )
     found = check(f"feeding_{name}", line)
     assert (found.exit_code, found.stdout) == (2, "")
+
+
+def test_arrays_that_memory_cannot_hold_are_refused(
+    folder: Path, check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    write(folder, total())
+    np.save("one.npy", ONES)
+    monkeypatch.setattr(np, "load", load)
+    assert check("feeding_no_memory", "run net.xml -i a=one.npy --random").exit_code == 2
 
 
 def test_damaged_members_of_an_npz_are_refused(folder: Path, invoke: Invoke) -> None:

@@ -8,12 +8,16 @@ from harness.snapshots import FOLDER
 from harness.spoken import HOLE, Message, messages
 
 _STOPS = "stops arithmetic on intervals where nothing is known; inference catches it"
+_DAMAGED = "caught where files are opened, where the file is said to be damaged"
 NO_MESSAGES = {
     ("ir_runtime/ir/dimension.py", "is not a single number"): _STOPS,
     ("ir_runtime/ir/dimension.py", "has no known bounds"): _STOPS,
     ("ir_runtime/ops/_convert.py", "bounds on integers say nothing"): _STOPS,
     ("ir_runtime/ops/movement/scatter.py", "intervals are followed"): _STOPS,
     ("ir_runtime/ops/movement/scatter.py", "no interval is the highest"): _STOPS,
+    ("ir_runtime/cli/arrays.py", "the header is too long"): _DAMAGED,
+    ("ir_runtime/cli/arrays.py", "the header cannot be read"): _DAMAGED,
+    ("ir_runtime/cli/arrays.py", "a length is negative"): _DAMAGED,
     ("ir_runtime/runtime/context.py", "cannot delete"): "completes a mapping; no operation deletes",
 }
 """What is raised, but never reaches a user; by file and part of the text, with the reason."""

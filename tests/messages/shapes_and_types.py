@@ -6,6 +6,7 @@ import numpy as np
 from harness.refusals import Call
 
 import ir_runtime as ir
+from ir_runtime.codes import Code
 from ir_runtime.ir.dimension import Dimension
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape, Shape
@@ -23,5 +24,7 @@ REFUSALS = [
     Call("length that is no number", lambda: Dimension("two"), PYTHON),
     Call("length of a fraction", lambda: PartialShape([1.5]), PYTHON),  # type: ignore[list-item]
     Call("lengths the wrong way round", lambda: Dimension(8, 1), PYTHON),
+    Call("half of the brackets", lambda: PartialShape("[2,3"), PYTHON),
+    Call("code", lambda: Code.of("IR999"), PYTHON),
     Call("unknown rank", lambda: len(PartialShape("...")), PYTHON),
 ]
