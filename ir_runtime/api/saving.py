@@ -99,6 +99,8 @@ def _xml_path(path: PathLike) -> Path:
 
 
 def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> None:
+    if not isinstance(model, Model):
+        raise TypeError(f"a model is saved, not {type(model).__name__}; ir_runtime.read_model gives one")
     model.raise_if_invalid(_ALLOWED)
     content = Content(
         model.friendly_name,

@@ -52,7 +52,7 @@ class Writer:
         known = value if isinstance(value, Value) else Value.constant(value)
         element, array = known.element, known.known()
         assert array is not None
-        raw = packed(array, element)
+        raw = packed(array, element) or b"\0"  # OpenVINO gives those without numbers a byte, too
         attributes = {
             "element_type": element.label,
             "shape": text(array.shape),
@@ -81,7 +81,14 @@ def model_of(sample: Sample, constant: Iterable[int] = (), dynamic: bool = False
 
     With ``dynamic``, Parameters leave every dimension open.
     """
-    writer, fixed, sources = Writer(), set(constant), []
+    writer = Writer()
+    add_sample(writer, sample, constant, dynamic)
+    return writer.xml(), writer.weights
+
+
+def add_sample(writer: Writer, sample: Sample, constant: Iterable[int] = (), dynamic: bool = False) -> None:
+    """Put a sample beside what there is already, with inputs and outputs of its own."""
+    fixed, sources = set(constant), []
     for index, value in enumerate(sample.values()):
         if index in fixed:
             layer = writer.constant(value)
@@ -97,7 +104,6 @@ def model_of(sample: Sample, constant: Iterable[int] = (), dynamic: bool = False
     layer = writer.layer(sample.cls.name, f"opset{sample.cls.since}", attributes, sources, outputs, types)
     for index, found in enumerate(outputs):
         writer.layer("Result", "opset1", {}, [(layer, len(types) + index)], inputs=[found])
-    return writer.xml(), writer.weights
 
 
 def packed(array: Array, element: ElementType) -> bytes:
