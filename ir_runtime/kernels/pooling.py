@@ -48,7 +48,8 @@ class Windows:
     def places(self, axis: int, element: int) -> slice:
         """Where, on the padded axis, each window has this element of the kernel."""
         start = element * self.dilations[axis]
-        return slice(start, start + (self.count[axis] - 1) * self.strides[axis] + 1, self.strides[axis])
+        reach = max((self.count[axis] - 1) * self.strides[axis] + 1, 0)
+        return slice(start, start + reach, self.strides[axis])
 
     def inside(self, axis: int, length: int) -> Array:
         """How many elements of each window are data."""

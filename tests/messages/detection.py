@@ -128,6 +128,8 @@ REFUSALS = [
     ),
     detected("DetectionOutput: rank", "2", "2,36", "1,2,48"),
     detected("DetectionOutput: boxes to make better", "2,48", "2,36", "1,2,48", "2,24", "2,47"),
+    detected("DetectionOutput: batches of objects", "2,48", "2,36", "1,2,48", "3,24", "2,48"),
+    detected("DetectionOutput: no priors", "2,0", "2,36", "1,2,0"),
     detected("DetectionOutput: four inputs", "2,48", "2,36", "1,2,48", "2,24"),
     detected("DetectionOutput: no limit", "2,48", "2,36", "1,2,48", keep_top_k=""),
     detected(

@@ -40,6 +40,7 @@ REFUSALS = [
     fill("rank of values", "f32 2,1", "i64 2", "i64 2,2"),
     fill("default_value that is no scalar", "f32 2", "i64 2", "i64 2,2", "f32 1"),
     fill("rank of the matrix", "f32 2", "i64 3", "i64 2,2"),
+    fill("matrix without rank", "f32 2", np.zeros(0, np.int64), "i64 2,2"),
     fill("as many places as values", "f32 2", "i64 2", "i64 3,2"),
     fill("row beyond the last", "f32 1", [2, 3], [[2, 0]]),
     fill("column below 0", "f32 1", [2, 3], [[1, -1]]),

@@ -120,3 +120,11 @@ def test_priors_end_where_the_image_is_minus_one() -> None:
     op = layer("DetectionOutput-8", **OUTPUT | {"normalized": "false", "keep_top_k": "3"})
     found = op.evaluate(np.zeros((1, 12), "f4"), np.full((1, 6), 0.5, "f4"), proposals)
     np.testing.assert_allclose(found[0, 0, :2], [[0, 1, 0.5, 0.1, 0.1, 0.4, 0.4], [-1, 0, 0, 0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 0, 3), (1, 2, 3, 0)])
+def test_maps_without_elements_give_zeros(shape: tuple[int, ...]) -> None:
+    data, rois = np.zeros(shape, "f4"), np.array([[0, 0, 0, 1, 1]], "f4")
+    found = layer("ROIPooling-1", **POOL | {"method": "bilinear"}).evaluate(data, rois)
+    assert found.shape == (1, 2, 2, 3)
+    assert not found.any()

@@ -105,3 +105,8 @@ def test_a_height_with_all_planes_is_a_multiple_of_3() -> None:
     """As far as it is not known, the image has two thirds of the multiples within its bounds."""
     assert shapes(NV12toRGB(), "f32 1,2..5,4,1") == "[1,2..3,4,3]"
     assert shapes(NV12toRGB(), "f32 1,4..,4,1") == "[1,3..,4,3]"
+
+
+@pytest.mark.parametrize("op", [SIZES, PILLOW])
+def test_resized_to_nothing(op: Any) -> None:
+    assert op.evaluate(np.ones((1, 4, 5), "f4"), np.array([6, 0]), np.array([1, 2])).shape == (1, 6, 0)

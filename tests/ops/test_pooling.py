@@ -79,6 +79,12 @@ def test_an_empty_batch_stays_empty() -> None:
     assert largest.shape == indices.shape == (0, 2, 6)
 
 
+def test_empty_axes_have_no_windows() -> None:
+    data, how = np.zeros((1, 2, 0), "f4"), plain(3, auto_pad="same_lower", strides=(2,), dilations=(3,))
+    largest, indices = MaxPool14(**how).evaluate(data)
+    assert largest.shape == indices.shape == (1, 2, 0)
+
+
 def test_a_kernel_as_large_as_the_data() -> None:
     data = np.ones((1, 64, 200, 200), "f4")
     assert (

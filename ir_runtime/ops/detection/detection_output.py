@@ -116,6 +116,8 @@ class Detections(Op):
         lengths = [(boxes[2], self._prior_size(), "proposals")]
         if aux_class_preds is not None and aux_box_preds is not None:
             more = of_rank(aux_class_preds, "aux_class_preds", "[N, priors * 2]")
+            if not more[0].compatible(images):
+                raise InferenceError(f"aux_class_preds {more} and box_logits {logits} differ in batch size")
             lengths.append((more[1], 2, "aux_class_preds"))
             if not aux_box_preds.shape.compatible(logits):
                 raise InferenceError(
@@ -128,6 +130,9 @@ class Detections(Op):
             if not self.share_location:
                 lengths.append((logits[1], known * 4, "box_logits"))
         priors = _quotient(lengths, "priors")
+        for name, value in (("box_logits", logits), ("class_preds", predictions)):
+            if priors == 0 and not value[1].contains(0):
+                raise InferenceError(f"{name} is {value}, but proposals {boxes} holds no priors")
         classes = None if known is None else Dimension(known)
         if classes is None:
             count = priors.__index__() if priors.is_static and priors != 0 else 0

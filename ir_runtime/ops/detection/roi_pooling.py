@@ -30,7 +30,7 @@ class Pooling(Op):
     """Whether regions of negative batch entries give zeros."""
 
     def pool_all(self, data: Array, rois: Array, depth: int, height: int, width: int, *more: Array) -> Array:
-        """The results for all regions, given what else there is of each."""
+        """The results for all regions, given what else there is of each; zeros where maps have no elements."""
         maps, regions = wide(data), wide(rois)
         pooled = np.zeros((len(rois), depth, height, width), maps.dtype)
         for index, region in enumerate(regions):
@@ -39,10 +39,11 @@ class Pooling(Op):
                 raise InferenceError(f"rois hold a region {region.tolist()}; finite numbers are expected")
             if entry == -1 and self.ends:
                 break
-            if entry >= 0 or not self.skips:
-                pooled[index] = self.pool(
-                    batch_entry(maps, entry), region[1:], *(each[index] for each in more)
-                )
+            if entry < 0 and self.skips:
+                continue
+            of_entry = batch_entry(maps, entry)
+            if of_entry.size:
+                pooled[index] = self.pool(of_entry, region[1:], *(each[index] for each in more))
         return pooled.astype(data.dtype, copy=False)
 
     def pool(self, maps: Array, region: Array, *more: Array) -> Array:

@@ -151,6 +151,8 @@ class Resize(Padded):
         """The data, resized."""
         values = [None if x is None else Value.constant(x) for x in (data, target, axes)]
         shape = self.shape(values[0], values[1], values[2]).static  # type: ignore[arg-type]
+        if 0 in shape:
+            return np.zeros(shape, data.dtype)
         x = self.padded(data)
         where = self.where(None if axes is None else axes.tolist(), x.ndim, axes is None) or ()
         plan = []
@@ -266,6 +268,8 @@ class Interpolate1(Padded):
 
     def evaluate(self, data: Array, target: Array) -> Array:
         shape = self.infer(Value.constant(data), Value.constant(target)).static
+        if 0 in shape:
+            return np.zeros(shape, data.dtype)
         x = self.padded(data)
         plan = [
             Axis(

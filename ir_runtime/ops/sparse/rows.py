@@ -35,7 +35,8 @@ class SparseFillEmptyRows(Op):
         check_vector(values, "values")
         if default_value.shape.rank not in (None, 0):
             raise InferenceError(f"default_value must be a scalar, found {default_value.shape}")
-        lengths = lengths_of(dense_shape, "dense_shape") or (Dimension(), Dimension())
+        lengths = lengths_of(dense_shape, "dense_shape")
+        lengths = (Dimension(), Dimension()) if lengths is None else lengths
         if len(lengths) != 2:
             raise InferenceError(
                 f"dense_shape must hold 2 numbers, of rows and of columns, found {len(lengths)}"
