@@ -51,18 +51,12 @@ def reshaped() -> None:
 
 
 def lengths_from_attributes() -> Net:
-    """Regions pooled to 2 by 2, and added to what is 3 long."""
+    """Regions that are pooled to 2 by 2, and declared to be 3 by 3."""
     net = Net()
-    data, rois = (
-        net.parameter("data", "1,4,8,8", out="FP32 1 4 8 8"),
-        net.parameter("rois", "5,5", out="FP32 5 5"),
-    )
-    pooled = net.op(
-        "ROIPooling", data, rois, out="FP32 5 4 2 2", version="opset2", name="pooled",
-        pooled_h=2, pooled_w=2, spatial_scale=1, method="max",
-    )  # fmt: skip
-    other = net.parameter("other", "5,4,3,3", out="FP32 5 4 3 3")
-    net.result(net.op("Add", pooled, other, name="sum"))
+    data = net.parameter("data", "1,4,8,8", out="FP32 1 4 8 8")
+    rois = net.parameter("rois", "5,5", out="FP32 5 5")
+    said = {"pooled_h": 2, "pooled_w": 2, "spatial_scale": 1, "method": "max"}
+    net.result(net.op("ROIPooling", data, rois, out="FP32 5 4 3 3", version="opset2", name="pooled", **said))
     return net
 
 
