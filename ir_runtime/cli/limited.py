@@ -82,8 +82,10 @@ def _timer(seconds: float | None) -> Iterator[None]:
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
+    except (IRError, click.ClickException, click.exceptions.Exit):
+        raise
     except Exception as reason:
-        if rung and not isinstance(reason, IRError):
+        if rung:
             raise overdue() from reason  # somebody between turned it into something else
         raise
     finally:

@@ -1,0 +1,46 @@
+"""What operations say about the sizes of their results holds for every sample."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from harness.sample import Sample, all_samples
+
+from ir_runtime.ir.tensor import Value
+from ir_runtime.ops import registry
+
+BOUNDED: dict[str, list[Sample]] = {}
+for _sample in all_samples():
+    if _sample.cls.bounded:
+        BOUNDED.setdefault(_sample.op, []).append(_sample)
+
+
+@pytest.mark.parametrize("op", BOUNDED)
+def test_no_output_has_more_than_the_product_or_the_sum(op: str) -> None:
+    for sample in BOUNDED[op]:
+        values = sample.values()
+        sizes = [value.count.min for value in values]
+        if 0 in sizes:
+            continue
+        most = max(math.prod(sizes), sum(sizes))
+        for type in sample.layer().infer_types(*values):
+            assert type.shape.is_static, "what inference cannot say needs a guard of another kind"
+            assert Value(type).count.min <= most
+
+
+def test_the_usual_ones_are_bounded_and_those_that_make_more_are_not() -> None:
+    bounded = {cls.name for cls in registry if cls.bounded}
+    assert {"Add", "MatMul", "Concat", "Reshape", "Transpose", "Slice", "ReduceSum", "SoftMax"} <= bounded
+    makers = {
+        "Broadcast",
+        "Tile",
+        "Range",
+        "Pad",
+        "OneHot",
+        "Eye",
+        "RandomUniform",
+        "Interpolate",
+        "ROIAlign",
+    }
+    assert not bounded & makers
