@@ -90,6 +90,7 @@ REFUSALS = [
     aligned("ROIAlign: batch entry", MAPS, "f32 2,4", [0, 2]),
     pooled("ROIPooling: numbers of a region", MAPS, "f32 5,4"),
     pooled("ROIPooling: sizes", MAPS, "f32 5,5", output_size="2,4"),
+    pooled("ROIPooling: batch entry", MAPS, np.float32([[0, 0, 0, 1, 1], [2, 0, 0, 1, 1]])),
     refusal("PSROIPooling: channels", "PSROIPooling-1", MAPS, "f32 5,5", **SENSITIVE),
     refusal(
         "PSROIPooling: channels of parts", "PSROIPooling-1", MAPS, "f32 5,5",

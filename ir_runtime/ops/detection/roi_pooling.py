@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ...errors import InferenceError
+from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import wide
 from ...kernels.regions import bilinear
 from .._define import Input, Op, Output, attr, op
 from .._types import T_FLOAT
-from .roi_align import batch_entry, channels, region_count
+from .roi_align import channels, check_entry, region_count
 
 
 class Pooling(Op):
@@ -33,18 +36,29 @@ class Pooling(Op):
         """The results for all regions, given what else there is of each; zeros where maps have no elements."""
         maps, regions = wide(data), wide(rois)
         pooled = np.zeros((len(rois), depth, height, width), maps.dtype)
-        for index, region in enumerate(regions):
-            entry = int(region[0]) if np.isfinite(region).all() else None
-            if entry is None:
-                raise InferenceError(f"rois hold a region {region.tolist()}; finite numbers are expected")
-            if entry == -1 and self.ends:
-                break
-            if entry < 0 and self.skips:
-                continue
-            of_entry = batch_entry(maps, entry)
-            if of_entry.size:
-                pooled[index] = self.pool(of_entry, region[1:], *(each[index] for each in more))
+        for index, entry in self.entries(regions, len(maps)):
+            if maps[entry].size:
+                pooled[index] = self.pool(maps[entry], regions[index, 1:], *(each[index] for each in more))
         return pooled.astype(data.dtype, copy=False)
+
+    def entries(self, regions: Array, count: int) -> Iterator[tuple[int, int]]:
+        """The regions to pool, each with its batch entry, of which there are so many."""
+        for index, region in enumerate(regions):
+            if not np.isfinite(region).all():
+                raise InferenceError(f"rois hold a region {region.tolist()}; finite numbers are expected")
+            entry = int(region[0])
+            if entry == -1 and self.ends:
+                return
+            if entry >= 0 or not self.skips:
+                check_entry(entry, count)
+                yield index, entry
+
+    def region_count(self, data: Value, rois: Value) -> Dimension:
+        """How many regions there are; those that are known must be of batch entries."""
+        found, known = region_count(rois, 5), rois.known()
+        if known is not None and data.shape.rank is not None and data.shape[0].max is not None:
+            deque(self.entries(wide(known), data.shape[0].max), maxlen=0)
+        return found
 
     def pool(self, maps: Array, region: Array, *more: Array) -> Array:
         """The result for one region of maps [C, H, W]."""
@@ -81,7 +95,7 @@ class ROIPooling(Pooling):
                 )
 
     def infer(self, data: Value, rois: Value) -> PartialShape:
-        return PartialShape([region_count(rois, 5), channels(data), self.pooled_h, self.pooled_w])
+        return PartialShape([self.region_count(data, rois), channels(data), self.pooled_h, self.pooled_w])
 
     def evaluate(self, data: Array, rois: Array) -> Array:
         return self.pool_all(data, rois, data.shape[1], self.pooled_h, self.pooled_w)
@@ -136,7 +150,9 @@ class PSROIPooling(Pooling):
                 f"data must have {parts * self.output_dim} channels, found {data.shape[1]} in {data.shape}",
                 hint=f"in mode {self.mode!r}, that is output_dim * {which}",
             )
-        return PartialShape([region_count(rois, 5), self.output_dim, self.group_size, self.group_size])
+        return PartialShape(
+            [self.region_count(data, rois), self.output_dim, self.group_size, self.group_size]
+        )
 
     def evaluate(self, data: Array, rois: Array) -> Array:
         return self.pool_all(data, rois, self.output_dim, self.group_size, self.group_size)
@@ -198,7 +214,7 @@ class DeformablePSROIPooling(Pooling):
     skips = True
 
     def infer(self, data: Value, rois: Value, offsets: Value | None = None) -> PartialShape:
-        depth, regions = channels(data), region_count(rois, 5)
+        depth, regions = channels(data), self.region_count(data, rois)
         least = self.output_dim * self.group_size**2
         if depth.max is not None and depth.max < least:
             raise InferenceError(
