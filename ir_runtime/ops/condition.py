@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
 from typing import Any, Literal
 
@@ -104,6 +105,13 @@ class Bucketize(Op):
     def infer(self, data: Value, buckets: Value) -> PartialShape:
         check_vector(buckets, "buckets")
         return data.shape
+
+    def audit(self, *inputs: Value) -> Iterator[str]:
+        """Bounds that do not ascend, of which nothing says what the buckets are."""
+        known = inputs[1].known()
+        if known is not None and (falls := np.flatnonzero(known[1:] < known[:-1])).size:
+            place = int(falls[0])
+            yield f"buckets must ascend, but element {place + 1} is {known[place + 1]}, behind {known[place]}"
 
     def evaluate(self, data: Array, buckets: Array) -> Array:
         common = np.result_type(_ordinary(data.dtype), _ordinary(buckets.dtype))

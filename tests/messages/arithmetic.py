@@ -15,6 +15,8 @@ REFUSALS = [
     refusal("types", "Add-1", "f32 2", "i32 2"),
     refusal("pages without pdpd", "Maximum-1", "f32 2", "f32 2", auto_broadcast="pdpd"),
     refusal("too few inputs", "Add-1", "f32 2"),
+    refusal("division by zero", "FloorMod-1", "i64 2", [1, 0]),
+    refusal("buckets that fall", "Bucketize-3", "f32 2", np.float32([1, 3, 2])),
     refusal("division by zero when run", "Divide-1", [1, 2], [1, 0], _run=True),
     refusal("remainder by zero when run", "Mod-1", [1, 2], [1, 0], _run=True),
     refusal("truth values", "Sqrt-1", "boolean 2"),

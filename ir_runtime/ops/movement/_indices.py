@@ -7,33 +7,55 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...errors import InferenceError
+from ...ir.dimension import Dimension
 from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
 
-__all__ = ["axis_input", "flat_positions", "one_axis", "outside", "positions"]
+__all__ = ["axis_input", "check_inside", "check_tuples", "flat_positions", "one_axis", "outside", "positions"]
 
 
-def positions(indices: Array, length: int, axis: int) -> Array:
+def outside(indices: Array | None, length: Dimension, axis: int, negative: bool = True) -> str:
+    """What is wrong with indices, as far as they are known, into an axis of data; nothing if it is nothing."""
+    if indices is None or length.max is None:
+        return ""
+    low = -length.max if negative else 0
+    wrong = indices[(indices < low) | (indices >= length.max)]
+    if not wrong.size:
+        return ""
+    if not length.max:
+        return f"indices holds {wrong.flat[0]}, but axis {axis} of data has length 0"
+    return (
+        f"indices holds {wrong.flat[0]}, which is out of range for axis {axis} of data: {low} to {length.max - 1} are "
+        f"allowed"
+    )
+
+
+def check_inside(indices: Array | None, length: Dimension, axis: int, negative: bool = True) -> None:
+    """Refuse indices outside an axis of data, whatever its length turns out to be.
+
+    Raises:
+        InferenceError: if one is known to lie outside ``[-length, length - 1]``, or ``[0, length - 1]``.
+    """
+    if problem := outside(indices, length, axis, negative):
+        raise InferenceError(problem)
+
+
+def check_tuples(indices: Array | None, lengths: Sequence[Dimension], first: int = 0) -> None:
+    """Refuse tuples of indices, along the last axis, outside axes of data from the ``first`` on."""
+    for place, length in enumerate(lengths if indices is not None else ()):
+        assert indices is not None
+        check_inside(indices[..., place], length, first + place)
+
+
+def positions(indices: Array, length: int, axis: int, negative: bool = True) -> Array:
     """Indices into an axis of ``length``, counted from the front.
 
     Raises:
-        InferenceError: if one lies outside ``[-length, length - 1]``.
+        InferenceError: if one lies outside.
     """
+    check_inside(indices, Dimension(length), axis, negative)
     found = indices.astype(np.int64)
-    wrong = (found < -length) | (found >= length)
-    if wrong.any():
-        raise InferenceError(
-            f"indices holds {found[wrong].flat[0]}, {outside(length, axis)}",
-        )
     return np.where(found < 0, found + length, found)
-
-
-def outside(length: int, axis: int, lowest: int | None = None) -> str:
-    """What is wrong with an index outside an axis, for messages; ``lowest`` is the first allowed."""
-    if not length:
-        return f"but axis {axis} of data has length 0"
-    low = -length if lowest is None else lowest
-    return f"which is out of range for axis {axis} of data: {low} to {length - 1} are allowed"
 
 
 def flat_positions(indices: Array, lengths: Sequence[int], first: int = 0) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -12,7 +13,7 @@ from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
 from .._define import Input, Op, Output, attr, op
 from .._types import T_ANY, T_AXIS, T_INDEX
-from ._indices import one_axis
+from ._indices import one_axis, outside
 
 
 class Pick(Op):
@@ -58,6 +59,16 @@ class Pick(Op):
         if place is None:
             return PartialShape([*shared, *[-1] * (x.rank + i.rank - 1 - 2 * batch)])
         return PartialShape([*shared, *x[batch:place], *i[batch:], *x[place + 1 :]])
+
+    def audit(self, *inputs: Value) -> Iterator[str]:
+        """Indices outside the axis, which pick zeros."""
+        data, indices, axis = inputs
+        known = axis.ints()
+        if known is None or data.shape.rank is None:
+            return
+        place = normalize_axis(known[0], data.shape.rank)
+        if problem := outside(indices.known(), data.shape[place], place):
+            yield f"{problem}; it picks zeros"
 
     def evaluate(self, data: Array, indices: Array, axis: Array) -> Array:
         place = normalize_axis(axis.ravel().tolist()[0], data.ndim)

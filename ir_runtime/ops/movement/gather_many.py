@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from .._axes import normalize_axis
 from .._broadcast import broadcast_dims
 from .._define import Input, Op, Output, attr, op
 from .._types import T_ANY, T_INDEX, T_INDEX_64, T
-from ._indices import flat_positions, positions
+from ._indices import check_inside, check_tuples, flat_positions, positions
 
 
 @op("GatherElements-6")
@@ -44,6 +45,7 @@ class GatherElements(Op):
         axis = normalize_axis(self.axis, data.shape.rank)
         expected = data.shape.replace({axis: -1})
         merged = indices.shape.merge(expected)
+        check_inside(indices.known(), data.shape[axis], axis)
         if merged is None:
             raise InferenceError(
                 f"indices has shape {indices.shape}; data {data.shape} asks for {expected}, which may differ "
@@ -84,6 +86,7 @@ class GatherSlices(Op):
                 f"indices {indices.shape} has length {named - batch} along its last axis, and so names {named - batch} axes of "
                 f"data {data.shape}{f' after the first {batch} of batch_dims' if batch else ''}, which has rank {data.shape.rank}"
             )
+        check_tuples(indices.known(), data.shape[batch:named], batch)
         common = []
         for x, y in zip(data.shape[:batch], indices.shape[:batch], strict=True):
             if (dim := broadcast_dims(x, y)) is None:
@@ -155,6 +158,18 @@ class GatherTree(Op):
             )
         return shape.replace({1: batch})
 
+    def audit(self, *inputs: Value) -> Iterator[str]:
+        """Parents that are no beams, where a step before them is known to be reached."""
+        _, parent_ids, max_seq_len, _ = inputs
+        parents, lengths = parent_ids.known(), max_seq_len.known()
+        if parents is None or lengths is None:
+            return
+        steps = np.arange(len(parents))[:, None, None]
+        beams = parents.shape[2]
+        wrong = parents[(steps > 0) & (steps < lengths[:, None]) & ((parents < 0) | (parents >= beams))]
+        if wrong.size:
+            yield _no_beam(wrong[0], beams)
+
     def evaluate(self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array) -> Array:
         final = np.full_like(step_ids, end_token)
         steps, batch, beams = step_ids.shape
@@ -165,9 +180,13 @@ class GatherTree(Op):
             reached = np.broadcast_to(step < lengths, beam.shape)
             wrong = reached & ((beam < 0) | (beam >= beams))
             if wrong.any():
-                raise InferenceError(f"parent_ids holds {beam[wrong][0]}, but beams are 0 to {beams - 1}")
+                raise InferenceError(_no_beam(beam[wrong][0], beams))
             source = np.where(reached, beam, 0)
             final[step] = np.where(reached, step_ids[step][entry, source], end_token)
             beam = np.where(reached, parent_ids[step].astype(np.int64)[entry, source], beam)
         ended = np.logical_or.accumulate(final == end_token, axis=0)
         return np.where(ended, end_token, final)
+
+
+def _no_beam(parent: int, beams: int) -> str:
+    return f"parent_ids holds {parent}, but beams are 0 to {beams - 1}"

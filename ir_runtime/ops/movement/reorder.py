@@ -7,12 +7,14 @@ from typing import Literal
 import numpy as np
 
 from ...errors import InferenceError
+from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import axes_of, check_list, normalize_axes, normalize_axis
 from .._define import Element, Input, Op, Output, attr, op
 from .._types import INTEGERS, NUMBERS, T_ANY, T_PLAIN
+from .._within import check_at_most
 
 T_SHIFT = Element("T_IND_1", (ElementType.i64, ElementType.i32), "i64 or i32")
 T_AXES = Element("T_IND_2", (ElementType.i64, ElementType.i32), "i64 or i32")
@@ -122,19 +124,19 @@ class ReverseSequence(Op):
                 f"seq_lengths has length {seq_lengths.count}, but axis {batch} of data {data.shape}, the batch, "
                 f"has length {data.shape[batch]}"
             )
+        self._check(seq_lengths, data.shape[axis], axis)
         return data.shape.replace({batch: entries})
 
     def evaluate(self, data: Array, seq_lengths: Array) -> Array:
         batch, axis = self._axes(data.ndim)
+        self._check(Value.constant(seq_lengths), Dimension(data.shape[axis]), axis)
         lengths = seq_lengths.astype(np.int64)
-        if lengths.max(initial=0) > data.shape[axis] or lengths.min(initial=0) < 0:
-            wrong = lengths[(lengths < 0) | (lengths > data.shape[axis])][0]
-            raise InferenceError(
-                f"seq_lengths holds {wrong}, but axis {axis} of data, the sequences, has length {data.shape[axis]}"
-            )
         lengths = np.expand_dims(lengths, [i for i in range(data.ndim) if i != batch])
         places = np.expand_dims(np.arange(data.shape[axis]), [i for i in range(data.ndim) if i != axis])
         return np.take_along_axis(data, np.where(places < lengths, lengths - 1 - places, places), axis)
+
+    def _check(self, seq_lengths: Value, length: Dimension, axis: int) -> None:
+        check_at_most(seq_lengths, "seq_lengths", length, f"the length of axis {axis} of data")
 
     def _axes(self, rank: int) -> tuple[int, int]:
         """The axes of the batch and of the sequences, counted from the front."""

@@ -14,7 +14,7 @@ from ...ir.tensor import Array, Value
 from ...kernels.statistics import highest, lowest
 from .._define import Element, Input, Op, Output, attr, op
 from .._types import INTEGERS, T_INDEX, T_INDEX_64, T_PLAIN
-from ._indices import axis_input, flat_positions, positions
+from ._indices import axis_input, check_inside, check_tuples, flat_positions, positions
 
 T_AXIS = Element("T_AXIS", INTEGERS, "any integer type")
 
@@ -53,6 +53,7 @@ class ScatterND(Op):
                 f"{data.shape}, which has rank {data.shape.rank}"
             )
         expected = PartialShape([*indices.shape[:-1], *data.shape[named:]])
+        check_tuples(indices.known(), data.shape[:named])
         fits = updates.shape.compatible(expected) or (not expected and updates.count.contains(1))
         if not fits:
             raise InferenceError(
@@ -87,6 +88,8 @@ class ScatterNDUpdate4(ScatterND):
 class ScatterNDUpdate15(ScatterND):
     """Combine the elements or slices of ``data`` that ``indices`` name with ``updates``."""
 
+    extremes = "unknown"
+
     reduction: Literal["none", "sum", "sub", "prod", "min", "max"] = attr(
         "none", doc="how an update meets what is there; none replaces it"
     )
@@ -118,6 +121,7 @@ class ScatterUpdate(Op):
         if data.shape.rank is None or indices.shape.rank is None:
             return data.shape
         if along is not None:
+            check_inside(indices.known(), data.shape[along], along, negative=False)
             before, after = data.shape[:along], data.shape[along + 1 :]
             expected = PartialShape([*before, *indices.shape, *after])
         else:
@@ -130,9 +134,7 @@ class ScatterUpdate(Op):
 
     def evaluate(self, data: Array, indices: Array, updates: Array, axis: Array) -> Array:
         along = int(axis.item()) % data.ndim
-        if (indices.astype(np.int64) < 0).any():
-            raise InferenceError(f"indices holds {indices.min()}; negative ones are not allowed here")
-        where = (slice(None),) * along + (positions(indices, data.shape[along], along),)
+        where = (slice(None),) * along + (positions(indices, data.shape[along], along, negative=False),)
         updated = _copy(data, updates)
         updated[where] = updates
         return updated
@@ -163,6 +165,8 @@ class ScatterElements(Op):
             raise InferenceError(
                 f"indices has shape {indices.shape}, but data {data.shape}; both must have as many axes"
             )
+        if along is not None:
+            check_inside(indices.known(), data.shape[along], along)
         for i, (have, want) in enumerate(zip(data.shape, indices.shape, strict=True)):
             if along is not None and i != along and have.max is not None and want.min > have.max:
                 raise InferenceError(
@@ -195,6 +199,8 @@ class ScatterElementsUpdate3(ScatterElements):
 @op("ScatterElementsUpdate-12")
 class ScatterElementsUpdate12(ScatterElements):
     """Combine the elements of ``data`` that ``indices`` name along ``axis`` with ``updates``."""
+
+    extremes = "unknown"
 
     reduction: Literal["none", "sum", "prod", "min", "max", "mean"] = attr(
         "none", doc="how an update meets what is there; none replaces it, mean of integers rounds down"
