@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -31,6 +32,8 @@ _DECIDING: Mapping[str, tuple[int, ...]] = {"Interpolate": (1, 2), "Range": (0, 
 _QUANTIZING = ("FakeQuantize", "FakeConvert")
 _SCALING = ("Multiply", "Subtract")
 _SMALL = tuple(map(ElementType.parse, ("i8", "u8", "i4", "u4", "nf4", "f8e4m3", "f8e5m2")))
+
+_BLOCK = 1 << 16
 
 _DECOMPRESSION = MappingProxyType({"decompression": MappingProxyType({"version": "0"})})
 
@@ -73,11 +76,10 @@ def _compressed(graph: Graph) -> Graph:
     edges = list(graph.edges)
     free = max(graph.layers, default=-1) + 1
     for layer in graph.layers.values():
-        narrow = None if layer.id in kept else _narrow(layer)
-        if narrow is None:
+        if layer.id in kept or not _can_be_narrow(layer):
             layers.append(replace(layer, op=_with_bodies(layer.op)))
             continue
-        constant, convert = _pair(layer, narrow, free)
+        constant, convert = _pair(layer, free)
         layers += [constant, convert]
         edges.append(Edge(Port(free, 0), Port(layer.id, 0)))
         free += 1
@@ -105,35 +107,49 @@ def _picked(sources: tuple[Port | None, ...], numbers: tuple[int, ...]) -> list[
     return [source for number in numbers for source in sources[number : number + 1] if source is not None]
 
 
-def _narrow(layer: Layer) -> Array | None:
-    """The numbers of a constant as f16, or ``None`` if it is to stay as it is."""
+def _can_be_narrow(layer: Layer) -> bool:
     if layer.type != "Constant" or vars(layer.op)["element_type"] not in _WIDE:
-        return None
-    numbers = vars(layer.op)["value"].astype(np.float32, copy=False)
+        return False
+    numbers = vars(layer.op)["value"]
+    beyond = sum(_count_beyond(block) for block in _blocks(numbers))
+    return bool(numbers.size) and beyond < _BEYOND * numbers.size
+
+
+def _count_beyond(numbers: Array) -> int:
     sizes = np.abs(numbers)
-    beyond = np.count_nonzero((sizes > _LARGEST) | ((sizes < _SMALLEST) & (sizes != 0)))
-    if not numbers.size or beyond >= _BEYOND * numbers.size:
-        return None
-    return np.asarray(np.clip(numbers, -_LARGEST, _LARGEST).astype(np.float16))
+    return int(np.count_nonzero((sizes > _LARGEST) | ((sizes < _SMALLEST) & (sizes != 0))))
 
 
-def _pair(layer: Layer, narrow: Array, number: int) -> tuple[Layer, Layer]:
+def _narrowed(numbers: Array) -> Array:
+    blocks = [np.clip(block, -_LARGEST, _LARGEST).astype(np.float16) for block in _blocks(numbers)]
+    return np.concatenate(blocks).reshape(numbers.shape)
+
+
+def _blocks(numbers: Array) -> Iterator[Array]:
+    """The numbers as f32, some at a time, so that what is computed with them stays near."""
+    flat = numbers.reshape(-1)
+    for start in range(0, flat.size, _BLOCK):
+        yield flat[start : start + _BLOCK].astype(np.float32, copy=False)
+
+
+def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
     """The constant, and the Convert that gives what it was."""
     made = registry.resolve("Convert", 1)
     assert made is not None
     assert layer.op is not None
     op = vars(layer.op)
-    element, type = op["element_type"], TensorType(ElementType.f16, op["shape"])
-    stored = layer.op.__class__(element_type=ElementType.f16, shape=op["shape"], value=narrow)
+    element, narrow = op["element_type"], TensorType(ElementType.f16, op["shape"])
+    value = partial(_narrowed, op["value"])  # made when it is written: all at once may be too much
+    stored = type(layer.op)(element_type=ElementType.f16, shape=op["shape"], value=value)
     constant = replace(
-        layer, id=number, name=f"{layer.name}_compressed", op=stored, outputs=(PortSpec(0, type),)
+        layer, id=number, name=f"{layer.name}_compressed", op=stored, outputs=(PortSpec(0, narrow),)
     )
     convert = replace(
         layer,
         type=made.name,
         version="opset1",
         op=made(destination_type=element),
-        inputs=(PortSpec(0, type),),
+        inputs=(PortSpec(0, narrow),),
         outputs=(replace(layer.outputs[0], id=1),),
         attributes={},
         rt_info={**layer.rt_info, **_DECOMPRESSION},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -43,16 +44,19 @@ class WeightsWriter:
         return self._known[digest]
 
 
-def raw_bytes(value: Array | Packed, element: ElementType) -> Array:
+def raw_bytes(value: Array | Packed | Callable[[], Array], element: ElementType) -> Array:
     """The bytes of a tensor as files have them; a view, where memory has them so, too.
 
-    A tensor of no elements has one byte, as in OpenVINO's files.
+    A tensor of no elements has one byte, as in OpenVINO's files. One that is to be computed only now is
+    given as a function.
 
     >>> raw_bytes(np.array([1, 2, 3], np.uint8), ElementType.u6).tolist()
     [18, 48, 0]
     """
     if isinstance(value, Packed):
         return value.raw
+    if callable(value):
+        value = value()
     if element is ElementType.string:
         return pack_texts(value)
     if not value.size:

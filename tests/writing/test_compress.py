@@ -25,6 +25,7 @@ def both(path: Path, folder: Path) -> tuple[Path, Path]:
     return ours, theirs
 
 
+# In one of them OpenVINO would have the constants in another order than the file.
 @pytest.mark.parametrize("name", [name for name in COLLECTION if name != "previous"])
 def test_the_same_bytes_as_openvino(name: str, tmp_path: Path) -> None:
     ours, theirs = both(saved(name), tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from models.collection import saved
 from models.networks import NETWORKS
 
 import ir_runtime as ir
+from ir_runtime.ops import T_FLOAT, Array, Input, Op, Output, PartialShape, Value, attr, op, registry
 
 
 @pytest.fixture
@@ -170,6 +172,39 @@ def test_operations_that_nobody_knows_are_kept(there: Path) -> None:
         {"depth": "3", "mode": '"<'},
     )
     assert str(layer.outputs[0].type) == "f32[2]"
+
+
+@pytest.fixture
+def scaled() -> Iterator[None]:
+    """An operation of our own, outside OpenVINO's opsets."""
+
+    @op("Scaled-1")
+    class Scaled(Op):
+        data = Input(T_FLOAT)
+        output = Output(T_FLOAT)
+
+        by: tuple[float, ...] = (1.0,)
+        to: ir.Type = attr(ir.Type.f32)
+
+        def infer(self, data: Value) -> PartialShape:
+            return data.shape
+
+        def evaluate(self, data: Array) -> Array:
+            return data * np.float32(self.by)
+
+    yield
+    registry.remove(Scaled)
+
+
+@pytest.mark.usefixtures("scaled")
+def test_operations_of_our_own_keep_their_version(there: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "2", out="FP32 2")
+    net.result(net.op("Scaled", x, out="FP32 2", version="extension", name="y", by="1e-3, 2.50"))
+    found = again(read(net), there)
+    assert '<data by="1e-3, 2.50" />' in there.read_text(), "in the words of the file"
+    assert 'type="Scaled" version="extension"' in there.read_text()
+    np.testing.assert_array_equal(ir.compile_model(found)(np.float32([1, 1]))[0], np.float32([1e-3, 2.5]))
 
 
 def test_wrong_dims_are_put_right(there: Path) -> None:
