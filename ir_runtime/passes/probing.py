@@ -74,6 +74,7 @@ class _Step(NamedTuple):
     op: int
     """The same for layers whose operations are equal in all attributes."""
     sources: tuple[Port | None, ...]
+    ports: tuple[Port, ...]
 
 
 @dataclass(slots=True)
@@ -114,13 +115,23 @@ class Probe:
         inside = set(self._downstream())
         kinds: dict[Any, int] = {}
         self._steps = tuple(
-            _Step(layer, kinds.setdefault(_signature(layer), len(kinds)), self.graph.sources(layer))
+            _Step(
+                layer,
+                kinds.setdefault(_signature(layer), len(kinds)),
+                self.graph.sources(layer),
+                tuple(Port(layer.id, i) for i in range(len(layer.outputs))),
+            )
             for layer in self.graph
             if layer.id in inside and layer.type != "Parameter"
         )
         self._warned = frozenset(step.layer.id for step in self._steps if self._deserves_a_look(step))
         self._symbols = {dim: Symbol(f"{self.graph[dim.layer].name}.{dim.axis}") for dim in self.dims}
-        self._fixed = {port: value for port, value in self.known.items() if port.layer not in inside}
+        read = {source for step in self._steps for source in step.sources if source is not None}
+        self._fixed = {
+            port: self._same(_light(value))
+            for port, value in self.known.items()
+            if port in read and port.layer not in inside
+        }
 
     def bounds(self, dim: Dim) -> Dimension:
         """What the Parameter allows."""
@@ -203,16 +214,23 @@ class Probe:
 
     def _walk(self, lengths: Lengths) -> tuple[int, dict[Port, Value], tuple[Layer, IRError] | None]:
         if len(self._seen) > REMEMBERED:
-            self._seen.clear()
-            self._values.clear()
+            self._forget()
         values = self._fixed | self._inputs(lengths)
+        known, seen = values.get, self._seen
         for count, step in enumerate(self._steps):
-            found = self._infer(step, [values.get(s) if s else None for s in step.sources])
+            inputs = [known(source) if source else None for source in step.sources]
+            key = (step.op, *map(id, inputs))
+            if (found := seen.get(key)) is None:
+                found = seen[key] = self._infer(step.layer, inputs)
             if isinstance(found, IRError):
                 return count, values, (step.layer, found)
-            for number, value in enumerate(found):
-                values[Port(step.layer.id, number)] = value
+            values.update(zip(step.ports, found, strict=False))
         return len(self._steps), values, None
+
+    def _forget(self) -> None:
+        self._seen.clear()
+        self._values.clear()
+        self._fixed = {port: self._same(value) for port, value in self._fixed.items()}
 
     def _inputs(self, lengths: Lengths) -> dict[Port, Value]:
         inputs = {}
@@ -232,20 +250,9 @@ class Probe:
             return length
         return Dimension.between(length.min, length.max, self._symbols[dim])
 
-    def _infer(self, step: _Step, inputs: list[Value | None]) -> tuple[Value, ...] | IRError:
-        key = (step.op, *map(id, self._relevant(inputs)))
-        if (found := self._seen.get(key)) is None:
-            found = self._infer_anew(step.layer, inputs)
-            if not isinstance(found, IRError):
-                found = tuple(map(self._same, found))
-            self._seen[key] = found
-        return found
-
-    def _relevant(self, inputs: list[Value | None]) -> list[Value | None]:
-        """The inputs without the numbers in weights: beside a tensor of unknown contents, they decide nothing."""
-        if all(v is not None and v.data is not None for v in inputs):
-            return inputs
-        return [self._same(Value(v.type)) if _is_weight(v) else v for v in inputs]
+    def _infer(self, layer: Layer, inputs: list[Value | None]) -> tuple[Value, ...] | IRError:
+        found = self._infer_anew(layer, inputs)
+        return found if isinstance(found, IRError) else tuple(map(self._same, found))
 
     def _infer_anew(self, layer: Layer, inputs: list[Value | None]) -> tuple[Value, ...] | IRError:
         declared = tuple(Value(port.type or UNKNOWN) for port in layer.outputs)
@@ -304,9 +311,10 @@ def _signature(layer: Layer) -> Any:
     return (*key, layer.id) if payload else key
 
 
-def _is_weight(value: Value | None) -> bool:
-    many = value is not None and value.data is not None and value.data.size > NUMBERS
-    return many and value is not None and value.element.real
+def _light(value: Value) -> Value:
+    """A constant without its numbers where they are weights, so that layers are equal but for these."""
+    many = value.data is not None and value.data.size > NUMBERS and value.element.real
+    return Value(value.type) if many else value
 
 
 def _key(length: int | Dimension) -> Any:
