@@ -15,7 +15,7 @@ from .dimension import Dimension, Interval
 from .element import ElementType
 from .shape import PartialShape
 
-__all__ = ["Array", "Packed", "TensorType", "Value"]
+__all__ = ["Array", "Bounds", "Packed", "TensorType", "Value"]
 
 Array = NDArray[Any]
 
@@ -57,15 +57,27 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """Real numbers of which it is known between which others they lie, each in an array of its type."""
+
+    lower: Array
+    """Minus infinity where there is no bound."""
+    upper: Array
+    """Infinity where there is no bound."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Value:
     """A tensor type and, where known, the contents.
 
     The contents are numbers, or integers of which some have only bounds: then an array of
-    ``dtype=object`` with `int` and `Interval` elements.
+    ``dtype=object`` with `int` and `Interval` elements. Real numbers that are not known may have
+    ``bounds``.
     """
 
     type: TensorType
     data: Array | None = None
+    bounds: Bounds | None = None
 
     @classmethod
     def constant(cls, data: Any, element: ElementType | None = None) -> Value:

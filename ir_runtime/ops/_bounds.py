@@ -67,7 +67,9 @@ def fit(number: Number, element: ElementType) -> Number:
         return (low - lowest) % (1 << element.bits) + lowest
     beyond = (low is not None and low < lowest) or (high is not None and high > highest)
     unbounded = high is None or (low is None and not signed)
-    if beyond or (unbounded and element.bits < WIDE) or (low is None and not signed):
+    if (beyond or unbounded) and element.bits < WIDE:
+        return span(lowest, highest)
+    if beyond or (low is None and not signed):
         return Interval() if signed else Dimension()
     return number
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from ..errors import InferenceError, ValidationError
 from ..ir.body import Body
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
-from ..ir.tensor import Array, TensorType, Value
+from ..ir.tensor import Array, Bounds, TensorType, Value
 from ._attributes import Attribute, attr, payload, read_schema
+from ._reals import at_ends
 from ._registry import registry
 
 __all__ = ["Element", "InferenceError", "Input", "Op", "Output", "attr", "op", "payload", "registry"]
@@ -87,6 +88,9 @@ class Op:
     bounded: ClassVar[bool] = False
     """Whether, where no input is empty, no output has more elements than the product of what the inputs have,
     or than their sum. Sizes of others are looked at before each run, where they are not known before."""
+    extremes: ClassVar[Literal["", "rising", "corners", "unknown"]] = ""
+    """Where real outputs are least and greatest: where all real inputs are (so if `symbolic`, too),
+    or with each of them at one of its ends, or that cannot be told."""
     sink: ClassVar[bool] = False
     """Whether it runs though nobody reads its outputs, as what assigns a variable does."""
     _asks: ClassVar[frozenset[str]] = frozenset()
@@ -202,6 +206,8 @@ class Op:
         The general rule runs `evaluate` on what is known of the inputs. ``TypeError`` means that
         the arithmetic is not defined on intervals, and so that nothing is known.
         """
+        if any(v.bounds is not None for v in inputs):
+            return at_ends(self, inputs) if self.pure else None
         if not self.pure or not inputs or any(v.data is None or v.data.size > FOLLOWED for v in inputs):
             return None
         intervals = any(v.known() is None for v in inputs)
@@ -297,9 +303,13 @@ def _named(port: Input, index: int) -> str:
     return f"input {index}" if port.variadic else f"input {port.name!r}"
 
 
-def _value(type: TensorType, contents: Array | None) -> Value:
+def _value(type: TensorType, contents: Array | Bounds | None) -> Value:
     if contents is None:
         return Value(type)
+    if isinstance(contents, Bounds):
+        if not np.array_equal(contents.lower, contents.upper):
+            return Value(TensorType(type.element, PartialShape(contents.lower.shape)), bounds=contents)
+        contents = contents.lower
     if contents.dtype == object and type.element is not ElementType.string:
         return Value.bounded(type.element, contents)
     return Value(TensorType(type.element, PartialShape(contents.shape)), contents)

@@ -44,7 +44,7 @@ class Unary(Op):
     def propagate(self, *inputs: Value) -> Any:
         """Contents from contents, number by number where some are only bounded."""
         (data,) = inputs
-        if data.known() is not None:
+        if data.known() is not None or data.bounds is not None:
             return super().propagate(data)
         return carried(self.bounds, data.element, contents(data))
 
@@ -104,6 +104,8 @@ class Binary(Op):
     def propagate(self, *inputs: Value) -> Any:
         """Contents from contents, number by number where some are only bounded."""
         a, b = inputs
+        if a.bounds is not None or b.bounds is not None:
+            return super().propagate(a, b)
         if a.known() is not None and b.known() is not None:
             return super().propagate(a, b)
         first, second = contents(a), contents(b)

@@ -6,6 +6,7 @@ bf16 in f32 and compensates its sums, which comes to the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels.statistics import accumulator, highest, lowest, mean, total, working
 from ._axes import axes_of, normalize_axes, reduced_shape
+from ._bounds import Number, maximum, minimum
 from ._define import Input, Op, Output, attr, op
 from ._elementwise import carried
 from ._types import T_BOOLEAN, T_INDEX, T
@@ -49,7 +51,7 @@ class Reduction(Op):
     def propagate(self, *inputs: Value) -> Any:
         """Contents from contents; bounds on sums and products wrap around in their type, as these do."""
         found = super().propagate(*inputs)
-        if found is None or found.dtype != object:
+        if not isinstance(found, np.ndarray) or found.dtype != object:
             return found
         return carried(lambda number: number, inputs[0].element, found)
 
@@ -105,6 +107,14 @@ class Fold(Reduction):
         wide = working(data.dtype)
         return np.asarray(self.ufunc.reduce(data, axis=axes, dtype=wide, keepdims=self.keep_dims, **how))
 
+    def each(self, choose: Callable[[Number, Number], Number], data: Array, axes: Axes) -> Array:
+        """The reduction of integers of which only bounds may be known."""
+        if not data.size:
+            raise TypeError("what nothing reduces to depends on the type")
+        for axis in axes:
+            data = np.asarray(np.frompyfunc(choose, 2, 1).reduce(data, axis, keepdims=True), object)
+        return data if self.keep_dims else data.squeeze(axes)
+
 
 @op("ReduceProd-1")
 class ReduceProd(Fold):
@@ -113,14 +123,22 @@ class ReduceProd(Fold):
     ufunc = np.multiply
     symbolic = True
 
+    def propagate(self, *inputs: Value) -> Any:
+        """As of all reductions; of real numbers, while none may be negative."""
+        bounds = inputs[0].bounds
+        return None if bounds is not None and (bounds.lower < 0).any() else super().propagate(*inputs)
+
 
 @op("ReduceMin-1")
 class ReduceMin(Fold):
     """Smallest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the highest number."""
 
     ufunc = np.fmin
+    symbolic = True
 
     def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
+        if data.dtype == object:
+            return self.each(minimum, data, axes)
         wide = working(data.dtype)
         return super().reduce(data, axes, initial=np.inf if wide.kind == "f" else highest(wide))
 
@@ -133,8 +151,11 @@ class ReduceMax(Fold):
     """
 
     ufunc = np.fmax
+    symbolic = True
 
     def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
+        if data.dtype == object:
+            return self.each(maximum, data, axes)
         return super().reduce(data, axes, initial=lowest(working(data.dtype)))
 
 

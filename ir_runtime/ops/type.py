@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..ir.dimension import Dimension
@@ -12,6 +14,7 @@ from ..kernels.texts import header_size, pack_texts, text_of
 from ._convert import convert
 from ._define import FOLLOWED, Element, InferenceError, Input, Op, Output, attr, op
 from ._lengths import check_vector
+from ._reals import from_reals, to_reals
 from ._types import EVERY, Types, elements
 
 NUMERIC = tuple(e for e in EVERY if e is not ElementType.string)
@@ -54,6 +57,15 @@ class Convert(Op):
     def evaluate(self, data: Array, *, types: Types = ()) -> Array:
         (source,) = elements((data,), types)
         return convert(data, self.destination_type, source)
+
+    def propagate(self, *inputs: Value) -> Any:
+        """The contents, or their bounds, which become real numbers and whole ones again."""
+        (data,) = inputs
+        if data.bounds is not None:
+            return from_reals(data.bounds, data.element, self.destination_type)
+        if data.known() is None and data.data is not None and self.destination_type.real:
+            return to_reals(data.data, self.destination_type)
+        return super().propagate(data)
 
 
 @op("ConvertLike-1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from harness.sample import Sample, all_samples, is_sampled
 from harness.settings import examples
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from ir_runtime.ir.dimension import Dimension, Interval
 from ir_runtime.ir.shape import PartialShape
-from ir_runtime.ir.tensor import TensorType, Value, objects
+from ir_runtime.ir.tensor import Bounds, TensorType, Value, objects
 from ir_runtime.ops import registry
 
 BY_OP: dict[str, list[Sample]] = {}
@@ -28,6 +29,9 @@ def relax(draw: Callable[[Any], Any], value: Value) -> Value:
     }
     dims = [draw(st.sampled_from(around[n])) for n in value.shape.static]
     contents = value.data
+    real = contents is not None and contents.dtype == np.float32 and np.isfinite(contents).all()
+    if contents is not None and real and draw(st.booleans()):
+        return Value(TensorType(value.element, value.shape), bounds=Bounds(contents - 1, contents + 2))
     if contents is None or draw(st.booleans()):
         shape = PartialShape(dims if draw(st.integers(0, 5)) else None)
         return Value(TensorType(value.element, shape))
@@ -55,6 +59,9 @@ def test_inference_contains_the_truth(name: str, data: st.DataObject) -> None:
     # How many outputs there are follows from an input in some operations, and is unknown with it.
     for inferred, array in zip(found, sample.evaluate(), strict=bool(found)):
         assert inferred.shape.contains(array.shape), f"{inferred.shape} excludes {array.shape}"
+        if inferred.bounds is not None:
+            within = (inferred.bounds.lower <= array) & (array <= inferred.bounds.upper)
+            assert (within | np.isnan(array)).all()
         for bound, number in zip(inferred.numbers() or (), array.flat, strict=False):
             if isinstance(bound, Interval):
                 assert bound.min is None or bound.min <= number

@@ -24,6 +24,8 @@ from ._settings import require_scalar
 class ReLU(Pointwise):
     """The elements of ``data``, but 0 for those below zero."""
 
+    extremes = "rising"
+
     data = Input(T, "tensor of any shape")
     output = Output(T, "no element below zero")
 
@@ -41,6 +43,8 @@ class Clamp(Pointwise):
     On integers, the bounds are the integers next to them from inside.
     """
 
+    extremes = "rising"
+
     data = Input(T, "tensor of any shape")
     output = Output(T, "no element outside the bounds")
 
@@ -49,7 +53,9 @@ class Clamp(Pointwise):
 
     def verify(self) -> None:
         if not self.min <= self.max:
-            raise ValueError(f"attribute 'min' is {self.min:g}; it must be at most 'max', which is {self.max:g}")
+            raise ValueError(
+                f"attribute 'min' is {self.min:g}; it must be at most 'max', which is {self.max:g}"
+            )
 
     def apply(self, x: Array) -> Array:
         low, high = self.within(x.dtype) if x.dtype.kind in "iu" else (self.min, self.max)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,8 @@ from .._bounds import Number, absolute, maximum, minimum, power, quotient, remai
 from .._define import Input, attr, op
 from .._elementwise import BROADCAST, Binary
 from .._types import T
+
+_BY_ZERO = "b holds a 0, by which integers cannot be divided"
 
 
 class NumpyOnly(Binary):
@@ -29,9 +32,16 @@ class Division(Binary):
     a = Input(T, "dividend")
     b = Input(T, "divisor")
 
+    def audit(self, *inputs: Value) -> Iterator[str]:
+        """Zeros by which integers are divided."""
+        a, b = inputs
+        known = b.known()
+        if known is not None and known.dtype.kind in "iu" and not known.all() and a.count != 0:
+            yield _BY_ZERO
+
     def evaluate(self, a: Array, b: Array) -> Array:
         if b.dtype.kind in "iu" and not b.all() and a.size:
-            raise ExecutionError("b holds a 0, by which integers cannot be divided")
+            raise ExecutionError(_BY_ZERO)
         return super().evaluate(a, b)
 
     def propagate(self, *inputs: Value) -> Any:
@@ -46,6 +56,7 @@ class Add(Binary):
     """Sum of ``a`` and ``b``."""
 
     ufunc = np.add
+    extremes = "rising"
 
     def bounds(self, x: Number, y: Number) -> Number:
         return x + y
@@ -56,6 +67,7 @@ class Subtract(Binary):
     """``a`` less ``b``."""
 
     ufunc = np.subtract
+    extremes = "corners"
 
     def bounds(self, x: Number, y: Number) -> Number:
         return x - y
@@ -66,6 +78,7 @@ class Multiply(Binary):
     """Product of ``a`` and ``b``."""
 
     ufunc = np.multiply
+    extremes = "corners"
 
     def bounds(self, x: Number, y: Number) -> Number:
         return x * y
@@ -74,6 +87,8 @@ class Multiply(Binary):
 @op("Divide-1")
 class Divide(Division):
     """``a`` divided by ``b``; whole numbers rounded down, or towards zero."""
+
+    extremes = "corners"
 
     m_pythondiv: bool = attr(True, doc="round quotients of whole numbers down, not towards zero")
 
@@ -85,6 +100,12 @@ class Divide(Division):
 
     def bounds(self, x: Number, y: Number) -> Number:
         return quotient(x, y, self.m_pythondiv)
+
+    def propagate(self, *inputs: Value) -> Any:
+        divisor = inputs[1].bounds
+        if divisor is not None and not ((divisor.lower > 0) | (divisor.upper < 0)).all():
+            return None
+        return super().propagate(*inputs)
 
 
 @op("Mod-1")
@@ -136,6 +157,8 @@ class Power(NumpyOnly):
 class Maximum(NumpyOnly):
     """The larger one of ``a`` and ``b``."""
 
+    extremes = "rising"
+
     def compute(self, a: Array, b: Array) -> Array:
         # A comparison with NaN fails, and leaves ``a``, in the reference; the plugin takes ``b``.
         return np.where(a < b, b, a)
@@ -147,6 +170,8 @@ class Maximum(NumpyOnly):
 @op("Minimum-1")
 class Minimum(NumpyOnly):
     """The smaller one of ``a`` and ``b``."""
+
+    extremes = "rising"
 
     def compute(self, a: Array, b: Array) -> Array:
         return np.where(b < a, b, a)  # NaN as in Maximum

@@ -19,6 +19,8 @@ from .._types import T_FLOAT
 class Whole(Unary):
     """Rounds to whole numbers; integers stay as they are."""
 
+    extremes = "rising"
+
     def evaluate(self, data: Array) -> Array:
         return data if data.dtype.kind in "iu" else self.whole(data)
 
@@ -45,6 +47,7 @@ class Negative(Unary):
     """``data`` with the opposite sign."""
 
     ufunc = np.negative
+    extremes = "corners"
 
     def bounds(self, x: Number) -> Number:
         return -x
@@ -96,6 +99,7 @@ class Sqrt(Curve):
     """Square root of ``data``; of whole numbers, the nearest whole number."""
 
     ufunc = np.sqrt
+    extremes = "rising"
 
     def bounds(self, x: Number) -> Number:
         low, high = ends(x)

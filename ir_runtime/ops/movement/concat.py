@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...codes import Code
@@ -52,7 +54,9 @@ class Concat(Op):
     def evaluate(self, *parts: Array) -> Array:
         return np.concatenate(parts, axis=self.axis)
 
-    def propagate(self, *inputs: Value) -> Array | None:
+    def propagate(self, *inputs: Value) -> Any:
+        if any(v.bounds is not None for v in inputs):
+            return super().propagate(*inputs)
         if all(v.data is None for v in inputs):
             return None
         contents = [_contents(v) for v in inputs]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd, prod
+from typing import Any
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, DimensionLike, Interval
 from ...ir.shape import PartialShape
-from ...ir.tensor import Array, Value
+from ...ir.tensor import Array, Bounds, Value
 from .._define import Input, Op, Output, attr, op
 from .._lengths import check_vector, count_of, listed, product
 from .._types import T_ANY, T_SHAPE
@@ -54,10 +55,14 @@ class Reshape(Op):
             raise _impossible(PartialShape(data.shape), shape.ravel().tolist(), self.special_zero)
         return data.reshape(lengths)
 
-    def propagate(self, *inputs: Value) -> Array | None:
+    def propagate(self, *inputs: Value) -> Any:
         """The contents stay what they are, wherever the new shape is certain."""
-        contents, shape = inputs[0].data, self.infer(*inputs)
-        return contents.reshape(shape.static) if contents is not None and shape.is_static else None
+        contents, bounds, shape = inputs[0].data, inputs[0].bounds, self.infer(*inputs)
+        if not shape.is_static:
+            return None
+        if bounds is not None:
+            return Bounds(bounds.lower.reshape(shape.static), bounds.upper.reshape(shape.static))
+        return None if contents is None else contents.reshape(shape.static)
 
 
 def _beyond(axis: int, shape: Sequence[DimensionLike]) -> str:
