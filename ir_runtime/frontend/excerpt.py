@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from ..diagnostics import Diagnostic, Excerpt, Mark
 
@@ -25,9 +26,15 @@ class Excerpts:
     """Finds lines in a file; see `of`."""
 
     def __init__(self, data: bytes) -> None:
-        self._text = data.decode("utf-8", errors="replace")
-        self._starts = [0, *(found.end() for found in re.finditer("\n", self._text))]
-        self._left = _LOOKED_FOR
+        self._data, self._left = data, _LOOKED_FOR
+
+    @cached_property
+    def _text(self) -> str:
+        return self._data.decode("utf-8", errors="replace")
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(found.end() for found in re.finditer("\n", self._text))]
 
     def of(self, found: Diagnostic) -> Excerpt | None:
         """The line that a finding is about, if it has one."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location, Mark
+from ..errors import LimitError
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.graph import PortSpec
@@ -18,6 +20,9 @@ from .document import Element, integer
 from .names import rt_info, tensor_names
 
 __all__ = ["PortReader", "check_size", "dim_text"]
+
+# Characters of dims that are remembered: a file may have as many and as long ones as it likes.
+_USUAL = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,7 @@ class PortReader:
 
     def _type(self, port: Element, where: Location) -> TensorType:
         """What a port declares. Without dims that is a scalar or a tensor of any rank, so nothing is said."""
-        place = replace(where, line=port.sourceline)
-        return TensorType(self._precision(port, place), self._dims(port, place))
+        return TensorType(self._precision(port, where), self._dims(port, where))
 
     def _precision(self, port: Element, where: Location) -> ElementType:
         text = port.get("precision")
@@ -66,7 +70,7 @@ class PortReader:
     def _dims(self, port: Element, where: Location) -> PartialShape:
         texts = [dim_text(dim) for dim in port.iterfind("dim")]
         try:
-            shape = PartialShape(texts or None)
+            shape = _shape(tuple(texts)) if texts else PartialShape.dynamic()
         except ValueError:
             self._bad_port(
                 port,
@@ -76,22 +80,37 @@ class PortReader:
                 where,
             )
             return PartialShape.dynamic()
-        check_size(shape, self.limits, where)
+        try:
+            check_size(shape, self.limits)
+        except LimitError as problem:
+            problem.where = replace(where, line=port.sourceline)
+            raise
         return shape
 
     def _bad_port(self, port: Element, what: str, hint: str, mark: Mark, where: Location) -> None:
         side = port.getparent().tag
         number = integer(port, "id", self.file)
         mark = replace(mark, port=number, output=side == "output")
-        self.report.error(Code.BAD_ELEMENT, f"{side} port {number} has {what}", where, hint, mark=mark)
+        place = replace(where, line=port.sourceline)
+        self.report.error(Code.BAD_ELEMENT, f"{side} port {number} has {what}", place, hint, mark=mark)
 
 
-def check_size(shape: PartialShape, limits: Limits, where: Location) -> None:
+def check_size(shape: PartialShape, limits: Limits, where: Location | None = None) -> None:
     """Raise `LimitError` for a tensor that is too large, however its open lengths turn out."""
     if shape.rank is None:
         return
     limits.check("rank", shape.rank, where)
     limits.check("elements", math.prod(max(dim.min, 1) for dim in shape), where)
+
+
+def _shape(texts: tuple[str, ...]) -> PartialShape:
+    """The shape that some dims make; most are met again and again."""
+    return _usual_shape(texts) if sum(map(len, texts)) <= _USUAL else PartialShape(texts)
+
+
+@lru_cache(4096)
+def _usual_shape(texts: tuple[str, ...]) -> PartialShape:
+    return PartialShape(texts)
 
 
 def dim_text(dim: Element) -> str:

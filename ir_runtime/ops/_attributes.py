@@ -6,12 +6,16 @@ import difflib
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 
 __all__ = ["MISSING", "Attribute", "attr", "payload", "read_schema"]
+
+# Characters of a text that is remembered: a file may have as many and as long ones as it likes.
+_USUAL = 64
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
 
@@ -38,7 +42,7 @@ class Attribute:
     def parse(self, text: str) -> Any:
         """Read it from a string in a file; `ValueError` says what is allowed."""
         try:
-            value = _parse(self.type, text)
+            value = _usual(self.type, text) if len(text) <= _USUAL else _parse(self.type, text)
         except ValueError as near:
             raise ValueError(f"{self.allows()}, not {text!r}{near}") from None
         return self.check(value, text)
@@ -51,10 +55,10 @@ class Attribute:
             return value
         said = repr(_text(value) if text is None else text)
         items = value if isinstance(value, tuple) else (value,)
-        kind = get_args(self.type)[0] if get_origin(self.type) is tuple else self.type
-        for item in items if get_origin(kind) is Literal else ():
-            if item not in get_args(kind):
-                near = _near(str(item), map(str, get_args(kind)))
+        choices = _choices(self.type)
+        for item in items if choices else ():
+            if item not in choices:
+                near = _near(str(item), map(str, choices))
                 raise ValueError(f"{self.allows()}, not {said}{near}")
         if not all(map(self._within, items)):
             raise ValueError(f"{self.allows()}, not {said}")
@@ -118,6 +122,19 @@ def read_schema(cls: type) -> Mapping[str, Attribute]:
         a = given if isinstance(given, Attribute) else attr(given)
         schema[name] = Attribute(name, kind, a.default, a.gt, a.ge, a.le, a.doc, a.xml or name, a.payload)
     return types.MappingProxyType(schema)
+
+
+@lru_cache
+def _choices(kind: Any) -> tuple[Any, ...]:
+    """The values that an enumeration, or each item of a list of them, may have."""
+    item = get_args(kind)[0] if get_origin(kind) is tuple else kind
+    return get_args(item) if get_origin(item) is Literal else ()
+
+
+@lru_cache(4096)
+def _usual(kind: Any, text: str) -> Any:
+    """Texts that are met again and again; what they are read as never changes."""
+    return _parse(kind, text)
 
 
 def _parse(kind: Any, text: str) -> Any:
