@@ -26,7 +26,7 @@ __all__ = ["Exit", "main"]
 _EPILOG = """\b
 Exit codes:
   0    done
-  1    findings: validate found errors
+  1    findings: validate found errors, or shapes that no input fits
   2    usage: an option, a name, an input or an output path is wrong
   3    the model cannot be read, or is not valid
   4    the model has an operation that is not supported

@@ -12,10 +12,9 @@ from .render import finding
 if TYPE_CHECKING:
     from ..api.model import Model
     from ..api.ports import Output
-    from ..ir.shape import PartialShape
     from ..limits import Limits
 
-__all__ = ["as_json", "parse_value", "port_record", "read", "selects", "shape_of", "weights"]
+__all__ = ["as_json", "parse_value", "port_record", "read", "selects", "weights"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -85,18 +84,6 @@ def _port(text: str) -> Any:
     if len(parts) > 2 or not all(part.isdecimal() for part in parts):
         return text
     return int(text) if len(parts) == 1 else tuple(map(int, parts))
-
-
-def shape_of(text: str) -> tuple[str | None, PartialShape]:
-    """Split ``image=1,3,224,224`` into the name of an input, if there is one, and a shape."""
-    from ..ir.shape import PartialShape
-
-    name, equals, shape = text.rpartition("=")
-    try:
-        return name if equals else None, PartialShape(shape)
-    except ValueError:
-        what = f"{text!r} is not [NAME=]SHAPE, such as 1,3,224,224 or x=?,3,1..8"
-        raise click.BadParameter(what, param_hint="--shape") from None
 
 
 def port_record(port: Output) -> Mapping[str, Any]:

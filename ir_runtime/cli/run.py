@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .limited import limited
-from .models import as_json, read, selects, shape_of, weights
+from .models import as_json, read, selects, weights
 from .render import clean, dump, number, plural, table
+from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
     from ..api.compiled import CompiledModel
@@ -50,13 +51,7 @@ numbers may also be "NaN", "Infinity" and "-Infinity".
 )
 @click.option("--random", "random", is_flag=True, help="Make up the inputs that no file gives.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --random.")
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="[NAME=]SHAPE",
-    help="Reshape an input first: 1,3,224,224. Repeatable.",
-)
+@shaped
 @click.option("-o", "--output", metavar="PATH", help="Save the outputs: an .npz, or a folder of .npy.")
 @click.option(
     "--layers", multiple=True, metavar="GLOB", help="Also show, and save, what these layers give. Repeatable."
@@ -92,7 +87,7 @@ def run(
     target = None if output is None else check_target(output)
     net = read(model, weights, example, values, limits=limits)
     if shapes:
-        net.reshape(dict(map(shape_of, shapes)))
+        net.reshape(shapes_of(shapes))
     feeds = collect(net, files, seed if random else None)
     compiled = compile_model(net, backend=backend, outputs=layers or None)
     tensors = _results(net, compiled, feeds)

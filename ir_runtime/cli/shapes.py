@@ -65,7 +65,7 @@ def shapes(
     limits: Limits,
     as_json: bool,
 ) -> None:
-    """List the shape of every port of MODEL, and what MODEL demands of the open lengths of its inputs.
+    """List every shape in MODEL, and what it demands of its inputs.
 
     The exit code is 1 if no input at all can satisfy the model.
     """

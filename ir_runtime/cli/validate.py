@@ -14,8 +14,9 @@ import click
 
 from .exits import Exit
 from .limited import limited
-from .models import shape_of, weights
+from .models import weights
 from .render import dump, finding, plural
+from .shaping import shapes_of
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnostic, Diagnostics
@@ -78,7 +79,7 @@ def validate(
     files = [file for model in models for file in _matching(model)]
     if weights is not None and len(files) > 1:
         raise click.UsageError("--weights goes with one MODEL")
-    given = dict(map(shape_of, shapes)) or None
+    given = shapes_of(shapes) or None
     check = partial(_check, weights=weights, shapes=given, strict=strict, limits=limits)
     show = _each if form == "text" else _nothing
     reports = []
