@@ -37,11 +37,11 @@ class AsyncInferQueue:
         """
         index = self._idle.get()
         request = self._requests[index]
-        self._collect(request)
-        request.set_callback(lambda _: self._done(request, userdata))
-        request._after = lambda: self._idle.put(index)
-        self._userdata[index] = userdata
         try:
+            self._collect(request)
+            request.set_callback(lambda _: self._done(request, userdata))
+            request._after = lambda: self._idle.put(index)
+            self._userdata[index] = userdata
             request.start_async(inputs, userdata, share_inputs)
         except BaseException:
             self._idle.put(index)

@@ -13,7 +13,7 @@ Only where the bytes that were made so far reach the limit are those counted tha
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from ..ir.tensor import Array, TensorType, Value
 from .context import RUN, Run
 from .expected import Expected
 
-__all__ = ["alive", "bytes_of", "guarded"]
+__all__ = ["Guard", "alive", "bytes_of", "guarded"]
 
 # Shapes that a guard remembers; lengths that grow with every run need no more of the past.
 REMEMBERED = 64
@@ -50,7 +50,49 @@ def guarded(
     if all(type.shape.is_static or _most(type) <= NEGLIGIBLE for type in outputs):
         return kernel
     width = sum(type.element.dtype.itemsize or 1 for type in outputs) * max(arity, 1)
-    return _Guard(kernel, expected, width if bounded else 0)
+    guard = Guard(expected, width if bounded else 0)
+    return _of_one(kernel, guard) if arity == 1 and bounded else _of_several(kernel, guard)
+
+
+def _of_one(kernel: Kernel, guard: Guard) -> Kernel:
+    """The product of one input is its size, and a result as large as that is counted."""
+    current, width = RUN.get, guard.width
+
+    def guarding(array: Array) -> Array | tuple[Array, ...]:
+        if (run := current(None)) is not None:
+            most = width * array.size
+            if 0 < most <= run.left:
+                run.left -= most
+            else:
+                guard.check(run, (array,))
+        return kernel(array)
+
+    return _marked(guarding, guard)
+
+
+def _of_several(kernel: Kernel, guard: Guard) -> Kernel:
+    """The product may be far more than the result, of which the true size is counted."""
+    current, width = RUN.get, guard.width
+
+    def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
+        if (run := current(None)) is None:
+            return kernel(*arrays)
+        most = width
+        for array in arrays:
+            most *= array.size
+        if not 0 < most <= run.left:
+            guard.check(run, arrays)
+            return kernel(*arrays)
+        results = kernel(*arrays)
+        run.left -= results.nbytes if isinstance(results, np.ndarray) else sum(a.nbytes for a in results)
+        return results
+
+    return _marked(guarding, guard)
+
+
+def _marked(kernel: Callable[..., Any], guard: Guard) -> Kernel:
+    vars(kernel)["guard"] = guard
+    return kernel
 
 
 def bytes_of(type: TensorType) -> int:
@@ -64,37 +106,28 @@ def _most(type: TensorType) -> float:
 
 
 @dataclass(slots=True, eq=False)
-class _Guard:
-    kernel: Kernel
+class Guard:
+    """What is known of the sizes of a step."""
+
     expected: Expected
     width: int
     """Bytes that a result may take for each element of the product of the inputs; 0 if there is no such bound."""
     known: dict[Any, int] = field(default_factory=dict)
 
-    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
-        run = RUN.get(None)
-        if run is None:
-            return self.kernel(*arrays)
-        most = self.width
-        for array in arrays:
-            most *= array.size
-        if not 0 < most <= run.left:
-            self._check(run, arrays)
-        results = self.kernel(*arrays)
-        if isinstance(results, np.ndarray):
-            run.left -= results.nbytes
-        else:
-            for array in results:
-                run.left -= array.nbytes
-        return results
+    def check(self, run: Run, arrays: Sequence[Array]) -> None:
+        """Count what the step makes of these inputs, before it does.
 
-    def _check(self, run: Run, arrays: Sequence[Array]) -> None:
+        Raises:
+            LimitError: if it is more than the run may have.
+            Refusal: if the layers cannot have such inputs.
+        """
         need = self._need(run, arrays)
         if need > run.left:
             now = alive(run)
             run.left = run.limits.memory - now
             if need > run.left:
                 run.limits.check("memory", now + need)
+        run.left -= need
 
     def _need(self, run: Run, arrays: Sequence[Array]) -> int:
         key = _key(arrays)
