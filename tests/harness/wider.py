@@ -87,6 +87,7 @@ LAXER: Mapping[str, str] = {
     "GatherND": "axes of the batch may broadcast, says the page",
     "ReverseSequence": "a negative axis needs no rank before the model runs",
     "Slice": AXES_WRITTEN,
+    "StridedSlice": AXES_WRITTEN.replace("axes", "strides"),
     "Reshape": "whether data without elements can be reshaped is known when it is known that there are none",
     "SparseFillEmptyRows": "OpenVINO looks for dims where the rank is not known",
 }

@@ -13,6 +13,9 @@ from harness.wider import LAXER, SAMPLES, STRICTER
 
 from ir_runtime.ir.shape import PartialShape
 
+# OpenVINO refuses constant ends of texts where the starts are not known.
+UNREAD = ("StringTensorPack-15",)
+
 samples = pytest.mark.parametrize("sample", list(all_samples()), ids=str)
 
 
@@ -60,8 +63,9 @@ def test_refines_what_openvino_infers(sample: Sample) -> None:
 @samples
 def test_refines_what_openvino_infers_in_all_shapes(sample: Sample) -> None:
     """Also where all inputs but the first are constants, as in most models."""
-    wider = False
-    for constant in (set(sample.constant), {*sample.constant, *range(1, len(sample.inputs))}):
+    wider, written = False, set(sample.constant)
+    mostly = written if sample.op in UNREAD else {*written, *range(1, len(sample.inputs))}
+    for constant in (written, mostly):
         both = Both(*model_of(sample, constant))
         wider |= compare(sample, both, "as written")
         for pattern, shapes in variants(sample, constant):

@@ -39,6 +39,20 @@ def joined(*parts: Node | int) -> Node:
     return o.concat([ints(p) if isinstance(p, int) else p for p in parts], 0)
 
 
+def through_reals(x: Node, change: Callable[[Node], Node], *axes: int) -> Node:
+    """Some lengths, changed as numbers of f32."""
+    return o.convert(change(o.convert(dim(x, *axes), "f32")), "i64")
+
+
+def real(*numbers: float) -> Node:
+    return o.constant(np.array(numbers, np.float32))
+
+
+def filled(lengths: Node) -> Node:
+    """A tensor of these lengths."""
+    return o.broadcast(scalar(1), lengths)
+
+
 def shaped(x: Node, *parts: Node | int, special_zero: bool = False) -> Node:
     return o.reshape(x, joined(*parts), special_zero)
 
@@ -294,6 +308,65 @@ CHAINS = {
             x, o.select(o.equal(ints(0, -1), ints(-1, -1)), ints(-1, -1), joined(dim(x, 0), 5)), False
         ),
         "[?,12..32]",
+    ),
+    "scaled": Chain(
+        ("?,3..8,4",),
+        lambda x: filled(through_reals(x, lambda n: o.floor(o.multiply(n, real(1.5))), 0, 1, 2)),
+        "[?,4..12,6]",
+    ),
+    "half in reals": Chain(
+        ("?,3..8,4",),
+        lambda x: filled(through_reals(x, lambda n: o.divide(n, real(2)), 0, 1, 2)),
+        "[?,1..4,2]",
+    ),
+    "up to multiples of 32": Chain(
+        ("2,3..70",),
+        lambda x: filled(
+            through_reals(x, lambda n: o.multiply(o.ceiling(o.divide(n, real(32))), real(32)), 0, 1)
+        ),
+        "[32,32..96]",
+    ),
+    "one less in reals": Chain(
+        ("2,3..8",), lambda x: filled(through_reals(x, lambda n: o.subtract(real(9), n), 0, 1)), "[7,1..6]"
+    ),
+    "clamped reals": Chain(
+        ("?,3..8",), lambda x: filled(through_reals(x, lambda n: o.clamp(n, 2.5, 6.5), 0, 1)), "[2..6,3..6]"
+    ),
+    "product in reals": Chain(
+        ("2,3..8,4",),
+        lambda x: filled(through_reals(x, lambda n: o.reduce_prod(n, ints(0), True), 0, 1, 2)),
+        "[24..64]",
+    ),
+    "joined and cut in reals": Chain(
+        ("2,3..8,4",),
+        lambda x: filled(
+            through_reals(x, lambda n: o.concat([o.slice(n, ints(1), ints(2), ints(1)), real(5.5)], 0), 0, 1)
+        ),
+        "[3..8,5]",
+    ),
+    "by a factor that may be nothing": Chain(
+        ("?,3..8",), lambda x: filled(through_reals(x, lambda n: o.divide(real(6), n), 0, 1)), "[?,?]"
+    ),
+    "at most as many": Chain(
+        ("2,3..8",),
+        lambda x: o.topk(
+            x, o.reduce_min(o.concat([dim(x, 1), ints(5)], 0), ints(0), False), 1, "max", "value"
+        ).output(0),
+        "[2,3..5]",
+    ),
+    "the longest": Chain(
+        ("2,3..8,5",), lambda x: filled(o.reduce_max(dim(x, 0, 1, 2), ints(0), True)), "[5..8]"
+    ),
+    "resized by a factor": Chain(
+        ("1,2,3..8,4..5",),
+        lambda x: o.interpolate(
+            x,
+            through_reals(x, lambda n: o.floor(o.multiply(n, real(2, 1.5))), 2, 3),
+            "nearest",
+            "sizes",
+            axes=ints(2, 3),
+        ),
+        "[1,2,6..16,6..7]",
     ),
     "scattered into a shape": Chain(
         ("?,3,4..5",),
