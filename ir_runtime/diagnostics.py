@@ -7,7 +7,23 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Cause", "Diagnostic", "Diagnostics", "Excerpt", "Location", "Mark", "Severity"]
+__all__ = ["Cause", "Diagnostic", "Diagnostics", "Excerpt", "Location", "Mark", "Severity", "one_line"]
+
+# Characters of a message, and of the name of a layer, that are shown: files may have any.
+_LONGEST = 1000
+_LONGEST_NAME = 200
+
+
+def one_line(text: str, most: int = _LONGEST) -> str:
+    r"""The text without line breaks, and without its middle where it is longer than ``most``.
+
+    >>> one_line("a\nb"), one_line("123456789", 8)
+    ('a b', '123456 … 89')
+    """
+    if len(text) > most:
+        text = f"{text[: most * 3 // 4]} … {text[-(most // 4) :]}"
+    lines = text.splitlines()
+    return " ".join(lines) if len(lines) > 1 else text
 
 
 class Severity(StrEnum):
@@ -33,7 +49,7 @@ class Location:
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.file, self.line) if part)
-        layer = f"layer {self.layer!r}" if self.layer is not None else ""
+        layer = f"layer {one_line(repr(self.layer), _LONGEST_NAME)}" if self.layer is not None else ""
         if layer and self.operation:
             layer += f" ({self.operation})"
         return ": ".join(filter(None, (place, layer)))
@@ -83,6 +99,9 @@ class Cause:
     message: str
     where: Location
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", one_line(self.message))
+
     def record(self) -> dict[str, Any]:
         """The step as plain data, for JSON."""
         return {"message": self.message, "line": self.where.line, "layer": self.where.layer}
@@ -107,6 +126,10 @@ class Diagnostic:
     mark: Mark | None = None
     excerpt: Excerpt | None = None
     causes: tuple[Cause, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", one_line(self.message))
+        object.__setattr__(self, "hint", one_line(self.hint))
 
     @property
     def layer(self) -> str | None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .codes import Code
-from .diagnostics import Diagnostic, Location
+from .diagnostics import Diagnostic, Location, one_line
 
 __all__ = [
     "ExecutionError",
@@ -48,7 +48,8 @@ class IRError(RuntimeError):
         hint: str = "",
     ) -> None:
         super().__init__(message)
-        self.message, self.code, self.where, self.hint = message, code or self.default_code, where, hint
+        self.message, self.hint = one_line(message), one_line(hint)
+        self.code, self.where = code or self.default_code, where
 
     @property
     def diagnostic(self) -> Diagnostic:

@@ -245,7 +245,7 @@ class Node:
 
     def __repr__(self) -> str:
         shapes = [str(o.partial_shape) for o in self.outputs()]
-        element = [self.element_type.c_name] if self.layer.type == "Parameter" else []
+        element = [o.element_type.c_name for o in self.outputs()] if self.layer.type == "Parameter" else []
         return f"<{self.get_type_name()}: {self.layer.name!r} ({', '.join(shapes + element)})>"
 
 

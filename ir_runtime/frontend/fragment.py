@@ -171,7 +171,8 @@ class _Builder:
         """Make a Parameter or a Constant for each input port that nothing feeds."""
         types = element_types(layer)
         ports = element.findall("input/port")
-        for index, (spec, port) in enumerate(zip(layer.inputs, ports, strict=True)):
+        # A layer that cannot be read has no ports, whatever its element has.
+        for index, (spec, port) in enumerate(zip(layer.inputs, ports, strict=False)):
             if Port(layer.id, index) in fed:
                 continue
             name = port_name(layer, index)

@@ -209,6 +209,8 @@ class LayerReader:
             return op
         element, offset, size = (vars(op)[name] for name in ("element_type", "offset", "size"))
         shape = _fixed(vars(op)["shape"])
+        if element is ElementType.dynamic:
+            raise ValidationError("a constant has an element type, not dynamic", code=Code.BAD_ATTRIBUTE)
         self.claims.add(element, max(size, packed_bytes(element, shape)), self.limits, where)
         value = self.weights.tensor(element, shape, offset, size, where)
         self._check_rest(element, shape, size, where)

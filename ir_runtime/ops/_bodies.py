@@ -181,7 +181,7 @@ def _joined(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> Array:
                 "there was no iteration, and the body does not declare a shape for the parts that an output joins"
             )
         shape = [d.min for d in type.shape]
-        shape[cut.axis] = 0
+        shape[normalize_axis(cut.axis, len(shape))] = 0
         return np.empty(shape, type.element.dtype)
     axis = normalize_axis(cut.axis, parts[0].ndim)
     frames = {PartialShape(part.shape).replace({axis: -1}) for part in parts}

@@ -170,7 +170,8 @@ class _Visitor:
         inner = infer(body.graph, report, feeds, self._walk.compare, self._walk.explain)
         self._walk.known.bodies[self._layer.id, body.name] = inner
         self._reports[body.name] = report.found
-        return {result: inner[port] for result, port in body.results.items()}
+        unfed = {layer.id: Value(_UNKNOWN) for layer in body.graph.of_type("Result")}
+        return unfed | {result: inner[port] for result, port in body.results.items()}
 
     def found(self) -> list[Diagnostic]:
         """What is wrong inside the bodies."""

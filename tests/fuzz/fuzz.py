@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -127,7 +128,10 @@ def save(corpus: Corpus, recipe: Recipe, result: Result, out: Path) -> Path:
     """Write what shows a finding: the model, and what is known of it."""
     out.mkdir(parents=True, exist_ok=True)
     case = mutant(corpus, recipe)
-    path = out / (re.sub(r"\W+", "_", result.finding)[:80].strip("_") + ".xml")
+    path = (
+        out
+        / f"{re.sub(r'\W+', '_', result.finding)[:60].strip('_')}_{zlib.crc32(result.finding.encode()):08x}.xml"
+    )
     path.write_bytes(case.xml)
     if case.weights:
         path.with_suffix(".bin").write_bytes(case.weights)

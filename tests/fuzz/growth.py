@@ -10,8 +10,8 @@ from .structure import Element, Work
 
 __all__ = ["chained", "multiplied", "wrapped"]
 
-LENGTHS = (1, 2, 5, 20, 70, 300)
-MOST = 200_000
+LENGTHS = (1, 2, 3, 5, 10, 20, 70, 300)
+MOST = 40_000
 """Bytes of XML that one change may add."""
 
 
@@ -46,7 +46,7 @@ def multiplied(work: Work) -> None:
     if element is None or element.getparent() is None:
         return
     next_id = _free(element.getparent())
-    for step in range(_affordable(element, work.rng.choice((10, 100, 500)))):
+    for step in range(_affordable(element, work.rng.choice((3, 10, 30, 500)))):
         again = copy.deepcopy(element)
         if again.get("id") is not None and work.rng.random() < 0.9:
             again.set("id", str(next_id + step))

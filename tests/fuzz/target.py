@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,10 @@ from ir_runtime.codes import Code
 
 from .corpus import Case
 
-__all__ = ["Broken", "probe"]
+__all__ = ["RUNNING", "Broken", "probe"]
+
+RUNNING = ir.Limits(memory=1 << 28, trips=200, seconds=0.5)
+"""What a run may take. Reading and checking keep to their bounds without being told."""
 
 LARGEST_INPUT = 1 << 18
 """Elements of an input above which a model is not run."""
@@ -31,7 +36,12 @@ _LEAKS = re.compile(r"\b(?:ZeroDivision|Index|Overflow|FloatingPoint|Axis|Runtim
 
 
 class Broken(Exception):
-    """An error of the package that breaks its own promises."""
+    """An error of the package that breaks its own promises: in which way, and what it says."""
+
+    def __init__(self, how: str, found: ir.Diagnostic) -> None:
+        text = str(found)
+        super().__init__(f"{how}: {text if len(text) < 2000 else f'{text[:600]} … {text[-600:]}'}")
+        self.how, self.found = how, found
 
 
 def probe(case: Case) -> str:
@@ -43,15 +53,16 @@ def probe(case: Case) -> str:
     """
     _report(ir.validate(case.xml, case.weights))
     models: list[ir.Model] = []
-    outcome = _code(lambda: models.append(ir.read_model(case.xml, case.weights)))
-    if not models:
-        _code(lambda: models.append(ir.read_model(case.xml, case.weights, strict=False)))
+    outcome = _code(lambda: models.append(ir.read_model(case.xml, case.weights, strict=False)))
+    if models:
+        outcome = _code(models[0].raise_if_invalid)
     if b"<net" not in case.xml[:4096]:
         text = case.xml.decode("utf-8", errors="replace")
         _code(lambda: models.extend(ir.read_fragments(text, strict=False)))
     for model in models[:3]:
         _look(model)
         _run(model)
+        _code(lambda model=model: _save(model))  # type: ignore[misc]
         _code(lambda model=model: _reshape(model))  # type: ignore[misc]
     return outcome
 
@@ -76,13 +87,21 @@ def _reshape(model: ir.Model) -> None:
             _code(lambda given=given: model.reshape(given))  # type: ignore[misc]
 
 
+def _save(model: ir.Model) -> None:
+    """What is saved is read again."""
+    with tempfile.TemporaryDirectory(prefix="ir_runtime-fuzz-") as folder:
+        path = Path(folder) / "model.xml"
+        ir.save_model(model, path)
+        ir.read_model(path)
+
+
 def _run(model: ir.Model) -> None:
     for backend in available():
         _code(lambda backend=backend: _infer(model, backend))  # type: ignore[misc]
 
 
 def _infer(model: ir.Model, backend: str) -> None:
-    compiled = ir.compile_model(model, backend=backend)
+    compiled = ir.compile_model(model, backend=backend, limits=RUNNING)
     inputs = list(_smallest(model.inputs))
     if len(inputs) == len(model.inputs):
         compiled(inputs)
@@ -117,13 +136,13 @@ def _report(report: ir.Diagnostics) -> None:
 def _finding(found: ir.Diagnostic) -> None:
     text = str(found)
     if found.code not in list(Code):
-        raise Broken(f"there is no code {found.code!r}")
+        raise Broken("a code that there is not", found)
     if len(text) > LONGEST_TEXT:
-        raise Broken(f"a finding of {len(text)} characters: {text[:100]} … {text[-100:]}")
+        raise Broken("too long", found)
     if not found.message or "\n" in found.message or "\n" in found.hint:
-        raise Broken(f"a finding that is not one line: {text[:300]!r}")
+        raise Broken("not one line", found)
     leak = _BUGS.search(found.message)
     if found.code != Code.LAYER_FAILED:
         leak = leak or _LEAKS.search(found.message)
     if leak:
-        raise Broken(f"a finding that says {leak.group()}: {text[:300]}")
+        raise Broken(f"says {leak.group()}", found)

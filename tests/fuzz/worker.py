@@ -81,9 +81,9 @@ def _memory(field: str) -> int:
 def _signature(reason: BaseException) -> str:
     """The kind of a finding: the same for the same mistake, whatever the numbers and names are."""
     if isinstance(reason, Broken):
-        text = re.sub(r"'[^']*'|\"[^\"]*\"|\d+|\[[^]]*\]", "_", str(reason))
-        operation = re.search(r"\((\w+)-_\)", text)
-        return f"{operation.group(1) if operation else ''} {text[:40]} … {text.rpartition('error[')[2][:120]}"
+        where, message = reason.found.where, reason.found.message
+        general = re.sub(r"'[^']*'|\"[^\"]*\"|\d+|\[[^]]*\]", "_", message[-300:])[:80]
+        return f"{reason.how} in {where.operation if where else ''}: {reason.found.code} {general}"
     frames = [f for f in traceback.extract_tb(reason.__traceback__) if "ir_runtime/" in f.filename]
     at = frames[-1] if frames else None
     place = f"{at.filename.rpartition('ir_runtime/')[2]}:{at.name}" if at else "elsewhere"
