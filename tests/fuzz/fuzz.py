@@ -128,10 +128,8 @@ def save(corpus: Corpus, recipe: Recipe, result: Result, out: Path) -> Path:
     """Write what shows a finding: the model, and what is known of it."""
     out.mkdir(parents=True, exist_ok=True)
     case = mutant(corpus, recipe)
-    path = (
-        out
-        / f"{re.sub(r'\W+', '_', result.finding)[:60].strip('_')}_{zlib.crc32(result.finding.encode()):08x}.xml"
-    )
+    brief, number = re.sub(r"\W+", "_", result.finding)[:60], zlib.crc32(result.finding.encode())
+    path = out / f"{brief}_{number:08x}.xml"
     path.write_bytes(case.xml)
     if case.weights:
         path.with_suffix(".bin").write_bytes(case.weights)
