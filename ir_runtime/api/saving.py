@@ -93,14 +93,14 @@ def _xml_path(path: PathLike) -> Path:
         raise InputError(
             f"a model is saved under a name that ends in .xml, not as {found.name!r}",
             code=Code.BAD_REQUEST,
-            hint=f"give {str(found)!r} and .xml" if not found.suffix else "",
+            hint=f"such as {found.stem or 'model'}.xml",
         )
     return found
 
 
 def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> None:
     if not isinstance(model, Model):
-        raise TypeError(f"a model is saved, not {type(model).__name__}; ir_runtime.read_model gives one")
+        raise TypeError(f"a model is expected, not {type(model).__name__}; ir_runtime.read_model gives one")
     model.raise_if_invalid(_ALLOWED)
     content = Content(
         model.friendly_name,

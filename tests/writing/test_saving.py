@@ -323,6 +323,7 @@ def test_called_as_openvino_is(tmp_path: Path) -> None:
     [
         ("model", "ends in .xml, not as 'model'"),
         ("model.bin", "ends in .xml"),
+        ("", "ends in .xml"),
         ("none/model.xml", "there is no folder '.*none'"),
         ("folder.xml", "is a folder"),
         ("a\0.xml", "null character"),
@@ -340,7 +341,7 @@ def test_requests_that_make_no_sense(there: Path) -> None:
         ir.serialize(read(sums()), there, there)
     with pytest.raises(ir.InputError, match="'IR_V10' cannot be written"):
         ir.serialize(read(sums()), there, version="IR_V10")
-    with pytest.raises(TypeError, match="a model is saved, not str"):
+    with pytest.raises(TypeError, match="a model is expected, not str"):
         ir.save_model("model.xml", there)  # type: ignore[arg-type]
     assert not there.exists()
 

@@ -1,0 +1,71 @@
+"""What is said about models that cannot be saved."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+from harness.nets import Net
+from harness.refusals import Call
+
+import ir_runtime as ir
+from ir_runtime import files
+
+FOLDER = "messages"
+
+
+def model(name: str = "net") -> ir.Model:
+    """A model that returns its input."""
+    net = Net()
+    net.result(net.parameter("x", "2", out="FP32 2"))
+    read = ir.read_model(net.xml())
+    read.friendly_name = name
+    return read
+
+
+def saving(what: Any, path: str = "model.xml", name: str = "", **how: Any) -> Callable[[], None]:
+    """Save in a folder of its own, in which ``name`` is taken by something that is no file."""
+
+    def call() -> None:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            if name:
+                os.mkfifo(name)
+            ir.serialize(what, path, **how)
+
+    return call
+
+
+def full() -> None:
+    """Save on a disk that has no room."""
+    problem = OSError(errno.ENOSPC, "No space left on device")
+    with patch.object(files.os, "fsync", side_effect=problem):
+        saving(model())()
+
+
+def backslashes() -> ir.Model:
+    """An output with two names that end in a backslash: one in the Result, one at its port."""
+    net = Net()
+    x = net.parameter("x", "2", out="FP32 2")
+    net.layer("Result", [x], name="y", inputs=["FP32 2"], extra={"output_names": "one\\"})
+    here = b'<port id="0" precision="FP32"><dim>2</dim></port></input>'
+    return ir.read_model(net.xml().replace(here, here.replace(b'"FP32"', b'"FP32" names="two\\"')))
+
+
+REFUSALS = [
+    Call("no xml", saving(model(), "model")),
+    Call("another ending", saving(model(), "model.onnx")),
+    Call("null in a path", saving(model(), "a\0.xml")),
+    Call("one file for both", saving(model(), bin_path="model.xml")),
+    Call("old version", saving(model(), version="IR_V10")),
+    Call("path of a model", saving("model.xml"), (TypeError,)),
+    Call("no folder", saving(model(), "none/model.xml")),
+    Call("pipe", saving(model(), name="model.bin")),
+    Call("full disk", full),
+    Call("character that XML does not have", saving(model("a\x07b"))),
+    Call("two backslashes", saving(backslashes())),
+]
