@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...errors import ExecutionError
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define import InferenceError, Input, Op, Output, attr, op
@@ -40,7 +39,7 @@ class Inverse(Op):
         try:
             inverse = np.linalg.inv(data.astype(np.float32))
         except np.linalg.LinAlgError:
-            raise ExecutionError("a matrix in data has no inverse: its determinant is 0") from None
+            raise InferenceError("a matrix in data has no inverse: its determinant is 0") from None
         if self.adjoint:
             inverse = np.swapaxes(inverse, -1, -2)
         return np.ascontiguousarray(inverse, data.dtype)
