@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ...kernels.boxes import wide
 from ...kernels.regions import bilinear
 from .._define import Input, Op, Output, attr, op
 from .._types import T_FLOAT
+from ._bins import bins, covers, points, rounded
 from .roi_align import channels, check_entry, region_count
 
 
@@ -104,9 +105,9 @@ class ROIPooling(Pooling):
         return self._between(maps, region) if self.method == "bilinear" else self._largest(maps, region)
 
     def _largest(self, maps: Array, region: Array) -> Array:
-        x1, y1, x2, y2 = _rounded(region * maps.dtype.type(self.spatial_scale))
-        rows = _bins(y1, y2, self.pooled_h, maps.shape[1])
-        columns = _bins(x1, x2, self.pooled_w, maps.shape[2])
+        x1, y1, x2, y2 = rounded(region * maps.dtype.type(self.spatial_scale))
+        rows = bins(y1, y2, self.pooled_h, maps.shape[1])
+        columns = bins(x1, x2, self.pooled_w, maps.shape[2])
         result = np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
         for i, (top, bottom) in enumerate(rows):
             for j, (left, right) in enumerate(columns):
@@ -119,8 +120,8 @@ class ROIPooling(Pooling):
     def _between(self, maps: Array, region: Array) -> Array:
         x1, y1, x2, y2 = region
         height, width = maps.shape[1:]
-        y = _points(y1, y2, self.pooled_h, height)[:, None]
-        x = _points(x1, x2, self.pooled_w, width)
+        y = points(y1, y2, self.pooled_h, height)[:, None]
+        x = points(x1, x2, self.pooled_w, width)
         within = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
         return np.where(within, bilinear(maps, y, x), maps.dtype.type(0))
 
@@ -161,14 +162,14 @@ class PSROIPooling(Pooling):
         scale = maps.dtype.type(self.spatial_scale)
         if self.mode == "bilinear":
             return self._between(maps, region * scale)
-        corners = _rounded(region)
+        corners = rounded(region)
         corners[2:] += 1
         x1, y1, x2, y2 = corners * scale
         size = self.group_size
         by_bin = maps.reshape(self.output_dim, size, size, *maps.shape[1:])
         result = np.zeros((self.output_dim, size, size), maps.dtype)
-        for i, (top, bottom) in enumerate(_covers(y1, y2, size, maps.shape[1])):
-            for j, (left, right) in enumerate(_covers(x1, x2, size, maps.shape[2])):
+        for i, (top, bottom) in enumerate(covers(y1, y2, size, maps.shape[1])):
+            for j, (left, right) in enumerate(covers(x1, x2, size, maps.shape[2])):
                 window = by_bin[:, i, j, top:bottom, left:right]
                 if window.shape[1] and window.shape[2]:
                     result[:, i, j] = window.mean(axis=(1, 2), dtype=maps.dtype)
@@ -183,10 +184,10 @@ class PSROIPooling(Pooling):
         part_height, part_width = (y2 - y1) / down, (x2 - x1) / across
         for i in range(down):
             top = y1 + i * part_height
-            y = _points(top, top + part_height, size, height, exact=False)[:, None]
+            y = points(top, top + part_height, size, height, exact=False)[:, None]
             for j in range(across):
                 left = x1 + j * part_width
-                x = _points(left, left + part_width, size, width, exact=False)
+                x = points(left, left + part_width, size, width, exact=False)
                 within = (y < height) & (x < width) & (y > -1) & (x > -1)
                 total += np.where(within, bilinear(by_part[i, j], y, x), maps.dtype.type(0))
         return np.asarray(total / maps.dtype.type(down * across))
@@ -254,7 +255,7 @@ class DeformablePSROIPooling(Pooling):
 
     def pool(self, maps: Array, region: Array, *more: Array) -> Array:
         of, (moves,), size = maps.dtype.type, more, self.group_size
-        corners = _rounded(region)
+        corners = rounded(region)
         corners[2:] += 1
         x1, y1, x2, y2 = corners * of(self.spatial_scale) - of(0.5)
         width, height = np.maximum(x2 - x1, of(0.1)), np.maximum(y2 - y1, of(0.1))
@@ -275,38 +276,3 @@ class DeformablePSROIPooling(Pooling):
                 total += np.where(within, bilinear(by_bin, y, x, each=True), of(0))
                 count += within
         return (total / np.maximum(count, 1)).reshape(self.output_dim, size, size)
-
-
-def _rounded(numbers: Array) -> Array:
-    """To the nearest integers, halves away from 0."""
-    return np.asarray(np.trunc(numbers + np.copysign(numbers.dtype.type(0.5), numbers)))
-
-
-def _bins(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]]:
-    """Where each of equal bins begins and ends, of elements from ``first`` to ``last``."""
-    size = np.maximum(last - first + 1, 1) / count
-    steps = np.arange(count + 1, dtype=first.dtype) * size
-    begins = np.clip(np.floor(steps[:-1]) + first, 0, length).astype(int)
-    ends = np.clip(np.ceil(steps[1:]) + first, 0, length).astype(int)
-    return list(zip(begins.tolist(), ends.tolist(), strict=True))
-
-
-def _covers(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]]:
-    """The elements that each of equal bins between two places touches."""
-    size = (last - first) / count
-    steps = first + np.arange(count + 1, dtype=first.dtype) * size
-    begins = np.clip(np.floor(steps[:-1]), 0, max(length - 1, 0)).astype(int)
-    ends = np.clip(np.ceil(first + np.arange(1, count + 1, dtype=first.dtype) * size), 0, length).astype(int)
-    return list(zip(begins.tolist(), ends.tolist(), strict=True))
-
-
-def _points(first: Any, last: Any, count: int, length: int, *, exact: bool = True) -> Array:
-    """Points from ``first`` to ``last``, in parts of a length, as places; one alone is in the middle."""
-    of = first.dtype.type
-    far = of(length - 1)
-    if count == 1:
-        return np.array([of(0.5) * (first + last) * far])
-    places = np.arange(count, dtype=first.dtype) * ((last - first) * far / of(count - 1)) + first * far
-    if exact:
-        places[-1] = last * far
-    return np.asarray(places)

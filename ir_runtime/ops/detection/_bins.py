@@ -1,0 +1,46 @@
+"""Regions divided into bins: which elements each covers, and points between elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.tensor import Array
+
+__all__ = ["bins", "covers", "points", "rounded"]
+
+
+def rounded(numbers: Array) -> Array:
+    """To the nearest integers, halves away from 0."""
+    return np.asarray(np.trunc(numbers + np.copysign(numbers.dtype.type(0.5), numbers)))
+
+
+def bins(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]]:
+    """Where each of equal bins begins and ends, of elements from ``first`` to ``last``."""
+    size = np.maximum(last - first + 1, 1) / count
+    steps = np.arange(count + 1, dtype=first.dtype) * size
+    begins = np.clip(np.floor(steps[:-1]) + first, 0, length).astype(int)
+    ends = np.clip(np.ceil(steps[1:]) + first, 0, length).astype(int)
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))
+
+
+def covers(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]]:
+    """The elements that each of equal bins between two places touches."""
+    size = (last - first) / count
+    steps = first + np.arange(count + 1, dtype=first.dtype) * size
+    begins = np.clip(np.floor(steps[:-1]), 0, max(length - 1, 0)).astype(int)
+    ends = np.clip(np.ceil(first + np.arange(1, count + 1, dtype=first.dtype) * size), 0, length).astype(int)
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))
+
+
+def points(first: Any, last: Any, count: int, length: int, *, exact: bool = True) -> Array:
+    """Points from ``first`` to ``last``, in parts of a length, as places; one alone is in the middle."""
+    of = first.dtype.type
+    far = of(length - 1)
+    if count == 1:
+        return np.array([of(0.5) * (first + last) * far])
+    places = np.arange(count, dtype=first.dtype) * ((last - first) * far / of(count - 1)) + first * far
+    if exact:
+        places[-1] = last * far
+    return np.asarray(places)
