@@ -205,18 +205,20 @@ class _Search:
         near = range(found.low, min(high, found.low + 2 * found.step + 1) + 1)
         inside = {rng.randint(found.low, high) for _ in range(SAMPLES)} | set(near)
         lattice = {found.nearest(n) for n in inside}
-        period = range(self.start, self.start + min(found.step, LONGEST_PERIOD))
-        beyond = {*self._beyond(found.refused_above, 1, rng), *self._beyond(found.refused_below, -1, rng)}
+        reach = min(found.step, LONGEST_PERIOD)
+        period = range(self.start - reach, self.start + reach)
+        beyond = set(self._beyond(found.low, -1, found.step, rng))
+        if found.high is not None:
+            beyond |= set(self._beyond(found.high, 1, found.step, rng))
         tried = inside | lattice | set(period) | beyond
         return sorted(n for n in tried if self.low <= n <= self.high)
 
-    def _beyond(self, refused: int | None, sign: int, rng: random.Random) -> Iterator[int]:
+    def _beyond(self, last: int, sign: int, step: int, rng: random.Random) -> Iterator[int]:
         """Lengths behind a bound: those next to it, and some further away."""
-        if refused is None:
-            return
-        yield from (refused + sign * d for d in range(BEHIND))
-        furthest = min(self.high, 4 * refused + FAR_SAMPLE) if sign > 0 else self.low
-        yield from (rng.randint(*sorted((refused, furthest))) for _ in range(SAMPLES))
+        yield from (last + sign * d for d in range(1, step + BEHIND))
+        furthest = min(self.high, 4 * last + FAR_SAMPLE) if sign > 0 else self.low
+        if (furthest - last) * sign > 0:
+            yield from (rng.randint(*sorted((last + sign, furthest))) for _ in range(SAMPLES))
 
     def _irregular(self, found: Pattern) -> Pattern:
         low, high = self.low, self.high if self.bounded else None

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 from harness.nets import End, Net
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import ir_runtime as ir
 from ir_runtime.ir.tensor import Value
@@ -323,6 +325,22 @@ def test_patterns(accepts: Callable[[int], bool], start: int, expected: str) -> 
     pattern = explore(accepts, start)
     assert (str(pattern), pattern.regular) == (expected, True)
     assert all(pattern.contains(n) == accepts(n) for n in range(1, 1200))
+
+
+@given(data=st.data())
+def test_no_pattern_is_wrong(data: st.DataObject) -> None:
+    """Whatever the period, the residues and the bounds are: what is found is right, or said not to be."""
+    step = data.draw(st.sampled_from([1, 2, 3, 4, 6, 8, 14, 16, 32]))
+    residues = data.draw(st.sets(st.integers(0, step - 1), min_size=1, max_size=3))
+    low, length = data.draw(st.integers(1, 300)), data.draw(st.integers(0, 700))
+
+    def accepts(n: int) -> bool:
+        return low <= n <= low + length and n % step in residues
+
+    accepted = [n for n in range(1, 1100) if accepts(n)]
+    assume(accepted)
+    pattern = explore(accepts, data.draw(st.sampled_from(accepted)))
+    assert not pattern.regular or all(pattern.contains(n) == accepts(n) for n in range(1, 1100))
 
 
 @pytest.mark.parametrize("start", [39, 40, 63, 64])
