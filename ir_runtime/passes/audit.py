@@ -29,22 +29,25 @@ def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
     _unread(graph, report)
     _contents(graph, known, report)
     for layer in graph.layers.values():
-        for body in layer.op.bodies() if layer.op else ():
-            inner = known.bodies.get((layer.id, body.name))
-            if inner is None:
-                inner = _dead(layer, body.name, body.graph, report)
-            audit(body.graph, inner, report)
+        bodies = layer.op.bodies() if layer.op else ()
+        inferred = {body.name: known.bodies.get((layer.id, body.name)) for body in bodies}
+        for body in bodies:
+            inner = inferred[body.name]
+            if inner is None and any(
+                found is not None for found in inferred.values()
+            ):  # the other branch is known to run
+                _say_dead(layer, body.name, report)
+            # What never runs, or of which nothing is known, is held against what it declares itself.
+            audit(body.graph, infer(body.graph, report, explain=True) if inner is None else inner, report)
 
 
-def _dead(layer: Layer, name: str, graph: Graph, report: Diagnostics) -> Inferred:
-    """A branch that never runs is held against what it declares itself."""
+def _say_dead(layer: Layer, name: str, report: Diagnostics) -> None:
     report.note(
         Code.DEAD_BRANCH,
         f"<{name}> never runs, as the condition is a constant",
         layer.where,
         "if that is not meant, correct the condition; else leave only the other branch in the model",
     )
-    return infer(graph, report, explain=True)
 
 
 def _names(graph: Graph, report: Diagnostics) -> None:
@@ -78,7 +81,9 @@ def _unread(graph: Graph, report: Diagnostics) -> None:
         return  # which layers would be read is not known
     wrong = {found.layer for found in report.errors}
     for layer in graph.layers.values():
-        ends = layer.name in wrong or layer.type in ("Result", "Parameter") or layer.op is None or layer.op.sink
+        ends = (
+            layer.name in wrong or layer.type in ("Result", "Parameter") or layer.op is None or layer.op.sink
+        )
         if ends or any(graph.readers(Port(layer.id, i)) for i in range(len(layer.outputs))):
             continue
         report.warning(

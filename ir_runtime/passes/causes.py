@@ -164,7 +164,8 @@ class Causes:
     def _part(self, layer: Layer, index: int, spot: Spot, inputs: Sequence[Value]) -> _Part:
         declared, source = layer.op.port_of(index) if layer.op else None, self.graph.sources(layer)[index]
         assert source is not None
-        name = repr(declared.name) if declared else f"input {index}"
+        number = layer.inputs[index].id
+        name = f"{declared.name!r} (port {number})" if declared else f"input port {number}"
         return _Part(source, spot, name, spot.of(inputs[index]))
 
     def _infer(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:

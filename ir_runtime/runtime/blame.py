@@ -45,8 +45,9 @@ def blame(step: Failing, arrays: Sequence[Array], reason: Exception) -> IRError:
         return LimitError(reason.message, limit=reason.limit, where=where, hint=reason.hint)
     together = f", together with {', '.join(map(str, step.also))}" if step.also else ""
     if isinstance(reason, MemoryError):
-        message = f"there is not enough memory for what the layer makes{together}: {_text(reason)}"
-        return ExecutionError(message, code=Code.LAYER_FAILED, where=where)
+        message = f"there is not enough memory for what the layer makes{together}"
+        said = f": {reason}" if str(reason) else ""
+        return ExecutionError(message + said, code=Code.LAYER_FAILED, where=where)
     if isinstance(reason, IRError):
         message = f"failed on the data it was given{together}: {reason.message}"
         return ExecutionError(message, code=Code.LAYER_FAILED, where=where, hint=reason.hint)
@@ -57,7 +58,8 @@ def blame(step: Failing, arrays: Sequence[Array], reason: Exception) -> IRError:
         hint = refusal.reason.hint
         return ExecutionError(message, code=Code.LAYER_FAILED, where=refusal.layer.where, hint=hint)
     message = f"failed on the data it was given{together}: {_text(reason)}{_shapes(arrays, known)}"
-    return ExecutionError(message, code=Code.LAYER_FAILED, where=where)
+    hint = "the code of the operation did not foresee such inputs"
+    return ExecutionError(message, code=Code.LAYER_FAILED, where=where, hint=hint)
 
 
 def _text(reason: Exception) -> str:

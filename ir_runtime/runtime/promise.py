@@ -41,8 +41,16 @@ class Promise:
         if fits and (self.dtype is None or array.dtype == self.dtype):
             return
         raise ExecutionError(
-            f"gave {array.dtype.name}{list(array.shape)} where {self.type} was inferred",
+            f"gave {_said(array)} where {self.type} was inferred",
             code=Code.LAYER_FAILED,
             where=self.layer.where,
             hint="what the file says of the layer contradicts what it computes",
         )
+
+
+def _said(array: Array) -> str:
+    try:
+        element = str(ElementType.from_dtype(array.dtype))
+    except ValueError:  # an operation may give what has no element type
+        element = array.dtype.name
+    return f"{element}[{','.join(map(str, array.shape))}]"
