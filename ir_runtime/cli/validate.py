@@ -16,7 +16,7 @@ from .exits import Exit
 from .limited import limited
 from .models import weights
 from .render import dump, finding, plural
-from .shaping import shapes_of
+from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnostic, Diagnostics
@@ -48,13 +48,7 @@ _FORMATS = ("text", "json", "sarif", "github")
 )
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option("--strict", is_flag=True, help="Let warnings count as errors.")
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="[NAME=]SHAPE",
-    help="Ask whether an input may have this shape, too: data=[1..8,3,?,?]. Repeatable.",
-)
+@shaped
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="How many files at once.")
 @weights
 @limited
@@ -79,8 +73,8 @@ def validate(
     files = [file for model in models for file in _matching(model)]
     if weights is not None and len(files) > 1:
         raise click.UsageError("--weights goes with one MODEL")
-    given = shapes_of(shapes) or None
-    check = partial(_check, weights=weights, shapes=given, strict=strict, limits=limits)
+    how = {"weights": weights, "shapes": shapes_of(shapes) or None, "limits": limits}
+    check = partial(_check, how=how, strict=strict)
     show = _each if form == "text" else _nothing
     reports = []
     with _reports(check, files, jobs) as checked:
@@ -103,12 +97,10 @@ def _matching(pattern: str) -> list[str]:
     return found
 
 
-def _check(
-    file: str, weights: str | None, shapes: Mapping[Any, Any] | None, strict: bool, limits: Limits
-) -> Diagnostics:
+def _check(file: str, how: Mapping[str, Any], strict: bool) -> Diagnostics:
     from ..api.core import validate as check
 
-    report = check(file, weights, shapes=shapes, limits=limits)
+    report = check(file, **how)
     if strict:
         report.escalate()
     return report

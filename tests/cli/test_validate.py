@@ -159,4 +159,4 @@ def test_layer_names_cannot_steer_the_terminal(folder: Path, invoke: Invoke) -> 
     found = invoke("validate net.xml")
     assert "\x9b" not in found.stdout
     assert "\u2028" not in found.stdout
-    assert len(found.stdout.splitlines()) == 2
+    assert len(found.stdout.splitlines()) == 3, "the finding, its line, the hint"
