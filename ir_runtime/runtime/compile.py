@@ -26,7 +26,7 @@ from .append import growing
 from .blame import blame
 from .context import RUN, VARIABLES
 from .expected import Expected, expected
-from .guard import bytes_of, guarded
+from .guard import bytes_of, elements_of, guarded
 from .memory import Peak, peak
 from .plan import ExecutionPlan, Step
 from .promise import Promise
@@ -215,8 +215,9 @@ class _Planner:
         limits = current()
         sizes = [0] * len(self.slots)
         for port, slot in self.places.items():
-            limits.check("elements", self.values[port].count.min, self.graph[port.layer].where)
-            sizes[slot] = bytes_of(self.values[port].type)
+            type = self.values[port].type
+            limits.check("elements", elements_of(type), self.graph[port.layer].where)
+            sizes[slot] = bytes_of(type)
         written = {slot for step in steps for slot in step.writes}
         fixed = [port for port, slot in self.places.items() if slot not in written and not self._mapped(port)]
         found = peak(steps, sum(sizes[self.places[port]] for port in fixed), sizes, self.inside)

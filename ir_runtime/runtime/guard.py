@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from ..backends import Kernel
-from ..ir.tensor import Array, TensorType, Value
+from ..ir.tensor import Array, TensorType
 from .context import RUN, Run
 from .expected import Expected
 
-__all__ = ["Guard", "alive", "bytes_of", "guarded"]
+__all__ = ["Guard", "alive", "bytes_of", "elements_of", "guarded"]
 
 # Shapes that a guard remembers; lengths that grow with every run need no more of the past.
 REMEMBERED = 64
@@ -95,14 +95,21 @@ def _marked(kernel: Callable[..., Any], guard: Guard) -> Kernel:
     return kernel
 
 
+def elements_of(type: TensorType) -> int:
+    """The number of elements that a tensor has at least."""
+    return 0 if type.shape.rank is None else math.prod([dim.min for dim in type.shape])
+
+
 def bytes_of(type: TensorType) -> int:
     """Bytes that a tensor takes at least."""
-    return Value(type).count.min * max(type.element.dtype.itemsize, 1)
+    return elements_of(type) * max(type.element.dtype.itemsize, 1)
 
 
 def _most(type: TensorType) -> float:
-    count = Value(type).count
-    return math.inf if count.max is None else count.max * max(type.element.dtype.itemsize, 1)
+    longest = None if type.shape.rank is None else [dim.max for dim in type.shape]
+    if longest is None or None in longest:
+        return math.inf
+    return math.prod(n for n in longest if n is not None) * max(type.element.dtype.itemsize, 1)
 
 
 @dataclass(slots=True, eq=False)
@@ -135,7 +142,7 @@ class Guard:
         if need is None:
             types = self.expected.types(arrays)
             for type in types:
-                run.limits.check("elements", Value(type).count.min)
+                run.limits.check("elements", elements_of(type))
             need = sum(map(bytes_of, types))
             if len(self.known) >= REMEMBERED:
                 self.known.clear()
