@@ -10,11 +10,22 @@ from pathlib import Path
 
 import ir_runtime
 
-__all__ = ["Function", "Module", "Sources", "argument", "assigned", "called", "looped", "parameters"]
+__all__ = [
+    "PACKAGE",
+    "Function",
+    "Module",
+    "Sources",
+    "argument",
+    "assigned",
+    "called",
+    "looped",
+    "parameters",
+]
 
 PACKAGE = Path(ir_runtime.__file__).parent
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_OWN = ("self", "cls")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
@@ -57,21 +68,30 @@ class Sources:
                 elif isinstance(node, ast.Call) and (name := called(node)):
                     self.calls[name].append((module, node))
 
-    def defined(self, name: str, module: Module) -> list[tuple[Module, Function]]:
-        """The functions that a name means in a file: its own, else those of all files."""
-        found = self._functions.get(name, [])
+    def defined(self, call: ast.Call, module: Module) -> list[tuple[Module, Function]]:
+        """The functions that a call in a file may mean: those of the file, else of all; methods of all."""
+        found = self._functions.get(called(call), [])
+        if _is_of_another(call):
+            return [pair for pair in found if _is_method(pair[1])] or found
         return [pair for pair in found if pair[0] is module] or found
 
-    def returns(self, name: str, module: Module) -> list[tuple[Module, ast.expr]]:
-        """What functions of a name return."""
-        return list(self._results(name, module, ast.Return))
+    def constant(self, name: str, module: Module) -> tuple[Module, ast.expr] | None:
+        """What a name outside functions stands for: of the file, else of the one that all others take it from."""
+        homes = [home for home in (module, *self.modules) if name in home.constants]
+        return (homes[0], homes[0].constants[name]) if homes else None
 
-    def yields(self, name: str, module: Module) -> list[tuple[Module, ast.expr]]:
-        """What functions of a name yield."""
-        return list(self._results(name, module, ast.Yield))
+    def returns(self, call: ast.Call, module: Module) -> list[tuple[Module, ast.expr]]:
+        """What is returned by the functions that a call may mean."""
+        return list(self._results(call, module, ast.Return))
 
-    def _results(self, name: str, module: Module, kind: type[ast.AST]) -> Iterator[tuple[Module, ast.expr]]:
-        for home, function in self.defined(name, module):
+    def yields(self, call: ast.Call, module: Module) -> list[tuple[Module, ast.expr]]:
+        """What is yielded by the functions that a call may mean."""
+        return list(self._results(call, module, ast.Yield))
+
+    def _results(
+        self, call: ast.Call, module: Module, kind: type[ast.AST]
+    ) -> Iterator[tuple[Module, ast.expr]]:
+        for home, function in self.defined(call, module):
             for node in ast.walk(function):
                 value = getattr(node, "value", None)
                 if isinstance(node, kind) and home.inside[node] is function and value is not None:
@@ -80,7 +100,7 @@ class Sources:
     def given(self, module: Module, function: Function, parameter: str) -> Iterator[tuple[Module, ast.expr]]:
         """What callers give a parameter of a function."""
         for home, call in self.calls.get(function.name, ()):
-            if any(found is function for _, found in self.defined(function.name, home)):
+            if any(found is function for _, found in self.defined(call, home)):
                 value = argument(function, call, parameter)
                 if value is not None:
                     yield home, value
@@ -92,10 +112,20 @@ def called(call: ast.Call) -> str:
     return func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
 
 
+def _is_of_another(call: ast.Call) -> bool:
+    """Whether it is a method of something else than the object whose method calls it."""
+    on = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return on is not None and not (isinstance(on, ast.Name) and on.id in _OWN)
+
+
+def _is_method(function: Function) -> bool:
+    return any(a.arg in _OWN for a in function.args.args[:1])
+
+
 def parameters(function: Function) -> list[str]:
     """The names of a function's parameters but for ``self``."""
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
-    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+    return names[1:] if names and names[0] in _OWN else names
 
 
 def argument(function: Function, call: ast.Call, name: str) -> ast.expr | None:

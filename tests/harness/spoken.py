@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
+from pathlib import Path
 
 import click
 
 import ir_runtime.errors
-from harness.sources import Function, Module, Sources, assigned, called, looped, parameters
+from harness.sources import PACKAGE, Function, Module, Sources, assigned, called, looped, parameters
 
 __all__ = ["HOLE", "Message", "lost", "messages"]
 
@@ -64,20 +65,22 @@ class Message:
         return f"{self.file}:{self.line}: {self.text}"
 
 
-def messages() -> list[Message]:
-    """All there are, in order of files and lines."""
-    return sorted({message for found in _read() for message in found if message.letters() >= _LETTERS})
+def messages(folder: Path = PACKAGE) -> list[Message]:
+    """All there are in a package, in order of files and lines."""
+    return sorted({message for found in _read(folder) for message in found if message.letters() >= _LETTERS})
 
 
-def lost() -> list[Message]:
+def lost(folder: Path = PACKAGE) -> list[Message]:
     """Errors and findings whose text could not be followed to where it is written."""
-    return sorted({found[0] for found in _read() if found and all(m.letters() < _LETTERS for m in found)})
+    return sorted(
+        {found[0] for found in _read(folder) if found and all(m.letters() < _LETTERS for m in found)}
+    )
 
 
 @cache
-def _read() -> list[list[Message]]:
+def _read(folder: Path) -> list[list[Message]]:
     """What each error and finding may say; nothing, where it carries what another one says."""
-    sources = Sources()
+    sources = Sources(folder)
     read = [_Reader(sources, module).read(text) for text, module in _texts(sources)]
     return [[Message(p.module.file, p.line, p.text.strip()) for p in found if p.text] for found in read]
 
@@ -106,7 +109,7 @@ def _spread(sources: Sources, module: Module, args: Sequence[ast.expr]) -> Itera
     choices: list[list[list[ast.expr]]] = []
     for arg in args:
         if isinstance(arg, ast.Starred) and isinstance(arg.value, ast.Call):
-            found = [value for _, value in sources.returns(called(arg.value), module)]
+            found = [value for _, value in sources.returns(arg.value, module)]
             choices.append([value.elts for value in found if isinstance(value, ast.Tuple)] or [[]])
         else:
             choices.append([[arg]])
@@ -203,7 +206,7 @@ class _Reader:
         if name == "join":
             each = getattr(node.args[0], "elt", None)
             return self.read(each) if isinstance(each, ast.Attribute | ast.JoinedStr) else self._hole(node)
-        return self._elsewhere(self.sources.returns(name, self.module)) or self._hole(node)
+        return self._elsewhere(self.sources.returns(node, self.module)) or self._hole(node)
 
     def name(self, node: ast.Name) -> list[_Piece]:
         """A variable, a parameter, or a constant of the file."""
@@ -214,8 +217,8 @@ class _Reader:
                 return [p for values in loops for p in self.items(values)] or self._hole(node)
             if node.id in parameters(function):
                 return self._elsewhere(self.sources.given(self.module, function, node.id))
-        known = self.module.constants.get(node.id)
-        return self._hole(node) if known is None else self.read(known)
+        known = self.sources.constant(node.id, self.module)
+        return self._hole(node) if known is None else self._elsewhere([known])
 
     def _around(self, node: ast.AST) -> Iterator[Function]:
         function = self.module.inside.get(node)
@@ -227,7 +230,7 @@ class _Reader:
         """An expression, or one part of the tuples that a function returns."""
         if part is None or not isinstance(value, ast.Call):
             return self.read(value)
-        found = self.sources.returns(called(value), self.module)
+        found = self.sources.returns(value, self.module)
         tuples = [(home, pair.elts[part]) for home, pair in found if isinstance(pair, ast.Tuple)]
         return self._elsewhere(tuples) or self._hole(value)
 
@@ -238,7 +241,7 @@ class _Reader:
         if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
             return self.read(node.elt)
         if isinstance(node, ast.Call):
-            return self._elsewhere(self.sources.yields(called(node), self.module))
+            return self._elsewhere(self.sources.yields(node, self.module))
         return self._listed(node) if isinstance(node, ast.Name) else []
 
     def _listed(self, node: ast.Name) -> list[_Piece]:

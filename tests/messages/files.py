@@ -79,6 +79,10 @@ def constant_with_too_many_bytes() -> Net:
     return net
 
 
+def constant_of_any_type() -> Net:
+    return constant({'element_type="f32"': 'element_type="dynamic"'})
+
+
 def constant_of_any_length() -> Net:
     return constant({'shape="2"': 'shape="?"'})
 
@@ -127,6 +131,7 @@ REFUSALS = [
     no_body,
     constant_with_too_many_bytes,
     constant_of_any_length,
+    constant_of_any_type,
     texts_of_another_number,
     texts_that_lie_elsewhere,
     Call("document type in utf-16", read('<!DOCTYPE net><net version="11"/>'.encode("utf-16"))),
