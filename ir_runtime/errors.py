@@ -17,7 +17,8 @@ OpenVINO raises ``RuntimeError`` for nearly everything, so code that catches tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Self
 
 from .codes import Code
 from .diagnostics import Diagnostic, Location, one_line
@@ -93,6 +94,12 @@ class ValidationError(IRError):
     def __init__(self, message: str, *, diagnostics: Iterable[Diagnostic] = (), **how: object) -> None:
         super().__init__(message, **how)  # type: ignore[arg-type]
         self.diagnostics = tuple(diagnostics)
+
+    @classmethod
+    def of(cls, findings: Sequence[Diagnostic]) -> Self:
+        """The error that several findings amount to; it has the message of the first."""
+        first = findings[0]
+        return cls(first.message, code=first.code, where=first.where, diagnostics=findings)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.diagnostics)) or super().__str__()

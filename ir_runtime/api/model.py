@@ -70,7 +70,7 @@ class Model:
         if all(e.code == Code.UNKNOWN_OPERATION for e in errors):
             message = first.message + _as_well(errors[1:])
             raise UnsupportedError(message, code=first.code, where=first.where, hint=first.hint)
-        raise ValidationError(first.message, code=first.code, where=first.where, diagnostics=errors)
+        raise ValidationError.of(errors)
 
     @property
     def graph(self) -> nx.MultiDiGraph:
@@ -219,10 +219,7 @@ class Model:
             values = infer(graph, report, self._all_parameters(parameters), explain=True)
         check_assigned(graph, values, report)
         if report.errors:
-            first = report.errors[0]
-            raise ValidationError(
-                first.message, code=first.code, where=first.where, diagnostics=report.errors
-            )
+            raise ValidationError.of(report.errors)
         self._parameters, self._graph, self._values = parameters, graph, values
 
     def constraints(self, confirm: bool = True, seconds: float = 20.0) -> Constraints:

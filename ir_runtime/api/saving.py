@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..codes import Code
-from ..errors import InputError
+from ..diagnostics import Diagnostics
+from ..errors import InputError, ValidationError
 from ..files import replacing
+from ..limits import within
+from ..passes.infer import Inferred, infer
 from ..writing.compress import compress
 from ..writing.document import Content, write
 from ..writing.results import with_results
@@ -19,8 +22,9 @@ __all__ = ["save_model", "serialize"]
 PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 
 # Findings that do not keep a model from being saved: operations from elsewhere are written as they were
-# read, and what layers declare of their outputs is replaced by what was inferred.
-_ALLOWED = (Code.UNKNOWN_OPERATION, Code.DECLARED_TYPE, Code.DECLARED_SHAPE)
+# read, and what ports declare is replaced by what is inferred.
+_DECLARED = (Code.DECLARED_TYPE, Code.DECLARED_SHAPE, Code.INPUT_PORT)
+_ALLOWED = (Code.UNKNOWN_OPERATION, *_DECLARED)
 _VERSIONS = ("UNSPECIFIED", "IR_V11")
 
 
@@ -35,7 +39,7 @@ def save_model(model: Model, output_model: PathLike, compress_to_fp16: bool = Fa
     no file, but never one beside the weights of another.
 
     A model read with ``strict=False`` can be saved if all that is wrong is unknown operations, which
-    are written as they were read, or wrong types and dims of outputs, which are thereby put right.
+    are written as they were read, or wrong types and dims of ports, which are thereby put right.
 
     Args:
         model: the model.
@@ -102,13 +106,9 @@ def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> N
     if not isinstance(model, Model):
         raise TypeError(f"a model is expected, not {type(model).__name__}; ir_runtime.read_model gives one")
     model.raise_if_invalid(_ALLOWED)
-    content = Content(
-        model.friendly_name,
-        with_results(model._graph, model._extra),
-        model._values,
-        model.rt_info,
-        declared=model._parameters is None,
-    )
+    known, declared = _known(model)
+    graph = with_results(model._graph, model._extra)
+    content = Content(model.friendly_name, graph, known, model.rt_info, declared)
     try:
         with replacing(weights, xml) as (binary, text):
             write(compress(content) if compressed else content, text, binary)
@@ -118,3 +118,16 @@ def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> N
             code=Code.BAD_REQUEST,
             hint="nothing was changed",
         ) from None
+
+
+def _known(model: Model) -> tuple[Inferred, bool]:
+    """What is inferred, and whether what ports declare is true beside that."""
+    reshaped = model._parameters is not None
+    if reshaped or not any(finding.code in _DECLARED for finding in model.report.errors):
+        return model._values, not reshaped
+    report = Diagnostics()
+    with within(model.limits):
+        known = infer(model._graph, report, compare=False)
+    if report.errors:
+        raise ValidationError.of(report.errors)
+    return known, False

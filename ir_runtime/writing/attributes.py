@@ -10,6 +10,8 @@ from ..ir.shape import PartialShape
 
 __all__ = ["attribute_text", "attribute_texts"]
 
+_NAMESPACE = "{"  # how names in a namespace begin; an IR has none
+
 
 def attribute_texts(layer: Layer, changed: Mapping[str, Any]) -> dict[str, str]:
     """The attributes of a layer by their names in files.
@@ -19,7 +21,7 @@ def attribute_texts(layer: Layer, changed: Mapping[str, Any]) -> dict[str, str]:
             are kept; and so is what its operation knows nothing of.
         changed: values that take the place of those that the operation has.
     """
-    texts = dict(layer.attributes)
+    texts = {name: text for name, text in layer.attributes.items() if not name.startswith(_NAMESPACE)}
     for name, attribute in layer.op.schema().items() if layer.op else ():
         if attribute.payload:
             continue
