@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from typing import Any, overload
 
 from ..codes import Code
 from ..errors import InputError
@@ -217,14 +217,24 @@ class PartialShape(Sequence[Dimension]):
         return self._dims
 
     def __eq__(self, other: object) -> bool:
+        """Whether the same is known of both; which lengths are known to be equal does not count."""
         if isinstance(other, PartialShape):
-            return self._dims == other._dims
+            return self._bounds() == other._bounds()
         if isinstance(other, tuple | list):
-            return self._dims is not None and list(self._dims) == list(other)
+            return self._dims is not None and self._is_listed(other)
         return NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._dims)
+        return hash(self._bounds())
+
+    def _is_listed(self, lengths: Sequence[Any]) -> bool:
+        try:
+            return self == PartialShape(lengths)
+        except (TypeError, ValueError):
+            return False
+
+    def _bounds(self) -> tuple[tuple[int, int | None], ...] | None:
+        return None if self._dims is None else tuple((d.min, d.max) for d in self._dims)
 
     def __str__(self) -> str:
         return "[...]" if self._dims is None else f"[{','.join(map(str, self._dims))}]"

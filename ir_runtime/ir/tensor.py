@@ -65,6 +65,14 @@ class Bounds:
     upper: Array
     """Infinity where there is no bound."""
 
+    def where(self, certain: Array) -> Bounds:
+        """The same where it is certain; no bounds elsewhere."""
+        element = self.lower.dtype
+        return Bounds(
+            np.where(certain, self.lower, -np.inf).astype(element),
+            np.where(certain, self.upper, np.inf).astype(element),
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:

@@ -56,11 +56,7 @@ def _hull(arrays: Iterable[Array]) -> Bounds | None:
     if not ElementType.from_dtype(stack.dtype).real:
         return None
     lower, upper = stack.min(0), stack.max(0)
-    unknown = np.isnan(lower) | np.isnan(upper)
-    return Bounds(
-        np.where(unknown, -np.inf, lower).astype(stack.dtype),
-        np.where(unknown, np.inf, upper).astype(stack.dtype),
-    )
+    return Bounds(lower, upper).where(~(np.isnan(lower) | np.isnan(upper)))
 
 
 def to_reals(numbers: Array, element: ElementType) -> Bounds | None:

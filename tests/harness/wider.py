@@ -45,6 +45,10 @@ MODELS: Mapping[tuple[str, str], str] = {
         )
         for n in (2, 3)
     },
+    **{
+        ("Loop", pattern): "what goes round grows; OpenVINO takes it for what it is in the first iteration"
+        for pattern in ("bounded", "batch of 2", "batch of 3")
+    },
     ("Reshape", "any rank"): SAMPLES["Reshape-1", "any rank"],
     ("Pad", "bounded"): (
         "pads up to a multiple of 7 are a remainder, which does not grow with the length; OpenVINO computes "

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ir_runtime as ir
-from ir_runtime.ir.dimension import Dimension
+from ir_runtime.ir.dimension import Dimension, Symbol
 from ir_runtime.ir.shape import PartialShape, Shape
 
 dims = st.builds(
@@ -107,3 +107,19 @@ def test_shapes_are_tuples() -> None:
     assert Shape() == ()
     with pytest.raises(ValueError, match="negative"):
         Shape([1, -2])
+
+
+def test_what_is_equal() -> None:
+    """Symbols do not count, as in OpenVINO: they say which lengths are equal, not how long they are."""
+    named = PartialShape([Dimension.between(0, None, Symbol("batch")), 3])
+    assert named == PartialShape("?,3") == [-1, 3]
+    assert hash(named) == hash(PartialShape("?,3"))
+    assert named != PartialShape("?,4")
+    assert named != PartialShape("...")
+    assert named != ["batch", 3]
+    assert PartialShape("...") == PartialShape.dynamic()
+
+
+def test_copies() -> None:
+    for text in ("?,3", "...", ""):
+        assert str(PartialShape(PartialShape(text))) == str(PartialShape(text))

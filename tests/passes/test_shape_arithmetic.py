@@ -345,7 +345,7 @@ CHAINS = {
         "[3..8,5]",
     ),
     "by a factor that may be nothing": Chain(
-        ("?,3..8",), lambda x: filled(through_reals(x, lambda n: o.divide(real(6), n), 0, 1)), "[?,?]"
+        ("?,3..8",), lambda x: filled(through_reals(x, lambda n: o.divide(real(6), n), 0, 1)), "[?,..2]"
     ),
     "at most as many": Chain(
         ("2,3..8",),

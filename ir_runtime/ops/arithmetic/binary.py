@@ -10,6 +10,7 @@ import numpy as np
 from ...errors import ExecutionError
 from ...ir.tensor import Array, Value
 from .._bounds import Number, absolute, maximum, minimum, power, quotient, remainder
+from .._broadcast import align
 from .._define import Input, attr, op
 from .._elementwise import BROADCAST, Binary
 from .._types import T
@@ -102,10 +103,15 @@ class Divide(Division):
         return quotient(x, y, self.m_pythondiv)
 
     def propagate(self, *inputs: Value) -> Any:
-        divisor = inputs[1].bounds
-        if divisor is not None and not ((divisor.lower > 0) | (divisor.upper < 0)).all():
-            return None
-        return super().propagate(*inputs)
+        """Contents from contents; about a quotient whose divisor may be 0, nothing is known."""
+        found, divisor = super().propagate(*inputs), inputs[1].bounds
+        if divisor is None or found is None:
+            return found
+        (quotients,) = found
+        whole = (divisor.lower > 0) | (divisor.upper < 0)
+        if self.auto_broadcast == "pdpd":
+            whole = align(whole, quotients.lower.ndim)
+        return quotients.where(whole)
 
 
 @op("Mod-1")
