@@ -254,7 +254,7 @@ def _until_stable(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[
                     f"the back edge from layer {edge.result} to layer {edge.parameter} of the body gives "
                     f"{after.element}, but the latter is fed {before.element} at first"
                 )
-            if after.shape.refines(before.shape):
+            if _stays(before.shape, after.shape):
                 continue
             wider[edge.parameter] = Value(_widened(before, after, forget=round > 1))
         if not wider:
@@ -263,12 +263,20 @@ def _until_stable(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[
     return results
 
 
+def _stays(before: PartialShape, after: PartialShape) -> bool:
+    """Whether what comes round has the shape that it had before, and lengths equal the same ones."""
+    if before.rank is None or not after.refines(before):
+        return before.rank is None
+    return all(b.symbol is None or b.symbol is a.symbol for b, a in zip(before, after, strict=True))
+
+
 def _widened(before: TensorType, after: TensorType, forget: bool) -> TensorType:
     joined = before.join(after)
     if not forget or joined.shape.rank is None:
         return joined
     pairs = zip(before.shape, joined.shape, strict=True)
-    return TensorType(joined.element, PartialShape([b if b == j else Dimension() for b, j in pairs]))
+    kept = [j if (b.min, b.max) == (j.min, j.max) else Dimension() for b, j in pairs]
+    return TensorType(joined.element, PartialShape(kept))
 
 
 def _part_type(value: Value, cut: Cut) -> TensorType:

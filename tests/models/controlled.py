@@ -156,6 +156,18 @@ def loop_that_grows() -> ov.Model:
     return ov.Model([node.get_iter_value(new.output(0), -1)], [n, x])
 
 
+@case([np.array(3), data(1, 2)], [np.array(4), data(2, 2)])
+def loop_whose_values_outgrow_the_input() -> ov.Model:
+    """What goes round is as long as the input at first, but not at last."""
+    n, x, a = op.parameter([], np.int64, name="n"), floats(-1, 2), floats(-1, 2, name="a")
+    before, new = op.relu(a), op.concat([a, a], 0)
+    node = loop_of(n, op.constant(True), ov.Model([new, before, op.constant(True)], [a]), (-1, 2))
+    node.set_merged_input(a, x.output(0), new.output(0))
+    last = node.get_iter_value(before.output(0), -1)
+    rows = op.gather(op.shape_of(x), op.constant([0]), op.constant(0))
+    return ov.Model([op.reshape(last, op.concat([rows, op.constant([-1])], 0), False)], [n, x])
+
+
 @case([data(3, 4), data(3, 1)])
 def loop_in_loop() -> ov.Model:
     x, s = floats(3, 4), floats(3, 1, name="s")
