@@ -11,6 +11,10 @@ from ..errors import InputError
 
 __all__ = ["Dimension", "DimensionLike", "Interval", "Symbol"]
 
+# Bounds beyond what any number in a tensor, or a product of two, can be: layers in a row may go on
+# multiplying until the numbers themselves take time and memory.
+_FARTHEST = 1 << 128
+
 
 class Symbol:
     """An identity: two dimensions that carry the same symbol are equal at run time."""
@@ -281,7 +285,15 @@ DimensionLike: TypeAlias = Dimension | Interval | int | str | tuple[int, int] | 
 
 
 def span(low: int | None, high: int | None) -> Interval:
-    """The interval between two bounds: a `Dimension` where it cannot be negative."""
+    """The interval between two bounds: a `Dimension` where it cannot be negative.
+
+    >>> span(0, 1 << 200), span(1 << 200, 1 << 200).min == 1 << 128
+    (<Dimension: ?>, True)
+    """
+    if low is not None and not -_FARTHEST <= low <= _FARTHEST:
+        low = _FARTHEST if low > 0 else None
+    if high is not None and not -_FARTHEST <= high <= _FARTHEST:
+        high = -_FARTHEST if high < 0 else None
     if low is None or low < 0:
         return Interval(low, high)
     return Dimension.between(low, high)

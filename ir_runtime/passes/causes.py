@@ -152,6 +152,8 @@ class Causes:
         """The parts of the inputs each of which matters on its own."""
         found = []
         for index, value in enumerate(inputs):
+            if self.graph.sources(layer)[index] is None:  # its edge would close a ring
+                continue
 
             def tried(spot: Spot, index: int = index, value: Value = value) -> bool:
                 self._tries -= 1

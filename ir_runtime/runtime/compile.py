@@ -307,6 +307,10 @@ class _Planner:
         return value if self._known(port) is not None else Value(value.type)
 
 
+# What a Parameter of a body receives that the port map leaves out, as nothing reads it.
+_UNREAD = np.empty(0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Visitor:
     """Runs the bodies of a layer, watched as the run is that they are part of."""
@@ -314,7 +318,7 @@ class _Visitor:
     plans: Mapping[str, ExecutionPlan]
 
     def __call__(self, body: Body, feeds: Mapping[int, Array]) -> dict[int, Array]:
-        arrays = [feeds[parameter] for parameter in body.parameters]
+        arrays = [feeds.get(parameter, _UNREAD) for parameter in body.parameters]
         found = self.plans[body.name].execute(arrays, RUN.get())
         return dict(zip(body.results, found, strict=True))
 

@@ -112,7 +112,8 @@ def _smallest(ports: Sequence[Any]) -> Iterator[Any]:
     for port in ports:
         shape = () if port.partial_shape.rank is None else port.partial_shape.get_min_shape()
         if np.prod(shape, dtype=object) <= LARGEST_INPUT and len(shape) < 64:
-            yield np.zeros(tuple(shape), port.element_type.dtype)
+            element = ir.Type.f32 if port.element_type is ir.Type.dynamic else port.element_type
+            yield np.zeros(tuple(shape), element.dtype)
 
 
 def _code(action: Callable[[], object]) -> str:
