@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["confirmed"]
 
-# More numbers than this are not computed only to confirm something.
-LARGEST = 1 << 27
+# More numbers than this are not computed only to confirm something, or to see that it runs at all.
+LARGEST, LARGE = 1 << 27, 1 << 22
 
 # What a number takes at least, in seconds, and the runs that are too small to tell how long it takes.
 USUAL_RATE, TELLING = 1e-7, 1 << 24
@@ -56,17 +56,16 @@ def _at_accepted(runs: _Runs, found: Constraints) -> Iterator[str]:
     first, *others = sorted(found.accepted, key=lambda trial: trial.size)
     if why := runs.why_not(first, found):
         yield f"whether it runs: {why}"
-    for large in reversed(others):
-        why = runs.why_not(large, found)
-        if not runs.skipped(why):
-            yield from [why] if why else ()
-            return
+    large = [trial for trial in others if trial.size <= LARGE][-1:]
+    whys = (runs.why_not(trial, found) for trial in large)
+    yield from (why for why in whys if why and not runs.skipped(why))
 
 
 def _confirm(runs: _Runs, constraint: Constraint, found: Constraints) -> Constraint:
     whys = [runs.why_not(trial, found) for trial in constraint.trials]
     wrong = next((why for why in whys if why), "")
-    return replace(constraint, confirmed=None if runs.skipped(wrong) else not wrong, remark=wrong)
+    told = bool(whys) and not runs.skipped(wrong)
+    return replace(constraint, confirmed=not wrong if told else None, remark=wrong)
 
 
 @dataclass

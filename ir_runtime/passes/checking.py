@@ -11,11 +11,15 @@ from ..ir.dimension import Dimension
 from ..ir.tensor import Value
 from .claims import Claim, claims
 from .constraint import Constraint, Trial
+from .couplings import Direction
 from .probing import Dim, OutOfBudget
 from .seen import Point, Seen
 from .sentences import listed, several
 
 __all__ = ["accepted", "checked"]
+
+# Lengths at which one is tried as the bound of another.
+_ORDERED = (3, 5, 10, 17)
 
 
 def checked(seen: Seen) -> list[Constraint]:
@@ -46,11 +50,13 @@ def _fulfilling(seen: Seen) -> list[dict[Dim, int]]:
             length = pattern.nearest(points[0][direction] + more)
             points.append({**points[0], direction: length})
     found = {tuple(lengths.values()): lengths for lengths in map(seen.couplings.at, points)}
-    return [lengths for lengths in found.values() if seen.probe.accepts(lengths)]
+    return [lengths for lengths in found.values() if seen.probe.accepts(lengths) is not False]
 
 
 def _check(seen: Seen, claim: Claim) -> Constraint | None:
     """The constraint, if all that breaks it is refused, at every point."""
+    if (relation := _relation(seen, claim)) is not None:
+        return relation
     refused: tuple[Diagnostic, dict[Dim, int]] | None = None
     for point in seen.contexts:
         for broken in _breaks(seen, claim, point):
@@ -70,6 +76,33 @@ def _check(seen: Seen, claim: Claim) -> Constraint | None:
     return Constraint(
         claim.kind, (claim.symbol,), claim.text, claim.number, refused[0], proved, trials=trials
     )
+
+
+def _relation(seen: Seen, claim: Claim) -> Constraint | None:
+    """One length as the bound of another, where a number is not."""
+    if claim.kind not in ("at least", "at most"):
+        return None
+    direction = next(iter(claim.boundary))
+    others = (d for d in seen.patterns if d != direction and seen.couplings.base[d.own[0]] == claim.number)
+    for other in others:
+        pair = (direction, other) if claim.kind == "at most" else (other, direction)
+        if (refusal := _is_ordered(seen, *pair)) is not None:
+            names = seen.name(pair[0]), seen.name(pair[1])
+            return Constraint("at most", names, f"{names[0]} ≤ {names[1]}", None, refusal)
+    return None
+
+
+def _is_ordered(seen: Seen, small: Direction, large: Direction) -> Diagnostic | None:
+    """What refuses a length that is more than another, if it always does, and nothing refuses others."""
+    refusal: Diagnostic | None = None
+    for length in _ORDERED:
+        allowed = ({small: length, large: length}, {small: length, large: length + 3})
+        if not all(seen.accepts(point) for point in allowed):
+            return None
+        refusal = seen.probe(seen.couplings.at({small: length + 1, large: length})).refusal
+        if refusal is None:
+            return None
+    return refusal
 
 
 def _breaks(seen: Seen, claim: Claim, point: Point) -> Iterator[dict[Dim, int]]:
@@ -97,7 +130,7 @@ def _at_boundary(seen: Seen, claim: Claim) -> Iterator[Trial]:
     smallest = {direction: pattern.low for direction, pattern in seen.patterns.items()}
     for point in (smallest, *seen.contexts[:1]):
         lengths = seen.couplings.at({**point, **claim.boundary})
-        if seen.fits(lengths) and seen.probe.accepts(lengths):
+        if seen.fits(lengths) and seen.probe.accepts(lengths) is not False:
             yield _trial(seen, lengths, True)
             return
 
@@ -133,13 +166,15 @@ def _joined(held: Sequence[tuple[Claim, Constraint]]) -> list[Constraint]:
     groups: dict[object, list[tuple[Claim, Constraint]]] = {}
     for claim, constraint in held:
         own = claim.key if claim.kind == "multiple" else None if claim.kind.startswith("at") else claim.text
-        groups.setdefault((claim.kind, claim.number, own), []).append((claim, constraint))
+        if constraint.text != claim.text:  # a relation, found from either end
+            own = constraint.text
+        groups.setdefault((constraint.kind, constraint.number, own), []).append((claim, constraint))
     return [_together(group) for group in groups.values()]
 
 
 def _together(group: Sequence[tuple[Claim, Constraint]]) -> Constraint:
     claim, first = group[0]
-    if len(group) == 1:
+    if len(group) == 1 or len(first.symbols) > 1:
         return first
     subjects = tuple(found.symbols[0] for _, found in group)
     text = f"{listed(subjects)} {several(first.text.removeprefix(f'{claim.symbol} '))}"

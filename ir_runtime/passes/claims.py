@@ -123,13 +123,15 @@ def _of_pattern(seen: Seen, direction: Direction, found: Pattern) -> Iterator[Cl
         breaks, text = _at(seen, direction, between), f"{name} {divided(found)}"
         yield Claim("multiple", name, text, found.step, breaks, found.residues, {})
     if found.refused_below is not None and found.low > 1:
-        breaks = _at(seen, direction, (found.low - d * found.step for d in (1, 2, 3)))
+        shorter = (found.low - d * found.step for d in (1, 2, 3))
+        breaks = _at(seen, direction, (found.refused_below, *shorter))
         boxes = _tied(seen, direction, Dimension.between(1, found.low - 1))
         text, edge = f"{name} ≥ {found.low}", {direction: found.low}
         yield Claim("at least", name, text, found.low, breaks, None, edge, boxes)
     if found.refused_above is not None and found.high is not None:
         high = found.high
-        breaks = _at(seen, direction, (high + d * found.step for d in (1, 2, 3, high // found.step)))
+        longer = (high + d * found.step for d in (1, 2, 3, high // found.step))
+        breaks = _at(seen, direction, (found.refused_above, *longer))
         boxes = _tied(seen, direction, Dimension.between(high + 1))
         yield Claim("at most", name, f"{name} ≤ {high}", high, breaks, None, {direction: high}, boxes)
 

@@ -81,7 +81,9 @@ class _Finder:
             return self._without_start(start.answer.refusal, start.impossible, alone)
         self.probe.settle(start.lengths)
         try:
+            self.probe.lenient = True  # shapes tell what goes with what; numbers may be bounded by others
             couplings = find_couplings(self.probe, start.lengths)
+            self.probe.lenient = False
         except OutOfBudget:
             self.undecided.append("everything: the budget ended before it was found what goes with what")
             return self._result(alone)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ _JUMPS = (*_JUMPS, *(n for n in range(1, LONGEST_PERIOD + 1) if n not in _JUMPS)
 SAMPLES, FAR_SAMPLE = 6, 4096
 
 # How many lengths next to a bound are tried behind it: patterns may have gaps.
-BEHIND = 33
+BEHIND = 65
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +137,15 @@ class _Search:
     def _bounded(self, step: int, residues: tuple[int, ...]) -> Pattern:
         up, above = self._end(step, self.high)
         down, below = self._end(-step, self.low)
+        low, high = (self._last(end, sign, step, residues) for end, sign in ((down, -1), (up, 1)))
+        rest = [n for n in range(self.low, low) if n % step in residues] if below is None else []
+        below = below or next((n for n in reversed(rest) if self._refuses(n)), None)
+        if above is None and self.bounded:
+            rest = [n for n in range(high + 1, self.high + 1) if n % step in residues]
+            above = next((n for n in rest if self._refuses(n)), None)
         return Pattern(
-            low=self.low if below is None else self._last(down, -1, step, residues),
-            high=(self.high if self.bounded else None)
-            if above is None
-            else self._last(up, 1, step, residues),
+            low=self.low if below is None else low,
+            high=(self.high if self.bounded else None) if above is None else high,
             step=step,
             residues=residues,
             refused_below=below,
@@ -149,7 +154,7 @@ class _Search:
         )
 
     def _end(self, step: int, limit: int) -> tuple[int, int | None]:
-        """The last accepted length in one direction, and the first refused one; binary between doublings."""
+        """The last length that is not refused in one direction, and the first that is; binary between doublings."""
         accepted, refused, stride = self.start, None, step
         while (limit - accepted) * step > 0:
             ahead = accepted + stride
@@ -157,10 +162,7 @@ class _Search:
                 ahead = accepted + (limit - accepted) // step * step
                 if ahead == accepted:
                     break
-            answer = self.ask(ahead)
-            if answer is None:
-                break
-            if not answer:
+            if self.ask(ahead) is False:
                 refused = ahead
                 break
             accepted, stride = ahead, stride * 2
@@ -170,7 +172,7 @@ class _Search:
             middle = accepted + (refused - accepted) // (2 * step) * step
             if middle in (accepted, refused):
                 break
-            accepted, refused = (middle, refused) if self.ask(middle) else (accepted, middle)
+            accepted, refused = (accepted, middle) if self.ask(middle) is False else (middle, refused)
         return accepted, refused
 
     def _last(self, accepted: int, sign: int, step: int, residues: tuple[int, ...]) -> int:
@@ -184,9 +186,9 @@ class _Search:
 
     def _periods(self) -> Iterator[tuple[int, tuple[int, ...]]]:
         """Periods with several residues that lengths about the start have, the shortest first."""
-        reach = 2 * LONGEST_PERIOD
-        for window in (16, 64, reach):
-            first = max(self.low, min(self.start, self.high - window))
+        for window, side in itertools.product((16, 64, 128, 2 * LONGEST_PERIOD), (1, -1)):
+            first = self.start if side > 0 else self.start - window
+            first = max(self.low, min(first, self.high - window))
             lengths = range(first, min(first + window, self.high + 1))
             taken = [self.ask(n) for n in lengths]
             for step in range(2, len(taken) // 2 + 1):

@@ -44,6 +44,9 @@ Lengths = Mapping[Dim, int | Dimension]
 class _Remark(IRError):
     """What nobody can mean, such as an index behind the end of a table, though it may run."""
 
+    values: tuple[Value, ...] = ()
+    """What is inferred all the same."""
+
 
 class OutOfBudget(Exception):
     """There are no questions, or there is no time, left."""
@@ -97,13 +100,15 @@ class Probe:
     parameters: Mapping[int, TensorType]
     questions: int = 5000
     seconds: float = 10.0
+    lenient: bool = False
+    """Whether what nobody can mean is accepted, as long as no shape contradicts another."""
     asked: int = 0
     dims: tuple[Dim, ...] = ()
     _steps: tuple[_Step, ...] = ()
     _fixed: dict[Port, Value] = field(default_factory=dict)
     _values: dict[Any, Value] = field(default_factory=dict)
     _seen: dict[Any, tuple[Value, ...] | IRError] = field(default_factory=dict)
-    _answers: dict[tuple[tuple[Dim, Any], ...], Answer] = field(default_factory=dict)
+    _answers: dict[tuple[Any, ...], Answer] = field(default_factory=dict)
     _followed: frozenset[Port] = frozenset()
     _warned: frozenset[int] = frozenset()
     _symbols: dict[Dim, Symbol] = field(default_factory=dict)
@@ -145,7 +150,7 @@ class Probe:
         Raises:
             OutOfBudget: if there have been enough questions.
         """
-        key = tuple(sorted((dim, _key(length)) for dim, length in lengths.items()))
+        key = (self.lenient, *sorted((dim, _key(length)) for dim, length in lengths.items()))
         if (answer := self._answers.get(key)) is None:
             self._spend()
             answer = self._answers[key] = self._ask(lengths)
@@ -222,6 +227,8 @@ class Probe:
             key = (step.op, *map(id, inputs))
             if (found := seen.get(key)) is None:
                 found = seen[key] = self._infer(step.layer, inputs)
+            if isinstance(found, _Remark) and self.lenient:
+                found = found.values
             if isinstance(found, IRError):
                 return count, values, (step.layer, found)
             values.update(zip(step.ports, found, strict=False))
@@ -252,6 +259,8 @@ class Probe:
 
     def _infer(self, layer: Layer, inputs: list[Value | None]) -> tuple[Value, ...] | IRError:
         found = self._infer_anew(layer, inputs)
+        if isinstance(found, _Remark):
+            found.values = tuple(map(self._same, found.values))
         return found if isinstance(found, IRError) else tuple(map(self._same, found))
 
     def _infer_anew(self, layer: Layer, inputs: list[Value | None]) -> tuple[Value, ...] | IRError:
@@ -265,7 +274,9 @@ class Probe:
             found = layer.op.infer_values(*given, **context)
             for sentence in layer.op.audit(*given):
                 if layer.id not in self._warned:
-                    return _Remark(sentence, code=Code.ODD_CONTENT)
+                    remark = _Remark(sentence, code=Code.ODD_CONTENT)
+                    remark.values = found
+                    return remark
         except IRError as reason:
             return reason
         except Exception as reason:  # what evaluation on constants raises, as in `infer`

@@ -123,7 +123,7 @@ class Seen:
                 f"not all lengths go together that are accepted one by one: with {self.text(point)} layer "
                 f"{answer.refusal.layer!r} refuses: {answer.refusal.message}"
             )
-        return answer.accepted is True
+        return answer.accepted is not False
 
     def text(self, point: Point) -> str:
         """A point as people write it: ``batch = 2, seq = 16``."""

@@ -131,6 +131,19 @@ def test_positions_gathered_from_a_table(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (constraint.reason.layer, constraint.reason.severity) == ("taken", "warning")
 
 
+def test_a_length_that_bounds_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of one input, chosen by the numbers of the rows of another."""
+    monkeypatch.setattr(Gather, "audit", out_of_range)
+    net = Net()
+    ids, table = net.parameter("ids", "?,4"), net.parameter("table", "?,8")
+    shape = net.op("ShapeOf", ids, version="opset3", output_type="i64")
+    rows = net.op("Gather", shape, net.constant(0), net.constant(0), version="opset8")
+    start, step = net.constant(0), net.constant(1)
+    steps = net.op("Range", start, rows, step, version="opset4", output_type="i64")
+    net.result(net.op("Gather", table, steps, net.constant(0), version="opset8"))
+    assert said(net) == ["batch ≤ table_batch"]
+
+
 def test_what_an_operation_says_at_every_length_is_no_constraint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Gather, "audit", lambda *inputs: iter(["it is odd"]))
     assert said(positions(20)) == ["seq ≤ 20"]
@@ -341,6 +354,12 @@ def test_no_pattern_is_wrong(data: st.DataObject) -> None:
     assume(accepted)
     pattern = explore(accepts, data.draw(st.sampled_from(accepted)))
     assert not pattern.regular or all(pattern.contains(n) == accepts(n) for n in range(1, 1100))
+
+
+def test_periods_within_bounds() -> None:
+    """What is accepted about 56, 112, 168 and 224, and not about 0 or 280."""
+    pattern = explore(lambda n: 56 <= n < 228 and n % 56 < 4, 224)
+    assert (str(pattern), pattern.regular) == ("56..227, (0, 1, 2, 3) mod 56", True)
 
 
 @pytest.mark.parametrize("start", [39, 40, 63, 64])
