@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from .. import deadline
@@ -151,8 +151,7 @@ class _Walk:
         except Exception as reason:  # what evaluation on constants raises: the model decides it
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
             return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message), visitor.found())
-        values = [_named(layer, found[0])] if layer.type == "Parameter" else list(found)
-        return _Outcome(values, None, visitor.found())
+        return _Outcome([_named(layer, value) for value in found], None, visitor.found())
 
     def _why(self, port: Port, dim: int) -> tuple[Cause, ...]:
         return self.causes.of_length(port, dim)
@@ -187,11 +186,12 @@ def _declared(layer: Layer) -> list[Value]:
 
 
 def _named(layer: Layer, value: Value) -> Value:
-    """Give each unknown dimension of an input a symbol, so that equal lengths are known to be equal."""
-    if value.shape.rank is None or value.shape.is_static:
+    """Give each unknown dimension a symbol, so that lengths that follow from it are known to be equal."""
+    if value.shape.rank is None or all(d.symbol is not None or d.is_static for d in value.shape):
         return value
+    names = [f"{layer.name}.{i}" if layer.type == "Parameter" else "" for i in range(len(value.shape))]
     dims = [
-        Dimension.between(d.min, d.max, d.symbol or Symbol(f"{layer.name}.{i}")) if d.is_dynamic else d
-        for i, d in enumerate(value.shape)
+        d if d.is_static else Dimension.between(d.min, d.max, d.symbol or Symbol(name))
+        for d, name in zip(value.shape, names, strict=True)
     ]
-    return Value(TensorType(value.element, PartialShape(dims)), value.data)
+    return replace(value, type=TensorType(value.element, PartialShape(dims)))

@@ -368,6 +368,15 @@ CHAINS = {
         ),
         "[1,2,6..16,6..7]",
     ),
+    "of as many as are not zero": Chain(
+        ("2,3",), lambda x: (lambda found: shaped(found, dim(found, 1), -1))(o.non_zero(x, "i64")), "[..6,2]"
+    ),
+    "of as many as there are": Chain(
+        ("?,3", "1"),
+        lambda x, n: (lambda found: shaped(found, -1, dim(found, 0)))(o.tile(x, joined(n, 1))),
+        "[3,?]",
+        2,
+    ),
     "scattered into a shape": Chain(
         ("?,3,4..5",),
         lambda x: o.broadcast(
