@@ -260,7 +260,7 @@ class _Planner:
         if not (layer.op and (layer.op.asks("visit") or layer.op.asks("variables"))):
             outputs = [self.values[port].type for port in group.writes]
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
-            kernel = guarded(kernel, known, outputs, bounded, len(reads))
+            kernel = guarded(kernel, known, [self.values[p].type for p in group.reads], outputs, bounded)
         return Step(layer, kernel, reads, writes, also=tuple(also), expected=known)
 
     def _kernel(self, layer: Layer, read: Collection[Port | None]) -> Kernel:

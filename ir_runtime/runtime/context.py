@@ -42,7 +42,7 @@ class Run:
     limits: Limits = DEFAULT
     ends: float = math.inf
     """When its time is up."""
-    left: int = 0
+    left: float = 0
     """Bytes that may still be made before those that are alive have to be counted again."""
     envs: list[tuple[Sequence[Any], Sequence[Array | None]]] = field(default_factory=list)
     """The slots of the model, and of bodies that are running, each with the constants among them."""

@@ -3,6 +3,7 @@
 A step whose result has a size that is known needs no guard: such sizes are added up once, when compiling.
 Others get one around their kernel. It must cost next to nothing where the same shapes come again and again:
 
+* a result whose unknown lengths are all those of one input is in proportion to it;
 * what an operation that is `bounded` can make is no more than the product of what it is given, and mostly
   that is little;
 * what inference says is remembered, by the shapes of the inputs, and by what few numbers the small ones hold.
@@ -13,6 +14,7 @@ Only where the bytes that were made so far reach the limit are those counted tha
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,37 +37,65 @@ NEGLIGIBLE = 1 << 16
 
 
 def guarded(
-    kernel: Kernel, expected: Expected, outputs: Sequence[TensorType], bounded: bool, arity: int
+    kernel: Kernel,
+    expected: Expected,
+    inputs: Sequence[TensorType],
+    outputs: Sequence[TensorType],
+    bounded: bool,
 ) -> Kernel:
     """A kernel that refuses to make more than a run may, or the kernel itself where it never can.
 
     Args:
         kernel: what computes the step.
         expected: what inference says about it.
+        inputs: what is known of what it is given.
         outputs: what is known of its results.
         bounded: whether no result has more elements than the product, or the sum, of what the inputs have,
             where none is empty.
-        arity: the number of inputs.
     """
     if all(type.shape.is_static or _most(type) <= NEGLIGIBLE for type in outputs):
         return kernel
-    width = sum(type.element.dtype.itemsize or 1 for type in outputs) * max(arity, 1)
-    guard = Guard(expected, width if bounded else 0)
-    return _of_one(kernel, guard) if arity == 1 and bounded else _of_several(kernel, guard)
+    for index, type in enumerate(inputs):
+        if (ratio := _ratio(type, outputs)) is not None:
+            return _in_proportion(kernel, Guard(expected, 0), index, ratio)
+    width = sum(type.element.dtype.itemsize or 1 for type in outputs) * max(len(inputs), 1)
+    return _of_several(kernel, Guard(expected, width if bounded else 0))
 
 
-def _of_one(kernel: Kernel, guard: Guard) -> Kernel:
-    """The product of one input is its size, and a result as large as that is counted."""
-    current, width = RUN.get, guard.width
+def _ratio(given: TensorType, outputs: Sequence[TensorType]) -> float | None:
+    """Bytes of the results for each element of an input that has all of their unknown lengths."""
+    if given.shape.rank is None:
+        return None
+    total = 0.0
+    for type in outputs:
+        missing = None if type.shape.rank is None else _unknown(type) - _unknown(given)
+        if missing is None or missing:
+            return None
+        total += _fixed(type) * max(type.element.dtype.itemsize, 1)
+    return total / max(_fixed(given), 1)
 
-    def guarding(array: Array) -> Array | tuple[Array, ...]:
+
+def _unknown(type: TensorType) -> Counter[object]:
+    """The lengths that are not known; those without a symbol are like no other."""
+    return Counter(dim.symbol or object() for dim in type.shape if dim.is_dynamic)
+
+
+def _fixed(type: TensorType) -> int:
+    return math.prod([dim.min for dim in type.shape if dim.is_static])
+
+
+def _in_proportion(kernel: Kernel, guard: Guard, index: int, ratio: float) -> Kernel:
+    """The size of the results follows from that of one input."""
+    current = RUN.get
+
+    def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
         if (run := current(None)) is not None:
-            most = width * array.size
-            if 0 < most <= run.left:
+            most = ratio * arrays[index].size
+            if 0 < most <= run.left and most <= run.limits.elements:
                 run.left -= most
             else:
-                guard.check(run, (array,))
-        return kernel(array)
+                guard.check(run, arrays)
+        return kernel(*arrays)
 
     return _marked(guarding, guard)
 
@@ -80,7 +110,7 @@ def _of_several(kernel: Kernel, guard: Guard) -> Kernel:
         most = width
         for array in arrays:
             most *= array.size
-        if not 0 < most <= run.left:
+        if not 0 < most <= run.left or most > run.limits.elements:
             guard.check(run, arrays)
             return kernel(*arrays)
         results = kernel(*arrays)
