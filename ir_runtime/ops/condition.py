@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, Literal
 
@@ -155,7 +155,9 @@ class If(Op):
         check_one(condition, "condition")
         known = condition.known()
         bodies = self.bodies() if known is None else (self._chosen(known),)
-        every = [self._types(body, (condition, *values), visit) for body in bodies]
+        # All that may run are visited before any is refused, so that each is known to have been looked at.
+        found = [(body, self._results(body, (condition, *values), visit)) for body in bodies]
+        every = [[v.type for v in given(body, results, self._count())] for body, results in found]
         return tuple(reduce(TensorType.join, types) for types in zip(*every, strict=True))
 
     def evaluate(self, condition: Array, *values: Array, visit: Visit) -> tuple[Array, ...]:
@@ -163,10 +165,9 @@ class If(Op):
         results = visit(body, feeds_of(body, (condition, *values)))
         return tuple(given(body, results, self._count()))
 
-    def _types(self, body: Body, every: tuple[Value, ...], visit: Visit) -> list[TensorType]:
+    def _results(self, body: Body, every: tuple[Value, ...], visit: Visit) -> Mapping[int, Any]:
         check_ties(body)
-        results = visit(body, feeds_of(body, every))
-        return [value.type for value in given(body, results, self._count())]
+        return visit(body, feeds_of(body, every))
 
     def _chosen(self, condition: Array) -> Body:
         return self.then_body if only(condition, "condition") else self.else_body
