@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["confirmed"]
 
 # More numbers than this are not computed only to confirm something, or to see that it runs at all.
-LARGEST, LARGE = 1 << 27, 1 << 22
+LARGEST, LARGE = 1 << 28, 1 << 22
 
 # What a number takes at least, in seconds, and the runs that are too small to tell how long it takes.
-USUAL_RATE, TELLING = 1e-7, 1 << 24
+USUAL_RATE, TELLING = 3e-8, 1 << 24
 
 
 def confirmed(model: Model, found: Constraints, seconds: float) -> Constraints:

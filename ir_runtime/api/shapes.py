@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -131,27 +131,31 @@ class _Lister:
         for layer in sorted(graph, key=lambda la: la.type != "Parameter"):
             for spec, source in zip(layer.inputs, graph.sources(layer), strict=True):
                 if source is not None and source in values:
-                    yield _row(layer, spec, values[source], True, _at(formulas, source))
+                    yield _row(
+                        layer, spec, values[source], True, self._dims(source, values[source], formulas)
+                    )
             for index, spec in enumerate(layer.outputs):
                 port = Port(layer.id, index)
                 if port in values:
-                    yield _row(layer, spec, values[port], False, _at(formulas, port))
+                    yield _row(layer, spec, values[port], False, self._dims(port, values[port], formulas))
             for body in layer.op.bodies() if layer.op else ():
                 inner = values.bodies.get((layer.id, body.name)) if isinstance(values, Inferred) else None
                 yield from self._graph(body.graph, inner or {}, {})
 
-
-def _at(formulas: Mapping[tuple[Port, int], str], port: Port) -> Callable[[int], str | None]:
-    return lambda axis: formulas.get((port, axis))
+    def _dims(
+        self, port: Port, value: Value, formulas: Mapping[tuple[Port, int], str]
+    ) -> tuple[int | str, ...] | None:
+        if value.shape.rank is None:
+            return None
+        names = set(self._names.values())
+        return tuple(_dim(d, formulas.get((port, axis)), names) for axis, d in enumerate(value.shape))
 
 
 def _row(
-    layer: Layer, spec: PortSpec, value: Value, is_input: bool, formula: Callable[[int], str | None]
+    layer: Layer, spec: PortSpec, value: Value, is_input: bool, dims: tuple[int | str, ...] | None
 ) -> PortShape:
-    shape = value.shape
-    dims = None if shape.rank is None else tuple(_dim(d, formula(axis)) for axis, d in enumerate(shape))
     declared = spec.type
-    differs = declared is not None and not _is_same(declared.shape, shape)
+    differs = declared is not None and not _is_same(declared.shape, value.shape)
     return PortShape(
         line=spec.line or layer.where.line,
         layer=layer.name,
@@ -164,13 +168,15 @@ def _row(
     )
 
 
-def _dim(dim: Dimension, formula: str | None) -> int | str:
-    """A number, a formula, a name, or bounds."""
+def _dim(dim: Dimension, formula: str | None, names: Collection[str]) -> int | str:
+    """A number, a name that is known to hold, a formula, or bounds."""
     if dim.is_static:
         return dim.min
+    if dim.symbol is not None and dim.symbol.name in names:
+        return dim.symbol.name
     if formula is not None:
         return int(formula) if formula.isdecimal() else formula
-    return dim.symbol.name if dim.symbol is not None and dim.symbol.name else str(dim)
+    return str(dim)
 
 
 def _is_same(declared: PartialShape, found: PartialShape) -> bool:

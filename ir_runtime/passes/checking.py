@@ -49,6 +49,8 @@ def _fulfilling(seen: Seen) -> list[dict[Dim, int]]:
         for more in (pattern.step, 3 * pattern.step, 8 * pattern.step):
             length = pattern.nearest(points[0][direction] + more)
             points.append({**points[0], direction: length})
+    for small, large in seen.ordered if points else ():
+        points += [{**points[0], small: n, large: n + more} for more, n in enumerate(_ORDERED)]
     found = {tuple(lengths.values()): lengths for lengths in map(seen.couplings.at, points)}
     return [lengths for lengths in found.values() if seen.probe.accepts(lengths) is not False]
 
@@ -87,6 +89,7 @@ def _relation(seen: Seen, claim: Claim) -> Constraint | None:
     for other in others:
         pair = (direction, other) if claim.kind == "at most" else (other, direction)
         if (refusal := _is_ordered(seen, *pair)) is not None:
+            seen.ordered.append(pair)
             names = seen.name(pair[0]), seen.name(pair[1])
             return Constraint("at most", names, f"{names[0]} ≤ {names[1]}", None, refusal)
     return None

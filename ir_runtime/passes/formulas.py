@@ -35,6 +35,9 @@ def formulas(probe: Probe, found: Constraints) -> dict[tuple[Port, int], str]:
         return {}
     names = {name: dim for dim, name in found.symbols.items() if " " not in name}
     samples = {name: [point[dim] for point in points] for name, dim in names.items()}
+    fixed = {name for constraint in found if constraint.kind == "fixed" for name in constraint.symbols}
+    if any(len(set(column)) <= 2 for name, column in samples.items() if name not in fixed):
+        return {}  # what depends on such a length cannot be told from what does not
     walks = [probe.values(point) for point in points]
     known: dict[tuple[int, ...], str | None] = {}
     made = {}

@@ -43,6 +43,8 @@ class Seen:
     roles: Mapping[Dim, str]
     inputs: Mapping[Dim, str]
     undecided: list[str] = field(default_factory=list)
+    ordered: list[tuple[Direction, Direction]] = field(default_factory=list)
+    """Lengths of which the first is at most the second."""
 
     @cached_property
     def symbols(self) -> dict[Dim, str]:
