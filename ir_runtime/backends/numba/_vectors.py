@@ -1,0 +1,234 @@
+"""Vectors in LLVM's language, for the innermost loops: what numba makes of loops is not always vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import Parameter, Signature
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+
+from ._target import TARGET
+
+__all__ = ["LANES", "Emit", "instruction"]
+
+LANES = TARGET.lanes
+F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+VECTOR, INTS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
+
+Value = Any  # llvmlite is not typed
+
+
+@dataclass(frozen=True)
+class Emit:
+    """Writes instructions. Addresses and counts are i64; offsets are in bytes."""
+
+    builder: Any
+
+    def number(self, n: int) -> Value:
+        """An i64."""
+        return ir.Constant(I64, int(n))
+
+    def constant(self, x: float) -> Value:
+        """The same f32 in every lane."""
+        return ir.Constant(VECTOR, [_rounded(x)] * LANES)
+
+    def splat(self, x: Value) -> Value:
+        """An f32 in every lane."""
+        lane = self.builder.insert_element(ir.Constant(VECTOR, ir.Undefined), x, ir.Constant(I32, 0))
+        mask = ir.Constant(ir.VectorType(I32, LANES), [0] * LANES)
+        return self.builder.shuffle_vector(lane, ir.Constant(VECTOR, ir.Undefined), mask)
+
+    def at(self, address: Value, offset: Value | int = 0) -> Value:
+        """An address that many bytes on."""
+        if isinstance(offset, int):
+            return address if offset == 0 else self.builder.add(address, self.number(offset))
+        return self.builder.add(address, offset)
+
+    def load(self, address: Value, kind: Any = VECTOR) -> Value:
+        """What lies at an address, aligned to nothing more than one number."""
+        found = self.builder.load(self.builder.inttoptr(address, ir.PointerType(kind)), typ=kind)
+        found.align = 8 if kind == I64 else 4
+        return found
+
+    def store(self, value: Value, address: Value) -> None:
+        """Put a value at an address."""
+        done = self.builder.store(value, self.builder.inttoptr(address, ir.PointerType(value.type)))
+        done.align = 4
+
+    def over(
+        self, count: Value, body: Callable[[Value, Callable[..., Value], Callable[..., None]], None]
+    ) -> None:
+        """Go over ``count`` numbers, a vector at a time, the rest under a mask.
+
+        ``body`` is given an offset in bytes, and what loads from, and stores at, an address there.
+        """
+        lanes = self.number(LANES)
+        whole = self.builder.sdiv(count, lanes)
+        with self.loop(whole) as (i, _, _following):
+            body(self.builder.mul(i, self.number(4 * LANES)), self.load, self.store)
+        done = self.builder.mul(whole, lanes)
+        rest = self.builder.sub(count, done)
+        with self.builder.if_then(self.builder.icmp_signed(">", rest, self.number(0))):
+            mask = self._first(rest)
+            body(
+                self.builder.mul(done, self.number(4)),
+                lambda address: self._masked_load(address, mask),
+                lambda value, address: self._masked_store(value, address, mask),
+            )
+
+    def _first(self, count: Value) -> Value:
+        """A mask of that many lanes."""
+        narrow = self.builder.trunc(count, I32)
+        start = self.builder.insert_element(ir.Constant(INTS, ir.Undefined), narrow, ir.Constant(I32, 0))
+        same = self.builder.shuffle_vector(
+            start, ir.Constant(INTS, ir.Undefined), ir.Constant(INTS, [0] * LANES)
+        )
+        return self.builder.icmp_signed("<", ir.Constant(INTS, list(range(LANES))), same)
+
+    def _masked_load(self, address: Value, mask: Value) -> Value:
+        pointer = self.builder.inttoptr(address, ir.PointerType(VECTOR))
+        kind = ir.FunctionType(VECTOR, [pointer.type, I32, mask.type, VECTOR])
+        function = self._declared(f"llvm.masked.load.v{LANES}f32.p0", kind)
+        return self.builder.call(function, [pointer, ir.Constant(I32, 4), mask, self.constant(0)])
+
+    def _masked_store(self, value: Value, address: Value, mask: Value) -> None:
+        pointer = self.builder.inttoptr(address, ir.PointerType(VECTOR))
+        kind = ir.FunctionType(ir.VoidType(), [VECTOR, pointer.type, I32, mask.type])
+        function = self._declared(f"llvm.masked.store.v{LANES}f32.p0", kind)
+        self.builder.call(function, [value, pointer, ir.Constant(I32, 4), mask])
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self.builder.fadd(a, b)
+
+    def subtract(self, a: Value, b: Value) -> Value:
+        return self.builder.fsub(a, b)
+
+    def multiply(self, a: Value, b: Value) -> Value:
+        return self.builder.fmul(a, b)
+
+    def divide(self, a: Value, b: Value) -> Value:
+        return self.builder.fdiv(a, b)
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        """``a * b + c``, rounded once where the machine can."""
+        if not TARGET.fused:
+            return self.builder.fadd(self.builder.fmul(a, b), c)
+        return self.builder.call(self._intrinsic("llvm.fma", 3), [a, b, c])
+
+    def above(self, value: Value, low: Value) -> Value:
+        """``max(value, low)``, where NaN stays NaN."""
+        return self.builder.select(self.builder.fcmp_unordered(">", value, low), value, low)
+
+    def below(self, value: Value, high: Value) -> Value:
+        """``min(value, high)``, where NaN stays NaN."""
+        return self.builder.select(self.builder.fcmp_unordered("<", value, high), value, high)
+
+    def magnitude(self, value: Value) -> Value:
+        """The absolute value."""
+        return self.builder.call(self._intrinsic("llvm.fabs", 1), [value])
+
+    def rounded(self, value: Value) -> Value:
+        """The nearest whole number."""
+        return self.builder.call(self._intrinsic("llvm.rint", 1), [value])
+
+    def root(self, value: Value) -> Value:
+        """The square root."""
+        return self.builder.call(self._intrinsic("llvm.sqrt", 1), [value])
+
+    def sum(self, value: Value) -> Value:
+        """The sum of the lanes, by halves."""
+        return self._across(value, self.builder.fadd)
+
+    def largest(self, value: Value) -> Value:
+        """The largest lane; NaN if there is one."""
+        return self._across(value, lambda a, b: self._select_larger(a, b))
+
+    def _select_larger(self, a: Value, b: Value) -> Value:
+        bigger = self.builder.select(self.builder.fcmp_ordered(">", a, b), a, b)
+        return self.builder.select(self.builder.fcmp_unordered("uno", a, a), a, bigger)
+
+    def _across(self, value: Value, how: Callable[[Value, Value], Value]) -> Value:
+        lanes = [self.builder.extract_element(value, ir.Constant(I32, i)) for i in range(LANES)]
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            lanes = [how(a, b) for a, b in zip(lanes[:half], lanes[half:], strict=True)]
+        return lanes[0]
+
+    def _intrinsic(self, name: str, arity: int) -> Value:
+        return self._declared(f"{name}.v{LANES}f32", ir.FunctionType(VECTOR, [VECTOR] * arity))
+
+    def _declared(self, name: str, kind: Any) -> Value:
+        known = self.builder.module.globals.get(name)
+        return known or ir.Function(self.builder.module, kind, name)
+
+    @contextmanager
+    def loop(
+        self, count: Value, carried: Sequence[Value] = ()
+    ) -> Iterator[tuple[Value, list[Value], list[Value]]]:
+        """Repeat what is inside ``count`` times, not once if that is 0.
+
+        Gives the counter, the values that are carried from one pass to the next, and a list in which to
+        put their next values, in order; after the loop, the list has their last ones.
+        """
+        builder = self.builder
+        before = builder.block
+        head, body, after = (builder.append_basic_block(name) for name in ("head", "body", "after"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        counter = builder.phi(I64)
+        counter.add_incoming(self.number(0), before)
+        now = []
+        for value in carried:
+            phi = builder.phi(value.type)
+            phi.add_incoming(value, before)
+            now.append(phi)
+        builder.cbranch(builder.icmp_signed("<", counter, count), body, after)
+        builder.position_at_end(body)
+        following: list[Value] = []
+        yield counter, now, following
+        end = builder.block
+        counter.add_incoming(builder.add(counter, self.number(1)), end)
+        for phi, value in zip(now, following, strict=True):
+            phi.add_incoming(value, end)
+        builder.branch(head)
+        builder.position_at_end(after)
+        following[:] = now
+
+
+def instruction(*kinds: Any) -> Callable[[Callable[..., None]], Any]:
+    """Make a function that writes instructions one that kernels can call; it returns nothing.
+
+    Args:
+        kinds: numba's types of the arguments, after the `Emit` that the function takes first.
+    """
+
+    def make(write: Callable[..., None]) -> Any:
+        def typing(context: Any, *arguments: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                write(Emit(builder), *values)
+                return context.get_dummy_value()
+
+            return types.void(*kinds), generate
+
+        return numba.extending.intrinsic(_named(typing, write.__name__, len(kinds)))
+
+    return make
+
+
+def _named(typing: Callable[..., Any], name: str, count: int) -> Callable[..., Any]:
+    """Numba looks at the number of arguments, so tell it as many as the instruction takes."""
+    names = ["context", *(f"argument{i}" for i in range(count))]
+    parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    typing.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    typing.__name__ = typing.__qualname__ = name
+    return typing
+
+
+def _rounded(x: float) -> float:
+    return float(np.float32(x))
