@@ -71,6 +71,22 @@ def test_what_is_bounded_and_little_is_not_inferred(asked: list[str]) -> None:
     assert asked == []
 
 
+@backends
+def test_sizes_in_proportion_are_known_at_any_length(asked: list[str], backend: str) -> None:
+    """The product of rows and weights would be far more than there may be."""
+    net = Net()
+    x = net.parameter("x", "?,100", out="FP32 -1 100")
+    weights = net.constant(np.eye(100), "f32")
+    net.result(net.op("MatMul", x, weights, out="FP32 -1 100", transpose_a="false", transpose_b="false"))
+    compiled = ir.compile_model(read(net, memory=100_000), backend=backend)
+    asked.clear()
+    for rows in (1, 20, 100):
+        assert compiled(np.ones((rows, 100), np.float32))[0].shape == (rows, 100)
+    assert asked == []
+    with pytest.raises(ir.LimitError):
+        compiled(np.ones((130, 100), np.float32))
+
+
 def test_what_was_inferred_is_remembered(asked: list[str]) -> None:
     compiled = ir.compile_model(read(adding("?"), memory=100_000))
     x = np.ones((500, 3), np.float32)  # 1500 * 1500 would be too many
