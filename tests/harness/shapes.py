@@ -84,10 +84,16 @@ class Wider(NamedTuple):
 
 
 def wider(found: Mapping[str, Inferred], wanted: Types) -> list[Wider]:
-    """The ports where ours does not refine OpenVINO's, or element types differ, but for those that follow."""
-    both = {port: Wider(port, found[port], wanted[port]) for port in found if port in wanted}
-    differ = {port for port, w in both.items() if not _refines(w.found.type, w.wanted)}
-    return [both[port] for port in both if port in differ and differ.isdisjoint(found[port].sources)]
+    """The ports where ours does not refine OpenVINO's, or element types differ, but for those behind them."""
+    first: list[Wider] = []
+    behind: set[str] = set()
+    for port, mine in found.items():  # each port comes behind those that it follows from
+        if not behind.isdisjoint(mine.sources):
+            behind.add(port)
+        elif port in wanted and not _refines(mine.type, wanted[port]):
+            behind.add(port)
+            first.append(Wider(port, mine, wanted[port]))
+    return first
 
 
 def _refines(found: TensorType, wanted: TensorType) -> bool:
