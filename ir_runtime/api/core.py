@@ -103,7 +103,7 @@ def read_fragment(
         page = Page(text, values=values, version=version, name=name, limits=limits)
         if example is None and len(page) > 1:
             hint = f"choose one with example=1 … {len(page)}, or call read_fragments"
-            raise InputError(f"there are {len(page)} examples in it", hint=hint)
+            raise InputError(f"the page has {len(page)} examples", hint=hint)
         return _example(page, 1 if example is None else example, strict)
 
 

@@ -150,7 +150,8 @@ class _Walk:
             return _Outcome(_declared(layer), refusal, visitor.found())
         except Exception as reason:  # what evaluation on constants raises: the model decides it
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
-            return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message), visitor.found())
+            hint = "the code of the operation did not foresee such inputs"
+            return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message, hint), visitor.found())
         return _Outcome([_named(layer, value) for value in found], None, visitor.found())
 
     def _why(self, port: Port, dim: int) -> tuple[Cause, ...]:

@@ -349,7 +349,7 @@ def test_pages_with_several_examples(tmp_path: Path) -> None:
     np.testing.assert_array_equal(run(first, X), [3, 5, 7])
     np.testing.assert_array_equal(run(second, X), [3, 12])
     np.testing.assert_array_equal(run(ir.read_fragment(PAGE, example=2), X), [3, 12])
-    with pytest.raises(ir.InputError, match="there are 2 examples in it") as caught:
+    with pytest.raises(ir.InputError, match="the page has 2 examples") as caught:
         ir.read_fragment(PAGE, values={9: 1})
     assert "example=1 … 2" in caught.value.hint
     for number in (0, 3, -1):
