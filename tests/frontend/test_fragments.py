@@ -321,10 +321,13 @@ def test_ports_without_dims_may_have_any_shape() -> None:
 def test_wrong_dims_are_reported_where_they_stand() -> None:
     model = ir.read_fragment(reduction(out="7", comment="<!-- [1] -->"), name="page.txt", strict=False)
     (found,) = model.report
-    assert str(found) == (
+    first, *causes, hint = str(found).splitlines()
+    assert first == (
         "page.txt:8: layer 'ReduceSum_0' (ReduceSum-1): error[IR303]: output port 2 declares dims [7], "
-        "but the operation gives [2]\n  hint: correct the dims, or the attribute or input that decides them"
+        "but the operation gives [2]"
     )
+    assert [cause.rpartition(" ")[2] for cause in causes] == ["1)", "4)", "5)"]  # the lines they are on
+    assert hint == "  hint: correct the port, or the attribute or input that decides it"
 
 
 def test_text_that_is_no_layer() -> None:
