@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import IRError
 from ..ir.tensor import Array
+from ..passes.answers import Dim
 from ..passes.constraint import Constraint, Constraints, Trial
-from ..passes.probing import Dim
 from .ports import Output
 from .samples import random_array
 

@@ -12,10 +12,11 @@ from ..ir.dimension import Dimension, Symbol
 from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
+from ..passes.answers import Dim
 from ..passes.constraint import Constraints
 from ..passes.formulas import formulas
 from ..passes.infer import Inferred, infer
-from ..passes.probing import Dim, Probe
+from ..passes.probing import Probe
 from ..passes.symbols import label, names, role
 
 if TYPE_CHECKING:

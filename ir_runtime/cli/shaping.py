@@ -11,23 +11,30 @@ import click
 if TYPE_CHECKING:
     from ..ir.shape import PartialShape
 
-__all__ = ["shaped", "shapes_of"]
+__all__ = ["shape_option", "shaped", "shapes_of"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_HELP = "Reshape an input first: data=[1..8,3,?,?], or 1,3,224,224 for the only one. Repeatable."
 
 # One of several inputs with their shapes, as in "ids[1,16], mask[?,16]".
 _NAMED = re.compile(r"\s*([^\[\]=]*?)\s*=?\s*\[([^\[\]]*)\]\s*")
 
 
-def shaped(command: _Command) -> _Command:
-    """Give a command ``--shape``; `shapes_of` reads what it is given."""
+def shape_option(*names: str, into: str = "shapes", help: str = _HELP) -> Callable[[_Command], _Command]:
+    """An option that takes shapes of inputs, and the argument of the command that gets them."""
     return click.option(
-        "--shape",
-        "shapes",
+        *names,
+        into,
         multiple=True,
         metavar="[NAME=]SHAPE",
-        help="Reshape an input first: data=[1..8,3,?,?], or 1,3,224,224 for the only one. Repeatable.",
-    )(command)
+        help=help,
+    )
+
+
+def shaped(command: _Command) -> _Command:
+    """Give a command ``--shape``; `shapes_of` reads what it is given."""
+    return shape_option("--shape")(command)
 
 
 def shapes_of(texts: Iterable[str]) -> dict[str | int | None, PartialShape]:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from ..diagnostics import Diagnostic, Severity
 from ..ir.dimension import Dimension
 from ..ir.tensor import Value
+from .answers import Dim, OutOfBudget
 from .claims import Claim, claims
 from .constraint import Constraint, Trial
 from .couplings import Direction
-from .probing import Dim, OutOfBudget
 from .seen import Point, Seen
 from .sentences import listed, several
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..ir.dimension import Dimension, Symbol
+from .answers import Dim, OutOfBudget
 from .couplings import Direction
 from .lengths import Pattern
-from .probing import Dim, OutOfBudget
 from .seen import Point, Seen
 from .sentences import apart, divided, listed
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..diagnostics import Diagnostic
-from .probing import Dim
+from .answers import Dim
 
 __all__ = ["Constraint", "Constraints", "Trial"]
 

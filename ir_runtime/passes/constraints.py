@@ -17,10 +17,11 @@ from ..codes import Code
 from ..diagnostics import Diagnostic
 from ..ir.graph import Graph, Port
 from ..ir.tensor import TensorType, Value
+from .answers import Dim, OutOfBudget
 from .checking import accepted, checked
 from .constraint import Constraint, Constraints, Trial
 from .couplings import find_couplings
-from .probing import Dim, OutOfBudget, Probe
+from .probing import Probe
 from .seen import Seen
 from .starting import find_start
 from .symbols import label, names, role

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir.dimension import Dimension
-from .probing import Dim, Probe
+from .answers import Dim
+from .probing import Probe
 
 __all__ = ["Couplings", "Direction", "find_couplings"]
 

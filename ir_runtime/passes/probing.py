@@ -18,9 +18,10 @@ from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
+from .answers import Answer, Dim, Lengths, OutOfBudget
 from .infer import infer
 
-__all__ = ["Answer", "Dim", "Lengths", "OutOfBudget", "Probe"]
+__all__ = ["Probe"]
 
 # What inference remembers of layers it has seen; beyond this it forgets, so that memory stays bounded.
 REMEMBERED = 200_000
@@ -31,45 +32,11 @@ NUMBERS = 64
 UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 
 
-class Dim(NamedTuple):
-    """One open length of an input: the id of a Parameter, and the axis."""
-
-    layer: int
-    axis: int
-
-
-Lengths = Mapping[Dim, int | Dimension]
-
-
 class _Remark(IRError):
     """What nobody can mean, such as an index behind the end of a table, though it may run."""
 
     values: tuple[Value, ...] = ()
     """What is inferred all the same."""
-
-
-class OutOfBudget(Exception):
-    """There are no questions, or there is no time, left."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What inference says to lengths."""
-
-    steps: int
-    """How many layers were inferred: all of them, or those before the one that refuses."""
-    refusal: Diagnostic | None = None
-    layer: Layer | None = None
-    """The layer that refuses."""
-    near: tuple[int, ...] = ()
-    """Lengths that the layer saw: what it wants is often among them."""
-    blind: bool = False
-    """Numbers that are known at other lengths are too many to be followed at these: nothing was decided."""
-
-    @property
-    def accepted(self) -> bool | None:
-        """Whether the graph takes the lengths; ``None`` if that cannot be told."""
-        return False if self.refusal else None if self.blind else True
 
 
 class _Step(NamedTuple):

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
+from .answers import Dim, OutOfBudget
 from .couplings import Couplings, Direction
 from .lengths import Pattern, explore
-from .probing import Dim, OutOfBudget, Probe
+from .probing import Probe
 from .sentences import plus
 from .symbols import names
 

@@ -9,7 +9,8 @@ from itertools import combinations
 import networkx as nx
 
 from ..ir.dimension import Dimension
-from .probing import Answer, Dim, Probe
+from .answers import Answer, Dim
+from .probing import Probe
 
 __all__ = ["Start", "find_start"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..ir.graph import Graph, Layer
 from ..ir.shape import PartialShape
-from .probing import Dim
+from .answers import Dim
 
 __all__ = ["label", "names", "role"]
 
