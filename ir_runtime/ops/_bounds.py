@@ -55,7 +55,7 @@ def fit(number: Number, element: ElementType) -> Number:
     """What is left of a number in an element type: it wraps around, or its bounds are forgotten.
 
     >>> fit(300, ElementType.u8), fit(Interval(-3, 3), ElementType.u8), fit(Dimension(1, 8), ElementType.i64)
-    (44, <Dimension: ?>, <Dimension: 1..8>)
+    (44, <Dimension: ..255>, <Dimension: 1..8>)
     """
     if element is ElementType.boolean:
         return number

@@ -32,10 +32,11 @@ def test_lengths_go_through() -> None:
     assert found.numbers() == (3, length)
 
 
-def test_bounds_that_may_wrap_are_forgotten() -> None:
+def test_bounds_that_may_wrap_are_those_of_the_type() -> None:
     numbers = bounds(5, Interval(-1, 3), Dimension(200, 300), Dimension(), Dimension(1, 8))
     (found,) = Convert(destination_type=E.u8).infer_values(numbers)
-    assert found.numbers() == (5, Dimension(), Dimension(), Dimension(), Dimension(1, 8))
+    every = Dimension(0, 255)
+    assert found.numbers() == (5, every, every, every, Dimension(1, 8))
 
 
 def test_bounds_as_truth() -> None:
