@@ -12,8 +12,8 @@ from .probing import Probe
 __all__ = ["Couplings", "Direction", "find_couplings"]
 
 # Differences to try: what strides and windows multiply up to, and the small ones.
-_DELTAS = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 5, 7, 14, 28, 112, 96, 224, 256)
-_DELTAS = (*_DELTAS, *(-d for d in _DELTAS))
+_UP = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 5, 7, 14, 28, 112, 96, 224, 256)
+_DELTAS = (*_UP, *(-d for d in _UP))
 
 
 @dataclass(frozen=True, slots=True)

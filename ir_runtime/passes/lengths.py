@@ -19,8 +19,8 @@ LONGEST_PERIOD = 256
 """Multiples of more than this are not looked for."""
 
 # Differences to try first: what strides, heads, patches and windows multiply up to.
-_JUMPS = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 48, 96, 5, 7, 10, 14, 20, 28, 40, 56, 112, 224)
-_JUMPS = (*_JUMPS, *(n for n in range(1, LONGEST_PERIOD + 1) if n not in _JUMPS))
+_LIKELY = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 48, 96, 5, 7, 10, 14, 20, 28, 40, 56, 112, 224)
+_JUMPS = (*_LIKELY, *(n for n in range(1, LONGEST_PERIOD + 1) if n not in _LIKELY))
 
 # How many lengths are tried to check a pattern, and the longest of these where there is no bound.
 SAMPLES, FAR_SAMPLE = 6, 4096

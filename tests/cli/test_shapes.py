@@ -14,6 +14,7 @@ from harness.nets import Net
 from harness.tiny import total, write, write_chain
 from models.controlled import CASES
 
+from ir_runtime import PartialShape
 from ir_runtime.cli.shaping import shapes_of
 
 Invoke = Callable[[str], Result]
@@ -131,3 +132,22 @@ def test_bodies_are_listed(folder: Path, invoke: Invoke) -> None:
 )  # fmt: skip
 def test_shapes_as_text(texts: list[str], expected: dict[str | int | None, str]) -> None:
     assert {name: str(shape) for name, shape in shapes_of(texts).items()} == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1..8,3,?,?]", "1..8,3", "...", "[...]", "-1", "?", "..8", "2..", "", "[]", "[1,2", "1,,2", "1,2]", "a",
+        "1.5", "..", "[..., 3]", " [1,2] ", "[[1,2]]", "[-1..8]", "+3", "0..0", "1 2", "..-1", "1_0", "1..x", "[1,2],",
+    ],
+)  # fmt: skip
+def test_one_shape_is_read_as_openvino_reads_it(text: str) -> None:
+    assert _read(PartialShape, text) == _read(ov.PartialShape, text)
+
+
+def _read(kind: Callable[[str], object], text: str) -> str:
+    """What comes out, or that it is refused."""
+    try:
+        return str(kind(text))
+    except (ValueError, RuntimeError):
+        return "refused"

@@ -12,7 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import ir_runtime as ir
-from ir_runtime.ir.tensor import Value
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Array, Value
+from ir_runtime.ops import Input, Op, Output, op, registry
+from ir_runtime.ops._types import T_FLOAT
 from ir_runtime.ops.movement.gather import Gather
 from ir_runtime.passes.constraint import Constraints
 from ir_runtime.passes.lengths import Pattern, explore
@@ -268,6 +271,39 @@ def test_records_are_plain_data() -> None:
     (constraint,) = record["constraints"]  # type: ignore[misc]
     assert constraint["text"] == "seq ≤ 20"
     assert constraint["refused_by"]["layer"] == "embedded"
+
+
+@pytest.fixture
+def fragile() -> Iterator[None]:
+    """An operation that fails on more rows than two, of which inference knows nothing."""
+
+    @op("ProbeFragile-1")
+    class Fragile(Op):
+        """The same."""
+
+        data = Input(T_FLOAT, "any")
+        output = Output(T_FLOAT, "the same")
+
+        def infer(self, data: Value) -> PartialShape:
+            return data.shape
+
+        def evaluate(self, data: Array) -> Array:
+            if data.shape[0] > 2:
+                raise ValueError("too many rows")
+            return data
+
+    yield
+    registry.remove(Fragile)
+
+
+@pytest.mark.usefixtures("fragile")
+def test_where_running_differs_it_is_said() -> None:
+    net = Net()
+    net.result(net.op("ProbeFragile", net.parameter("x", "?,4"), name="weak"))
+    constraints = found(net)
+    assert list(constraints) == []
+    assert constraints.undecided
+    assert "but running fails: layer 'weak'" in constraints.undecided[-1]
 
 
 def test_layouts_give_names() -> None:
