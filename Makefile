@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ZOO ?= out/zoo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type table oracle bench zoo clean
+.PHONY: help demo setup test lint type fuzz table oracle bench zoo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ lint: $(VENV)/test ## style
 
 type: $(VENV)/test ## types
 	$(BIN)/mypy
+
+fuzz: $(VENV)/test ## feed broken models to the package; FUZZ="--minutes 10 --seed 7" for more, "--help" for all
+	PYTHONPATH=tests $(BIN)/python -m fuzz.fuzz $(FUZZ)
 
 table: $(VENV)/test ## what each operation version was tested against
 	@$(BIN)/python tests/harness/table.py

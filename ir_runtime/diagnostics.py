@@ -51,7 +51,7 @@ class Location:
         place = ":".join(str(part) for part in (self.file, self.line) if part)
         layer = f"layer {one_line(repr(self.layer), _LONGEST_NAME)}" if self.layer is not None else ""
         if layer and self.operation:
-            layer += f" ({self.operation})"
+            layer += f" ({one_line(self.operation, _LONGEST_NAME)})"
         return ": ".join(filter(None, (place, layer)))
 
 

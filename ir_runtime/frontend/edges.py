@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..codes import Code
@@ -112,14 +112,14 @@ class _Reading:
         if end == _TO:
             self._sever(layer)
 
-    def _say_twice(self, element: Element, target: Port, line: int) -> None:
+    def _say_twice(self, element: Element, target: Port, line: int, meant: str) -> None:
         layer = self.layers[target.layer]
         number = layer.inputs[target.number].id
         self.report.error(
             Code.CONNECTED_TWICE,
             f"input port {number} already has an edge, at line {line}",
             replace(layer.where, line=element.sourceline),
-            self._meant(),
+            meant,
             mark=Mark(attribute="to-port"),
         )
 
@@ -129,22 +129,23 @@ class _Reading:
 
     def end(self) -> None:
         """Say what is wrong with edges to and from nowhere; drop those of which one of two is wrong."""
+        meant = self._meant() if self.twice else ""
         for element, target, line in self.twice:
             if self.unsure is not None and target.layer not in self.unsure:
-                self._say_twice(element, target, line)
+                self._say_twice(element, target, line, meant)
         self.fed = {port: edge for port, edge in self.fed.items() if port not in self.severed}
         if self.lost and self.unsure is not None and not self._mistaken_id():
+            meant, alone = self._meant(), self._alone()
             for number, ends in self.lost.items():
                 for end, element in ends:
-                    self._nowhere(end, element, number)
+                    self._nowhere(end, element, number, meant, alone)
         if self.unsure is None or self.astray:
             self.severed |= set(self._open(self.layers.values()))
 
-    def _nowhere(self, end: str, element: Element, number: int) -> None:
+    def _nowhere(self, end: str, element: Element, number: int, meant: str, alone: Sequence[Layer]) -> None:
         other = self.layers.get(integer(element, f"{_OTHER[end]}-layer", self.file))
         where = Location(self.file) if other is None else other.where
-        alone = self._alone()
-        hint = self._meant() if end == _TO else ""
+        hint = meant if end == _TO else ""
         if not hint and len(alone) == 1:
             hint = f"layer {alone[0].name!r}, whose id is {alone[0].id}, has no edge; it may be meant"
         self.report.error(

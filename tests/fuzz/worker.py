@@ -50,7 +50,7 @@ class _TooSlow(BaseException):
 
 def guarded(case: Case, seconds: float = SECONDS) -> Result:
     """Probe one input in this process; whatever gets out, and the time it takes, becomes a finding."""
-    start, before = time.process_time(), _memory("VmRSS")
+    start, before, most = time.process_time(), _memory("VmRSS"), _memory("VmHWM")
     outcome, finding, detail = "finding", "", ""
     signal.signal(signal.SIGPROF, _interrupt)
     signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -63,7 +63,8 @@ def guarded(case: Case, seconds: float = SECONDS) -> Result:
         finding, detail = _signature(reason), "".join(traceback.format_exception(reason, limit=-60))
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    return Result(outcome, time.process_time() - start, _memory("VmHWM") - before, finding, detail)
+    taken = _memory("VmHWM") - before if _memory("VmHWM") > most else 0
+    return Result(outcome, time.process_time() - start, taken, finding, detail)
 
 
 def _interrupt(*_: object) -> None:

@@ -1,0 +1,106 @@
+"""What was found once: each is a file in ``cases``, named after what must become of it, or built here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from harness.nets import Net
+
+from ir_runtime.codes import Code
+
+from .corpus import Case
+from .worker import guarded
+
+FILES = sorted((Path(__file__).parent / "cases").glob("*.xml"))
+BUILT: dict[Callable[[], Net], str] = {}
+
+
+def built(outcome: str) -> Callable[[Callable[[], Net]], Callable[[], Net]]:
+    """Register a model that is better built than stored, with what must become of it."""
+
+    def register(build: Callable[[], Net]) -> Callable[[], Net]:
+        BUILT[build] = outcome
+        return build
+
+    return register
+
+
+def becomes(case: Case, outcome: str) -> None:
+    result = guarded(case)
+    assert not result.finding, f"{result.finding}\n{result.detail}"
+    assert result.outcome == outcome
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_files(path: Path) -> None:
+    weights = path.with_suffix(".bin")
+    case = Case(path.stem, path.read_bytes(), weights.read_bytes() if weights.exists() else b"")
+    becomes(case, path.stem.partition("_")[0])
+
+
+@pytest.mark.parametrize("build", BUILT, ids=lambda build: build.__name__)
+def test_built(build: Callable[[], Net]) -> None:
+    net = build()
+    becomes(Case(build.__name__, net.xml(), net.weights), BUILT[build])
+
+
+@built("model")
+def lengths_that_grow_beyond_all_numbers() -> Net:
+    net = Net()
+    x = net.parameter("x", "?,1..9223372036854775807")
+    for _ in range(150):
+        x = net.op("Concat", *[x] * 60, axis=1)
+    net.result(x)
+    return net
+
+
+@built("model")
+def lengths_that_are_multiplied_again_and_again() -> Net:
+    net = Net()
+    x = net.parameter("x", "1..99999999999999999")
+    shape = net.op("ShapeOf", x, version="opset3", output_type="i64")
+    for _ in range(250):
+        shape = net.op("Multiply", shape, net.constant([9223372036854775807]))
+    net.result(net.op("Reshape", x, shape, special_zero=False))
+    return net
+
+
+@built(Code.BAD_ATTRIBUTE)
+def constant_without_a_type() -> Net:
+    net = Net()
+    net.result(net.op("Const", element_type="dynamic", shape="2", offset=0, size=8))
+    net.weights = bytes(8)
+    return net
+
+
+@built(Code.BAD_ATTRIBUTE)
+def attribute_that_is_a_book() -> Net:
+    net = Net()
+    net.result(net.op("Relu", net.parameter("x", "1e," * 100_000), name="\U0001d518\n" * 50_000))
+    return net
+
+
+@built(Code.UNKNOWN_OPERATION)
+def names_that_are_books() -> Net:
+    net = Net()
+    net.result(net.op("Relu" * 50_000, net.parameter("x", "2"), version="opset" * 50_000, name="x" * 200_000))
+    return net
+
+
+@built("model")
+def body_that_nothing_is_fed_into() -> Net:
+    """A Parameter that the port map leaves out, and that nothing reads."""
+    inner = Net()
+    inner.parameter("unread", "?")
+    inner.result(inner.op("Relu", inner.parameter("part", "1,2")))
+    inside = inner.xml().decode().partition("<layers>")[2].rpartition("</net>")[0]
+    ties = (
+        '<port_map><input axis="0" external_port_id="0" internal_layer_id="1"/>'
+        '<output axis="0" external_port_id="1" internal_layer_id="3"/></port_map>'
+    )
+    net = Net()
+    x = net.parameter("x", "3,2")
+    net.result(net.op("TensorIterator", x, inside=f"{ties}<body><layers>{inside}</body>"))
+    return net

@@ -1,0 +1,45 @@
+"""A sample of broken models, the same in every run; ``make fuzz`` goes on from there."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from .corpus import Corpus, build
+from .mutations import KINDS, Kind, mutant, recipe
+from .worker import MEMORY, guarded
+
+INPUTS = 120
+SEEDS = 4
+
+
+@cache
+def corpus() -> Corpus:
+    return build()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_the_outcome_is_a_model_or_an_error(kind: Kind, seed: int) -> None:
+    outcomes = set()
+    for number in range(INPUTS):
+        made = recipe(corpus(), kind, seed, number)
+        result = guarded(mutant(corpus(), made))
+        assert not result.finding, f"{result.finding}\n{made}\n{result.detail}"
+        assert result.memory < MEMORY
+        outcomes.add(result.outcome)
+    assert len(outcomes) > 4, "changes go deep enough to be told apart"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_recipe_makes_the_same_each_time(kind: Kind) -> None:
+    for number in range(20):
+        made = recipe(corpus(), kind, 0, number)
+        assert mutant(corpus(), made) == mutant(corpus(), made)
+        assert made == recipe(corpus(), kind, 0, number)
+
+
+def test_good_models_pass() -> None:
+    some = [case for case in corpus()[::9] if case.xml.lstrip().startswith(b"<?xml")]
+    assert {guarded(case).outcome for case in some} == {"model"}
