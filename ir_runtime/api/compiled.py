@@ -46,7 +46,7 @@ class CompiledModel:
 
     Args:
         model: what to run; later changes to it do not matter.
-        backend: ``reference`` or ``numpy``.
+        backend: ``reference``, ``numpy`` or ``numba``.
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
         config: OpenVINO's properties.
         limits: bounds on what running it may ask for; by default those the model was read with.

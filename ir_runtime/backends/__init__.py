@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from ..codes import Code
@@ -44,8 +45,11 @@ class Absorbing(Protocol):
         """
 
 
-_CHAINS = {"reference": (), "numpy": ("numpy",)}
+_CHAINS = {"reference": (), "numpy": ("numpy",), "numba": ("numba", "numpy")}
 DEFAULT = "numpy"
+
+# What a backend needs that comes with an extra of this package: the package, and the extra.
+_NEEDS = {"numba": ("numba", "fast")}
 
 
 @dataclass(frozen=True)
@@ -93,18 +97,24 @@ def choose(
 
 
 def available() -> tuple[str, ...]:
-    """The names of the backends."""
-    return tuple(_CHAINS)
+    """The names of the backends that can run here."""
+    return tuple(name for name in _CHAINS if _missing(name) is None)
+
+
+def _missing(name: str) -> str | None:
+    """The package that a backend lacks."""
+    package, _ = _NEEDS.get(name, (None, None))
+    return None if package is None or find_spec(package) else package
 
 
 def load(name: str | None = None) -> tuple[str, tuple[Backend, ...]]:
     """A backend by name, followed by those it falls back on.
 
     Args:
-        name: ``reference`` or ``numpy``; by default what ``IR_RUNTIME_BACKEND`` says, else ``numpy``.
+        name: ``reference``, ``numpy`` or ``numba``; by default what ``IR_RUNTIME_BACKEND`` says, else ``numpy``.
 
     Raises:
-        InputError: if there is no such backend.
+        InputError: if there is no such backend, or what it needs is not installed.
     """
     name = name or os.environ.get("IR_RUNTIME_BACKEND") or DEFAULT
     if name not in _CHAINS:
@@ -113,6 +123,12 @@ def load(name: str | None = None) -> tuple[str, tuple[Backend, ...]]:
         raise InputError(
             f"there is no backend {name!r}",
             code=Code.BAD_REQUEST,
-            hint=f"{hint}available are {', '.join(_CHAINS)}",
+            hint=f"{hint}available are {', '.join(available())}",
+        )
+    if (package := _missing(name)) is not None:
+        raise InputError(
+            f"the backend {name!r} needs {package}, which is not installed",
+            code=Code.BAD_REQUEST,
+            hint=f"pip install 'ir_runtime[{_NEEDS[name][1]}]'",
         )
     return name, tuple(import_module(f".{part}", __name__).backend for part in _CHAINS[name])

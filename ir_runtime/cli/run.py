@@ -58,7 +58,7 @@ numbers may also be "NaN", "Infinity" and "-Infinity".
 )
 @selects
 @weights
-@click.option("--backend", metavar="NAME", help="What computes: numpy (default), reference, …")
+@click.option("--backend", metavar="NAME", help="What computes: numpy (default), numba, reference, …")
 @limited
 @as_json
 def run(

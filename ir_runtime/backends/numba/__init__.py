@@ -1,1 +1,11 @@
-"""Kernels that numba compiles for the machine."""
+"""Kernels that numba compiles for the machine.
+
+The innermost loops are written in LLVM's language for vectors, on activations that are stored with
+their channels last, as in the backend ``numpy``, on which this one falls back.
+"""
+
+from __future__ import annotations
+
+from ._backend import backend
+
+__all__ = ["backend"]

@@ -1,0 +1,10 @@
+"""The backend that the modules of this package register their offers with."""
+
+from __future__ import annotations
+
+from .. import Backend
+from ._threads import running
+
+__all__ = ["backend"]
+
+backend = Backend("numba", around=running)
