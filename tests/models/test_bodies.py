@@ -86,9 +86,8 @@ def test_layers_of_bodies_are_observed_by_path(tmp_path: Path) -> None:
 def test_findings_in_bodies_name_the_path(tmp_path: Path) -> None:
     path = save("loop_over_slices", tmp_path)
     text = path.read_text()
-    start = text.index('type="Add"')
-    end = text.index("</layer>", start)
-    wrong = text[:start] + text[start:end].replace("<dim>3</dim>", "<dim>4</dim>") + text[end:]
+    start = text.index("<output>", text.index('type="Add"'))
+    wrong = text[:start] + text[start:].replace("<dim>3</dim>", "<dim>4</dim>", 1)
     report = ir_runtime.validate(wrong.encode(), weights=path.with_suffix(".bin"))
     assert [d.code for d in report] == ["IR303"]
     assert "/body/Add_" in (next(iter(report)).layer or "")
