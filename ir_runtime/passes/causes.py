@@ -126,8 +126,8 @@ class Causes:
         before = spot.of(self.known[port])
 
         def changes(tried: Sequence[Value]) -> bool:
-            outputs = self._infer(layer, tried)
-            return outputs is not None and spot.of(outputs[port.number]) != before
+            outputs = self._infer(layer, tried) or ()
+            return port.number < len(outputs) and spot.of(outputs[port.number]) != before
 
         return self._deciders(layer, values, changes) or self._shared(layer, values, before, changes)
 
