@@ -65,6 +65,7 @@ class Code(StrEnum):
     ELEMENT_TYPE = "IR304", "an input has an element type that the operation does not take"
     INPUT_PORT = "IR305", "an input port declares another type or other dims than arrive"
     ODD_CONTENT = "IR306", "a constant holds numbers that cannot be meant"
+    UNSATISFIABLE = "IR307", "whatever lengths its inputs have, some layer refuses them"
 
     BAD_INPUT = "IR401", "the inputs do not fit the model"
     LAYER_FAILED = "IR402", "a layer failed on the data it was given"

@@ -18,6 +18,7 @@ from ..limits import DEFAULT, Limits, within
 from ..ops import registry
 from ..passes.audit import audit
 from ..passes.constants import check_bytes
+from ..passes.constraints import check_lengths
 from ..passes.variables import check_variables
 from .compiled import CompiledModel
 from .config import check_config, check_device, describe_device
@@ -185,6 +186,8 @@ def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | Mapping[Any,
     check_variables(graph, report)
     if weights.data is not None:
         check_bytes(graph, len(weights), weights.name, report)
+    if report.ok:
+        check_lengths(graph, model._values, {port._port.layer: port._type for port in model.inputs}, report)
     if shapes is not None and report.ok:
         try:
             model.clone().reshape(shapes)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..codes import Code
-from ..diagnostics import Diagnostic
+from ..diagnostics import Diagnostic, Diagnostics
 from ..ir.graph import Graph, Port
 from ..ir.tensor import TensorType, Value
 from .answers import Dim, OutOfBudget
@@ -26,7 +26,10 @@ from .seen import Seen
 from .starting import find_start
 from .symbols import label, names, role
 
-__all__ = ["find_constraints"]
+__all__ = ["check_lengths", "find_constraints"]
+
+# Questions and seconds for finding out whether any lengths fit at all, which mostly takes one.
+_FEW, _SOON = 300, 2.0
 
 
 def find_constraints(
@@ -51,6 +54,17 @@ def find_constraints(
     return replace(found, questions=probe.asked, seconds=time.monotonic() - started)
 
 
+def check_lengths(
+    graph: Graph, known: Mapping[Port, Value], parameters: Mapping[int, TensorType], report: Diagnostics
+) -> None:
+    """Report that no lengths at all fit a graph, where that can be proved with few questions."""
+    if all(type.shape.is_static for type in parameters.values()):
+        return
+    finder = _Finder(Probe(graph, known, parameters, _FEW, _SOON))
+    if finder.probe.dims and (error := finder.contradiction()) is not None:
+        report.found.append(error)
+
+
 @dataclass
 class _Finder:
     probe: Probe
@@ -66,6 +80,14 @@ class _Finder:
     def inputs(self) -> dict[Dim, str]:
         """Each open length by input and axis."""
         return {d: f"{label(self.probe.graph[d.layer])}[{d.axis}]" for d in self.probe.dims}
+
+    def contradiction(self) -> Diagnostic | None:
+        """Why no lengths are accepted, if that is so."""
+        try:
+            start = find_start(self.probe, self.roles)
+        except OutOfBudget:
+            return None
+        return self._without_start(start.answer.refusal, start.impossible, {}).error
 
     def constraints(self) -> Constraints:
         """Everything, or as much as the budget allows."""
@@ -104,7 +126,7 @@ class _Finder:
         if impossible and refusal is not None:
             message = f"no input can satisfy the model: whatever its lengths are, a layer refuses them{why}"
             hint = "the layers contradict each other; compare what each of them demands of the input"
-            error = Diagnostic(Code.CONTRADICTION, message, refusal.where, hint=hint)
+            error = Diagnostic(Code.UNSATISFIABLE, message, refusal.where, hint=hint)
             return self._result(symbols, error)
         count = self.probe.asked
         self.undecided.append(f"everything: none of {count} combinations of lengths was accepted{why}")
