@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from .. import __version__
+from .bench import bench
 from .exits import Exit, reported
 from .explain import explain
 from .inspect import inspect
@@ -69,5 +70,5 @@ def main() -> None:
     """Read, validate and run OpenVINO IR models with NumPy."""
 
 
-for _command in (run, validate, shapes, inspect, ops, explain):
+for _command in (run, validate, shapes, inspect, bench, ops, explain):
     main.add_command(_command)

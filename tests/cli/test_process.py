@@ -46,7 +46,7 @@ def process(environment: dict[str, str]) -> Process:
     return run
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["validate"], ["inspect"], ["ops"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["validate"], ["inspect"], ["bench"], ["ops"]])
 def test_help_imports_nothing_heavy(environment: dict[str, str], command: list[str]) -> None:
     code = (
         "import sys; from ir_runtime.cli import main; "

@@ -1,0 +1,78 @@
+"""Whether two runtimes gave the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ir.element import ElementType
+from ..ir.tensor import Array
+
+__all__ = ["Agreement", "compare"]
+
+# The largest difference that counts as agreement, relative to the largest number of the output: sums of
+# thousands of products have few digits of their own near zero. By the bytes of a number; OpenVINO computes
+# f64 in f32.
+_TOLERANCES = {1: 1e-1, 2: 1e-2}
+_USUAL = 1e-4
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What was found.
+
+    Args:
+        agree: whether every output agrees.
+        difference: the largest difference, relative to the largest number of its output; infinite where
+            shapes or the places of NaN differ, or where numbers that must be equal are not.
+        output: the number of the output where it is.
+    """
+
+    agree: bool
+    difference: float
+    output: int
+
+
+def compare(ours: Sequence[Array], theirs: Sequence[Array]) -> Agreement:
+    """Compare outputs, in order: reals nearly, all else exactly.
+
+    >>> compare([np.float32([1, 2])], [np.float32([1, 2.00001])]).agree
+    True
+    >>> compare([np.int32([1, 2])], [np.int32([1, 3])])
+    Agreement(agree=False, difference=inf, output=0)
+    """
+    if len(ours) != len(theirs):
+        return Agreement(False, np.inf, min(len(ours), len(theirs)))
+    found = [_difference(a, b) for a, b in zip(ours, theirs, strict=True)]
+    allowed = [_tolerance(a, b) for a, b in zip(ours, theirs, strict=True)]
+    worst = max(range(len(found)), key=lambda index: found[index] / allowed[index], default=0)
+    agree = all(difference <= most for difference, most in zip(found, allowed, strict=True))
+    return Agreement(agree, found[worst] if found else 0.0, worst)
+
+
+def _tolerance(ours: Array, theirs: Array) -> float:
+    return max(_TOLERANCES.get(array.dtype.itemsize, _USUAL) for array in (ours, theirs))
+
+
+def _is_real(array: Array) -> bool:
+    return ElementType.from_dtype(array.dtype).real if array.dtype != object else False
+
+
+def _difference(ours: Array, theirs: Array) -> float:
+    if ours.shape != theirs.shape:
+        return np.inf
+    if not ours.size:
+        return 0.0
+    if not (_is_real(ours) and _is_real(theirs)):
+        return 0.0 if bool(np.all(ours == theirs)) else np.inf
+    a, b = ours.astype(np.float64), theirs.astype(np.float64)
+    unusual = ~(np.isfinite(a) & np.isfinite(b))
+    if not np.array_equal(a[unusual], b[unusual], equal_nan=True):
+        return np.inf
+    a, b = a[~unusual], b[~unusual]
+    if not a.size:
+        return 0.0
+    largest = float(np.abs(b).max())
+    return float(np.abs(a - b).max()) / (largest or 1.0)

@@ -1,0 +1,76 @@
+"""Arrays from this package to a runtime's tensors, through files between processes, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["feed", "readable", "restore", "store"]
+
+
+def feed(api: Any, request: Any, inputs: Sequence[Any]) -> None:
+    """Give each input of a request its array, which is shared where the runtime can.
+
+    Raises:
+        InputError: if OpenVINO has no tensors for such an array: its elements take less than a byte.
+    """
+    for index, (port, array) in enumerate(zip(request.model_inputs, inputs, strict=True)):
+        kind = port.get_element_type()
+        tensor = _theirs(api, kind, array) if api.__name__ == "openvino" else _ours(api, kind, array)
+        request.set_input_tensor(index, tensor)
+
+
+def _ours(api: Any, kind: Any, array: Any) -> Any:
+    if array.dtype.kind == "U":
+        array = array.astype(object)
+    elif array.dtype.kind == "V" and array.dtype.names is None:
+        array = array.view(kind.dtype)  # as NumPy saves the types that it lacks
+    return api.Tensor(array, shared_memory=True)
+
+
+def _theirs(api: Any, kind: Any, array: Any) -> Any:
+    import numpy as np
+
+    if array.dtype.kind == "O":
+        return api.Tensor(array.astype(str))
+    if array.dtype.kind in "biufU":
+        return api.Tensor(array, shared_memory=array.dtype.kind != "U")
+    if kind.bitwidth < 8:
+        from ..errors import InputError
+
+        raise InputError(f"inputs of {kind.to_string()} cannot be given to OpenVINO here")
+    tensor = api.Tensor(kind, array.shape)
+    tensor.data.reshape(-1).view(np.uint8)[...] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return tensor
+
+
+def readable(arrays: Sequence[Any], ports: Sequence[Any]) -> list[Any]:
+    """Copies of what a request gave, with the dtypes that stand for the elements in this package."""
+    import numpy as np
+
+    from ..ir.element import ElementType
+
+    elements = [ElementType.parse(port.get_element_type().to_string()) for port in ports]
+    return [
+        np.array(array.view(element.dtype) if element.bits >= 8 else array)
+        for array, element in zip(arrays, elements, strict=True)
+    ]
+
+
+def store(inputs: Sequence[Any], folder: Path) -> Path:
+    """Save arrays for another process; `restore` reads them."""
+    import numpy as np
+
+    path = folder / "inputs.npz"
+    plain = [array.astype(str) if array.dtype.kind == "O" else array for array in inputs]
+    np.savez(path, **{str(index): array for index, array in enumerate(plain)})
+    return path
+
+
+def restore(path: str) -> list[Any]:
+    """The arrays that `store` saved."""
+    import numpy as np
+
+    with np.load(path, allow_pickle=False) as saved:
+        return [saved[str(index)] for index in range(len(saved.files))]

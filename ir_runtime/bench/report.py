@@ -1,0 +1,136 @@
+"""All that is measured of a model, and the same as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .sides import OURS, Runtime, Setting, Side
+from .start import Start, measure
+from .timing import Timing, Until, alternate, runner
+
+if TYPE_CHECKING:
+    from .agreement import Agreement
+
+__all__ = ["RATIOS", "Measured", "Report", "bench"]
+
+RATIOS = {
+    "load": lambda side: side.start.load,
+    "first": lambda side: side.start.first,
+    "peak": lambda side: side.start.peak,
+    "min": lambda side: side.timing.minimum,
+    "median": lambda side: side.timing.median,
+    "throughput": lambda side: side.timing.rate,
+}
+"""What is compared between two sides, ours divided by theirs."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One side's figures."""
+
+    runtime: str
+    version: str
+    backend: str
+    start: Start
+    timing: Timing
+
+    def record(self) -> dict[str, Any]:
+        """For JSON: times in milliseconds, memory in bytes, throughput in inferences per second."""
+        start, timing = self.start, self.timing
+        return {
+            "runtime": self.runtime,
+            "version": self.version,
+            "backend": self.backend,
+            "import_ms": start.imported * 1e3,
+            "read_ms": start.read * 1e3,
+            "compile_ms": start.compile * 1e3,
+            "first_ms": start.first * 1e3,
+            "peak_bytes": start.peak,
+            "base_bytes": start.base,
+            "latency_ms": {
+                name: getattr(timing, attribute) * 1e3
+                for name, attribute in (
+                    ("min", "minimum"),
+                    ("median", "median"),
+                    ("mean", "mean"),
+                    ("max", "maximum"),
+                )
+            },
+            "throughput": timing.rate,
+            "runs": len(timing),
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """The sides, ours first, and whether their results agree."""
+
+    sides: list[Measured]
+    agreement: Agreement | None = None
+
+    def ratio(self, name: str) -> float | None:
+        """One of `RATIOS`; ``None`` without a second side, or where a figure is not known."""
+        if len(self.sides) < 2:
+            return None
+        ours, theirs = map(RATIOS[name], self.sides)
+        return ours / theirs if ours is not None and theirs else None
+
+    def record(self) -> dict[str, Any]:
+        """For JSON; ``ratio`` and ``agreement`` are null without a second side."""
+        found = self.agreement
+        compared = {name: self.ratio(name) for name in RATIOS}
+        return {
+            "sides": [side.record() for side in self.sides],
+            "ratio": compared if len(self.sides) > 1 else None,
+            "agreement": None
+            if found is None
+            else {"agree": found.agree, "difference": found.difference, "output": found.output},
+        }
+
+
+def bench(
+    setting: Setting,
+    inputs: Sequence[Any],
+    *,
+    against: Runtime | None = None,
+    requests: int = 1,
+    until: Until = Until(),  # noqa: B008  frozen
+    starts: int = 1,
+    progress: Callable[[float], None] = lambda _: None,
+) -> Report:
+    """Measure a model: the start in processes of their own, then runs by turns in this one.
+
+    Args:
+        setting: the model, and what is asked for.
+        inputs: an array for each of its inputs.
+        against: another runtime to compare with.
+        requests: how many run at once.
+        until: when enough runs were measured.
+        starts: how often the start is measured; the best counts.
+        progress: told how much of the runs is done, from 0 to 1.
+
+    Raises:
+        InputError: if the other runtime is not installed, or refuses the model.
+        IRError: if this package refuses it, or fails on it.
+    """
+    names = [OURS] if against is None else [OURS, against]
+    sides = [Side(name, setting) for name in names]
+    runners = [runner(side, inputs, requests) for side in sides]
+    begun = [measure(name, setting, inputs, starts) for name in names]
+    timings = alternate(runners, until, progress)
+    return Report(
+        [
+            Measured(side.runtime, side.version, side.backend, start, timing)
+            for side, start, timing in zip(sides, begun, timings, strict=True)
+        ],
+        _agreement(sides, inputs) if len(sides) > 1 else None,
+    )
+
+
+def _agreement(sides: Sequence[Side], inputs: Sequence[Any]) -> Agreement:
+    from .agreement import compare
+
+    ours, theirs = (side.results(side.request(inputs)) for side in sides)
+    return compare(ours, theirs)

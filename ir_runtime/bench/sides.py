@@ -1,0 +1,167 @@
+"""A model in the hands of one runtime, ready to be measured."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from .feeding import feed, readable
+
+__all__ = ["OPENVINO", "OURS", "Runtime", "Setting", "Side", "import_runtime"]
+
+Runtime = Literal["ir_runtime", "openvino"]
+OURS: Runtime = "ir_runtime"
+OPENVINO: Runtime = "openvino"
+
+# f32 means f32: without this OpenVINO quantises activations beside packed weights, and its cache of keys.
+_EXACT = {
+    "INFERENCE_PRECISION_HINT": "f32",
+    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+    "KV_CACHE_PRECISION": "f32",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is asked of a runtime. All of it fits into JSON.
+
+    Args:
+        model: path of the ``.xml``.
+        weights: path of the ``.bin``, where it is not beside the model.
+        shapes: other shapes of inputs as (name, number or ``None`` for the only one; text).
+        hint: ``latency`` or ``throughput``.
+        threads: how many to use; by default, what the runtime chooses.
+        backend: of this package.
+        config: further properties for OpenVINO.
+    """
+
+    model: str
+    weights: str | None = None
+    shapes: Sequence[tuple[str | int | None, str]] = ()
+    hint: str = "latency"
+    threads: int | None = None
+    backend: str | None = None
+    config: Mapping[str, str] | None = None
+
+    def properties(self, runtime: Runtime) -> dict[str, str]:
+        """The properties that say so to a runtime."""
+        said = {} if self.threads is None else {"INFERENCE_NUM_THREADS": str(self.threads)}
+        if runtime == OURS:
+            return said | ({} if self.backend is None else {"BACKEND": self.backend})
+        return said | _EXACT | {"PERFORMANCE_HINT": self.hint.upper()} | dict(self.config or {})
+
+    def record(self) -> dict[str, Any]:
+        """As a dictionary, from whose items it can be made again."""
+        return asdict(self)
+
+
+def import_runtime(runtime: Runtime) -> Any:
+    """The module of a runtime.
+
+    Raises:
+        InputError: if it is not installed.
+    """
+    if runtime == OURS:
+        return import_module(OURS)
+    try:
+        return import_module(OPENVINO)
+    except ImportError:
+        from ..errors import InputError
+
+        hint = "pip install openvino, or measure without --against"
+        raise InputError("the package openvino, to compare with, is not installed", hint=hint) from None
+
+
+class Side:
+    """A model, read and compiled by one runtime; requests are made and run here.
+
+    Args:
+        runtime: which one.
+        setting: the model, and what is asked for.
+
+    Raises:
+        InputError: if the runtime is not installed, or OpenVINO refuses the model.
+        IRError: if this package refuses it.
+    """
+
+    def __init__(self, runtime: Runtime, setting: Setting) -> None:
+        self.runtime, self.setting = runtime, setting
+        self._api = import_runtime(runtime)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of properties without a meaning for some backend
+            self._load()
+        self.stateful = bool(self.compiled.create_infer_request().query_state())
+
+    def _load(self) -> None:
+        core = self._api.Core()
+        start = time.perf_counter()
+        with _refusals(self.runtime, self.setting.model):
+            model = core.read_model(*self._files())
+            if self.setting.shapes:
+                model.reshape(self._shapes())
+            read = time.perf_counter()
+            self.compiled = core.compile_model(model, "CPU", self.setting.properties(self.runtime))
+        self.read, self.compile = read - start, time.perf_counter() - read
+        """Seconds to read the model (with new shapes, to infer them), and to compile it."""
+
+    def _files(self) -> list[str]:
+        weights = self.setting.weights
+        return [self.setting.model] if weights is None else [self.setting.model, weights]
+
+    def _shapes(self) -> Any:
+        shapes = {key: self._api.PartialShape(text) for key, text in self.setting.shapes}
+        return shapes.get(None, shapes)
+
+    @property
+    def version(self) -> str:
+        """The version of the runtime."""
+        return str(self._api.__version__)
+
+    @property
+    def backend(self) -> str:
+        """What computes: the backend of this package that was chosen, or the device."""
+        return str(self.compiled.backend) if self.runtime == OURS else "CPU"
+
+    def request(self, inputs: Sequence[Any]) -> Any:
+        """A request that holds an array for each input."""
+        request = self.compiled.create_infer_request()
+        feed(self._api, request, inputs)
+        return request
+
+    def queue(self, count: int, inputs: Sequence[Any]) -> Any:
+        """So many requests that share the work, each with an array for each input."""
+        queue = self._api.AsyncInferQueue(self.compiled, count)
+        for request in queue:
+            feed(self._api, request, inputs)
+        return queue
+
+    def results(self, request: Any) -> list[Any]:
+        """Run once from the start; copies of the outputs, as arrays that NumPy can compute with."""
+        self.reset(request)
+        return readable(request.infer().to_tuple(), self.compiled.outputs)
+
+    def reset(self, request: Any) -> None:
+        """Forget what a run has left in variables."""
+        if self.stateful:
+            request.reset_state()
+
+
+@contextmanager
+def _refusals(runtime: Runtime, model: str) -> Iterator[None]:
+    """Say in one line what OpenVINO has against a model."""
+    try:
+        yield
+    except RuntimeError as reason:
+        if runtime == OURS:
+            raise
+        from ..errors import InputError
+
+        lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
+        said = lines[-1] if lines else type(reason).__name__
+        raise InputError(f"OpenVINO refuses {Path(model).name}: {said}") from reason

@@ -1,0 +1,125 @@
+"""How a runtime starts: from nothing to the first answer, and the memory that takes.
+
+Measured in a process of its own, since nothing is as cold, or as small, a second time. Run as a program,
+this module is that process: it takes a job as JSON on stdin, and prints what it measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from .feeding import restore, store
+from .sides import Runtime, Setting, Side, import_runtime
+
+__all__ = ["Start", "best", "measure", "peak_memory"]
+
+
+@dataclass(frozen=True)
+class Start:
+    """What it took to get to the first answer. Times in seconds, memory in bytes.
+
+    ``base`` is the peak before the model was read, with the runtime and NumPy imported.
+    """
+
+    imported: float
+    read: float
+    compile: float
+    first: float
+    base: int | None
+    peak: int | None
+
+    @property
+    def load(self) -> float:
+        """From the file to a model that is ready to run."""
+        return self.read + self.compile
+
+
+def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Any], times: int = 1) -> Start:
+    """The start of a runtime, in a process of its own.
+
+    Args:
+        runtime: which one.
+        setting: the model, and what is asked for.
+        inputs: an array for each input.
+        times: how many processes; the best of each figure counts.
+
+    Raises:
+        ExecutionError: if the process fails.
+    """
+    with TemporaryDirectory(prefix="ir-runtime-bench-") as folder:
+        job = {"runtime": runtime, "setting": setting.record(), "inputs": str(store(inputs, Path(folder)))}
+        return best([_measured(json.dumps(job)) for _ in range(times)])
+
+
+def best(starts: Sequence[Start]) -> Start:
+    """The best of each figure."""
+    found: dict[str, Any] = {}
+    for name in asdict(starts[0]):
+        figures = [getattr(start, name) for start in starts]
+        found[name] = None if None in figures else min(figures)
+    return Start(**found)
+
+
+def _measured(job: str) -> Start:
+    package = str(Path(__file__).parents[2])
+    path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(
+        [sys.executable, "-m", __name__],
+        input=job,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    if done.returncode:
+        from ..errors import ExecutionError
+
+        said = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
+        raise ExecutionError(f"the process that measures the start ended with {done.returncode}: {said}")
+    return Start(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def peak_memory() -> int | None:
+    """The most memory that this process has had so far, in bytes; ``None`` where the system does not say.
+
+    What ``getrusage`` says on Linux may be the peak of the parent process, from before the program started.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        import resource
+    except ImportError:
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most << 10
+
+
+def _answer(job: dict[str, Any]) -> Start:
+    start = time.perf_counter()
+    api = import_runtime(job["runtime"])
+    _ = api.Core, api.Tensor
+    imported = time.perf_counter() - start
+    inputs = restore(job["inputs"])
+    base = peak_memory()
+    side = Side(job["runtime"], Setting(**job["setting"]))
+    request = side.request(inputs)
+    start = time.perf_counter()
+    request.infer()
+    first = time.perf_counter() - start
+    return Start(imported, side.read, side.compile, first, base, peak_memory())
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(_answer(json.load(sys.stdin)))))

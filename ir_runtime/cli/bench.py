@@ -1,0 +1,243 @@
+"""``ir-runtime bench``: how long a model takes, also beside OpenVINO."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .models import as_json, weights
+from .render import clean, dump, table
+from .shaping import shape_option, shapes_of
+
+if TYPE_CHECKING:
+    from ..api.ports import Output
+    from ..bench.report import Measured, Report
+    from .feeding import Feed
+
+__all__ = ["bench"]
+
+# Seconds for each side where neither -t nor -niter says.
+SECONDS = 5.0
+_TITLES = {"ir_runtime": "ours", "openvino": "OpenVINO"}
+
+_EPILOG = """\b
+ir-runtime bench net.xml
+ir-runtime bench net.xml -niter 100 -nthreads 2 --against openvino
+ir-runtime bench net.xml -hint throughput -nireq 4 -shape 'data=[8,3,224,224]' --json
+
+Options have the names of benchmark_app; those of several letters may also have two dashes. With both
+-niter and -t, whichever takes longer decides.
+
+Import, read, compile, first inference and peak memory are measured in a process of its own for each
+side. Then the sides run in one process, in blocks by turns with a pause between, so that both see the
+same machine; a ratio below 1 means less than OpenVINO's. OpenVINO computes in f32, and does not
+quantise activations or its cache of keys. Variables are reset before each run, untimed.
+
+Inputs that no file gives are random, as `run --random` makes them. Results agree where they differ by
+at most 1e-4 of an output's largest number (f16, bf16: 1e-2), and all but reals are equal.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL")
+@click.option("-niter", "--niter", type=click.IntRange(min=1), metavar="N", help="Inferences on each side.")
+@click.option(
+    "-t",
+    "--time",
+    "seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="How long each side runs; by default 5, if -niter does not say.",
+)
+@click.option(
+    "-nireq",
+    "--nireq",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Requests at once; by default 1 for latency, one per core for throughput.",
+)
+@click.option(
+    "-hint",
+    "--hint",
+    type=click.Choice(["latency", "throughput"]),
+    default="latency",
+    show_default=True,
+    help="What to optimise for.",
+)
+@click.option(
+    "-nthreads", "--nthreads", type=click.IntRange(min=1), metavar="N", help="Threads of each side."
+)
+@shape_option("-shape", "--shape")
+@shape_option(
+    "-data_shape",
+    "--data-shape",
+    into="data",
+    help="The shape of the data of an input that keeps its open lengths. Repeatable.",
+)
+@click.option(
+    "-i",
+    "--input",
+    "files",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="An input: .npy, or .npz with inputs by name. Repeatable.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
+@weights
+@click.option("-b", "--backend", metavar="NAME", help="What computes: numpy (default), numba, reference, …")
+@click.option("--against", type=click.Choice(["openvino"]), help="Measure this, too, and compare.")
+@click.option(
+    "--starts",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Fresh processes that load the model; the best counts.  [default: 1]",
+)
+@as_json
+def bench(
+    model: str,
+    niter: int | None,
+    seconds: float | None,
+    nireq: int | None,
+    hint: str,
+    nthreads: int | None,
+    shapes: Sequence[str],
+    data: Sequence[str],
+    files: Sequence[str],
+    seed: int,
+    weights: str | None,
+    backend: str | None,
+    against: Any,
+    starts: int,
+    as_json: bool,
+) -> None:
+    """Measure how long MODEL takes to load and to run, and how much memory.
+
+    MODEL is the .xml of an IR.
+    """
+    _limit_threads(nthreads)
+    from ..bench.report import bench as measured
+    from ..bench.sides import Setting, import_runtime
+    from ..bench.timing import Until
+
+    if against is not None:
+        import_runtime(against)  # before anything takes long
+    feeds = _feeds(model, weights, shapes, data, files, seed)
+    given = [(key, str(shape)) for key, shape in shapes_of(shapes).items()]
+    setting = Setting(model, weights, given, hint, nthreads, backend)
+    requests = nireq or (1 if hint == "latency" else os.cpu_count() or 1)
+    until = Until(niter or 1, seconds or (0.0 if niter else SECONDS))
+    arrays = [feed.array for feed in feeds.values()]
+    with _progress() as progress:
+        report = measured(
+            setting,
+            arrays,
+            against=against,
+            requests=requests,
+            until=until,
+            starts=starts,
+            progress=progress,
+        )
+    if as_json:
+        asked = {"model": model, "hint": hint, "threads": nthreads, "requests": requests}
+        click.echo(dump({**asked, "inputs": _inputs(feeds), **report.record()}))
+    else:
+        click.echo(_text(report, hint, requests, nthreads))
+
+
+def _limit_threads(count: int | None) -> None:
+    """Say to NumPy's BLAS how many threads to use. It asks only while it is imported."""
+    if count is not None and "numpy" not in sys.modules:
+        for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+            os.environ[name] = str(count)
+
+
+def _feeds(
+    model: str,
+    weights: str | None,
+    shapes: Sequence[str],
+    data: Sequence[str],
+    files: Sequence[str],
+    seed: int,
+) -> dict[Output, Feed]:
+    """An array for each input, of the shape that it is to have."""
+    from ..api.core import read_model
+    from .feeding import collect
+
+    net = read_model(model, weights)
+    for texts in filter(None, (shapes, data)):
+        net.reshape(shapes_of(texts))
+    return collect(net, files, seed)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[float], None]]:
+    """A bar on stderr, on terminals only, once there is something to say."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    steps = 1000
+    with click.progressbar(length=steps, label="measuring", file=sys.stderr) as bar:
+        yield lambda part: bar.update(int(part * steps) - bar.pos)
+
+
+def _inputs(feeds: dict[Output, Feed]) -> list[dict[str, Any]]:
+    return [
+        {"name": port.label, "type": str(port.element_type), "shape": feed.array.shape, "source": feed.source}
+        for port, feed in feeds.items()
+    ]
+
+
+def _text(report: Report, hint: str, requests: int, threads: int | None) -> str:
+    sides = report.sides
+    header = ["", *(_TITLES[side.runtime] for side in sides), *(["ratio"] if len(sides) > 1 else [])]
+    rows = [
+        [title, *(_cell(value(side)) for side in sides), *_ratio(report, key)] for title, value, key in _ROWS
+    ]
+    title = f"{sides[0].backend} backend, {hint}, {_count(requests, 'request')}"
+    title += f", {_count(threads, 'thread')}" if threads else ""
+    parts = [table(title, header, rows, right=header[1:])]
+    parts += [clean(f"{_TITLES[side.runtime]}: {side.runtime} {side.version}") for side in sides]
+    if (found := report.agreement) is not None:
+        said = "agree" if found.agree else "DIFFER"
+        parts.append(
+            f"results {said}; largest relative difference {found.difference:.1e}, in output {found.output}"
+        )
+    return "\n".join(parts)
+
+
+_ROWS: list[tuple[str, Callable[[Measured], float | None], str]] = [
+    ("import, ms", lambda side: side.start.imported * 1e3, ""),
+    ("read, ms", lambda side: side.start.read * 1e3, ""),
+    ("compile, ms", lambda side: side.start.compile * 1e3, ""),
+    ("read and compile, ms", lambda side: side.start.load * 1e3, "load"),
+    ("first inference, ms", lambda side: side.start.first * 1e3, "first"),
+    ("peak memory, MiB", lambda side: side.start.peak and side.start.peak / 2**20, "peak"),
+    ("latency, minimum, ms", lambda side: side.timing.minimum * 1e3, "min"),
+    ("latency, median, ms", lambda side: side.timing.median * 1e3, "median"),
+    ("latency, maximum, ms", lambda side: side.timing.maximum * 1e3, ""),
+    ("throughput, 1/s", lambda side: side.timing.rate, "throughput"),
+    ("inferences", lambda side: len(side.timing), ""),
+]
+
+
+def _cell(value: float | None) -> str:
+    if value is None or isinstance(value, int):
+        return "-" if value is None else str(value)
+    return f"{value:.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.3f}"
+
+
+def _ratio(report: Report, key: str) -> list[str]:
+    if len(report.sides) < 2:
+        return []
+    ratio = report.ratio(key) if key else None
+    return ["" if not key else "-" if ratio is None else f"{ratio:.2f}"]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

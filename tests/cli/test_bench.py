@@ -1,0 +1,248 @@
+"""``ir-runtime bench``: what it accepts, what it says, and that both sides compute the same."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import pytest
+from click.testing import Result
+from harness.tiny import passing, total, write, write_chain
+from models.stateful import total as running_total
+from openvino import opset13 as op
+
+import ir_runtime
+from ir_runtime.api.samples import random_array
+from ir_runtime.bench import start as starting
+from ir_runtime.bench.agreement import Agreement, compare
+from ir_runtime.bench.feeding import restore, store
+from ir_runtime.bench.sides import OPENVINO, OURS, Runtime, Setting, Side
+from ir_runtime.bench.timing import Calls, Until, alternate, runner
+
+Invoke = Callable[[str], Result]
+Check = Callable[..., Result]
+
+PAGE = """<layer id="0" type="ReLU" version="opset1">
+<input><port id="0"><dim>2</dim></port></input>
+<output><port id="1"><dim>2</dim></port></output>
+</layer>"""
+
+_FIGURE = re.compile(r" *\b\d+(\.\d+)?(e-?\d+)?(?=\s)")
+
+
+def without_figures(text: str) -> str:
+    """The text with each number of the table as a column of its own width, and versions hidden."""
+    lines = [_FIGURE.sub(" #", line) if line.startswith("  ") else line for line in text.splitlines(True)]
+    joined = re.sub(r"(?m)^(ours|OpenVINO): (\w+) .*$", r"\1: \2 VERSION", "".join(lines))
+    joined = re.sub(
+        r"(?m)^( +)ours( +OpenVINO +ratio)?$",
+        lambda m: " ours" + ((m[2] and " OpenVINO ratio") or ""),
+        joined,
+    )
+    return re.sub(r"difference \S+,", "difference #,", joined)
+
+
+def without_frontends(text: str) -> str:
+    """The text without what OpenVINO happens to have installed."""
+    return re.sub(r"Available frontends: .*", "Available frontends: …", text)
+
+
+def record(found: Result) -> dict[str, Any]:
+    assert found.exit_code == 0, found.output
+    return json.loads(found.stdout)
+
+
+def test_what_is_shown(folder: Path, check: Check) -> None:
+    write_chain(folder)
+    check("bench", "bench chain.xml -niter 3", hide=without_figures)
+
+
+def test_what_is_shown_beside_openvino(folder: Path, check: Check) -> None:
+    write_chain(folder)
+    line = "bench chain.xml -niter 3 -nireq 2 -hint throughput -nthreads 2 --against openvino"
+    check("bench_against", line, hide=without_figures)
+
+
+def test_json_has_every_figure(folder: Path, invoke: Invoke) -> None:
+    write_chain(folder)
+    found = record(invoke("bench chain.xml -niter 4 -b reference --against openvino --json"))
+    assert (found["model"], found["hint"], found["requests"], found["threads"]) == (
+        "chain.xml",
+        "latency",
+        1,
+        None,
+    )
+    assert found["inputs"] == [{"name": "x", "type": "f32", "shape": [2, 3], "source": "random"}]
+    assert [side["runtime"] for side in found["sides"]] == ["ir_runtime", "openvino"]
+    assert [side["backend"] for side in found["sides"]] == ["reference", "CPU"]
+    assert found["agreement"] == {"agree": True, "difference": pytest.approx(0, abs=1e-6), "output": 0}
+    ours, theirs = found["sides"]
+    for side in (ours, theirs):
+        assert side["runs"] == 4
+        latency = side["latency_ms"]
+        assert 0 < latency["min"] <= latency["median"] <= latency["max"]
+        assert side["throughput"] == pytest.approx(1e3 / latency["mean"])
+        assert side["peak_bytes"] > side["base_bytes"] > 1 << 20
+        assert min(side[key] for key in ("import_ms", "read_ms", "compile_ms", "first_ms")) > 0
+    ratio = found["ratio"]
+    assert ratio["min"] == pytest.approx(ours["latency_ms"]["min"] / theirs["latency_ms"]["min"])
+    assert ratio["peak"] == pytest.approx(ours["peak_bytes"] / theirs["peak_bytes"])
+    assert ratio["load"] == pytest.approx(
+        (ours["read_ms"] + ours["compile_ms"]) / (theirs["read_ms"] + theirs["compile_ms"])
+    )
+
+
+def test_without_another_side_nothing_is_compared(folder: Path, invoke: Invoke) -> None:
+    write_chain(folder)
+    found = record(invoke("bench chain.xml --niter=2 --nthreads=1 --nireq=1 --json"))
+    assert len(found["sides"]) == 1
+    assert (found["ratio"], found["agreement"], found["threads"]) == (None, None, 1)
+
+
+def test_time_and_number_both_hold(folder: Path, invoke: Invoke) -> None:
+    write_chain(folder)
+    (side,) = record(invoke("bench chain.xml -niter 2 -t 0.05 --json"))["sides"]
+    assert side["runs"] > 2
+    assert side["runs"] / side["throughput"] >= 0.05
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [("-shape 5,3", [5, 3]), ("-data_shape 'x=[7,3]'", [7, 3]), ("--shape '1..8,3'", [1, 3])],
+)
+def test_shapes_of_inputs(folder: Path, invoke: Invoke, shapes: str, expected: list[int]) -> None:
+    write_chain(folder, rows="?")
+    found = record(invoke(f"bench chain.xml {shapes} -niter 1 --against openvino --json"))
+    assert found["inputs"][0]["shape"] == expected
+    assert found["agreement"]["agree"]
+
+
+def test_inputs_come_from_files(folder: Path, invoke: Invoke) -> None:
+    write(folder, total())
+    np.save("a.npy", np.ones(4, np.float32))
+    found = record(invoke("bench net.xml -i a=a.npy -niter 1 --json"))
+    assert [given["source"] for given in found["inputs"]] == ["a.npy", "random"]
+
+
+@pytest.mark.parametrize("element", ["string", "bf16", "f16", "u8", "boolean", "f8e4m3"])
+def test_any_type_of_input_reaches_both_sides(folder: Path, element: str) -> None:
+    path = write(folder, passing(element, "2,3"))
+    model = ir_runtime.read_model(path)
+    given = [random_array(model, model.inputs[0], (2, 3))]
+    arrays = restore(str(store(given, folder)))
+    ours, theirs = (
+        side.results(side.request(arrays))
+        for side in (Side(name, Setting(str(path))) for name in (OURS, OPENVINO))
+    )
+    np.testing.assert_array_equal(ours[0], given[0])
+    assert compare(ours, theirs) == Agreement(True, 0.0, 0)
+
+
+@pytest.mark.parametrize("requests", [1, 2])
+@pytest.mark.parametrize("runtime", [OURS, OPENVINO])
+def test_variables_are_reset_before_each_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, runtime: Runtime, requests: int
+) -> None:
+    """What they would add up to after several runs is another result."""
+    path = folder / "net.xml"
+    ov.save_model(running_total(), path, compress_to_fp16=False)
+    side, made = Side(runtime, Setting(str(path))), []
+    for name in ("request", "queue"):
+        make = getattr(side, name)
+        monkeypatch.setattr(side, name, lambda *given, make=make: made.append(make(*given)) or made[-1])
+    runs = runner(side, [np.ones((1, 3), np.float32)], requests)
+    results = alternate([runs], Until(5))
+    assert side.stateful
+    assert len(results[0]) >= 5
+    for request in made[-1] if requests > 1 else made:
+        np.testing.assert_array_equal(request.query_state()[0].state.data, np.full((1, 3), 11))
+
+
+def test_turns_are_even() -> None:
+    """Each side gets the same time, whatever one of its runs takes."""
+    slow, fast = Calls(lambda: time.sleep(0.02)), Calls(lambda: time.sleep(0.002))
+    told: list[float] = []
+    timings = alternate([slow, fast], Until(3, 0.1), told.append)
+    assert [0.1 <= timing.busy < 0.4 for timing in timings] == [True, True]
+    assert 5 <= len(timings[0]) < len(timings[1])
+    assert told[-1] == 1.0
+    assert told == sorted(told)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "agree", "difference"),
+    [
+        ([1.0, 2.0], [1.0, 2.0001], True, 5e-5),
+        ([1.0, 0.0], [1000.0, 0.0], False, 0.999),
+        ([1.0, 0.0], [1.0, 1e-5], True, 1e-5),
+        ([np.nan, 1.0], [np.nan, 1.0], True, 0),
+        ([np.nan, 1.0], [1.0, 1.0], False, np.inf),
+        ([np.inf, 1.0], [-np.inf, 1.0], False, np.inf),
+        ([1.0], [1.0, 2.0], False, np.inf),
+        ([0.0], [0.0], True, 0),
+        ([], [], True, 0),
+    ],
+)
+def test_reals_agree_nearly(ours: list[float], theirs: list[float], agree: bool, difference: float) -> None:
+    found = compare([np.float32(ours)], [np.float32(theirs)])
+    assert (found.agree, found.difference) == (agree, pytest.approx(difference, rel=0.01))
+
+
+def test_all_else_agrees_exactly() -> None:
+    assert compare([np.int64([1, 2])], [np.int64([1, 2])]) == Agreement(True, 0.0, 0)
+    assert compare([np.int64([10**9, 2])], [np.int64([10**9 + 1, 2])]) == Agreement(False, np.inf, 0)
+    assert compare([np.float32([1])] * 2, [np.float32([1])] * 3) == Agreement(False, np.inf, 2)
+
+
+def test_results_that_differ_are_said_to(folder: Path, invoke: Invoke) -> None:
+    """Random numbers without a seed are others on each run."""
+    x = op.parameter([3], np.float32)
+    noise = op.random_uniform(op.constant([3]), op.constant(np.float32(0)), op.constant(np.float32(1)), "f32")
+    ov.save_model(ov.Model([op.add(x, noise)], [x]), folder / "net.xml", compress_to_fp16=False)
+    found = invoke("bench net.xml -niter 1 --against openvino")
+    assert found.exit_code == 0
+    assert "results DIFFER; largest relative difference " in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "code"),
+    [
+        ("no_model", "bench none.xml", 3),
+        ("no_backend", "bench chain.xml -b nump", 2),
+        ("no_hint", "bench chain.xml -hint fast", 2),
+        ("no_side", "bench chain.xml --against onnxruntime", 2),
+        ("no_count", "bench chain.xml -niter 0", 2),
+        ("no_shape", "bench chain.xml -shape 2,4", 3),
+        ("no_input", "bench chain.xml -data_shape y=2,3", 2),
+        ("no_tensor", "bench codes.xml -niter 1 --against openvino", 2),
+        ("refused", "bench page.xml -niter 1 --against openvino", 2),
+    ],
+)
+def test_mistakes_are_said(folder: Path, check: Check, name: str, line: str, code: int) -> None:
+    write_chain(folder)
+    write(folder, passing("u4", "2"), "codes")
+    write(folder, PAGE, "page")
+    assert check(f"bench_{name}", line, hide=without_frontends).exit_code == code
+
+
+def test_openvino_may_be_missing(folder: Path, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    write_chain(folder)
+    assert check("bench_no_openvino", "bench chain.xml --against openvino").exit_code == 2
+
+
+def test_a_process_that_fails_is_said(folder: Path, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess([], -9, "", "")
+
+    monkeypatch.setattr(starting.subprocess, "run", killed)
+    write_chain(folder)
+    assert check("bench_killed", "bench chain.xml -niter 1").exit_code == 5
