@@ -47,14 +47,17 @@ def _ours(graph: Graph, values: Any, path: str, outer: tuple[str, ...]) -> Itera
 
 
 def theirs(model: Any) -> Types:
-    """What OpenVINO infers for every output of every layer, in bodies too."""
+    """What OpenVINO infers for every output of every layer, in bodies too.
+
+    But for constants: reshaping adds some, which may be called as those of the file.
+    """
     return dict(_theirs(model, ""))
 
 
 def _theirs(model: Any, path: str) -> Iterator[tuple[str, TensorType]]:
     for node in model.get_ops():
         name = f"{path}{node.get_friendly_name()}"
-        for output in node.outputs():
+        for output in node.outputs() if node.get_type_name() != "Constant" else ():
             element = ElementType.parse(output.get_element_type().to_string())
             yield f"{name}:{output.index}", TensorType(element, _shape(output))
         for body, inside in _bodies(node).items():
