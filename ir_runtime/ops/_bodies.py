@@ -32,6 +32,7 @@ __all__ = [
     "feeds_of",
     "given",
     "infer_iterations",
+    "iterated",
     "only",
 ]
 
@@ -219,17 +220,21 @@ def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
     return Dimension(count)
 
 
-def infer_iterations(
-    body: Body, every: Sequence[Value], trips: Dimension, visit: Visit, count: int
-) -> tuple[TensorType, ...]:
-    """The types of the outputs after any number of iterations that ``trips`` allows."""
+def infer_iterations(body: Body, every: Sequence[Value], visit: Visit) -> Mapping[int, Value]:
+    """What each Result of a body gives, whatever the iteration."""
     feeds = {p: Value(v.type) if _goes_round(body, p) else v for p, v in feeds_of(body, every).items()}
     for entry in body.inputs:
         if entry.cut:
             feeds[entry.parameter] = Value(_part_type(every[entry.port], entry.cut))
     if body.iteration is not None and (op := body.parameters[body.iteration].op) is not None:
         feeds[body.iteration] = Value.unknown(vars(op)["element_type"], vars(op)["shape"])
-    results = _until_stable(body, feeds, visit)
+    return _until_stable(body, feeds, visit)
+
+
+def iterated(
+    body: Body, results: Mapping[int, Value], trips: Dimension, count: int
+) -> tuple[TensorType, ...]:
+    """The types of the outputs after any number of iterations that ``trips`` allows."""
     cuts = {o.port: o.cut for o in body.outputs}
     last = [value.type for value in given(body, results, count)]
     return tuple(_output_type(cuts[port], type, trips) for port, type in enumerate(last))
@@ -240,7 +245,12 @@ def _goes_round(body: Body, parameter: int) -> bool:
 
 
 def _until_stable(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[int, Value]:
-    """Visit until what goes round has a type that no further iteration changes."""
+    """Visit until what goes round has a type that no further iteration changes.
+
+    Each loop around this one multiplies the visits, so deep inside others no shapes are supposed at first.
+    """
+    if getattr(visit, "is_deep", False):
+        feeds |= {edge.parameter: _of_any_shape(feeds[edge.parameter]) for edge in body.back_edges}
     for round in range(_ROUNDS):
         results = visit(body, feeds)
         wider = {}
@@ -261,6 +271,10 @@ def _until_stable(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[
             return results
         feeds |= wider
     return results
+
+
+def _of_any_shape(value: Value) -> Value:
+    return Value(TensorType(value.element, PartialShape.dynamic()))
 
 
 def _stays(before: PartialShape, after: PartialShape) -> bool:

@@ -21,6 +21,9 @@ from .causes import Causes
 
 __all__ = ["Inferred", "infer"]
 
+# Graphs that lie deeper in others than this are inferred once, so that time does not double with each level.
+_DEEP = 3
+
 _UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 
 
@@ -38,6 +41,7 @@ def infer(
     parameters: Mapping[int, Value] | None = None,
     compare: bool | None = None,
     explain: bool = False,
+    depth: int = 0,
 ) -> Inferred:
     """What is known of every output, in one walk; findings go into ``report``.
 
@@ -52,9 +56,10 @@ def infer(
         compare: hold the result against what the layers declare; unless told, where no parameters
             are given, as others than those declared make the rest say nothing.
         explain: look for what decided what is found wrong, which takes longer.
+        depth: how many layers with bodies the graph lies in.
     """
     compare = parameters is None if compare is None else compare
-    walk = _Walk(graph, report, parameters or {}, compare, explain)
+    walk = _Walk(graph, report, parameters or {}, compare, explain, depth)
     for layer in graph.walk:
         deadline.check(layer.where)
         walk.visit(layer)
@@ -88,6 +93,7 @@ class _Walk:
     parameters: Mapping[int, Value]
     compare: bool
     explain: bool
+    depth: int = 0
     known: Inferred = field(default_factory=Inferred)
     agreement: Agreement = field(init=False)
     causes: Causes = field(init=False)
@@ -127,7 +133,7 @@ class _Walk:
     ) -> _Outcome:
         """Where a layer does not get what it declares: believe whichever of both makes sense."""
         one = self._infer(layer, declared)
-        if one.is_sound:
+        if one.is_sound or self.depth >= _DEEP:
             return one
         other = self._infer(layer, arriving)
         return other if other.is_sound else one
@@ -167,11 +173,17 @@ class _Visitor:
 
     def __call__(self, body: Body, feeds: Mapping[int, Value]) -> dict[int, Value]:
         report = Diagnostics()
-        inner = infer(body.graph, report, feeds, self._walk.compare, self._walk.explain)
+        walk = self._walk
+        inner = infer(body.graph, report, feeds, walk.compare, walk.explain, walk.depth + 1)
         self._walk.known.bodies[self._layer.id, body.name] = inner
         self._reports[body.name] = report.found
         unfed = {layer.id: Value(_UNKNOWN) for layer in body.graph.of_type("Result")}
         return unfed | {result: inner[port] for result, port in body.results.items()}
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether to visit a body again and again would take too long."""
+        return self._walk.depth >= _DEEP
 
     def found(self) -> list[Diagnostic]:
         """What is wrong inside the bodies."""

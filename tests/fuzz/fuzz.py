@@ -97,8 +97,7 @@ def main(
                 tally.add(done, result)
                 _progress(tally, count * len(kinds))
         except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
-            raise SystemExit(130) from None
+            click.echo("interrupted; what was found until now:", err=True)
         for finding, (found, result) in tally.findings.items():
             save(corpus, pool.smallest(found, finding), result, out)
     _progress(tally, None)

@@ -23,6 +23,8 @@ RUNNING = ir.Limits(memory=1 << 28, trips=200, seconds=0.5)
 
 LARGEST_INPUT = 1 << 18
 """Elements of an input above which a model is not run."""
+LOOKED_AT = 200
+"""Findings of one input that are held to what is promised; more would take longer than finding them."""
 LONGEST_TEXT = 4000
 """Characters that one finding may take, however long the names in the file are."""
 
@@ -122,15 +124,14 @@ def _code(action: Callable[[], object]) -> str:
         action()
     except ir.IRError as problem:
         _finding(problem.diagnostic)
-        for found in getattr(problem, "diagnostics", ()):
+        for found in getattr(problem, "diagnostics", ())[:LOOKED_AT]:
             _finding(found)
-        str(problem)
         return str(problem.code)
     return "model"
 
 
 def _report(report: ir.Diagnostics) -> None:
-    for found in report:
+    for found in [*report][:LOOKED_AT]:
         _finding(found)
 
 

@@ -90,6 +90,25 @@ def names_that_are_books() -> Net:
 
 
 @built("model")
+def loops_in_loops_in_loops() -> Net:
+    """What goes round gets another shape in the innermost body."""
+    inner = Net()
+    part = inner.parameter("part", "1")
+    inner.result(inner.op("Concat", part, part, axis=0))
+    ties = (
+        '<port_map><input external_port_id="0" internal_layer_id="0"/>'
+        '<output external_port_id="1" internal_layer_id="2"/></port_map>'
+        '<back_edges><edge from-layer="2" to-layer="0"/></back_edges>'
+    )
+    for _ in range(30):
+        inside = inner.xml().decode().partition("<layers>")[2].rpartition("</net>")[0]
+        inner = Net()
+        part = inner.parameter("part", "1")
+        inner.result(inner.op("TensorIterator", part, inside=f"{ties}<body><layers>{inside}</body>"))
+    return inner
+
+
+@built("model")
 def body_that_nothing_is_fed_into() -> Net:
     """A Parameter that the port map leaves out, and that nothing reads."""
     inner = Net()

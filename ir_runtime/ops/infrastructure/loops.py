@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from ...ir.body import Body
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
-from .._bodies import T_OUTER, Iterations, Visit, check_one, check_ties, common_parts, infer_iterations, only
+from .._bodies import (
+    T_OUTER,
+    Iterations,
+    Visit,
+    check_one,
+    check_ties,
+    common_parts,
+    infer_iterations,
+    iterated,
+    only,
+)
 from .._define import Element, Input, Op, Output, op, payload
 from .._types import SIGNED, T_BOOLEAN
 
@@ -48,7 +58,7 @@ class TensorIterator(_Iterating):
     def infer(self, *values: Value, visit: Visit) -> tuple[TensorType, ...]:
         check_ties(self.body)
         parts = common_parts(self.body, [value.shape for value in values])
-        return infer_iterations(self.body, values, parts, visit, self._outputs)
+        return iterated(self.body, infer_iterations(self.body, values, visit), parts, self._outputs)
 
     def evaluate(self, *values: Array, visit: Visit) -> tuple[Array, ...]:
         parts = common_parts(self.body, [PartialShape(value.shape) for value in values])
@@ -73,20 +83,11 @@ class Loop(_Iterating):
         check_ties(self.body)
         check_one(trip_count, "trip_count")
         check_one(condition, "condition")
-        last: dict[int, Any] = {}
+        results = infer_iterations(self.body, (trip_count, condition, *values), visit)
+        trips = self._trips(trip_count, condition, results)
+        return iterated(self.body, results, trips, self._outputs)
 
-        def remembering(body: Body, feeds: Any) -> Any:
-            last.update(visit(body, feeds))
-            return last
-
-        every = (trip_count, condition, *values)
-        first = infer_iterations(self.body, every, Dimension(), remembering, self._outputs)
-        trips = self._trips(trip_count, condition, last)
-        if trips == Dimension():
-            return first
-        return infer_iterations(self.body, every, trips, visit, self._outputs)
-
-    def _trips(self, trip_count: Value, condition: Value, results: dict[int, Any]) -> Dimension:
+    def _trips(self, trip_count: Value, condition: Value, results: Mapping[int, Value]) -> Dimension:
         """How many iterations there are, as far as it is known."""
         most = trip_count.ints()
         start = condition.known()
