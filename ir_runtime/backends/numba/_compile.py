@@ -16,16 +16,23 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import types
 
 from ... import __version__
 from ._target import TARGET
 
-__all__ = ["device", "folder", "kernel", "parallel"]
+__all__ = ["called_back", "device", "folder", "kernel", "parallel", "parallel_as"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # What LLVM may do to arithmetic: not change its order, on which roundings and polynomials rely.
 _LENIENT = {"nsz", "contract"}
+
+# Of what numba makes parallel, loops over `numba.prange` alone; it would also fuse loops that depend on
+# each other through addresses.
+_LOOPS = dict.fromkeys(
+    ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion"), False
+) | {"prange": True}
 
 
 def folder() -> Path | None:
@@ -67,12 +74,31 @@ if _FOLDER is not None:
 
 def kernel(function: _Function) -> _Function:
     """A function that runs on one thread, without the interpreter's lock."""
-    return _jitted(function, parallel=False)
+    return _jitted(function, False)
 
 
 def parallel(function: _Function) -> _Function:
     """A function with a loop over ``numba.prange`` that its threads share."""
-    return _jitted(function, parallel=True)
+    return _jitted(function, _LOOPS)
+
+
+def parallel_as(signature: Any) -> Callable[[_Function], _Function]:
+    """As `parallel`, for arguments of these types alone: compiled, or found in the cache, at once.
+
+    Arrays that may be read only take both kinds without a second variant.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        return _jitted(function, _LOOPS, signature)
+
+    return decorate
+
+
+def called_back(function: Callable[[int], None]) -> Any:
+    """A function of an address, compiled at once, that has an address of its own."""
+    kind = types.void(types.int64)
+    options = {"fastmath": _LENIENT, "error_model": "numpy", "cache": _FOLDER is not None}
+    return numba.cfunc(kind, **options)(function)
 
 
 def device(function: _Function) -> _Function:
@@ -81,6 +107,6 @@ def device(function: _Function) -> _Function:
     return cast(_Function, made(function))
 
 
-def _jitted(function: _Function, parallel: bool) -> _Function:
-    made = numba.njit(parallel=parallel, fastmath=_LENIENT, nogil=True, cache=_FOLDER is not None)
-    return cast(_Function, made(function))
+def _jitted(function: _Function, parallel: bool | dict[str, bool], signature: Any = None) -> _Function:
+    options = {"parallel": parallel, "fastmath": _LENIENT, "nogil": True, "cache": _FOLDER is not None}
+    return cast(_Function, numba.njit(signature, **options)(function))

@@ -34,16 +34,24 @@ _find_tbb()
 _ALONE = threading.RLock()
 
 
+# Asking numba takes a microsecond, so it is asked once for a run.
+_RUN = threading.local()
+
+
 def threads() -> int:
     """How many threads share a layer of the run that is going on."""
-    return int(numba.get_num_threads())
+    return getattr(_RUN, "threads", 0) or int(numba.get_num_threads())
 
 
 @contextlib.contextmanager
 def running() -> Iterator[None]:
     """Around a run: BLAS on one thread, and runs one after the other where they must not overlap."""
     with single_blas(), _ALONE if _is_fragile() else contextlib.nullcontext():
-        yield
+        before, _RUN.threads = getattr(_RUN, "threads", 0), int(numba.get_num_threads())
+        try:
+            yield
+        finally:
+            _RUN.threads = before
 
 
 def _is_fragile() -> bool:

@@ -75,14 +75,14 @@ class Emit:
         done = self.builder.mul(whole, lanes)
         rest = self.builder.sub(count, done)
         with self.builder.if_then(self.builder.icmp_signed(">", rest, self.number(0))):
-            mask = self._first(rest)
+            mask = self.first(rest)
             body(
                 self.builder.mul(done, self.number(4)),
-                lambda address: self._masked_load(address, mask),
-                lambda value, address: self._masked_store(value, address, mask),
+                lambda address: self.masked_load(address, mask),
+                lambda value, address: self.masked_store(value, address, mask),
             )
 
-    def _first(self, count: Value) -> Value:
+    def first(self, count: Value) -> Value:
         """A mask of that many lanes."""
         narrow = self.builder.trunc(count, I32)
         start = self.builder.insert_element(ir.Constant(INTS, ir.Undefined), narrow, ir.Constant(I32, 0))
@@ -91,13 +91,15 @@ class Emit:
         )
         return self.builder.icmp_signed("<", ir.Constant(INTS, list(range(LANES))), same)
 
-    def _masked_load(self, address: Value, mask: Value) -> Value:
+    def masked_load(self, address: Value, mask: Value) -> Value:
+        """What lies at an address, 0 in lanes outside the mask, which are not read."""
         pointer = self.builder.inttoptr(address, ir.PointerType(VECTOR))
         kind = ir.FunctionType(VECTOR, [pointer.type, I32, mask.type, VECTOR])
         function = self._declared(f"llvm.masked.load.v{LANES}f32.p0", kind)
         return self.builder.call(function, [pointer, ir.Constant(I32, 4), mask, self.constant(0)])
 
-    def _masked_store(self, value: Value, address: Value, mask: Value) -> None:
+    def masked_store(self, value: Value, address: Value, mask: Value) -> None:
+        """Put the lanes of the mask at an address."""
         pointer = self.builder.inttoptr(address, ir.PointerType(VECTOR))
         kind = ir.FunctionType(ir.VoidType(), [VECTOR, pointer.type, I32, mask.type])
         function = self._declared(f"llvm.masked.store.v{LANES}f32.p0", kind)

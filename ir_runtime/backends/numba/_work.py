@@ -1,0 +1,148 @@
+"""Work that threads share: functions of an address, compiled once, that take units until none is left.
+
+A kernel that several drivers use would be compiled into each of them, and into the parallel loop of
+each. So the work is a `Worker`, which has an address of its own, and there is one driver, `share`. It
+hands each thread the address of a call: eight words that say where things lie, and counters, all 0::
+
+    CALL_JOB     the numbers that stay the same from call to call, an i64 array
+    CALL_OUT     the result; CALL_A, CALL_B, CALL_C: what is read
+    COUNTER      where `take` counts the units; the words after it count what else there is
+
+Threads that take units as they go need no equal shares: one that comes late, or is interrupted, takes
+fewer. Several phases in one call each count their own units; before the next one, `join` waits for those
+that others have begun, and for nothing else, so that no thread waits for one that has not come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+
+from . import _compile
+from ._vectors import F32, I64, Emit
+
+__all__ = [
+    "CALL_A", "CALL_B", "CALL_C", "CALL_JOB", "CALL_OUT", "COUNTER", "NOTHING", "Worker", "join", "number",
+    "put", "share", "take", "word",
+]  # fmt: skip
+
+CALL_JOB, CALL_OUT, CALL_A, CALL_B, CALL_C = range(5)
+COUNTER = 8
+_WORDS = 32
+
+Value = Any
+
+NOTHING = np.empty(0, np.float32)
+"""In place of an array that a worker does not read."""
+
+
+class Worker:
+    """A function of the address of a call, compiled on its own when it is first needed."""
+
+    def __init__(self, function: Callable[[int], None]) -> None:
+        self._function = function
+        self._compiled: Any = None
+
+    @property
+    def address(self) -> int:
+        """Where the machine code lies."""
+        if self._compiled is None:
+            self._compiled = _compile.called_back(self._function)
+        return int(self._compiled.address)
+
+
+def _reading(kind: Any, numba_kind: Any, size: int) -> Any:
+    def typing(context: Any, address: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            emit = Emit(builder)
+            return emit.load(emit.at(values[0], builder.mul(values[1], emit.number(size))), kind)
+
+        return numba_kind(types.int64, types.int64), generate
+
+    return numba.extending.intrinsic(typing)
+
+
+word = _reading(I64, types.int64, 8)
+"""The i64 at an index from an address."""
+
+number = _reading(F32, types.float32, 4)
+"""The f32 at an index from an address."""
+
+
+@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def put(context: Any, address: Any, index: Any, value: Any) -> Any:
+    """Put an i64 at an index from an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        emit = Emit(builder)
+        emit.store(values[2], emit.at(values[0], builder.mul(values[1], emit.number(8))))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def take(context: Any, address: Any) -> Any:
+    """Count one more at an address; gives the number from before, to one thread only."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        pointer = builder.inttoptr(values[0], ir.PointerType(I64))
+        return builder.atomic_rmw("add", pointer, ir.Constant(I64, 1), "seq_cst")
+
+    return types.int64(types.int64), generate
+
+
+@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def _look(context: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        pointer = builder.inttoptr(values[0], ir.PointerType(I64))
+        return builder.atomic_rmw("add", pointer, ir.Constant(I64, 0), "seq_cst")
+
+    return types.int64(types.int64), generate
+
+
+@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def _call(context: Any, worker: Any, call: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [I64])
+        builder.call(builder.inttoptr(values[0], ir.PointerType(kind)), [values[1]])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@_compile.device
+def join(counter: int, units: int) -> None:
+    """Wait until so many units are counted as done."""
+    while _look(counter) < units:
+        pass
+
+
+_READ = types.Array(types.float32, 1, "C", readonly=True)
+_SIGNATURE = types.void(
+    types.int64,
+    types.Array(types.int64, 1, "C", readonly=True),
+    types.Array(types.float32, 1, "C"),
+    _READ, _READ, _READ,
+    types.int64,
+)  # fmt: skip
+
+
+@_compile.parallel_as(_SIGNATURE)
+def share(worker: int, job: Any, out: Any, a: Any, b: Any, c: Any, threads: int) -> None:
+    """Let so many threads do a worker's units; ``NOTHING`` stands for what it does not read."""
+    call = np.zeros(_WORDS, np.int64)
+    call[CALL_JOB] = job.ctypes.data
+    call[CALL_OUT] = out.ctypes.data
+    call[CALL_A], call[CALL_B], call[CALL_C] = a.ctypes.data, b.ctypes.data, c.ctypes.data
+    address = call.ctypes.data
+    if threads <= 1:
+        _call(worker, address)
+    else:
+        for _ in numba.prange(threads):
+            _call(worker, address)
