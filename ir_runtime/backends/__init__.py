@@ -58,6 +58,7 @@ class Backend:
 
     name: str
     offers: dict[type[Op], list[Offer]] = field(default_factory=dict)
+    packed: dict[type[Op], list[Offer]] = field(default_factory=dict)
     around: Callable[[], AbstractContextManager[object]] = nullcontext
     """What its kernels want around a run, such as a number of threads."""
 
@@ -76,6 +77,25 @@ class Backend:
             return offer
 
         return register
+
+    def multiplies(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
+        """Register a function that may offer kernels where an input is `Compressed`.
+
+        Such an input has ``compressed`` instead of contents; at run time the kernel is given an array
+        of zeros in its place, of the right shape and without memory.
+        """
+
+        def register(offer: Offer) -> Offer:
+            for cls in ops:
+                self.packed.setdefault(cls, []).append(offer)
+            return offer
+
+        return register
+
+    def kernel_packed(self, op: Op, inputs: Sequence[Value]) -> Kernel | None:
+        """The first kernel offered for a layer with compressed inputs, or ``None``."""
+        offers = (offer(op, *inputs) for offer in self.packed.get(type(op), ()))
+        return next((kernel for kernel in offers if kernel is not None), None)
 
     def kernel(self, op: Op, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
         """The first kernel offered for a layer, or ``None``."""

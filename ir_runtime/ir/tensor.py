@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from ..kernels.packing import unpack
 from .dimension import Dimension, Interval
 from .element import ElementType
 from .shape import PartialShape
+
+if TYPE_CHECKING:
+    from .compressed import Compressed
 
 __all__ = ["Array", "Bounds", "Packed", "TensorType", "Value"]
 
@@ -86,6 +89,8 @@ class Value:
     type: TensorType
     data: Array | None = None
     bounds: Bounds | None = None
+    compressed: Compressed | None = None
+    """How contents are stored that are left packed; to kernels that multiply them so."""
 
     @classmethod
     def constant(cls, data: Any, element: ElementType | None = None) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, current, within
 from ..ops import Op
+from ..passes.compressed import Found, compressed
 from ..passes.fuse import Group, fuse
 from ..passes.infer import Inferred, infer
 from .append import growing
@@ -64,8 +65,19 @@ def compile_plan(
     needed = _needed(graph, outputs)
     _refuse_unknown(needed)
     with within(limits or current()):
-        values = _fold(graph, needed, dict(types), outputs) if fold else dict(types)
-        return _Planner(graph, values, types.bodies, backends, fold).plan(needed, outputs)
+        values, packed = dict(types), _packed(graph, needed, types, outputs, backends) if fold else {}
+        if fold:
+            left = {layer.id for found in packed.values() for layer in found.layers}
+            _fold(graph, [layer for layer in needed if layer.id not in left], values, outputs)
+        return _Planner(graph, values, types.bodies, backends, fold, packed).plan(needed, outputs)
+
+
+def _packed(
+    graph: Graph, layers: Sequence[Layer], types: Inferred, outputs: Sequence[Port], backends: Sequence[Backend]
+) -> dict[Port, Found]:
+    """The compressed weights that some backend may multiply as they are."""
+    readers = {op for backend in backends for op in backend.packed}
+    return compressed(graph, layers, types, outputs, readers) if readers else {}
 
 
 def _needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
@@ -98,7 +110,7 @@ def _refuse_unknown(layers: Sequence[Layer]) -> None:
 def _fold(
     graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outputs: Collection[Port]
 ) -> dict[Port, Value]:
-    """Evaluate every pure layer whose inputs are all constants.
+    """Evaluate every pure layer whose inputs are all constants; ``values`` learns the results.
 
     Contents that only such layers read are forgotten: of a weight that is decompressed in several
     steps, its bytes in the file and the last result are all that stays.
@@ -174,10 +186,12 @@ class _Planner:
     """Numbers slots: one for each output that some step reads or writes."""
 
     graph: Graph
-    values: Mapping[Port, Value]
+    values: dict[Port, Value]
     bodies: Mapping[tuple[int, str], Inferred]
     backends: Sequence[Backend]
     fold: bool
+    packed: dict[Port, Found] = field(default_factory=dict)
+    """Weights that stay compressed, as long as every reader has a kernel for that."""
     slots: list[Array | None] = field(default_factory=list)
     places: dict[Port, int] = field(default_factory=dict)
     growing: Mapping[int, Kernel] = field(default_factory=dict)
@@ -219,15 +233,17 @@ class _Planner:
             limits.check("elements", elements_of(type), self.graph[port.layer].where)
             sizes[slot] = bytes_of(type)
         written = {slot for step in steps for slot in step.writes}
-        fixed = [port for port, slot in self.places.items() if slot not in written and not self._mapped(port)]
+        fixed = [port for port, slot in self.places.items() if slot not in written and self._owned(port)]
         found = peak(steps, sum(sizes[self.places[port]] for port in fixed), sizes, self.inside)
         limits.check("memory", found.bytes, found.step.layer.where if found.step else None)
         return found
 
-    def _mapped(self, port: Port) -> bool:
-        """Whether a constant lies in the file, from where the system fetches it and drops it again."""
+    def _owned(self, port: Port) -> bool:
+        """Whether a constant takes memory, not the file, from where the system fetches it and drops it again."""
         copied = self.values[port].element in (ElementType.boolean, ElementType.string)
-        return self.graph[port.layer].type == "Constant" and not copied
+        if port in self.packed and self._known(port) is None:
+            return False
+        return self.graph[port.layer].type != "Constant" or copied
 
     def _running(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> dict[int, Layer]:
         """The layers that compute what is not known of the outputs; packed constants are among them."""
@@ -235,7 +251,7 @@ class _Planner:
         waiting = [*outputs, *(s for n in found for s in self.graph.sources(self.graph[n]) if s is not None)]
         while waiting:
             port = waiting.pop()
-            if port.layer not in found and self._known(port) is None:
+            if port.layer not in found and port not in self.packed and self._known(port) is None:
                 found.add(port.layer)
                 waiting += [s for s in self.graph.sources(self.graph[port.layer]) if s is not None]
         return {layer.id: layer for layer in layers if layer.id in found and layer.type != "Parameter"}
@@ -247,8 +263,14 @@ class _Planner:
     def _slot(self, port: Port) -> int:
         if port not in self.places:
             self.places[port] = len(self.slots)
-            self.slots.append(self._known(port))
+            known = self._known(port)
+            self.slots.append(self._stand_in(port) if known is None and port in self.packed else known)
         return self.places[port]
+
+    def _stand_in(self, port: Port) -> Array:
+        """Zeros in the place of weights that stay packed: their shape, but no memory."""
+        type = self.values[port].type
+        return np.broadcast_to(np.zeros((), type.element.dtype), type.shape.static)
 
     def _step(self, group: Group) -> Step:
         reads = tuple(map(self._slot, group.reads))
@@ -271,6 +293,11 @@ class _Planner:
         if layer.id in self.growing:
             return self.growing[layer.id]
         sources = [self._seen(s) for s in self.graph.sources(layer) if s is not None]
+        if any(value.compressed is not None for value in sources):
+            if (kernel := self._multiplying(layer.op, sources)) is not None:
+                return kernel
+            self._unpack([s for s in self.graph.sources(layer) if s in self.packed])
+            sources = [self._seen(s) for s in self.graph.sources(layer) if s is not None]
         unread = [i for i in range(len(layer.outputs)) if self.fold and Port(layer.id, i) not in read]
         kernel = choose(layer.op, sources, self.backends, unread)
         if getattr(kernel, "__func__", None) is Op.evaluate:
@@ -281,6 +308,28 @@ class _Planner:
                 hint="its class has no evaluate, and no backend has a kernel for it",
             )
         return kernel
+
+    def _multiplying(self, op: Op, sources: Sequence[Value]) -> Kernel | None:
+        """A kernel that takes weights as they are stored."""
+        offers = (backend.kernel_packed(op, sources) for backend in self.backends)
+        return next((kernel for kernel in offers if kernel is not None), None)
+
+    def _unpack(self, ports: Iterable[Port | None]) -> None:
+        """Make f32 of weights for which there is no such kernel."""
+        for port in ports:
+            if port is None or self._known(port) is not None:
+                continue
+            layers = self.packed[port].layers
+            for layer in layers:
+                arrays = self._evaluated(layer)
+                self.values[Port(layer.id, 0)] = _constant(self.values[Port(layer.id, 0)], arrays[0])
+            for layer in layers[:-1]:
+                self.values[Port(layer.id, 0)] = Value(self.values[Port(layer.id, 0)].type)
+
+    def _evaluated(self, layer: Layer) -> Sequence[Array]:
+        sources = [s for s in self.graph.sources(layer) if s is not None]
+        inputs = [_contents(self.graph[s.layer], self.values[s]) for s in sources]
+        return _evaluate(self.graph, layer, inputs, current().memory)
 
     def _contextual(self, layer: Layer, op: Op) -> Kernel:
         """The reference of an operation with bodies or variables."""
@@ -304,7 +353,10 @@ class _Planner:
     def _seen(self, port: Port) -> Value:
         """What a kernel may rely on: contents only where they are fixed in the plan."""
         value = self.values[port]
-        return value if self._known(port) is not None else Value(value.type)
+        if self._known(port) is not None:
+            return value
+        found = self.packed.get(port)
+        return Value(value.type, compressed=None if found is None else found.weights)
 
 
 # What a Parameter of a body receives that the port map leaves out, as nothing reads it.

@@ -1,0 +1,162 @@
+"""Find weights that are stored compressed, and the layers that would make them f32.
+
+Tools write ``Constant → Convert → Subtract → Multiply → Reshape → Convert``, of which any but the first may
+be missing. What they compute is one matrix, of which backends may prefer the packed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ir.compressed import Compressed
+from ..ir.element import ElementType
+from ..ir.graph import Graph, Layer, Port
+from ..ir.tensor import Array, Packed, Value
+from ..ops import Op
+from ..ops.infrastructure.ends import Constant
+
+__all__ = ["Found", "compressed"]
+
+# Smaller ones are folded: nothing is won.
+LEAST = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Compressed weights, and the layers behind their constant that make them f32, in order."""
+
+    weights: Compressed
+    layers: tuple[Layer, ...]
+
+
+def compressed(
+    graph: Graph,
+    layers: Iterable[Layer],
+    types: Mapping[Port, Value],
+    outputs: Collection[Port],
+    readers: Collection[type[Op]],
+) -> dict[Port, Found]:
+    """Compressed matrices by the port at which they are f32.
+
+    Args:
+        graph: the layers.
+        layers: those that are needed.
+        types: what is known of every port.
+        outputs: ports that must be computed as they are.
+        readers: operations that may take them as they are stored; what others read, too, is left out.
+    """
+    needed = {layer.id: layer for layer in layers}
+    search = _Search(graph, needed, types, outputs)
+    found: dict[Port, Found] = {}
+    for layer in needed.values():
+        port = Port(layer.id, 0)
+        if layer.type not in _STEPS or port in outputs:
+            continue
+        reading = [needed[r.layer].op for r in graph.readers(port) if r.layer in needed]
+        if reading and all(type(op) in readers for op in reading):
+            if (weights := search.at(port)) is not None:
+                found[port] = weights
+    return found
+
+
+_STEPS = ("Convert", "Multiply", "Subtract", "Reshape")
+# Between the codes and f32 nothing narrower may cut numbers short.
+_WIDE = ("f16", "bf16", "f32")
+
+
+@dataclass(slots=True)
+class _Search:
+    """Walks from f32 back to the codes."""
+
+    graph: Graph
+    needed: Mapping[int, Layer]
+    types: Mapping[Port, Value]
+    outputs: Collection[Port]
+
+    def at(self, port: Port) -> Found | None:
+        steps: list[Layer] = []
+        scale = zero = None
+        shape: tuple[int, ...] | None = None
+        layer = self.graph[port.layer]
+        while layer.type in _STEPS and layer.op is not None:
+            steps.append(layer)
+            if layer.type == "Convert" and not self._widens(layer):
+                return None
+            if layer.type == "Reshape":
+                if shape is not None or scale is not None or (shape := self._static(layer)) is None:
+                    return None
+            if layer.type == "Multiply":
+                if scale is not None or zero is not None or (scale := self._small(layer, 1)) is None:
+                    return None
+            if layer.type == "Subtract":
+                if zero is not None or (zero := self._small(layer, 1)) is None:
+                    return None
+            following = self._alone(layer)
+            if following is None:
+                return None
+            layer = following
+        return self._found(layer, steps, scale, zero, shape)
+
+    def _found(
+        self, layer: Layer, steps: list[Layer], scale: Array | None, zero: Array | None, shape: tuple[int, ...] | None
+    ) -> Found | None:
+        op = layer.op
+        if not steps or not isinstance(op, Constant):
+            return None
+        codes = op.value
+        if not isinstance(codes, Packed | np.ndarray) or np.prod(codes.shape) < LEAST:
+            return None
+        shape = tuple(codes.shape) if shape is None else shape
+        if len(shape) != 2 or 0 in shape or (op.element_type.real and zero is not None):
+            return None
+        if self._element(steps[0]) is not ElementType.f32 or steps[-1].type != "Convert":
+            return None
+        weights = Compressed(codes, op.element_type, scale, zero, (shape[0], shape[1]))
+        return Found(weights, tuple(reversed(steps)))
+
+    def _alone(self, layer: Layer) -> Layer | None:
+        """The layer that feeds the first input, if nobody else reads it, or it is a constant."""
+        source = self.graph.sources(layer)[0]
+        if source is None or source in self.outputs:
+            return None
+        feeding = self.graph[source.layer]
+        readers = [r for r in self.graph.readers(source) if r.layer in self.needed]
+        return feeding if feeding.type == "Constant" or len(readers) == 1 else None
+
+    def _widens(self, layer: Layer) -> bool:
+        return self._element(layer).label in _WIDE
+
+    def _element(self, layer: Layer) -> ElementType:
+        return self.types[Port(layer.id, 0)].element
+
+    def _static(self, layer: Layer) -> tuple[int, ...] | None:
+        shape = self.types[Port(layer.id, 0)].shape
+        return shape.static if shape.is_static else None
+
+    def _small(self, layer: Layer, index: int) -> Array | None:
+        """Scales or zero points: a constant, or one that is converted; as real numbers."""
+        source = self.graph.sources(layer)[index]
+        steps: list[Layer] = []
+        while source is not None and self.graph[source.layer].type in ("Convert", "Reshape"):
+            steps.append(self.graph[source.layer])
+            source = self.graph.sources(steps[-1])[0]
+        if source is None or source.layer not in self.needed:
+            return None
+        op = self.graph[source.layer].op
+        if not isinstance(op, Constant):
+            return None
+        array, element = op.evaluate(), op.element_type
+        for step in reversed(steps):
+            if step.op is None:
+                return None
+            if step.type == "Reshape":
+                if (shape := self._static(step)) is None:
+                    return None
+                array = array.reshape(shape)
+            else:
+                array = step.op.evaluator([element])(array)
+                element = step.op.destination_type
+        return array if element.real else None
