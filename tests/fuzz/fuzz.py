@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -17,7 +19,7 @@ from ir_runtime.cli.render import table
 
 from .corpus import Corpus, build
 from .mutations import KINDS, Kind, Recipe, mutant, recipe
-from .worker import Pool, Result, guarded
+from .worker import Pool, Result
 
 
 @dataclass(slots=True)
@@ -77,7 +79,11 @@ class Tally:
     show_default=True,
     help="Folder for findings.",
 )
-@click.option("--atheris/--no-atheris", default=None, help="Let coverage guide the changes; needs atheris.")
+@click.option(
+    "--atheris/--no-atheris",
+    default=None,
+    help="Go on with changes that coverage leads. By default, where it is installed.",
+)
 def main(
     count: int, seed: int, minutes: float | None, kind: str, workers: int, out: Path, atheris: bool | None
 ) -> None:
@@ -87,9 +93,6 @@ def main(
     """
     corpus, tally = build(), Tally()
     kinds = KINDS if kind == "both" else tuple(k for k in KINDS if k == kind)
-    if atheris:
-        guided(corpus, kinds, seed, minutes, out)
-        return
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
     with Pool(corpus, workers) as pool:
         try:
@@ -105,6 +108,8 @@ def main(
     if tally.findings:
         click.echo(f"{len(tally.findings)} findings are in {out}", err=True)
         raise SystemExit(1)
+    if find_spec("atheris") if atheris is None else atheris:
+        raise SystemExit(_guided(minutes or 5, seed, out))
 
 
 def _recipes(corpus: Corpus, kinds: tuple[Kind, ...], seed: int, count: int, end: float) -> Iterator[Recipe]:
@@ -137,31 +142,10 @@ def save(corpus: Corpus, recipe: Recipe, result: Result, out: Path) -> Path:
     return path
 
 
-def guided(corpus: Corpus, kinds: tuple[Kind, ...], seed: int, minutes: float | None, out: Path) -> None:
-    """The same, led by which lines of the package a change reaches; ends at the first finding."""
-    import atheris
-
-    with atheris.instrument_imports(include=["ir_runtime"]):
-        import ir_runtime.api.core  # noqa: F401
-
-    def made(data: bytes) -> Recipe:
-        """Bytes choose a recipe: the fuzzer changes, keeps and combines them."""
-        read = atheris.FuzzedDataProvider(data)
-        kind = kinds[read.ConsumeIntInRange(0, len(kinds) - 1)]
-        base, donor = (read.ConsumeIntInRange(0, len(corpus) - 1) for _ in range(2))
-        steps = tuple(read.ConsumeUInt(4) for _ in range(read.ConsumeIntInRange(1, 8)))
-        return Recipe(kind, base, donor, steps, read.ConsumeBool())
-
-    def one(data: bytes) -> None:
-        chosen = made(data)
-        result = guarded(mutant(corpus, chosen))
-        if result.finding:
-            path = save(corpus, chosen, result, out)
-            raise AssertionError(f"{result.finding}: see {path}")
-
-    bounds = [f"-max_total_time={round(60 * minutes)}"] if minutes else []
-    atheris.Setup([sys.argv[0], f"-seed={seed or 1}", "-max_len=64", "-timeout=60", *bounds], one)
-    atheris.Fuzz()
+def _guided(minutes: float, seed: int, out: Path) -> int:
+    """The loop that coverage leads, in a process of its own: it must instrument what it imports."""
+    command = [sys.executable, "-m", "fuzz.guided", str(minutes), str(seed), str(out)]
+    return subprocess.run(command, check=False).returncode
 
 
 if __name__ == "__main__":
