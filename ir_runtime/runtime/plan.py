@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,9 +18,13 @@ from ..limits import DEFAULT, Limits, within
 from .blame import blame, is_placed
 from .context import RUN, Run, State
 from .expected import Expected
+from .moves import Move, move_of
 from .promise import Promise
 
 __all__ = ["ExecutionPlan", "Observer", "Step"]
+
+# So many steps run between two looks at the clock.
+CLOCKED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,12 @@ class ExecutionPlan:
     """What was inferred about the outputs."""
     peak: int = 0
     """Bytes that a run needs at once, as far as they are known when compiling."""
+    moves: tuple[Move, ...] = field(init=False, repr=False)
+    """What the steps do to the slots."""
+
+    def __post_init__(self) -> None:
+        moves = (move_of(step.kernel, step.reads, step.writes, step.frees) for step in self.steps)
+        object.__setattr__(self, "moves", tuple(moves))
 
     def run(
         self,
@@ -116,31 +126,53 @@ class ExecutionPlan:
         env: list[Any] = list(self.slots)
         for slot, array in zip(self.inputs, feeds, strict=True):
             env[slot] = array
-        observers, ends, clock = run.observers, run.ends, time.monotonic
-        step: Step | None = None
-        args: Sequence[Array] = ()
         run.envs.append((env, self.slots))
         try:
-            for step in self.steps:
-                if clock() > ends:
-                    raise deadline.overdue()
-                args = [env[slot] for slot in step.reads]
-                results = step.run(args) if not observers else _watched(step, args, observers)
-                for slot, array in zip(step.writes, results, strict=True):
-                    env[slot] = array
-                for slot in step.frees:
-                    env[slot] = None
-        except Exception as reason:
-            if isinstance(reason, _Watching) or is_placed(reason):
-                raise
-            assert step is not None
-            raise blame(step, args, reason) from reason
+            if run.observers:
+                self._watch(env, run)
+            else:
+                self._advance(env, run.ends)
         finally:
             run.envs.pop()
         outputs = [env[slot] for slot in self.outputs]
         for promise, array in zip(self.promises, outputs, strict=False):
             promise.check(array)
         return outputs
+
+    def _advance(self, env: list[Any], ends: float) -> None:
+        """The run loop. It knows functions of the slots only; steps are looked at where one fails."""
+        clock = time.monotonic
+        moves, start = self.moves, 0
+        move: Move | None = None
+        try:
+            for start in range(0, len(moves), CLOCKED):
+                if clock() > ends:
+                    raise deadline.overdue(self.steps[start].layer.where)
+                for move in moves[start : start + CLOCKED]:
+                    move(env)
+        except Exception as reason:
+            if is_placed(reason):
+                raise
+            assert move is not None
+            step = self.steps[moves.index(move, start)]
+            raise blame(step, [env[slot] for slot in step.reads], reason) from reason
+
+    def _watch(self, env: list[Any], run: Run) -> None:
+        """The run loop of a run that somebody watches."""
+        for step in self.steps:
+            if time.monotonic() > run.ends:
+                raise deadline.overdue(step.layer.where)
+            args = [env[slot] for slot in step.reads]
+            try:
+                results = _watched(step, args, run.observers)
+            except Exception as reason:
+                if isinstance(reason, _Watching) or is_placed(reason):
+                    raise
+                raise blame(step, args, reason) from reason
+            for slot, array in zip(step.writes, results, strict=True):
+                env[slot] = array
+            for slot in step.frees:
+                env[slot] = None
 
 
 class _Watching(Exception):

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from ...ir.tensor import Array, Value
 from ...ops import Op
+from ...ops.activation.clipped import ReLU
 from .. import Kernel
-from ._curves import Curve, along, curve_of
-from ._finish import UFUNCS, fits, row_for
+from ._curves import PLAIN, Curve, along, curve_of
+from ._finish import row_for, ufunc_of
 from ._memory import flat, is_f32, moved, same_shape
 
-__all__ = ["Chain", "bent", "shifted"]
+__all__ = ["Chain", "bent", "mapped", "shifted"]
+
+
+# A constant takes on the shape of a tensor that is no larger: NumPy adds equal shapes in a third of the time.
+SMALL = 1 << 10
 
 
 @dataclass(frozen=True)
 class Link:
-    """One layer: takes the result so far and its ``inputs`` others, returns the result."""
+    """One layer: changes the result so far, in place where its memory allows, and returns it."""
 
     inputs: int
+    """How many others the layer has."""
     run: Callable[..., Array]
+    paired: bool = False
+    """Whether ``run`` takes the one other, too."""
 
 
 @dataclass(frozen=True)
@@ -36,32 +47,58 @@ class Chain:
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
         """A kernel that also does what ``op`` does."""
         link = _link(op, inputs, place)
-        return None if link is None else replace(self, links=(*self.links, link))
+        return None if link is None else Chain(self.head, self.arity, (*self.links, link))
+
+    @cached_property
+    def _work(self) -> list[tuple[Callable[..., Array], int]]:
+        """For each link what to call, and where its other argument is; 0 if it takes none."""
+        work, start = [], self.arity
+        for link in self.links:
+            work.append((link.run, start if link.paired else 0))
+            start += link.inputs
+        return work
 
     def __call__(self, *arrays: Array) -> Array:
-        out = self.head(*arrays[: self.arity])
-        assert isinstance(out, np.ndarray)
-        start = self.arity
-        for link in self.links:
-            out = link.run(out, *arrays[start : start + link.inputs])
-            start += link.inputs
-        return out
+        out: Any = self.head(*arrays[: self.arity])
+        for run, place in self._work:
+            out = run(out, arrays[place]) if place else run(out)
+        return out  # type: ignore[no-any-return]
 
 
 def _link(op: Op, inputs: Sequence[Value], place: int) -> Link | None:
     ours = inputs[place]
     if not is_f32(*inputs) or ours.shape.rank is None:
         return None
-    if place == 0 and (curve := curve_of(op, inputs)) is not None:
-        return Link(len(inputs) - 1, lambda out, *_: bent(curve, out, out))
-    if not fits(op, place):
+    others = len(inputs) - 1
+    if place == 0 and (run := mapped(op, inputs)) is not None:
+        return Link(others, lambda out: run(out, out))
+    if len(inputs) != 2:
         return None
-    other, ufunc = inputs[1 - place], UFUNCS[type(op)]
-    if (run := shifted(ufunc, other, ours)) is not None:
-        return Link(1, lambda out, _: run(out, out))
+    other = inputs[1 - place]
+    if (ufunc := ufunc_of(op, place, other)) is None:
+        return None
+    if (shift := shifted(ufunc, other, ours)) is not None:
+        return Link(others, lambda out: shift(out, out))
     if same_shape(other, ours):
-        return Link(1, lambda out, array: ufunc(out, array, out=out))
+        return Link(others, lambda out, array: ufunc(out, array, out=out), paired=True)
     return None
+
+
+def mapped(op: Op, inputs: Sequence[Value]) -> Callable[..., Array] | None:
+    """What an operation does to each f32 of its first input, or ``None``; takes an array to write to, too."""
+    if isinstance(op, ReLU) and (run := shifted(np.maximum, _ZERO, inputs[0])) is not None:
+        return run
+    if (ufunc := PLAIN.get(type(op))) is not None:
+        return partial(_plain, ufunc) if inputs[0].shape.rank else None
+    curve = curve_of(op, inputs)
+    return None if curve is None else partial(bent, curve)
+
+
+_ZERO = Value.constant(np.float32(0))
+
+
+def _plain(ufunc: np.ufunc, x: Array, out: Array | None = None) -> Array:
+    return ufunc(x, out=out)  # type: ignore[no-any-return]
 
 
 def bent(curve: Curve, x: Array, out: Array | None = None) -> Array:
@@ -82,6 +119,8 @@ def shifted(ufunc: np.ufunc, other: Value, ours: Value) -> Callable[..., Array] 
 
     Along the axis that is stored last, the constant is repeated, for longer inner loops.
     """
+    if (full := _in_full(other, ours)) is not None:
+        return lambda x, out=None: ufunc(x, full, out=out)
     axes = range(-(ours.shape.rank or 0), 0)
     found = next(((axis, row) for axis in axes if (row := row_for(other, ours, axis)) is not None), None)
     if found is None:
@@ -100,3 +139,17 @@ def shifted(ufunc: np.ufunc, other: Value, ours: Value) -> Callable[..., Array] 
         return result
 
     return kernel
+
+
+def _in_full(other: Value, ours: Value) -> Array | None:
+    """A constant in the shape of a small tensor, if that has room for it."""
+    known = other.known()
+    if known is None or not ours.shape.rank or not ours.shape.is_static:
+        return None
+    shape = ours.shape.static
+    if math.prod(shape) > SMALL or known.ndim > len(shape):
+        return None
+    try:
+        return np.broadcast_to(known, shape).copy()
+    except ValueError:  # the result is larger
+        return None

@@ -11,10 +11,25 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops import Op
 from ...ops.activation.clipped import Clamp, HSigmoid, HSwish, ReLU
-from ...ops.activation.smooth import Gelu, Gelu2, Sigmoid, Swish
+from ...ops.activation.smooth import Exp, Gelu, Gelu2, Sigmoid, Swish
+from ...ops.arithmetic.trigonometry import (
+    Acos,
+    Acosh,
+    Asin,
+    Asinh,
+    Atan,
+    Atanh,
+    Cos,
+    Cosh,
+    Sin,
+    Sinh,
+    Tan,
+    Tanh,
+)
+from ...ops.arithmetic.unary import Abs, Ceiling, Floor, Log, Negative, Sign, Sqrt
 from ._memory import spread
 
-__all__ = ["CURVES", "Curve", "along", "curve_of"]
+__all__ = ["CURVES", "PLAIN", "Curve", "along", "curve_of"]
 
 Curve: TypeAlias = Callable[[Array, Array], None]
 """Takes 1-D arrays, contiguous: numbers, and where to put the results, which may be the same place."""
@@ -37,6 +52,8 @@ BY_TANH = (math.sqrt(2 / math.pi), math.sqrt(2 / math.pi) * 0.044715)
 
 def curve_of(op: Op, inputs: Sequence[Value]) -> Curve | None:
     """The function that an operation applies to every f32 of its first input, or ``None``."""
+    if (ufunc := PLAIN.get(type(op))) is not None:
+        return lambda x, out: ufunc(x, out=out)
     if type(op) not in _MAKERS or len(inputs) > 2:
         return None
     return _MAKERS[type(op)](op, inputs)
@@ -62,6 +79,9 @@ def along(ufunc: np.ufunc, row: Array) -> Curve:
     tile = spread(row)
 
     def curve(x: Array, out: Array) -> None:
+        if x.size <= tile.size:
+            ufunc(x, tile[: x.size], out=out)
+            return
         whole = x.size // tile.size * tile.size
         ufunc(x[:whole].reshape(-1, tile.size), tile, out=out[:whole].reshape(-1, tile.size))
         if whole < x.size:
@@ -79,6 +99,9 @@ def _in_chunks(function: Callable[[Array, Array, Array], None]) -> Curve:
 
     def curve(x: Array, out: Array) -> None:
         scratch = np.empty(min(x.size, CHUNK), np.float32)
+        if x.size == scratch.size:
+            function(x, scratch, out)
+            return
         for start in range(0, x.size, CHUNK):
             part = x[start : start + CHUNK]
             function(part, scratch[: part.size], out[start : start + CHUNK])
@@ -169,4 +192,10 @@ _MAKERS: dict[type[Op], Callable[[Op, Sequence[Value]], Curve | None]] = {
     Gelu: _gelu,
     Gelu2: _gelu,
 }
-CURVES = tuple(_MAKERS)
+
+# Those that are one ufunc, which takes numbers however they lie in memory.
+PLAIN: dict[type[Op], np.ufunc] = {cls: cls.ufunc for cls in (Abs, Ceiling, Floor, Log, Negative, Sign, Sqrt)}
+PLAIN |= {cls: cls.ufunc for cls in (Sin, Cos, Tan, Sinh, Cosh, Tanh)}
+PLAIN |= {cls: cls.ufunc for cls in (Asin, Acos, Atan, Asinh, Acosh, Atanh)}
+PLAIN[Exp] = np.exp
+CURVES = (*_MAKERS, *PLAIN)

@@ -11,17 +11,23 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops import Op
 from ...ops._elementwise import Binary
-from ...ops.arithmetic.binary import Add, Multiply, Subtract
+from ...ops.arithmetic.binary import Add, Divide, Maximum, Minimum, Multiply, Subtract
 from .. import Kernel
 from ._curves import along, curve_of
 from ._memory import is_f32, rows_of, same_shape
 
-__all__ = ["UFUNCS", "Finish", "Rows", "fits", "row_for"]
+__all__ = ["BOUNDS", "UFUNCS", "Finish", "Rows", "row_for", "ufunc_of"]
 
 Finish: TypeAlias = Callable[[Array, int], None]
 """Takes rows of a result, contiguous, and the index of the first; changes them in place."""
 
-UFUNCS: dict[type[Op], np.ufunc] = {Add: np.add, Multiply: np.multiply, Subtract: np.subtract}
+UFUNCS: dict[type[Op], np.ufunc] = {
+    Add: np.add,
+    Multiply: np.multiply,
+    Subtract: np.subtract,
+    Divide: np.divide,
+}
+BOUNDS: dict[type[Op], np.ufunc] = {Maximum: np.maximum, Minimum: np.minimum}
 
 
 @dataclass(frozen=True)
@@ -75,9 +81,11 @@ def _stage(op: Op, inputs: Sequence[Value], place: int, axis: int) -> Stage | No
         return None
     if place == 0 and (curve := curve_of(op, inputs)) is not None:
         return Stage(len(inputs) - 1, lambda block: curve(block.reshape(-1), block.reshape(-1)))
-    if not fits(op, place):
+    if len(inputs) != 2:
         return None
-    other, ufunc = inputs[1 - place], UFUNCS[type(op)]
+    other = inputs[1 - place]
+    if (ufunc := ufunc_of(op, place, other)) is None:
+        return None
     if (row := row_for(other, ours, axis)) is not None:
         run = along(ufunc, row)
         return Stage(1, lambda block: run(block.reshape(-1), block.reshape(-1)))
@@ -86,11 +94,17 @@ def _stage(op: Op, inputs: Sequence[Value], place: int, axis: int) -> Stage | No
     return None
 
 
-def fits(op: Op, place: int) -> bool:
-    """Whether an operation is a ufunc that broadcasts as NumPy does and can take operands in this order."""
-    if type(op) not in UFUNCS or not isinstance(op, Binary) or op.auto_broadcast != "numpy":
-        return False
-    return place == 0 or type(op) is not Subtract
+def ufunc_of(op: Op, place: int, other: Value) -> np.ufunc | None:
+    """The ufunc of ours and ``other`` that a binary operation is, if ours may come first; ours is at ``place``.
+
+    The larger one of two is NaN in NumPy where either is; in OpenVINO only where the first is.
+    """
+    if not isinstance(op, Binary) or op.auto_broadcast != "numpy":
+        return None
+    if isinstance(op, Maximum | Minimum):
+        known = other.known()
+        return None if place or known is None or np.isnan(known).any() else BOUNDS[type(op)]
+    return None if place and isinstance(op, Subtract | Divide) else UFUNCS.get(type(op))
 
 
 def row_for(other: Value, ours: Value, axis: int) -> Array | None:

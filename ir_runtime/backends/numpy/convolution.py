@@ -11,7 +11,7 @@ from ...ops.convolution.forward import Convolution, GroupConvolution
 from .. import Kernel
 from ._backend import backend
 from ._finish import Finish, Rows
-from ._memory import channels_first, channels_last, is_f32, padded, rows_of
+from ._memory import channels_first, channels_last, is_f32, padded, rows_of, transposed
 from ._products import multiply
 from ._threads import each
 from ._windows import fitting, windows
@@ -37,7 +37,7 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
 
 
 def _pointwise(op: Convolution, w: Array) -> Kernel:
-    packed = np.ascontiguousarray(w.reshape(w.shape[:2]).T)
+    packed = transposed(w.reshape(w.shape[:2]))
     steps = (slice(None), slice(None), *(slice(None, None, s) for s in op.strides))
     strided = any(s != 1 for s in op.strides)
 
@@ -55,7 +55,8 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
 
 def _dense(op: Convolution, w: Array) -> Kernel:
     outputs, kernel = len(w), w.shape[2:]
-    packed = np.ascontiguousarray(np.moveaxis(w, (1, 0), (-2, -1)).reshape(-1, outputs))
+    packed = transposed(w.reshape(outputs, -1)).reshape(*w.shape[1:], outputs)
+    packed = np.moveaxis(packed, 0, -2).reshape(-1, outputs)
     fit = fitting(op, kernel)
 
     def compute(x: Array, w: Array, finish: Finish) -> Array:

@@ -6,35 +6,42 @@ import numpy as np
 
 from ...ir.tensor import Value
 from ...ops import Op
+from ...ops.arithmetic.binary import Divide, Maximum, Minimum
 from .. import Kernel
 from ._backend import backend
-from ._chain import Chain, bent, shifted
-from ._curves import CURVES, curve_of
-from ._finish import UFUNCS, fits
+from ._chain import Chain, mapped, shifted
+from ._curves import CURVES
+from ._finish import BOUNDS, UFUNCS, ufunc_of
 from ._memory import is_f32
 
 __all__: list[str] = []
 
 
-@backend.accelerates(*UFUNCS)
+@backend.accelerates(*UFUNCS, *BOUNDS)
 def arithmetic(op: Op, a: Value, b: Value) -> Kernel | None:
-    """f32; a constant on the right or, where it makes no difference, on the left."""
-    if not is_f32(a, b) or not fits(op, 0):
+    """f32; a constant on the right or, where it makes no difference, on the left. Integers by the ufunc itself."""
+    if not is_f32(a, b):
+        return _of_integers(op, a, b)
+    if (ufunc := ufunc_of(op, 0, b)) is None:
         return None
-    ufunc = UFUNCS[type(op)]
     if (right := shifted(ufunc, b, a)) is not None:
         return Chain(lambda x, _: right(x), 2)
-    if fits(op, 1) and (left := shifted(ufunc, a, b)) is not None:
+    if ufunc_of(op, 1, a) and (left := shifted(ufunc, a, b)) is not None:
         return Chain(lambda _, x: left(x), 2)
     return Chain(lambda x, y: np.asarray(ufunc(x, y)), 2)
+
+
+def _of_integers(op: Op, a: Value, b: Value) -> Kernel | None:
+    """Most of shape arithmetic: a few numbers, for which every call counts."""
+    kinds = {value.element.dtype.kind for value in (a, b)}
+    if isinstance(op, Divide | Maximum | Minimum) or kinds - set("iu") or not (a.shape.rank or b.shape.rank):
+        return None
+    return ufunc_of(op, 0, b)
 
 
 @backend.accelerates(*CURVES)
 def activation(op: Op, data: Value, *others: Value) -> Kernel | None:
     """f32, with settings that are constant."""
     inputs = (data, *others)
-    curve = curve_of(op, inputs) if is_f32(*inputs) else None
-    if curve is None:
-        return None
-
-    return Chain(lambda x, *_: bent(curve, x), len(inputs))
+    run = mapped(op, inputs) if is_f32(*inputs) else None
+    return None if run is None else Chain(lambda x, *_: run(x), len(inputs))

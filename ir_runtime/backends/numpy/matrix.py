@@ -10,7 +10,7 @@ from .. import Kernel
 from ._backend import backend
 from ._chain import Chain
 from ._finish import Finish, Rows
-from ._memory import is_f32
+from ._memory import is_f32, transposed
 from ._products import multiply
 
 __all__: list[str] = []
@@ -29,7 +29,7 @@ def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
         return None
     if a.shape.rank is None or a.shape.rank < 2 or op.transpose_a:
         return None
-    weights = np.require(known.T if op.transpose_b else known, requirements=["C", "A"])
+    weights = transposed(known) if op.transpose_b else np.require(known, requirements=["C", "A"])
 
     def compute(x: Array, _: Array, finish: Finish) -> Array:
         y = np.empty((*x.shape[:-1], weights.shape[1]), np.float32)
