@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..backends import Absorbing, Kernel
 from ..ir.graph import Graph, Layer, Port
@@ -25,6 +25,11 @@ class Group:
     def of(cls, graph: Graph, layer: Layer, kernel: Kernel) -> Group:
         """A layer on its own."""
         return cls((layer,), kernel, tuple(s for s in graph.sources(layer) if s is not None))
+
+    def built(self) -> Group:
+        """The same, once nothing more is absorbed: a kernel that is only a description makes the real one."""
+        build = getattr(self.kernel, "built", None)
+        return self if build is None else replace(self, kernel=build())
 
     @property
     def writes(self) -> tuple[Port, ...]:
@@ -59,7 +64,7 @@ def fuse(
             reader = _only_reader(graph, group, outputs, single.keys())
             group = None if reader is None or reader.id in taken else _grown(graph, group, reader, seen)
         groups[last] = best
-    return [groups[layer] for layer in single if layer in groups]
+    return [groups[layer].built() for layer in single if layer in groups]
 
 
 def _only_reader(

@@ -10,11 +10,11 @@ from ...ir.tensor import Array
 from ._tile import SINGLE, TALL, WIDE
 from ._vectors import LANES
 
-__all__ = ["WORDS", "Panels", "aligned", "pack", "split"]
+__all__ = ["WORDS", "Panels", "aligned", "packed", "split"]
 
 WORDS = 6
 """Numbers for a panel: bytes from the first one, vectors, columns of its last vector, first column of the
-result, bytes from the first bias, bytes from the first number of a row that is multiplied."""
+result, bytes from the first bias, bytes from the first offset of a tap."""
 
 _ALIGNMENT = 64
 
@@ -49,15 +49,17 @@ def split(columns: int) -> list[tuple[int, int, int]]:
     return found
 
 
-def pack(groups: list[Array], bias: Array, across: int = 0) -> Panels:
+def packed(groups: list[Array], scale: Array | None, bias: Array | None, across: int = 0) -> Panels:
     """Pack matrices ``[K, N]``, one for each group.
 
     Args:
         groups: the matrices; of any strides.
-        bias: one number for each column of all groups.
-        across: bytes between what two groups read in a row.
+        scale: what each column of all groups is multiplied with; ``None`` for 1.
+        bias: what is added to each column of all groups; ``None`` for 0.
+        across: bytes between the offsets of taps of two groups.
     """
     depth, columns = groups[0].shape
+    bias = np.zeros(len(groups) * columns, np.float32) if bias is None else bias
     parts = split(columns)
     widths = [vectors * LANES for _, vectors, _ in parts]
     numbers = aligned(len(groups) * depth * sum(widths))
@@ -70,6 +72,8 @@ def pack(groups: list[Array], bias: Array, across: int = 0) -> Panels:
             panel[:, :count] = matrix[:, first : first + count]
             panel[:, count:] = 0
             column = group * columns + first
+            if scale is not None:
+                panel[:, :count] *= scale[column : column + count]
             biases[before : before + count] = bias[column : column + count]
             biases[before + count : before + width] = 0
             table.append((4 * start, vectors, last, column, 4 * before, group * across))
