@@ -152,7 +152,7 @@ class Iterations:
         if output.result in self.results:
             return self.results[output.result]
         for edge in self.body.back_edges:
-            if edge.result == output.result:
+            if edge.result == output.result and edge.parameter in self.feeds:
                 return self.feeds[edge.parameter]  # type: ignore[no-any-return]
         raise ExecutionError(
             f"there was no iteration, so output {output.port}, counted from 0, has no value: it is what the last "

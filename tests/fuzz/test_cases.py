@@ -109,6 +109,23 @@ def loops_in_loops_in_loops() -> Net:
 
 
 @built("model")
+def parts_that_also_go_round() -> Net:
+    """Without any part, what goes round is nothing."""
+    inner = Net()
+    inner.result(inner.op("Relu", inner.parameter("part", "1,2")))
+    inside = inner.xml().decode().partition("<layers>")[2].rpartition("</net>")[0]
+    ties = (
+        '<port_map><input axis="0" external_port_id="0" internal_layer_id="0"/>'
+        '<output external_port_id="1" internal_layer_id="2"/></port_map>'
+        '<back_edges><edge from-layer="2" to-layer="0"/></back_edges>'
+    )
+    net = Net()
+    x = net.parameter("x", "?,2")
+    net.result(net.op("TensorIterator", x, inside=f"{ties}<body><layers>{inside}</body>"))
+    return net
+
+
+@built("model")
 def body_that_nothing_is_fed_into() -> Net:
     """A Parameter that the port map leaves out, and that nothing reads."""
     inner = Net()
