@@ -10,19 +10,7 @@ import numpy as np
 from .element import ElementType
 from .tensor import Array, Packed
 
-__all__ = ["Compressed", "Grouped"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Grouped:
-    """A compressed matrix seen as ``[outputs, groups, inputs of a group]``."""
-
-    codes: Array
-    """Numbers as their type has them, a view if the file has one a byte or more."""
-    scale: Array
-    """f32 ``[outputs, groups]``."""
-    zero: Array | None
-    """What is subtracted before, ``[outputs, groups]``; ``None`` for nothing."""
+__all__ = ["Compressed"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,25 +55,31 @@ class Compressed:
                 return None
         return count
 
-    def grouped(self, rows: bool, first: int = 0, count: int | None = None) -> Grouped:
-        """Some of the outputs, which are the rows of the matrix or its columns."""
-        groups = self.groups(rows)
-        assert groups is not None
+    def scales(self, rows: bool) -> tuple[Array, Array | None]:
+        """Scale and zero point, as f32 ``[outputs, groups]``; outputs are the rows, or the columns.
+
+        Where there are no zero points, nothing is subtracted.
+        """
+        scale = np.ones(1, np.float32) if self.scale is None else self.scale
+        zero = None if self.zero is None else self._per_group(self.zero, rows)
+        return self._per_group(scale, rows), zero
+
+    def _per_group(self, array: Array, rows: bool) -> Array:
+        full = np.broadcast_to(array.astype(np.float32), self.apart)
+        if full.ndim == 2:
+            return full[:, :1] if rows else full[:1].T
+        return full[:, :, 0] if rows else full[:, 0].T
+
+    def blocks(self, rows: bool, step: int) -> Iterator[tuple[int, Array]]:
+        """The codes ``[outputs, inputs]`` of so many outputs at a time, so that what is unpacked stays small."""
         outputs = self.shape[0 if rows else 1]
-        last = outputs if count is None else min(first + count, outputs)
-        scale = np.ones(1, np.float32) if self.scale is None else self.scale.astype(np.float32)
-        zero = None if self.zero is None else self._per_group(self.zero, rows, groups)[first:last]
-        codes = self._codes(rows, groups, first, last)
-        return Grouped(codes, self._per_group(scale, rows, groups)[first:last], zero)
+        whole = None if rows else self.codes_of(0, self.shape[0]).T
+        for first in range(0, outputs, step):
+            last = min(first + step, outputs)
+            yield first, self.codes_of(first, last) if whole is None else whole[first:last]
 
-    def _codes(self, rows: bool, groups: int, first: int, last: int) -> Array:
-        if not rows:
-            whole = self.codes.unpack() if isinstance(self.codes, Packed) else self.codes
-            return whole.reshape(groups, -1, self.shape[1]).transpose(2, 0, 1)[first:last]
-        return self.rows(first, last).reshape(last - first, groups, -1)
-
-    def rows(self, first: int, last: int) -> Array:
-        """The codes of some rows of the matrix."""
+    def codes_of(self, first: int, last: int) -> Array:
+        """The codes of some rows of the matrix, one number each."""
         if not isinstance(self.codes, Packed):
             return self.codes.reshape(self.shape)[first:last]
         bits = self.shape[1] * self.element.bits
@@ -93,23 +87,3 @@ class Compressed:
             return self.codes.unpack().reshape(self.shape)[first:last]
         raw = self.codes.raw[first * bits // 8 : last * bits // 8]
         return Packed(raw, self.element, (last - first, self.shape[1])).unpack()
-
-    def _per_group(self, array: Array, rows: bool, groups: int) -> Array:
-        """``[outputs, groups]`` of what broadcasts to the codes."""
-        full = np.broadcast_to(array, self.apart)
-        if full.ndim == 2:
-            return full[:, :1] if rows else full[:1].T
-        return full[:, :, 0] if rows else full[:, 0].T
-
-    def blocks(self, rows: bool, step: int) -> Iterator[tuple[int, Grouped]]:
-        """All outputs, so many at a time, with the first of them; what is unpacked stays small."""
-        outputs = self.shape[0 if rows else 1]
-        if not rows:
-            whole = self.grouped(rows)
-            for first in range(0, outputs, step):
-                part = slice(first, first + step)
-                zero = None if whole.zero is None else whole.zero[part]
-                yield first, Grouped(whole.codes[part], whole.scale[part], zero)
-            return
-        for first in range(0, outputs, step):
-            yield first, self.grouped(rows, first, step)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...ir.compressed import Compressed, Grouped
+from ...ir.compressed import Compressed
 from ...ir.element import ElementType as E
-from ...ir.tensor import Array
+from ...ir.tensor import Array, Packed
 from ...ops._convert import NF4
 from ._codes import COLUMNS, Kind, bytes_of_row
 from ._compile import kernel
@@ -21,11 +21,14 @@ _KINDS = {
     E.u8: Kind.BYTE, E.i8: Kind.BYTE, E.f16: Kind.HALF, E.bf16: Kind.BRAIN, E.f8e4m3: Kind.HALF,
     E.f8e5m2: Kind.HALF,
 }  # fmt: skip
-# Codes without a sign are stored with these subtracted, as their zero points are: sums cancel less.
+# Numbers without a sign are stored with these subtracted, as their zero points are: sums cancel less.
 _SHIFTS = {E.u4: 8, E.u8: 128}
+# Which bits of a code to flip for that; a nibble has 8 more than the number.
+_FLIPS = {E.i4: 8, E.u8: 128}
 # Panels that are made at a time.
 _STEP = 8
-_NONE = np.empty(0, np.float32)
+# Bytes of a row at a time: they and what is made of them stay in the first cache.
+_RUN = 128
 
 
 @dataclass(frozen=True)
@@ -69,20 +72,36 @@ def pack(weights: Compressed, rows: bool) -> PackedPanels | None:
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     count = -(-outputs // COLUMNS)
     codes = _aligned(count * depth * bytes_of_row(kind)).reshape(count, depth, -1)
-    scale = np.zeros((count, groups, COLUMNS), np.float32)
+    _fill(kind, weights, rows, codes)
+    scale, zero = weights.scales(rows)
     shift = _SHIFTS.get(weights.element, 0)
-    has_zero = weights.zero is not None or shift
-    zero = np.zeros((count, groups, COLUMNS) if has_zero else 0, np.float32)
-    for first, part in weights.blocks(rows, _STEP * COLUMNS):
-        panel = first // COLUMNS
-        _put(kind, _stored(weights.element, part), codes[panel : panel + _STEP])
-        for i in range(0, len(part.scale), COLUMNS):
-            place, some = panel + i // COLUMNS, slice(i, i + COLUMNS)
-            scale[place, :, : len(part.scale[some])] = part.scale[some].T
-            if has_zero:
-                points = _NONE if part.zero is None else part.zero[some].astype(np.float32).T
-                zero[place, :, : len(part.scale[some])] = (points if part.zero is not None else 0) - np.float32(shift)
-    return PackedPanels(kind, codes, scale, zero, _table(weights.element), depth, outputs)
+    if zero is not None or shift:
+        zero = np.broadcast_to(np.float32(-shift) if zero is None else zero - np.float32(shift), scale.shape)
+    points = np.empty((0, 0, 0), np.float32) if zero is None else _per_panel(zero, count)
+    return PackedPanels(kind, codes, _per_panel(scale, count), points, _table(weights.element), depth, outputs)
+
+
+def _fill(kind: Kind, weights: Compressed, rows: bool, panels: Array) -> None:
+    four, flips = kind in (Kind.NIBBLE, Kind.TABLE), _FLIPS.get(weights.element, 0)
+    if four and rows and isinstance(weights.codes, Packed) and weights.shape[1] % 2 == 0:
+        raw = weights.codes.raw[: weights.codes.size // 2].reshape(weights.shape[0], -1)
+        _put_pairs(raw, 17 * flips, panels)
+        return
+    for first, some in weights.blocks(rows, _STEP * COLUMNS):
+        place = panels[first // COLUMNS : first // COLUMNS + _STEP]
+        codes = np.ascontiguousarray(_stored(weights.element, some))
+        if four:
+            _put_nibbles(codes, flips, place)
+        else:
+            _put_whole(codes, flips, place.view(codes.dtype))
+
+
+def _per_panel(numbers: Array, count: int) -> Array:
+    """``[outputs, groups]`` as ``[panels, groups, columns]``."""
+    outputs, groups = numbers.shape
+    full = np.zeros((count * COLUMNS, groups), np.float32)
+    full[:outputs] = numbers
+    return np.ascontiguousarray(full.reshape(count, COLUMNS, groups).transpose(0, 2, 1))
 
 
 def _aligned(size: int) -> Array:
@@ -99,47 +118,46 @@ def _table(element: E) -> Array:
     return np.arange(-8, 8, dtype=np.float32)
 
 
-def _stored(element: E, part: Grouped) -> Array:
-    """Codes ``[outputs, inputs]`` as they are put into panels: u8 or u16."""
-    codes = part.codes.reshape(len(part.codes), -1)
+def _stored(element: E, codes: Array) -> Array:
+    """Codes as bits: u8 or u16."""
     if element in (E.f8e4m3, E.f8e5m2):
-        return codes.astype(np.float16).view(np.uint16)
-    if element in (E.f16, E.bf16):
-        return codes.view(np.uint16) if codes.flags.c_contiguous else np.ascontiguousarray(codes).view(np.uint16)
-    raw = codes.view(np.uint8)
-    if element is E.i4:
-        return (raw ^ 8) & 15
-    if element is E.u2:
-        return raw + 8
-    return raw ^ 128 if element is E.u8 else raw
-
-
-def _put(kind: Kind, codes: Array, panels: Array) -> None:
-    codes = np.ascontiguousarray(codes)
-    if kind in (Kind.NIBBLE, Kind.TABLE):
-        _put_nibbles(codes, panels)
-    else:
-        _put_whole(codes, panels.view(codes.dtype))
+        codes = codes.astype(np.float16)
+    codes = codes.view(np.uint16 if codes.itemsize == 2 else np.uint8)
+    return codes + np.uint8(8) if element is E.u2 else codes
 
 
 @kernel
-def _put_nibbles(codes: Array, panels: Array) -> None:
-    outputs, depth = codes.shape
+def _put_pairs(raw: Array, flips: int, panels: Array) -> None:
+    """Rows of packed nibbles: two rows of a panel at a time."""
+    outputs, pairs = raw.shape
     for panel in range(len(panels)):
-        for k in range(depth):
+        for start in range(0, pairs, _RUN):
             for byte in range(COLUMNS // 2):
                 low = panel * COLUMNS + byte // LANES * 2 * LANES + byte % LANES
-                high = low + LANES
-                first = codes[low, k] & 15 if low < outputs else 8
-                second = codes[high, k] & 15 if high < outputs else 8
-                panels[panel, k, byte] = first | second << 4
+                first, second = min(low, outputs - 1), min(low + LANES, outputs - 1)
+                for k in range(start, min(start + _RUN, pairs)):
+                    a, b = raw[first, k] ^ flips, raw[second, k] ^ flips
+                    panels[panel, 2 * k, byte] = a & 15 | (b & 15) << 4
+                    panels[panel, 2 * k + 1, byte] = a >> 4 | b & 240
 
 
 @kernel
-def _put_whole(codes: Array, panels: Array) -> None:
+def _put_nibbles(codes: Array, flips: int, panels: Array) -> None:
     outputs, depth = codes.shape
     for panel in range(len(panels)):
-        for k in range(depth):
-            for column in range(COLUMNS):
-                output = panel * COLUMNS + column
-                panels[panel, k, column] = codes[output, k] if output < outputs else 0
+        for byte in range(COLUMNS // 2):
+            low = panel * COLUMNS + byte // LANES * 2 * LANES + byte % LANES
+            first, second = min(low, outputs - 1), min(low + LANES, outputs - 1)
+            for k in range(depth):
+                a, b = codes[first, k] ^ flips, codes[second, k] ^ flips
+                panels[panel, k, byte] = a & 15 | (b & 15) << 4
+
+
+@kernel
+def _put_whole(codes: Array, flips: int, panels: Array) -> None:
+    outputs, depth = codes.shape
+    for panel in range(len(panels)):
+        for column in range(COLUMNS):
+            output = min(panel * COLUMNS + column, outputs - 1)
+            for k in range(depth):
+                panels[panel, k, column] = codes[output, k] ^ flips
