@@ -1,0 +1,316 @@
+"""Chains of element-wise operations, each chain in one pass over its data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Value
+from ...ops import Op
+from ...ops._elementwise import Binary
+from ...ops.arithmetic.binary import (
+    Add,
+    Divide,
+    Maximum,
+    Minimum,
+    Multiply,
+    Power,
+    SquaredDifference,
+    Subtract,
+)
+from ...ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
+from .. import Kernel
+from ..numpy._memory import is_f32
+from ._activations import ACTIVATIONS, bend_of
+from ._backend import backend
+from ._program import BLOCK, HEAD, STEP, WORKER, Code
+from ._threads import threads
+from ._work import CALL_B, CALL_C, NOTHING, share
+
+__all__ = ["Chain", "Link", "link_of"]
+
+# Fewer numbers than this are left to NumPy, which is sooner ready.
+LEAST = 1 << 11
+# Numbers times operations that are worth a second thread.
+WORTH = 1 << 18
+# What a curve takes, in operations.
+CURVE = 4
+# Layouts of inputs for which a chain remembers how to go over them.
+REMEMBERED = 16
+# Operands that are no constants.
+OPERANDS = (CALL_B, CALL_C)
+
+# The code if the numbers so far are the first input, and if they are the second.
+_PAIRS: dict[type[Op], tuple[Code, Code]] = {
+    Add: (Code.ADD, Code.ADD),
+    Subtract: (Code.SUBTRACT, Code.SUBTRACT_FROM),
+    Multiply: (Code.MULTIPLY, Code.MULTIPLY),
+    Divide: (Code.DIVIDE, Code.DIVIDE_INTO),
+    Maximum: (Code.MAXIMUM, Code.MAXIMUM_OF),
+    Minimum: (Code.MINIMUM, Code.MINIMUM_OF),
+    SquaredDifference: (Code.SQUARED_DIFFERENCE, Code.SQUARED_DIFFERENCE),
+}
+_SINGLES: dict[type[Op], Code] = {
+    Abs: Code.ABSOLUTE,
+    Negative: Code.NEGATIVE,
+    Sqrt: Code.ROOT,
+    Floor: Code.FLOOR,
+    Ceiling: Code.CEILING,
+}
+
+
+@dataclass(frozen=True)
+class Link:
+    """One layer of a chain.
+
+    Args:
+        op: its operation.
+        place: which of its inputs the numbers so far are.
+        inputs: how many others it has.
+        code: what is done, without the number of a curve.
+        settings: two numbers of a curve.
+        constant: the operand, if it is constant.
+        paired: whether the operand is another input.
+    """
+
+    op: Op
+    place: int
+    inputs: int
+    code: int
+    settings: tuple[float, float] = (0.0, 0.0)
+    constant: Array | None = None
+    paired: bool = False
+
+
+def link_of(op: Op, inputs: Sequence[Value], place: int) -> Link | None:
+    """What a layer does to f32 numbers, its input ``place``; ``None`` if its result may have another shape."""
+    if not is_f32(*inputs) or inputs[place].shape.rank is None:
+        return None
+    others = len(inputs) - 1
+    if place == 0 and (bend := bend_of(op, inputs)) is not None:
+        return Link(op, place, others, Code.CURVE + bend.curve, (bend.a, bend.b))
+    if (code := _single(op, inputs)) is not None:
+        return Link(op, place, others, code)
+    if type(op) not in _PAIRS or not isinstance(op, Binary) or op.auto_broadcast != "numpy":
+        return None
+    other = inputs[1 - place]
+    if not _spreads(other.shape, inputs[place].shape):
+        return None
+    constant = other.known()
+    return Link(op, place, others, _PAIRS[type(op)][place], constant=constant, paired=constant is None)
+
+
+def _single(op: Op, inputs: Sequence[Value]) -> Code | None:
+    if isinstance(op, Round):
+        return Code.ROUND if op.mode == "half_to_even" else None
+    if isinstance(op, Power):
+        exponent = inputs[1].known()
+        is_square = exponent is not None and exponent.size == 1 and exponent.reshape(-1)[0] == 2
+        return Code.SQUARE if is_square and _spreads(inputs[1].shape, inputs[0].shape) else None
+    return _SINGLES.get(type(op))
+
+
+def _spreads(other: PartialShape, ours: PartialShape) -> bool:
+    """Whether a tensor probably broadcasts to another one, and not the other way round; runs find out."""
+    if other.rank is None or ours.rank is None or other.rank > ours.rank:
+        return False
+    pairs = zip(other[::-1], ours[::-1], strict=False)
+    return all(a == 1 or (a == b if a.is_static and b.is_static else b != 1) for a, b in pairs)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A kernel of element-wise layers, the first of which takes ``arity`` inputs."""
+
+    links: tuple[Link, ...]
+    arity: int
+    _plans: dict[Any, _Plan | None] = field(default_factory=dict, compare=False)
+
+    def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
+        """A kernel that also does what ``op`` does."""
+        link = link_of(op, inputs, place)
+        if link is None or link.paired + sum(known.paired for known in self.links) > len(OPERANDS):
+            return None
+        return Chain((*self.links, link), self.arity)
+
+    @cached_property
+    def _others(self) -> list[int]:
+        """Where among the inputs the operands are that are no constants."""
+        places, start = [], 0
+        for index, link in enumerate(self.links):
+            if link.paired:
+                places.append(1 - link.place if index == 0 else start)
+            start += self.arity if index == 0 else link.inputs
+        return places
+
+    def __call__(self, *arrays: Array) -> Array:
+        x = arrays[self.links[0].place]
+        others = [arrays[place] for place in self._others]
+        key = (x.shape, x.strides, *(other.shape for other in others))
+        try:
+            plan = self._plans[key]
+        except KeyError:
+            plan = self._remember(key, x, others)
+        if plan is None:
+            return self._one_by_one(arrays)
+        out = np.empty(plan.shape, np.float32)
+        source = np.ascontiguousarray(x.transpose(plan.order)).reshape(-1)
+        operands = [
+            np.ascontiguousarray(other.transpose(order)).reshape(-1)
+            for other, order in zip(others, plan.orders, strict=True)
+        ]
+        first, second = (*operands, NOTHING, NOTHING)[:2]
+        share(
+            WORKER.address, plan.job, out.reshape(-1), source, first, second, threads() if plan.large else 1
+        )
+        return out.transpose(plan.back)
+
+    def _remember(self, key: Any, x: Array, others: Sequence[Array]) -> _Plan | None:
+        if len(self._plans) >= REMEMBERED:
+            self._plans.clear()
+        plan = self._plans[key] = _planned(self.links, x, [other.shape for other in others])
+        return plan
+
+    def _one_by_one(self, arrays: Sequence[Array]) -> Array:
+        """Where an operand makes the result larger, or lies across."""
+        first = self.links[0]
+        found: Any = first.op.evaluate(*arrays[: self.arity])
+        start = self.arity
+        for link in self.links[1:]:
+            inputs = list(arrays[start : start + link.inputs])
+            inputs.insert(link.place, found)
+            found, start = link.op.evaluate(*inputs), start + link.inputs
+        return np.asarray(found)
+
+
+class _Plan(NamedTuple):
+    """How to go over data of one shape and layout."""
+
+    job: Array
+    shape: tuple[int, ...]
+    """That of the result, its axes in the order in which they are stored."""
+    order: tuple[int, ...]
+    orders: list[tuple[int, ...]]
+    """The same axes of the operands."""
+    back: tuple[int, ...]
+    large: bool
+    kept: list[Array]
+    """The constants, in that order."""
+
+
+def _planned(links: Sequence[Link], x: Array, shapes: Sequence[tuple[int, ...]]) -> _Plan | None:
+    order = stored(x)
+    shape = tuple(x.shape[axis] for axis in order)
+    waiting = iter(shapes)
+    operands = [
+        next(waiting) if link.constant is None else link.constant.shape
+        for link in links
+        if link.paired or link.constant is not None
+    ]
+    seen = [_seen(operand, x.shape, order) for operand in operands]
+    if any(lengths is None for lengths in seen):
+        return None
+    found = [lengths for lengths in seen if lengths is not None]
+    grouped = _grouped(shape, found)
+    if grouped is None:
+        return None
+    (images, height, width), strides = grouped
+    tall = min(max(BLOCK // max(width, 1), 1), max(height, 1))
+    wide = min(width, BLOCK) or 1
+    blocks = images * -(-height // tall) * -(-width // wide) if x.size else 0
+    words: list[int] = [blocks, height, width, tall, wide, len(links), 0, 0]
+    kept: list[Array] = []
+    places, slots = iter(strides), iter(OPERANDS)
+    for link in links:
+        slot = address = 0
+        apart: tuple[int, ...] = (0, 0, 0)
+        if link.constant is not None:
+            kept.append(_in_order(link.constant, order))
+            address, apart = kept[-1].ctypes.data, next(places)
+        elif link.paired:
+            slot, apart = next(slots), next(places)
+        settings = np.array(link.settings, np.float32).view(np.int64)
+        words += [link.code, slot, address, *apart, int(settings[0]), 0]
+    assert len(words) == HEAD + STEP * len(links)
+    orders = [_kept_axes(shape, order) for shape in shapes]
+    cost = sum(CURVE if link.code >= Code.CURVE else 1 for link in links)
+    back = tuple(np.argsort(order).tolist())
+    return _Plan(np.array(words, np.int64), shape, order, orders, back, x.size * cost >= WORTH, kept)
+
+
+def stored(x: Array) -> tuple[int, ...]:
+    """The axes from the outermost to the innermost in memory; channels last if they lie apart."""
+    axes = tuple(range(x.ndim))
+    if x.flags.c_contiguous:
+        return axes
+    by_stride = tuple(sorted(axes, key=lambda axis: (-abs(x.strides[axis]), axis)))
+    if x.transpose(by_stride).flags.c_contiguous or x.ndim < 4:
+        return by_stride if x.transpose(by_stride).flags.c_contiguous else axes
+    return (0, *axes[2:], 1)
+
+
+def _seen(operand: tuple[int, ...], ours: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The lengths of an operand that broadcasts to ``ours``, in another order of axes."""
+    if len(operand) > len(ours):
+        return None
+    lengths = (1,) * (len(ours) - len(operand)) + operand
+    if any(n not in (1, m) for n, m in zip(lengths, ours, strict=True)):
+        return None
+    return tuple(lengths[axis] for axis in order)
+
+
+def _kept_axes(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of the axes of an operand that may have fewer."""
+    missing = len(order) - len(shape)
+    return tuple(axis - missing for axis in order if axis >= missing)
+
+
+def _in_order(constant: Array, order: tuple[int, ...]) -> Array:
+    return np.ascontiguousarray(constant.transpose(_kept_axes(constant.shape, order)))
+
+
+def _grouped(
+    shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]] | None:
+    """Lengths of at most three axes, and how many bytes on each operand is for the next along each.
+
+    Axes along which all operands do the same are one.
+    """
+    groups: list[tuple[int, tuple[bool, ...]]] = []
+    for axis, length in enumerate(shape):
+        if length == 1:
+            continue
+        same = tuple(lengths[axis] == length for lengths in operands)
+        if groups and groups[-1][1] == same:
+            length *= groups.pop()[0]
+        groups.append((length, same))
+    if len(groups) > 3:
+        return None
+    groups = [(1, (False,) * len(operands))] * (3 - len(groups)) + groups
+    strides = []
+    for index in range(len(operands)):
+        lengths = [length if same[index] else 1 for length, same in groups]
+        inner = [4 * math.prod(lengths[axis + 1 :]) for axis in range(3)]
+        strides.append(tuple(n if same[index] else 0 for n, (_, same) in zip(inner, groups, strict=True)))
+    return tuple(length for length, _ in groups), strides
+
+
+@backend.accelerates(*_PAIRS, *_SINGLES, Round, Power, *ACTIVATIONS)
+def elementwise(op: Op, *inputs: Value) -> Kernel | None:
+    """f32, as long as the result is of the shape of one input."""
+    for place in range(min(len(inputs), 2)):
+        known = inputs[place].known() is not None
+        link = None if known or _is_small(inputs[place].shape) else link_of(op, inputs, place)
+        if link is not None:
+            return Chain((link,), len(inputs))
+    return None
+
+
+def _is_small(shape: PartialShape) -> bool:
+    return shape.rank == 0 or (shape.is_static and math.prod(shape.static) < LEAST)
