@@ -10,8 +10,8 @@ from .corpus import Corpus, build
 from .mutations import KINDS, Kind, mutant, recipe
 from .worker import MEMORY, guarded
 
-INPUTS = 120
-SEEDS = 4
+INPUTS = 100
+SEEDS = 2
 
 
 @cache
