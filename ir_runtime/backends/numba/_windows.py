@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from ...ir.tensor import Array
 from ...ops._window import Sliding
 from ._compile import device
 from ._vectors import LANES, VECTOR, Emit, instruction
 
-__all__ = ["BESIDE", "FEW", "SIZE", "Geometry", "geometry", "reach", "strip", "tile"]
+__all__ = ["BESIDE", "FEW", "SIZE", "Geometry", "geometry", "reach", "strip", "tile", "widened"]
 
 Value = Any
 Combine = Callable[[Emit, Value, Value, Value], Value]
@@ -123,3 +124,9 @@ def _bordered(emit: Emit, first: Value, width: Value, filler: Value) -> Callable
 def _put(emit: Emit, values: Sequence[Value], y: Value, step: Value) -> None:
     for place, value in enumerate(values):
         emit.store(value, emit.at(y, emit.builder.mul(step, emit.number(place))))
+
+
+def widened(x: Array, axis: int = -1) -> Array:
+    """With channels of zeros besides where they are fewer than a vector."""
+    more = max(LANES - x.shape[axis], 0)
+    return np.pad(x, [(0, more if n == axis % x.ndim else 0) for n in range(x.ndim)]) if more else x

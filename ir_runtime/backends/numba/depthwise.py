@@ -18,7 +18,7 @@ from ._curves import apply
 from ._epilogue import Epilogue, Finish, Fused, add_rows, finish
 from ._threads import threads
 from ._vectors import LANES
-from ._windows import BESIDE, FEW, SIZE, geometry, reach, strip, tile
+from ._windows import BESIDE, FEW, SIZE, geometry, reach, strip, tile, widened
 from ._work import CALL_A, CALL_B, CALL_C, CALL_JOB, CALL_OUT, COUNTER, Worker, number, share, take, word
 
 __all__: list[str] = []
@@ -156,7 +156,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue) -> Kernel:
     if epilogue.scale is not None:
         weights = weights * epilogue.scale[:, None, None]
     short = max(LANES - channels, 0)
-    packed = _packed(np.pad(weights, [(0, short), (0, 0), (0, 0)]))
+    packed = _packed(widened(weights, 0))
     bias = np.zeros(channels + short, np.float32)
     if epilogue.shift is not None:
         bias[:channels] = epilogue.shift
@@ -176,12 +176,13 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue) -> Kernel:
             x, extras = x[:, :, None], tuple(extra[:, :, None] for extra in extras)
         rows = channels_last(x)
         if short:
-            rows, extras = _widened(rows, short), tuple(_widened(extra, short, 1) for extra in extras)
+            rows, extras = widened(rows), tuple(widened(extra, 1) for extra in extras)
         job, shape = job_for(len(x), x.shape[2:])
         y = np.empty(shape, np.float32)
         shared = threads() if y.size * math.prod(kernel) >= WORTH else 1
         source = np.ascontiguousarray(rows).reshape(-1)
-        share(WORKER.address, job, y.reshape(-1), source, *ending.partners(extras, 1), shared)
+        first, second = ending.partners(extras, 1)
+        share(WORKER.address, job, y.reshape(-1), source, first, second, shared)
         if short:
             y = np.ascontiguousarray(y[..., :channels])
         found = channels_first(y)
@@ -206,8 +207,3 @@ def _packed(w: Array) -> Array:
     places = np.minimum(np.arange(0, len(w), LANES), len(w) - LANES)
     channels = places[:, None] + np.arange(LANES)
     return np.ascontiguousarray(np.moveaxis(w[channels], 1, -1))
-
-
-def _widened(x: Array, more: int, axis: int = -1) -> Array:
-    """Channels of zeros besides, so that there is a vector of them."""
-    return np.pad(x, [(0, more if n == axis % x.ndim else 0) for n in range(x.ndim)])

@@ -1,0 +1,286 @@
+"""Poolings of windows over rows of channels, and means over all of space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from ...ir.tensor import Array, Value
+from ...kernels.statistics import lowest
+from ...ops.pooling.adaptive import AdaptiveAvgPool
+from ...ops.pooling.windowed import (
+    Average,
+    AvgPool1,
+    AvgPool14,
+    AvgPool16,
+    MaxPool1,
+    MaxPool8,
+    MaxPool14,
+    MaxWithIndices,
+    Pooling,
+)
+from ...ops.reduction import ReduceMean
+from .. import Kernel
+from ..numpy._memory import channels_first, channels_last, is_f32
+from ._backend import backend
+from ._compile import device
+from ._threads import threads
+from ._vectors import LANES, Emit, instruction
+from ._windows import BESIDE, SIZE, geometry, reach, tile, widened
+from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, number, share, take, word
+
+__all__: list[str] = []
+
+# Numbers read that are worth a second thread.
+WORTH = 1 << 19
+# Vectors of channels that are added up beside each other.
+ABREAST = 4
+
+_LOWEST = float(lowest(np.dtype(np.float32)))
+_UNREAD = np.empty(0)
+
+
+def _larger(emit: Emit, found: Any, x: Any, _: Any) -> Any:
+    """The larger one; NaN never is."""
+    return emit.builder.select(emit.builder.fcmp_ordered(">", x, found), x, found)
+
+
+def _sum(emit: Emit, found: Any, x: Any, _: Any) -> Any:
+    return emit.add(found, x)
+
+
+_largest, _largest_one = tile(_larger, BESIDE), tile(_larger, 1)
+_sums, _sums_one = tile(_sum, BESIDE), tile(_sum, 1)
+
+
+@instruction(types.int64, types.int64, types.float32)
+def _scale(emit: Emit, address: Any, count: Any, factor: Any) -> None:
+    """Multiply so many numbers at an address."""
+    same = emit.splat(factor)
+
+    def body(offset: Any, load: Callable[..., Any], store: Callable[..., None]) -> None:
+        place = emit.at(address, offset)
+        store(emit.multiply(load(place), same), place)
+
+    emit.over(count, body)
+
+
+@device
+def _vectors(
+    form: int, x: int, down: int, right: int, rows: int, y: int, filler: int, first: int, width: int,
+    kernel: int, dilation: int, stride: int, channels: int,
+) -> None:  # fmt: skip
+    """Windows beside each other, for all channels."""
+    for c in range(0, channels, LANES):
+        at = SIZE * min(c, channels - LANES)
+        a, b = x + at, y + at
+        if form == 0:
+            _largest(
+                a, down, right, 0, rows, b, right, filler, first, width, filler, kernel, dilation, stride
+            )
+        elif form == 1:
+            _largest_one(
+                a, down, right, 0, rows, b, right, filler, first, width, filler, kernel, dilation, stride
+            )
+        elif form == 2:
+            _sums(a, down, right, 0, rows, b, right, filler, first, width, filler, kernel, dilation, stride)
+        else:
+            _sums_one(
+                a, down, right, 0, rows, b, right, filler, first, width, filler, kernel, dilation, stride
+            )
+
+
+def _pool(call: int) -> None:
+    g = word(call, CALL_JOB)
+    height, width, channels, lines, columns = word(g, 0), word(g, 1), word(g, 2), word(g, 3), word(g, 4)
+    tall, wide, across, along = word(g, 5), word(g, 6), word(g, 7), word(g, 8)
+    spread, apart, above, before = word(g, 9), word(g, 10), word(g, 11), word(g, 12)
+    count, form, filler, factor = word(g, 13), word(g, 14), word(g, 15), number(g, 32)
+    x, y = word(call, CALL_A), word(call, CALL_OUT)
+    beside = BESIDE if columns >= BESIDE else 1
+    form += beside == 1
+    step, row = SIZE * channels, SIZE * channels * width
+    index = take(call + 8 * COUNTER)
+    while index < count:
+        image = index // lines
+        top = (index - image * lines) * across - above
+        low, high = reach(top, height, spread, tall)
+        source = x + (image * height + top + low * spread) * row
+        target = y + index * columns * step
+        for place in range(0, columns, beside):
+            column = min(place, columns - beside)
+            first = column * along - before
+            _vectors(
+                form, source + first * step, row * spread, step, high - low, target + column * step, filler,
+                first, width, wide, apart, along, channels,
+            )  # fmt: skip
+        if form > 1 and factor > 0:
+            _scale(target, columns * channels, factor)
+        elif form > 1:
+            for column in range(columns):
+                left, right = reach(column * along - before, width, apart, wide)
+                inside = max((high - low) * (right - left), 1)
+                _scale(target + column * step, channels, np.float32(1) / np.float32(inside))
+        index = take(call + 8 * COUNTER)
+
+
+POOL = Worker(_pool)
+"""Takes rows of the result through all images.
+
+Its job: the numbers of `geometry`; how many rows; 0 for the largest, 2 for the mean; where a vector lies of what
+padding holds; and an f32, what sums are multiplied with, or 0 to divide them by the elements inside.
+"""
+
+
+def _rectangle(abreast: int) -> Any:
+    """The mean over a rectangle for several vectors of channels, added up row by row."""
+
+    def write(
+        emit: Emit, x: Any, down: Any, right: Any, rows: Any, columns: Any, y: Any, factor: Any
+    ) -> None:
+        zeros = [emit.constant(0)] * abreast
+        with emit.loop(rows, [x, *zeros]) as (_, (line, *totals), below):
+            with emit.loop(columns, [line, *zeros]) as (_, (place, *sums), following):
+                loaded = [emit.load(emit.at(place, 4 * LANES * i)) for i in range(abreast)]
+                sums = [emit.add(a, b) for a, b in zip(sums, loaded, strict=True)]
+                following += [emit.at(place, right), *sums]
+            totals = [emit.add(a, b) for a, b in zip(totals, following[1:], strict=True)]
+            below += [emit.at(line, down), *totals]
+        same = emit.splat(factor)
+        for i, total in enumerate(below[1:]):
+            emit.store(emit.multiply(total, same), emit.at(y, 4 * LANES * i))
+
+    return instruction(*[types.int64] * 6, types.float32)(write)
+
+
+_mean_abreast, _mean_single = _rectangle(ABREAST), _rectangle(1)
+
+
+def _adapt(call: int) -> None:
+    g = word(call, CALL_JOB)
+    height, width, channels, lines, columns = word(g, 0), word(g, 1), word(g, 2), word(g, 3), word(g, 4)
+    count, several = word(g, 5), word(g, 6)
+    x, y = word(call, CALL_A), word(call, CALL_OUT)
+    step = SIZE * channels
+    span = LANES * (ABREAST if several else 1)
+    groups = (channels + span - 1) // span
+    index = take(call + 8 * COUNTER)
+    while index < count:
+        place = index // groups
+        at = SIZE * min((index - place * groups) * span, channels - span)
+        image, column = place // (lines * columns), place % columns
+        line = place // columns - image * lines
+        top, left = line * height // lines, column * width // columns
+        rows = ((line + 1) * height + lines - 1) // lines - top
+        breadth = ((column + 1) * width + columns - 1) // columns - left
+        source = x + ((image * height + top) * width + left) * step + at
+        target, factor = y + place * step + at, np.float32(1) / np.float32(rows * breadth)
+        if several:
+            _mean_abreast(source, width * step, step, rows, breadth, target, factor)
+        else:
+            _mean_single(source, width * step, step, rows, breadth, target, factor)
+        index = take(call + 8 * COUNTER)
+
+
+ADAPT = Worker(_adapt)
+"""Takes vectors of channels of each element of the result: the mean over a window, windows as equal as possible.
+
+Its job: height, width, channels; height and width of the result; how many there are; whether vectors are taken
+several at a time.
+"""
+
+
+@backend.accelerates(MaxPool1)
+def largest(op: MaxPool1, data: Value) -> Kernel | None:
+    """f32 over two spatial axes. As in the reference, no result is NaN, nor below the lowest number."""
+    return _pooling(op, 0, _LOWEST) if _fits(op, data) else None
+
+
+@backend.accelerates(MaxPool8, MaxPool14)
+def largest_only(op: MaxWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
+    """As before, where nobody asks for indices."""
+    if not _fits(op, data) or 1 not in unread:
+        return None
+    kernel = _pooling(op, 0, _LOWEST)
+    return lambda x: (kernel(x), _UNREAD)
+
+
+@backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
+def mean(op: Average, data: Value) -> Kernel | None:
+    """f32 over two spatial axes."""
+    return _pooling(op, 2, 0) if _fits(op, data) else None
+
+
+def _fits(op: Pooling, data: Value) -> bool:
+    return is_f32(data) and len(op.kernel) == 2
+
+
+def _pooling(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
+    filler = np.full(LANES, fill, np.float32)
+
+    @lru_cache(maxsize=16)
+    def job_for(images: int, lengths: tuple[int, ...], channels: int) -> tuple[Array, tuple[int, ...]]:
+        places = geometry(op, lengths, channels, op.kernel, op.spread())
+        factor = np.zeros(2, np.float32)
+        if isinstance(op, Average) and not op.exclude_pad and any(map(any, op.pads(lengths, op.kernel))):
+            factor[0] = 1 / math.prod(op.kernel)
+        out = (images, *places[3:5], channels)
+        words = [*places, images * out[1], form, filler.ctypes.data, *factor.view(np.int64)]
+        return np.array(words, np.int64), out
+
+    def kernel(x: Array) -> Array:
+        rows = widened(channels_last(x))
+        job, shape = job_for(len(x), x.shape[2:], rows.shape[-1])
+        y = np.empty(shape, np.float32)
+        shared = threads() if y.size * math.prod(op.kernel) >= WORTH else 1
+        share(POOL.address, job, y.reshape(-1), rows.reshape(-1), NOTHING, NOTHING, shared)
+        return channels_first(_narrowed(y, x.shape[1]))
+
+    return kernel
+
+
+def _narrowed(y: Array, channels: int) -> Array:
+    return y if y.shape[-1] == channels else np.ascontiguousarray(y[..., :channels])
+
+
+@backend.accelerates(AdaptiveAvgPool)
+def adaptive(op: AdaptiveAvgPool, data: Value, output_size: Value) -> Kernel | None:
+    """f32 over two spatial axes, into a constant number of windows."""
+    counts = output_size.ints()
+    if not is_f32(data) or counts is None or data.shape.rank != 4 or len(counts) != 2 or min(counts) < 1:
+        return None
+    return lambda x, _: _means(x, counts) if x.size else op.evaluate(x, np.array(counts))
+
+
+@backend.accelerates(ReduceMean)
+def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
+    """f32 over the two axes behind the channels."""
+    found = axes.ints()
+    if not is_f32(data) or data.shape.rank != 4 or found is None or {axis % 4 for axis in found} != {2, 3}:
+        return None
+    constant = np.array(found)
+
+    def kernel(x: Array, _: Array) -> Array:
+        if not x.size:
+            return op.evaluate(x, constant)
+        means = _means(x, (1, 1))
+        return means if op.keep_dims else means[:, :, 0, 0]
+
+    return kernel
+
+
+def _means(x: Array, counts: tuple[int, ...]) -> Array:
+    rows = widened(channels_last(x))
+    n, height, width, channels = rows.shape
+    y = np.empty((n, *counts, channels), np.float32)
+    several = channels >= ABREAST * LANES
+    groups = -(-channels // (LANES * (ABREAST if several else 1)))
+    job = np.array([height, width, channels, *counts, n * math.prod(counts) * groups, several], np.int64)
+    shared = threads() if x.size >= WORTH else 1
+    share(ADAPT.address, job, y.reshape(-1), rows.reshape(-1), NOTHING, NOTHING, shared)
+    return channels_first(_narrowed(y, x.shape[1]))
