@@ -101,7 +101,8 @@ class Causes:
     ) -> None:
         """Go back to where a part of an output begins; ``whole`` if also its own layer is in question."""
         waiting = [(port, spot)]
-        while waiting and len(found) < _SHOWN:
+        while waiting and len(found) < _SHOWN and self._tries > 0:
+            self._tries -= 1
             port, spot = waiting.pop()
             if (port, spot) in seen:
                 continue
