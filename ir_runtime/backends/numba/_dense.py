@@ -21,7 +21,7 @@ from ._panels import WORDS, Panels
 from ._threads import threads
 from ._tile import GRAIN, multiply
 from ._vectors import LANES
-from ._work import CALL_A, CALL_B, CALL_C, CALL_JOB, CALL_OUT, COUNTER, Worker, number, put, share, take, word
+from ._work import CALL_A, CALL_B, CALL_C, CALL_JOB, CALL_OUT, COUNTER, Worker, hold, number, put, share, take, word
 
 __all__ = ["Dense", "Geometry", "Layout"]
 
@@ -259,3 +259,4 @@ def _worker(call: int) -> None:
         if stages > 0:
             width = (vectors - 1) * LANES + last
             finish(words, numbers, first, second, out, at, column, count, width, stride)
+    hold(table)

@@ -27,8 +27,8 @@ from . import _compile
 from ._vectors import F32, I64, Emit
 
 __all__ = [
-    "CALL_A", "CALL_B", "CALL_C", "CALL_JOB", "CALL_OUT", "COUNTER", "NOTHING", "Worker", "join", "number",
-    "put", "share", "take", "word",
+    "CALL_A", "CALL_B", "CALL_C", "CALL_JOB", "CALL_OUT", "COUNTER", "NOTHING", "Worker", "hold", "join", "number",
+    "put", "put_number", "share", "take", "word",
 ]  # fmt: skip
 
 CALL_JOB, CALL_OUT, CALL_A, CALL_B, CALL_C = range(5)
@@ -87,6 +87,18 @@ def put(context: Any, address: Any, index: Any, value: Any) -> Any:
 
 
 @numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def put_number(context: Any, address: Any, index: Any, value: Any) -> Any:
+    """Put an f32 at an index from an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        emit = Emit(builder)
+        emit.store(values[2], emit.at(values[0], builder.mul(values[1], emit.number(4))))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.float32), generate
+
+
+@numba.extending.intrinsic  # type: ignore[untyped-decorator]
 def take(context: Any, address: Any) -> Any:
     """Count one more at an address; gives the number from before, to one thread only."""
 
@@ -114,6 +126,12 @@ def _call(context: Any, worker: Any, call: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
+
+
+@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+def hold(context: Any, array: Any) -> Any:
+    """Nothing; but an array lives until here. Of one that is used by address only, numba cannot tell."""
+    return types.void(array), lambda context, builder, signature, values: context.get_dummy_value()
 
 
 @_compile.device
@@ -146,3 +164,4 @@ def share(worker: int, job: Any, out: Any, a: Any, b: Any, c: Any, threads: int)
     else:
         for _ in numba.prange(threads):
             _call(worker, address)
+    hold(call)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...ops.convolution.forward import Convolution, Forward, GroupConvolution
 from .. import Kernel
@@ -21,6 +22,7 @@ from ._backend import backend
 from ._dense import Dense, Geometry, Layout
 from ._epilogue import Epilogue, Fused
 from ._panels import aligned, packed
+from ._winograd import Winograd, pays
 from ._work import NOTHING
 
 __all__: list[str] = []
@@ -41,6 +43,8 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
         return Fused(lambda epilogue: _pointwise_kernel(w, epilogue), 1)
     if w.shape[1] <= FEW and w.ndim > 3 and op.dilations[-1] == 1:
         return Fused(lambda epilogue: _picture_kernel(op, w, epilogue), 1)
+    if _transforms(op, data, w):
+        return Fused(lambda epilogue: _winograd_kernel(op, w, epilogue), 1)
     return Fused(lambda epilogue: _windows_kernel(op, w[None], epilogue), 1)
 
 
@@ -57,6 +61,26 @@ def _pointwise(op: Forward, kernel: Sequence[int]) -> bool:
     """Whether windows are single elements, one after the other."""
     single = math.prod(kernel) == 1 and all(s == 1 for s in op.strides)
     return single and not any(map(any, op.pads((1,) * len(kernel), kernel)))
+
+
+def _transforms(op: Forward, data: Value, w: Array) -> bool:
+    """Whether Winograd's way is the shorter one."""
+    if w.shape[2:] != (3, 3) or any(n != 1 for n in (*op.strides, *op.dilations)) or data.shape.rank != 4:
+        return False
+    return pays(w.shape, [dim.min for dim in op.slide(data.shape[2:], PartialShape(w.shape[2:]))])
+
+
+def _winograd_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
+    winograd = Winograd(w, epilogue)
+
+    def compute(x: Array, _: Array, *extras: Array) -> Array:
+        n, channels, *lengths = x.shape
+        y = np.empty((n, *op.windows(lengths, (3, 3)), len(w)), np.float32)
+        if y.size:
+            winograd.run(_flat(x), (n, *lengths, channels), op.pads(lengths, (3, 3)), y, extras)
+        return channels_first(y)
+
+    return compute
 
 
 def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:

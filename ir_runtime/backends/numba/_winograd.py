@@ -1,0 +1,391 @@
+"""Convolutions of 3 by 3 by Winograd's F(4, 3): 36 products of tiles instead of 144 of windows.
+
+Tiles of 6 by 6 elements that overlap by 2 are transformed, and of each transformed element the tiles are
+the rows of a matrix, which is multiplied with one of 36 matrices of transformed filters; transformed
+back, a tile gives 4 by 4 results. Where there are many tiles, each thread takes blocks of them through
+all of it, in its own cache; else all threads share each of the three phases.
+
+What overflows, or was not finite, spreads over the whole tile on that way; such a tile is computed
+directly instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from ...ir.tensor import Array
+from ._compile import device
+from ._epilogue import Epilogue, Finish, finish
+from ._panels import WORDS, Panels, aligned, packed
+from ._threads import threads
+from ._tile import multiply
+from ._vectors import I64, LANES, Emit, instruction
+from ._work import (
+    CALL_A, CALL_B, CALL_C, CALL_JOB, CALL_OUT, COUNTER, Worker, hold, join, number, put, put_number, share, take, word,
+)  # fmt: skip
+
+__all__ = ["Winograd", "pays"]
+
+Value = Any
+
+# Filters of more channels than this, once transformed, do not stay in the last cache.
+MOST = 256 * 256
+# Smaller maps have too few tiles, and waste too much of those.
+LEAST = 10
+# Tiles that a thread takes through all phases; and bytes of them once transformed, which stay in its cache.
+BLOCK = 24
+BYTES = 1 << 19
+
+SIDE = 36
+
+_FILTERS = np.array(
+    [[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6], [1 / 24, 1 / 12, 1 / 6],
+     [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]]
+)  # fmt: skip
+
+# The words of a job.
+(
+    _IMAGES, _HEIGHT, _WIDTH, _CHANNELS, _TALL, _WIDE, _COLUMNS, _ABOVE, _BEFORE, _BLOCK_SIZE, _BLOCKS, _PANELS,
+    _TABLE, _WEIGHTS, _NO_BIAS, _BIAS, _ZEROS, _WORDS, _NUMBERS, _FILTER, _SCALE, _SHARED,
+) = range(22)  # fmt: skip
+
+
+def pays(shape: Sequence[int], out: Sequence[int | None]) -> bool:
+    """Whether filters ``[C_out, C_in, 3, 3]`` are better transformed, for results of at least that size."""
+    outputs, inputs = shape[:2]
+    whole = outputs % LANES == 0 and inputs % LANES == 0
+    return whole and inputs >= 32 and outputs * inputs <= MOST and all(n is not None and n >= LEAST for n in out)
+
+
+@dataclass(frozen=True)
+class Winograd:
+    """Transformed filters, and what is done to the results.
+
+    Args:
+        filters: ``[C_out, C_in, 3, 3]``, as they are stored.
+        epilogue: what follows.
+    """
+
+    filters: Array
+    epilogue: Epilogue
+    panels: Panels = field(init=False)
+    finish: Finish = field(init=False)
+    _kept: tuple[Array, Array, Array, Array] = field(init=False)
+    _jobs: dict[Any, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        w = np.ascontiguousarray(self.filters)
+        outputs, channels = w.shape[:2]
+        scale = np.ones(outputs, np.float32) if self.epilogue.scale is None else self.epilogue.scale
+        bias = np.zeros(outputs, np.float32) if self.epilogue.shift is None else self.epilogue.shift
+        zeros = np.zeros(max(channels, outputs), np.float32)
+        object.__setattr__(self, "panels", packed(list(_transformed(w, scale)), None, None))
+        object.__setattr__(self, "finish", Finish.of(self.epilogue))
+        object.__setattr__(self, "_kept", (w, np.ascontiguousarray(scale), np.ascontiguousarray(bias), zeros))
+
+    def run(
+        self, x: Array, shape: Sequence[int], pads: Sequence[tuple[int, int]], y: Array, extras: Sequence[Array]
+    ) -> None:
+        """Convolve ``x``, ``[N, height, width, C]`` but 1-D, of that shape, into ``y``, ``[N, height, width, C]``."""
+        key = (*shape, *y.shape, threads())
+        if (found := self._jobs.get(key)) is None:
+            if len(self._jobs) >= 64:
+                self._jobs.clear()
+            found = self._jobs[key] = self._job(shape, pads, y.shape)
+        job, size = found
+        first, second = self.finish.partners(extras, 1)
+        if size:
+            second = np.empty(size, np.float32)
+        share(_worker.address, job, y.reshape(-1), x, first, second, threads())
+
+    def _job(
+        self, shape: Sequence[int], pads: Sequence[tuple[int, int]], out: Sequence[int]
+    ) -> tuple[Array, int]:
+        """A job, and how much room for transformed tiles its threads share."""
+        n, height, width, channels = shape
+        tall, wide, outputs = out[1:]
+        tiles = n * -(-tall // 4) * -(-wide // 4)
+        block = max(min(BLOCK, BYTES // (4 * SIDE * max(channels, outputs)) // 6 * 6), 6)
+        shared = tiles < 2 * threads() * block and threads() > 1 and len(self.finish.extras) < 2
+        block = tiles if shared else min(block, tiles)
+        panels = self.panels
+        w, scale, bias, zeros = self._kept
+        words = [
+            n, height, width, channels, tall, wide, outputs, pads[0][0], pads[1][0], block, -(-tiles // block),
+            len(panels) // SIDE, panels.table.ctypes.data, panels.numbers.ctypes.data, panels.bias.ctypes.data,
+            bias.ctypes.data, zeros.ctypes.data, self.finish.words.ctypes.data, self.finish.numbers.ctypes.data,
+            w.ctypes.data, scale.ctypes.data, shared,
+        ]  # fmt: skip
+        room = SIDE * (block * (channels + outputs) + 2 * LANES) if shared else 0
+        return np.array(words, np.int64), room
+
+
+def _transformed(w: Array, scale: Array) -> Array:
+    """36 matrices ``[C_in, C_out]``."""
+    outputs, channels = w.shape[:2]
+    both = np.einsum("ai,bj->abij", _FILTERS, _FILTERS).reshape(SIDE, 9).astype(np.float32)
+    rows = (w * scale[:, None, None, None]).reshape(outputs * channels, 9)
+    return (both @ rows.T).reshape(SIDE, outputs, channels).transpose(0, 2, 1)
+
+
+def _forward(emit: Emit, d: Sequence[Value]) -> list[Value]:
+    four, five, two = emit.constant(-4), emit.constant(-5), emit.constant(2)
+    even, odd = emit.fma(d[2], four, d[4]), emit.fma(d[1], four, d[3])
+    wide, narrow = emit.subtract(d[4], d[2]), emit.multiply(emit.subtract(d[3], d[1]), two)
+    return [
+        emit.fma(d[0], emit.constant(4), emit.fma(d[2], five, d[4])),
+        emit.add(even, odd),
+        emit.subtract(even, odd),
+        emit.add(wide, narrow),
+        emit.subtract(wide, narrow),
+        emit.fma(d[1], emit.constant(4), emit.fma(d[3], five, d[5])),
+    ]
+
+
+def _backward(emit: Emit, m: Sequence[Value]) -> list[Value]:
+    near, far = emit.add(m[1], m[2]), emit.add(m[3], m[4])
+    across, along = emit.subtract(m[1], m[2]), emit.subtract(m[3], m[4])
+    return [
+        emit.add(m[0], emit.add(near, far)),
+        emit.fma(along, emit.constant(2), across),
+        emit.fma(far, emit.constant(4), near),
+        emit.add(emit.fma(along, emit.constant(8), across), m[5]),
+    ]
+
+
+@instruction(*[types.int64] * 4)
+def _to_tiles(emit: Emit, places: Value, count: Value, out: Value, apart: Value) -> None:
+    """Transform so many vectors of a tile, whose elements lie at the places in a table."""
+    builder = emit.builder
+    addresses = [emit.load(emit.at(places, 8 * i), I64) for i in range(SIDE)]
+    with emit.loop(count) as (i, _, _following):
+        offset = builder.mul(i, emit.number(4 * LANES))
+        data = [emit.load(emit.at(address, offset)) for address in addresses]
+        columns = [_forward(emit, data[j::6]) for j in range(6)]
+        for a in range(6):
+            for b, value in enumerate(_forward(emit, [column[a] for column in columns])):
+                place = builder.mul(apart, emit.number(6 * a + b))
+                emit.store(value, emit.at(emit.at(out, place), offset))
+
+
+@instruction(*[types.int64] * 7, types.float32, types.float32)
+def _from_tiles(
+    emit: Emit, x: Value, apart: Value, places: Value, others: Value, bias: Value, count: Value, check: Value,
+    low: Value, high: Value,
+) -> None:  # fmt: skip
+    """Transform so many vectors back, and put what they give at the places in a table.
+
+    ``others`` is a table of what is added, or 0. What is put at ``check`` is 0, or NaN if something that
+    was put is not finite.
+    """
+    builder = emit.builder
+    bounds = emit.splat(low), emit.splat(high)
+    with emit.loop(count, [emit.constant(0)]) as (i, (odd,), following):
+        offset = builder.mul(i, emit.number(4 * LANES))
+        data = [
+            emit.load(emit.at(emit.at(x, builder.mul(apart, emit.number(n))), offset)) for n in range(SIDE)
+        ]
+        columns = [_backward(emit, data[j::6]) for j in range(6)]
+        shift = emit.load(emit.at(bias, offset))
+        found = [v for a in range(4) for v in _backward(emit, [column[a] for column in columns])]
+        for value in found:
+            odd = emit.fma(value, emit.constant(0), odd)
+        found = [emit.add(value, shift) for value in found]
+        following.append(odd)
+        before = builder.block
+        with builder.if_then(builder.icmp_signed("!=", others, emit.number(0))):
+            added = [
+                emit.add(value, emit.load(emit.at(emit.load(emit.at(others, 8 * n), I64), offset)))
+                for n, value in enumerate(found)
+            ]
+            end = builder.block
+        merged = []
+        for plain, more in zip(found, added, strict=True):
+            phi = builder.phi(plain.type)
+            phi.add_incoming(plain, before)
+            phi.add_incoming(more, end)
+            merged.append(phi)
+        for n, value in enumerate(merged):
+            kept = emit.below(emit.above(value, bounds[0]), bounds[1])
+            emit.store(kept, emit.at(emit.load(emit.at(places, 8 * n), I64), offset))
+    emit.store(emit.sum(following[0]), check)
+
+
+@device
+def _tiles_in(job: int, x: int, out: int, apart: int, begin: int, end: int, places: int) -> None:
+    """Transform some tiles; the first of them goes to ``out``."""
+    height, width, channels = word(job, _HEIGHT), word(job, _WIDTH), word(job, _CHANNELS)
+    down, across = (word(job, _TALL) + 3) // 4, (word(job, _WIDE) + 3) // 4
+    zeros, size = word(job, _ZEROS), 4 * channels
+    for tile in range(begin, end):
+        line = tile // across
+        image = line // down
+        top = (line - image * down) * 4 - word(job, _ABOVE)
+        left = (tile - line * across) * 4 - word(job, _BEFORE)
+        for a in range(6):
+            inside = 0 <= top + a < height
+            start = x + ((image * height + top + a) * width + left) * size
+            for b in range(6):
+                lies = inside and 0 <= left + b < width
+                put(places, 6 * a + b, start + b * size if lies else zeros)
+        _to_tiles(places, channels // LANES, out + (tile - begin) * size, apart)
+
+
+@device
+def _product(job: int, index: int, tiles: int, x: int, x_apart: int, out: int, out_apart: int, places: int) -> None:
+    """Multiply tiles with one panel of one of the 36 matrices."""
+    panels = word(job, _PANELS)
+    element = index // panels
+    size = 4 * word(job, _CHANNELS)
+    start = x + element * x_apart
+    for i in range(tiles):
+        put(places, i, start + i * size)
+    entry = word(job, _TABLE) + 8 * WORDS * index
+    # The column is counted through all 36; within its own matrix it is that much less.
+    column = word(entry, 3) - element * word(job, _COLUMNS)
+    put(places, tiles, 0)
+    multiply(
+        word(entry, 1), tiles, places, 0, places + 8 * tiles, 1, word(job, _CHANNELS),
+        word(job, _WEIGHTS) + word(entry, 0), out + element * out_apart + 4 * column, 4 * word(job, _COLUMNS),
+        word(job, _NO_BIAS), 0, word(entry, 2), np.float32(-np.inf), np.float32(np.inf),
+    )  # fmt: skip
+
+
+@device
+def _directly(job: int, x: int, y: int, others: int, image: int, line: int, column: int) -> None:
+    """One window, for all channels, as convolution is defined."""
+    height, width, channels = word(job, _HEIGHT), word(job, _WIDTH), word(job, _CHANNELS)
+    numbers, filters = word(job, _NUMBERS), word(job, _FILTER)
+    top, left = line - word(job, _ABOVE), column - word(job, _BEFORE)
+    for o in range(word(job, _COLUMNS)):
+        total = np.float32(0)
+        for a in range(3):
+            for b in range(3):
+                if 0 <= top + a < height and 0 <= left + b < width:
+                    start = ((image * height + top + a) * width + left + b) * channels
+                    for c in range(channels):
+                        total += number(x, start + c) * number(filters, ((o * channels + c) * 3 + a) * 3 + b)
+        total = total * number(word(job, _SCALE), o) + number(word(job, _BIAS), o)
+        if others != 0:
+            total += number(others, o)
+        if total < number(numbers, 0):
+            total = number(numbers, 0)
+        if total > number(numbers, 1):
+            total = number(numbers, 1)
+        put_number(y, o, total)
+
+
+@device
+def _tiles_out(
+    job: int, x: int, y: int, first: int, second: int, tiles: int, apart: int, begin: int, end: int, places: int,
+    spare: int,
+) -> None:  # fmt: skip
+    """Transform some tiles back; those that are not finite are computed anew."""
+    tall, wide, columns = word(job, _TALL), word(job, _WIDE), word(job, _COLUMNS)
+    down, across = (tall + 3) // 4, (wide + 3) // 4
+    words, numbers, size = word(job, _WORDS), word(job, _NUMBERS), 4 * columns
+    summed = word(words, 0) != 0
+    others, check = places + 8 * 16, places + 8 * 32
+    for tile in range(begin, end):
+        line = tile // across
+        image = line // down
+        top, left = (line - image * down) * 4, (tile - line * across) * 4
+        rows, count = min(4, tall - top), min(4, wide - left)
+        corner = ((image * tall + top) * wide + left) * size
+        for a in range(4):
+            for b in range(4):
+                at = corner + (a * wide + b) * size
+                lies = a < rows and b < count
+                put(places, 4 * a + b, y + at if lies else spare)
+                put(others, 4 * a + b, first + at if lies else spare)
+        _from_tiles(
+            tiles + (tile - begin) * size, apart, places, others if summed else 0, word(job, _BIAS),
+            columns // LANES, check, number(numbers, 0), number(numbers, 1),
+        )  # fmt: skip
+        if number(check, 0) != 0:
+            for a in range(rows):
+                for b in range(count):
+                    at = corner + (a * wide + b) * size
+                    _directly(job, x, y + at, first + at if summed else 0, image, top + a, left + b)
+        if word(words, 1) > 0:
+            for a in range(rows):
+                finish(words, numbers, first, second, y, corner + a * wide * size, 0, count, columns, size)
+
+
+@device
+def _in_blocks(
+    counter: int, job: int, x: int, y: int, first: int, second: int, source: int, target: int, before: int,
+    after: int, tiles: int, table: int, spare: int,
+) -> None:  # fmt: skip
+    """Each thread on blocks of its own, from the first phase to the last."""
+    block = word(job, _BLOCK_SIZE)
+    while True:
+        unit = take(counter)
+        if unit >= word(job, _BLOCKS):
+            break
+        begin = unit * block
+        end = min(begin + block, tiles)
+        _tiles_in(job, x, source, before, begin, end, table)
+        for index in range(SIDE * word(job, _PANELS)):
+            _product(job, index, end - begin, source, before, target, after, table)
+        _tiles_out(job, x, y, first, second, target, after, begin, end, table, spare)
+
+
+@device
+def _in_phases(
+    counter: int, job: int, x: int, y: int, first: int, source: int, target: int, before: int, after: int,
+    tiles: int, table: int, spare: int,
+) -> None:  # fmt: skip
+    """All threads on each phase."""
+    while True:
+        tile = take(counter)
+        if tile >= tiles:
+            break
+        _tiles_in(job, x, source + 4 * tile * word(job, _CHANNELS), before, tile, tile + 1, table)
+        take(counter + 8)
+    join(counter + 8, tiles)
+    products = SIDE * word(job, _PANELS)
+    while True:
+        index = take(counter + 16)
+        if index >= products:
+            break
+        _product(job, index, tiles, source, before, target, after, table)
+        take(counter + 24)
+    join(counter + 24, products)
+    while True:
+        tile = take(counter + 32)
+        if tile >= tiles:
+            break
+        moved = target + 4 * tile * word(job, _COLUMNS)
+        _tiles_out(job, x, y, first, 0, moved, after, tile, tile + 1, table, spare)
+
+
+@Worker
+def _worker(call: int) -> None:
+    job, y, x = word(call, CALL_JOB), word(call, CALL_OUT), word(call, CALL_A)
+    first, second = word(call, CALL_B), word(call, CALL_C)
+    channels, columns, block = word(job, _CHANNELS), word(job, _COLUMNS), word(job, _BLOCK_SIZE)
+    tiles = word(job, _IMAGES) * ((word(job, _TALL) + 3) // 4) * ((word(job, _WIDE) + 3) // 4)
+    # A vector more between the elements: strides of a power of two share few lines of the cache.
+    before, after = 4 * (block * channels + LANES), 4 * (block * columns + LANES)
+    places = np.empty(block + 40, np.int64)
+    table = np.int64(places.ctypes.data)
+    dump = np.zeros(columns, np.float32)
+    spare = np.int64(dump.ctypes.data)
+    counter = call + 8 * COUNTER
+    if word(job, _SHARED) != 0:
+        target = second + SIDE * before
+        _in_phases(counter, job, x, y, first, second, target, before, after, tiles, table, spare)
+    else:
+        scratch = np.empty(SIDE * (before + after) // 4, np.float32)
+        source = np.int64(scratch.ctypes.data)
+        target = source + SIDE * before
+        _in_blocks(counter, job, x, y, first, second, source, target, before, after, tiles, table, spare)
+        hold(scratch)
+    hold(places)
+    hold(dump)
