@@ -251,13 +251,16 @@ def finish(
         other, apart = row + column, 0
         if slot != 0:
             other, apart = (first if slot == 1 else second) + start, stride
-        for i in range(rows):
+        lines, length = rows, count
+        if row == 0 and stride == 4 * count:  # side by side, so all at once
+            lines, length = 1, rows * count
+        for i in range(lines):
             target, partner = out + start + i * stride, other + i * apart
             if kind == 0:
-                apply(target, count, curve, a, b)
+                apply(target, length, curve, a, b)
             elif kind == 1:
-                add_rows(target, partner, count)
+                add_rows(target, partner, length)
             elif kind == 2:
-                _multiply(target, partner, count)
+                _multiply(target, partner, length)
             else:
-                _subtract(target, partner, count)
+                _subtract(target, partner, length)
