@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..codes import Code
 from ..diagnostics import Diagnostic, Diagnostics
@@ -27,6 +25,9 @@ from .confirming import confirmed
 from .names import find_port, find_ports, no_such
 from .nodes import Input, Node
 from .ports import Output, show_ports
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["Model", "ShapeLike"]
 

@@ -68,6 +68,8 @@ def _check_attributes(root: Element, name: str, limits: Limits) -> None:
 def integer(element: Element, attribute: str, name: str) -> int:
     """An attribute that must be a whole number of at least 0."""
     text = element.get(attribute)
+    if text is not None and len(text) <= 18 and text.isdecimal():
+        return int(text)
     if text is None or len(text) > 18 or not text.strip().isdecimal():
         found = "is missing" if text is None else f"must be a whole number, not {text[:40]!r}"
         raise ParseError(

@@ -65,10 +65,10 @@ class _Reading:
     _places: dict[str, dict[tuple[int, int], Port]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for layer in self.layers.values():
-            for end, ports in ((_FROM, layer.outputs), (_TO, layer.inputs)):
-                places = self._places.setdefault(end, {})
-                places |= {(layer.id, port.id): Port(layer.id, i) for i, port in enumerate(ports)}
+        layers = self.layers.values()
+        outputs = {(la.id, port.id): Port(la.id, i) for la in layers for i, port in enumerate(la.outputs)}
+        inputs = {(la.id, port.id): Port(la.id, i) for la in layers for i, port in enumerate(la.inputs)}
+        self._places = {_FROM: outputs, _TO: inputs}
 
     def edge(self, element: Element) -> None:
         try:

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import MappingProxyType
 
 from ..codes import Code
@@ -61,6 +62,8 @@ class LayerReader:
     nameless: bool = False
     """Whether there are layers of which not even the id could be read."""
     claims: Claims = field(default_factory=Claims)
+    resolved: dict[tuple[str, str], type[Op] | None] = field(default_factory=dict)
+    """Operations found so far, by type and version."""
 
     def read(self, element: Element, version: str | None = None) -> Layer | None:
         """One layer. What cannot be read of it is reported; ``None`` if that is its id.
@@ -131,6 +134,11 @@ class LayerReader:
         return found
 
     def _resolve(self, type: str, version: str) -> type[Op] | None:
+        if (type, version) not in self.resolved:
+            self.resolved[type, version] = self._look_up(type, version)
+        return self.resolved[type, version]
+
+    def _look_up(self, type: str, version: str) -> type[Op] | None:
         opset = re.fullmatch(r"opset(\d{1,4})", version)
         number = int(opset.group(1)) if opset else None
         found = registry.resolve(type, number)
@@ -148,9 +156,8 @@ class LayerReader:
         where: Location,
     ) -> Mapping[str, Body]:
         """The graphs inside the layer, by the names that its operation gives them."""
-        wanted = [] if cls is None else [name for name in BODIES if name in cls.schema()]
         found = {}
-        for name in wanted:
+        for name in () if cls is None else _body_names(cls):  # type: ignore[arg-type]
             inside = element.find(name)
             if inside is None:
                 raise ParseError(f"<{name}> of the layer is missing", code=Code.BAD_ELEMENT, where=where)
@@ -176,7 +183,7 @@ class LayerReader:
             message, hint = _unknown_operation(type, version, suggest=self._suggesting())
             self.report.error(Code.UNKNOWN_OPERATION, message, where, hint)
             return None
-        known = {a.xml for a in cls.schema().values()}
+        known = _attribute_names(cls)  # type: ignore[arg-type]  # classes can be hashed
         for name in (n for n in data if n not in known):
             self.report.warning(
                 Code.UNKNOWN_ATTRIBUTE,
@@ -225,6 +232,17 @@ class LayerReader:
             self.report.warning(Code.WEIGHTS_RANGE, message, where, mark=Mark("size"))
 
 
+@lru_cache
+def _attribute_names(cls: type[Op]) -> frozenset[str]:
+    """What the attributes of an operation are called in files."""
+    return frozenset(attribute.xml for attribute in cls.schema().values())
+
+
+@lru_cache
+def _body_names(cls: type[Op]) -> tuple[str, ...]:
+    return tuple(name for name in BODIES if name in cls.schema())
+
+
 def _inputs(reader: PortReader, element: Element, where: Location) -> tuple[PortSpec, ...]:
     ports = tuple(reader.read(element, "input", where))
     names = tensor_names(element.get("output_names"))  # a Result may name the output of the model
@@ -259,13 +277,12 @@ def _fixed(shape: PartialShape) -> tuple[int, ...]:
 
 def _implied(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:
     """OpenVINO 2020 left the type and shape of a constant to its port."""
-    port = element.find("output/port")
-    if cls is None or cls.name != "Constant" or port is None:
+    if cls is None or cls.name != "Constant" or (port := element.find("output/port")) is None:
         return data
     said = {"element_type": port.get("precision"), "shape": ",".join(map(dim_text, port.iterfind("dim")))}
     return {**{k: v for k, v in said.items() if v is not None}, **data}
 
 
 def _attributes(element: Element) -> Mapping[str, str]:
-    data = element.find("data")
-    return MappingProxyType({} if data is None else {str(k): str(v) for k, v in data.attrib.items()})
+    data = next(element.iterchildren("data"), None)
+    return MappingProxyType({} if data is None else dict(data.attrib))

@@ -25,8 +25,11 @@ def tensor_names(text: str | None) -> tuple[str, ...]:
 
 def rt_info(element: Element) -> Mapping[str, Any]:
     """What ``<rt_info>`` says, as nested mappings of strings, none of which can be changed."""
-    info = element.find("rt_info")
-    return MappingProxyType({}) if info is None else _entries(info)
+    info = next(element.iterchildren("rt_info"), None)
+    return _NOTHING if info is None else _entries(info)
+
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def _entries(element: Element) -> Mapping[str, Any]:

@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location, Mark
-from ..errors import LimitError
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.graph import PortSpec
@@ -36,7 +35,8 @@ class PortReader:
     def read(self, element: Element, side: str, where: Location) -> Iterator[PortSpec]:
         """The ports of a layer on one side, ``input`` or ``output``."""
         seen = set()
-        for port in element.iterfind(f"{side}/port"):
+        ports = (port for group in element.iterchildren(side) for port in group.iterchildren("port"))
+        for port in ports:
             number = integer(port, "id", self.file)
             if number in seen:
                 self.report.error(Code.DUPLICATE_ID, f"two {side} ports have the id {number}", where)
@@ -68,9 +68,11 @@ class PortReader:
             return ElementType.dynamic
 
     def _dims(self, port: Element, where: Location) -> PartialShape:
-        texts = [dim_text(dim) for dim in port.iterfind("dim")]
+        texts = [dim_text(dim) for dim in port.iterchildren("dim")]
+        if not texts:
+            return _ANY
         try:
-            shape = _shape(tuple(texts)) if texts else PartialShape.dynamic()
+            shape, least = _shape(tuple(texts))
         except ValueError:
             self._bad_port(
                 port,
@@ -80,11 +82,8 @@ class PortReader:
                 where,
             )
             return PartialShape.dynamic()
-        try:
-            check_size(shape, self.limits)
-        except LimitError as problem:
-            problem.where = replace(where, line=port.sourceline)
-            raise
+        if len(texts) > self.limits.rank or least > self.limits.elements:
+            check_size(shape, self.limits, replace(where, line=port.sourceline))
         return shape
 
     def _bad_port(self, port: Element, what: str, hint: str, mark: Mark, where: Location) -> None:
@@ -100,17 +99,28 @@ def check_size(shape: PartialShape, limits: Limits, where: Location | None = Non
     if shape.rank is None:
         return
     limits.check("rank", shape.rank, where)
-    limits.check("elements", math.prod(max(dim.min, 1) for dim in shape), where)
+    limits.check("elements", _least(shape), where)
 
 
-def _shape(texts: tuple[str, ...]) -> PartialShape:
-    """The shape that some dims make; most are met again and again."""
-    return _usual_shape(texts) if sum(map(len, texts)) <= _USUAL else PartialShape(texts)
+def _least(shape: PartialShape) -> int:
+    """The number of elements, with open lengths as short as they may be, but not empty."""
+    return math.prod([max(dim.min, 1) for dim in shape])
 
 
-@lru_cache(4096)
-def _usual_shape(texts: tuple[str, ...]) -> PartialShape:
-    return PartialShape(texts)
+_ANY = PartialShape.dynamic()
+
+
+def _shape(texts: tuple[str, ...]) -> tuple[PartialShape, int]:
+    """The shape that some dims make, and how many elements it has at least; most are met again and again."""
+    return _usual_shape(texts) if sum(map(len, texts)) <= _USUAL else _new_shape(texts)
+
+
+def _new_shape(texts: tuple[str, ...]) -> tuple[PartialShape, int]:
+    shape = PartialShape(texts)
+    return shape, _least(shape)
+
+
+_usual_shape = lru_cache(4096)(_new_shape)
 
 
 def dim_text(dim: Element) -> str:

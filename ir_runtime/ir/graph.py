@@ -9,12 +9,12 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import networkx as nx
-
 from ..diagnostics import Location
 from .tensor import TensorType
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from ..ops import Op
 
 __all__ = ["Edge", "Graph", "Layer", "Port", "PortSpec"]
@@ -73,36 +73,48 @@ class Layer:
 
 
 class Graph:
-    """Layers over a frozen ``networkx.MultiDiGraph``.
+    """Layers and edges, neither of which can be changed.
 
-    Nodes are layer ids and carry ``layer``; an edge's key is the index of the input it ends at, and
-    its ``source`` is the index of the output it comes from. So two edges between the same two layers
-    stay apart. ``severed`` are inputs without an edge about which the reader has said something.
+    ``severed`` are inputs without an edge about which the reader has said something.
     """
 
     def __init__(self, layers: Iterable[Layer], edges: Iterable[Edge], severed: Iterable[Port] = ()) -> None:
         self.severed = frozenset(severed)
-        network = nx.MultiDiGraph()
-        network.add_nodes_from((layer.id, {"layer": layer}) for layer in layers)
-        network.add_edges_from((s.layer, t.layer, t.number, {"source": s.number}) for s, t in edges)
-        self.network: nx.MultiDiGraph = nx.freeze(network)
+        self.layers: Mapping[int, Layer] = MappingProxyType({layer.id: layer for layer in layers})
+        """Layers by id, in the order of the file."""
+        self.edges = tuple(edges)
+        """Every edge."""
 
     @cached_property
-    def layers(self) -> Mapping[int, Layer]:
-        """Layers by id, in the order of the file."""
-        return MappingProxyType({n: data["layer"] for n, data in self.network.nodes(data=True)})
+    def network(self) -> nx.MultiDiGraph:
+        """The same as a frozen ``networkx.MultiDiGraph``, made when somebody asks for it.
+
+        Nodes are layer ids and carry ``layer``; an edge's key is the index of the input it ends at, and
+        its ``source`` is the index of the output it comes from. So two edges between the same two layers
+        stay apart.
+        """
+        import networkx as nx
+
+        network = nx.MultiDiGraph()
+        network.add_nodes_from((layer.id, {"layer": layer}) for layer in self.layers.values())
+        network.add_edges_from((s.layer, t.layer, t.number, {"source": s.number}) for s, t in self.edges)
+        return nx.freeze(network)
 
     @cached_property
     def order(self) -> tuple[Layer, ...]:
         """Layers in topological order, lower ids first. Layers on or behind a cycle are left out."""
-        waiting = {n: degree for n, degree in self.network.in_degree() if degree}
-        ready = [n for n in self.network if n not in waiting]
+        waiting: dict[int, int] = {}
+        behind: dict[int, list[int]] = {}
+        for source, target in self.edges:
+            waiting[target.layer] = waiting.get(target.layer, 0) + 1
+            behind.setdefault(source.layer, []).append(target.layer)
+        ready = [n for n in self.layers if n not in waiting]
         heapq.heapify(ready)
         order = []
         while ready:
             layer = heapq.heappop(ready)
             order.append(self.layers[layer])
-            for _, reader in self.network.out_edges(layer):
+            for reader in behind.get(layer, ()):
                 waiting[reader] -= 1
                 if not waiting[reader]:
                     heapq.heappush(ready, reader)
@@ -134,6 +146,8 @@ class Graph:
         """Layers that depend on each other in a ring, one ring for each knot; none in a valid graph."""
         if len(self.order) == len(self.layers):
             return []
+        import networkx as nx
+
         knots = nx.strongly_connected_components(self.network)
         rings = [nx.find_cycle(self.network.subgraph(knot)) for knot in knots if self._is_knot(knot)]
         return sorted(
@@ -148,16 +162,12 @@ class Graph:
         """All layers: those of `order`, then those on and behind cycles, each knot before what reads it."""
         yield from self.order
         if len(self.order) < len(self.layers):
+            import networkx as nx
+
             done = {layer.id for layer in self.order}
             rest = nx.condensation(nx.DiGraph(self.network.subgraph(self.layers.keys() - done)))
             for knot in nx.topological_sort(rest):
                 yield from (self.layers[n] for n in sorted(rest.nodes[knot]["members"]))
-
-    @property
-    def edges(self) -> Iterator[Edge]:
-        """Every edge."""
-        for source, target, index, output in self.network.edges(keys=True, data="source"):
-            yield Edge(Port(source, output), Port(target, index))
 
     def of_type(self, *types: str) -> list[Layer]:
         """Layers of the given types, in the order of the file."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from pkgutil import walk_packages
 
 from ..ir.shape import PartialShape
@@ -47,5 +46,7 @@ for _module in walk_packages(__path__, f"{__name__}."):
 @cache
 def load_extensions() -> None:
     """Import what installed packages announce as operations; asked for when a type is unknown."""
+    from importlib.metadata import entry_points
+
     for extension in entry_points(group="ir_runtime.ops"):
         extension.load()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -20,7 +20,7 @@ _USUAL = 64
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Attribute:
     """One attribute: its type, default and bounds, read from a class annotation."""
 
@@ -33,6 +33,14 @@ class Attribute:
     doc: str = ""
     xml: str = ""
     payload: bool = False
+    choices: tuple[Any, ...] = field(init=False, default=(), repr=False)
+    """The values that an enumeration, or each item of a list of them, may have."""
+    bounded: bool = field(init=False, default=False, repr=False)
+    """Whether numbers must be greater or smaller than others."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choices", _choices(self.type))
+        object.__setattr__(self, "bounded", (self.gt, self.ge, self.le) != (None, None, None))
 
     @property
     def required(self) -> bool:
@@ -42,7 +50,7 @@ class Attribute:
     def parse(self, text: str) -> Any:
         """Read it from a string in a file; `ValueError` says what is allowed."""
         try:
-            value = _usual(self.type, text) if len(text) <= _USUAL else _parse(self.type, text)
+            value = _usual(self, text) if len(text) <= _USUAL else _parse(self.type, text)
         except ValueError as near:
             raise ValueError(f"{self.allows()}, not {text!r}{near}") from None
         return self.check(value, text)
@@ -51,17 +59,15 @@ class Attribute:
         """Return the value, or raise `ValueError` if it is not allowed; ``text`` is how a file says it."""
         if value is MISSING:
             raise ValueError(f"is missing; it {self.allows()}")
-        if value is self.default or self.payload:
+        if value is self.default or self.payload or not (self.choices or self.bounded):
             return value
-        said = repr(_text(value) if text is None else text)
         items = value if isinstance(value, tuple) else (value,)
-        choices = _choices(self.type)
-        for item in items if choices else ():
-            if item not in choices:
-                near = _near(str(item), map(str, choices))
-                raise ValueError(f"{self.allows()}, not {said}{near}")
-        if not all(map(self._within, items)):
-            raise ValueError(f"{self.allows()}, not {said}")
+        for item in items if self.choices else ():
+            if item not in self.choices:
+                near = _near(str(item), map(str, self.choices))
+                raise ValueError(f"{self.allows()}, not {_said(value, text)}{near}")
+        if self.bounded and not all(map(self._within, items)):
+            raise ValueError(f"{self.allows()}, not {_said(value, text)}")
         return value
 
     def _within(self, item: Any) -> bool:
@@ -124,17 +130,15 @@ def read_schema(cls: type) -> Mapping[str, Attribute]:
     return types.MappingProxyType(schema)
 
 
-@lru_cache
 def _choices(kind: Any) -> tuple[Any, ...]:
-    """The values that an enumeration, or each item of a list of them, may have."""
     item = get_args(kind)[0] if get_origin(kind) is tuple else kind
     return get_args(item) if get_origin(item) is Literal else ()
 
 
 @lru_cache(4096)
-def _usual(kind: Any, text: str) -> Any:
+def _usual(attribute: Attribute, text: str) -> Any:
     """Texts that are met again and again; what they are read as never changes."""
-    return _parse(kind, text)
+    return _parse(attribute.type, text)
 
 
 def _parse(kind: Any, text: str) -> Any:
@@ -176,6 +180,10 @@ def _choose(choices: tuple[Any, ...], text: str) -> Any:
     if text.lower() not in by_text:
         raise ValueError(_near(text, by_text))
     return by_text[text.lower()]
+
+
+def _said(value: Any, text: str | None) -> str:
+    return repr(_text(value) if text is None else text)
 
 
 def _text(value: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
+from types import CodeType
 from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import numpy as np
@@ -102,8 +103,7 @@ class Op:
         named = [replace(port, name=name) for name, port in ports.items() if getattr(cls, name) is not None]
         cls.inputs = tuple(p for p in named if isinstance(p, Input))
         cls.outputs = tuple(p for p in named if isinstance(p, Output))
-        asked = signature(cls.evaluate).parameters.values()
-        cls._asks = frozenset(p.name for p in asked if p.kind is p.KEYWORD_ONLY)
+        cls._asks = _keywords(cls.evaluate)
 
     def __init__(self, **values: Any) -> None:
         problems = []
@@ -296,6 +296,15 @@ class Op:
             self.verify()
         except ValueError as problem:
             _raise_all([str(problem)])
+
+
+def _keywords(function: Callable[..., Any]) -> frozenset[str]:
+    """The names that a function takes as keywords only."""
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__"):
+        asked = signature(function).parameters.values()
+        return frozenset(p.name for p in asked if p.kind is p.KEYWORD_ONLY)
+    return frozenset(code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount])
 
 
 def _named(port: Input, index: int) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-import networkx as nx
-
 from ..ir.dimension import Dimension
 from .answers import Answer, Dim
 from .probing import Probe
@@ -160,6 +158,8 @@ class _Search:
         """The open dims that the refusing layer depends on."""
         if answer.layer is None:
             return list(self.probe.dims)
+        import networkx as nx
+
         behind = nx.ancestors(self.probe.graph.network, answer.layer.id)
         return [dim for dim in self.probe.dims if dim.layer in behind]
 

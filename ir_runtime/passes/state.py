@@ -9,7 +9,7 @@ from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import InputError
 from ..ir.element import ElementType
-from ..ir.graph import Edge, Graph, Layer, Port
+from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 from ..ops.infrastructure.state import ReadValue
@@ -61,11 +61,7 @@ def with_variables(graph: Graph, shapes: Mapping[str, PartialShape]) -> Graph:
         InputError: if a variable has the shape of its initial value, as before version 6.
     """
     layers = [_reshaped(la, shapes) if la.type == "ReadValue" else la for la in graph.layers.values()]
-    edges = (
-        Edge(Port(a, source), Port(b, index))
-        for a, b, index, source in graph.network.edges(keys=True, data="source")
-    )
-    return Graph(layers, edges, graph.severed)
+    return Graph(layers, graph.edges, graph.severed)
 
 
 def _reshaped(layer: Layer, shapes: Mapping[str, PartialShape]) -> Layer:
