@@ -92,13 +92,15 @@ def softened(
         found = _fold(emit, count, float("-inf"), largest, lambda a, b: _larger(emit, a, b))
         return emit._across(found, lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 
-    most = builder.alloca(F32)
     with builder.if_else(masked) as (then, otherwise):
         with then:
-            builder.store(raised(True), most)
+            with_mask, first = raised(True), builder.block
         with otherwise:
-            builder.store(raised(False), most)
-    top = emit.splat(builder.load(most, typ=F32))
+            without, second = raised(False), builder.block
+    most = builder.phi(F32)
+    most.add_incoming(with_mask, first)
+    most.add_incoming(without, second)
+    top = emit.splat(most)
 
     def power(total: Value, at: Value, load: Callable[..., Value], store: Callable[..., None]) -> Value:
         place = emit.at(out, at)
@@ -108,7 +110,7 @@ def softened(
 
     sum = emit.sum(_fold(emit, count, 0, power, emit.add))
     emit.store(sum, about)
-    emit.store(builder.load(most, typ=F32), emit.at(about, 4))
+    emit.store(most, emit.at(about, 4))
 
 
 @instruction(*[types.int64] * 2, types.float32)
