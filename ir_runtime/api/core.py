@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import InputError, IRError, ValidationError
-from ..frontend.excerpt import Excerpts
-from ..frontend.fragment import Page, Values
 from ..frontend.load import load
 from ..frontend.source import SourceLike, open_source
 from ..frontend.weights import WeightsLike
 from ..limits import DEFAULT, Limits, within
 from ..ops import registry
-from ..passes.audit import audit
-from ..passes.constants import check_bytes
-from ..passes.constraints import check_lengths
-from ..passes.variables import check_variables
 from .compiled import CompiledModel
 from .config import check_config, check_device, describe_device
 from .model import Model, ShapeLike
 from .ports import Output
+
+# What only pages or `validate` need is imported there: reading and running start a tenth sooner.
+if TYPE_CHECKING:
+    from ..frontend.fragment import Page, Values
 
 __all__ = ["Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"]
 
@@ -100,6 +98,8 @@ def read_fragment(
         InputError: if there are several examples and none is chosen, or a value fits no port.
         ValidationError: if it contradicts itself or the specification.
     """
+    from ..frontend.fragment import Page
+
     with within(limits):
         page = Page(text, values=values, version=version, name=name, limits=limits)
         if example is None and len(page) > 1:
@@ -117,6 +117,8 @@ def read_fragments(
     limits: Limits = DEFAULT,
 ) -> list[Model]:
     """Make a model of each example on a page of the specification; see `read_fragment`."""
+    from ..frontend.fragment import Page
+
     with within(limits):
         page = Page(text, version=version, name=name, limits=limits)
         return [_example(page, number, strict) for number in range(1, len(page) + 1)]
@@ -159,6 +161,8 @@ def _validated(
     shapes: ShapeLike | Mapping[Any, ShapeLike] | None,
     limits: Limits,
 ) -> Diagnostics:
+    from ..frontend.excerpt import Excerpts
+
     report = Diagnostics()
     if isinstance(model, Model):
         report.found += model.report
@@ -181,6 +185,11 @@ def _validated(
 
 def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | Mapping[Any, ShapeLike] | None) -> None:
     """Add what is wrong, or odd, that reading and inference did not say."""
+    from ..passes.audit import audit
+    from ..passes.constants import check_bytes
+    from ..passes.constraints import check_lengths
+    from ..passes.variables import check_variables
+
     graph, weights = model._graph, model._document.weights
     audit(graph, model._values, report)
     check_variables(graph, report)

@@ -16,18 +16,16 @@ from ..ir.shape import PartialShape, Shape
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, within
 from ..passes.check import check
-from ..passes.constraint import Constraints
-from ..passes.constraints import find_constraints
 from ..passes.infer import infer
-from ..passes.narrow import narrow
 from ..passes.state import check_assigned, variables_of, with_variables
-from .confirming import confirmed
 from .names import find_port, find_ports, no_such
 from .nodes import Input, Node
 from .ports import Output, show_ports
 
 if TYPE_CHECKING:
     import networkx as nx
+
+    from ..passes.constraint import Constraints
 
 __all__ = ["Model", "ShapeLike"]
 
@@ -233,6 +231,9 @@ class Model:
             seconds: how long asking may take, and how long running may; what is not found out by
                 then is said in ``undecided``.
         """
+        from ..passes.constraints import find_constraints
+        from .confirming import confirmed
+
         parameters = {port._port.layer: port._type for port in self.inputs}
         with within(self.limits):
             found = find_constraints(self._graph, self._values, parameters, seconds=seconds)
@@ -267,6 +268,8 @@ class Model:
 
     def narrow(self) -> None:
         """Compute in f16 what the model has in f32; inputs and outputs stay what they are."""
+        from ..passes.narrow import narrow
+
         parameters = self._all_parameters(self._parameters or {})
         self._graph = narrow(self._graph, self._values)
         self._values = infer(self._graph, Diagnostics(), parameters)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from ..diagnostics import Diagnostics, Location
 from ..errors import InputError
 from ..limits import DEFAULT, Limits
 from .document import parse
-from .fragment import Values, read_fragments
 from .model import Document, read_net
 from .source import Source, SourceLike, open_source
 from .weights import WeightsLike, open_weights
+
+if TYPE_CHECKING:
+    from .fragment import Values
 
 __all__ = ["load"]
 
@@ -54,5 +57,7 @@ def load(
         root = parse(found.data, found.name, limits=limits)
         return [read_net(root, found, open_weights(weights, found.path), report, limits)]
     limits.check("page_bytes", len(found.data), Location(found.name))
+    from .fragment import read_fragments
+
     text = found.data.decode("utf-8", errors="replace")
     return read_fragments(text, report, values=values, name=found.name, example=example, limits=limits)
