@@ -31,7 +31,7 @@ Exit codes:
   2    usage: an option, a name, an input or an output path is wrong
   3    the model cannot be read, or is not valid
   4    the model has an operation that is not supported
-  5    it failed while running: a layer on its data, memory, the disk
+  5    it failed while running: a layer on its data, memory, time, the disk
   130  interrupted
   141  whoever read the results has stopped
 
