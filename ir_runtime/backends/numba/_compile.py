@@ -11,7 +11,7 @@ import os
 import sys
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -94,9 +94,9 @@ def parallel_as(signature: Any) -> Callable[[_Function], _Function]:
     return decorate
 
 
-def called_back(function: Callable[[int], None]) -> Any:
-    """A function of an address, compiled at once, that has an address of its own."""
-    kind = types.void(types.int64)
+def called_back(function: Callable[..., None], kinds: Sequence[Any]) -> Any:
+    """A function of numbers of these types, compiled at once, that has an address of its own."""
+    kind = types.void(*kinds)
     options = {"fastmath": _LENIENT, "error_model": "numpy", "cache": _FOLDER is not None}
     return numba.cfunc(kind, **options)(function)
 

@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
-from ._compile import device
+from ._routines import routine
 from ._vectors import INTS, LANES, VECTOR, Emit, instruction
 
 __all__ = ["Curve", "apply", "exponential"]
@@ -198,7 +198,7 @@ _hswishes, _elus, _exps, _leakies = map(_in_place, (Curve.HSWISH, Curve.ELU, Cur
 _mishes, _erfs = map(_in_place, (Curve.MISH, Curve.ERF))
 
 
-@device
+@routine(types.int64, types.int64, types.int64, types.float32, types.float32)
 def apply(address: int, count: int, curve: int, a: float, b: float) -> None:
     """Apply a curve in place to ``count`` f32 that lie at an address."""
     if curve == 1:

@@ -26,8 +26,8 @@ from .. import Kernel
 from ..numpy._finish import row_for
 from ..numpy._memory import is_f32, rows_of, same_shape
 from ._activations import Bend, bend_of
-from ._compile import device
 from ._curves import Curve, apply
+from ._routines import routine
 from ._vectors import Emit, instruction
 from ._work import NOTHING, number, word
 
@@ -224,7 +224,7 @@ _multiply = _of_rows("multiply_rows", lambda emit, x, y: emit.multiply(x, y))
 _subtract = _of_rows("subtract_rows", lambda emit, x, y: emit.subtract(x, y))
 
 
-@device
+@routine(*[types.int64] * 10)
 def finish(
     words: int, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int,
     count: int, stride: int,

@@ -13,6 +13,7 @@ from typing import Any
 from numba import types
 
 from ._compile import device
+from ._routines import routine
 from ._target import TARGET
 from ._vectors import I64, LANES, Emit, instruction
 
@@ -186,7 +187,7 @@ def _over_single(
         _slim_1(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
 
 
-@device
+@routine(*[types.int64] * 13, types.float32, types.float32)
 def multiply(
     vectors: int, rows: int, places: int, step: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, other: int, last: int, low: float, high: float,

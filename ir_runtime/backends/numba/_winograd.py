@@ -22,6 +22,7 @@ from ...ir.tensor import Array
 from ._compile import device
 from ._epilogue import Epilogue, Finish, finish
 from ._panels import WORDS, Panels, aligned, packed
+from ._routines import routine
 from ._threads import threads
 from ._tile import multiply
 from ._vectors import I64, LANES, Emit, instruction
@@ -59,7 +60,7 @@ def pays(shape: Sequence[int], out: Sequence[int | None]) -> bool:
     """Whether filters ``[C_out, C_in, 3, 3]`` are better transformed, for results of at least that size."""
     outputs, inputs = shape[:2]
     whole = outputs % LANES == 0 and inputs % LANES == 0
-    return whole and inputs >= 32 and outputs * inputs <= MOST and all(n is not None and n >= LEAST for n in out)
+    return whole and inputs >= 16 and outputs * inputs <= MOST and all(n is not None and n >= LEAST for n in out)
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def _from_tiles(
     emit.store(emit.sum(following[0]), check)
 
 
-@device
+@routine(*[types.int64] * 7)
 def _tiles_in(job: int, x: int, out: int, apart: int, begin: int, end: int, places: int) -> None:
     """Transform some tiles; the first of them goes to ``out``."""
     height, width, channels = word(job, _HEIGHT), word(job, _WIDTH), word(job, _CHANNELS)
@@ -280,7 +281,7 @@ def _directly(job: int, x: int, y: int, others: int, image: int, line: int, colu
         put_number(y, o, total)
 
 
-@device
+@routine(*[types.int64] * 11)
 def _tiles_out(
     job: int, x: int, y: int, first: int, second: int, tiles: int, apart: int, begin: int, end: int, places: int,
     spare: int,

@@ -24,6 +24,7 @@ from llvmlite import ir
 from numba.core import types
 
 from . import _compile
+from ._routines import prepare
 from ._vectors import F32, I64, Emit
 
 __all__ = [
@@ -52,7 +53,8 @@ class Worker:
     def address(self) -> int:
         """Where the machine code lies."""
         if self._compiled is None:
-            self._compiled = _compile.called_back(self._function)
+            prepare(self._function)
+            self._compiled = _compile.called_back(self._function, [types.int64])
         return int(self._compiled.address)
 
 
