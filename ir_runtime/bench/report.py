@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,7 @@ def bench(
     requests: int = 1,
     until: Until = Until(),  # noqa: B008  frozen
     starts: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Report:
     """Measure a model: the start in processes of their own, then runs by turns in this one.
@@ -109,6 +111,7 @@ def bench(
         requests: how many run at once.
         until: when enough runs were measured.
         starts: how often the start is measured; the best counts.
+        clock: in seconds, for one request; `time.process_time` counts what all threads take.
         progress: told how much of the runs is done, from 0 to 1.
 
     Raises:
@@ -117,7 +120,7 @@ def bench(
     """
     names = [OURS] if against is None else [OURS, against]
     sides = [Side(name, setting) for name in names]
-    runners = [runner(side, inputs, requests) for side in sides]
+    runners = [runner(side, inputs, requests, clock) for side in sides]
     begun = [measure(name, setting, inputs, starts) for name in names]
     timings = alternate(runners, until, progress)
     return Report(

@@ -162,12 +162,17 @@ class Queued:
             self.timing.latencies.append(request.latency / 1e3)
 
 
-def runner(side: Side, inputs: Sequence[Any], requests: int = 1) -> Runner:
-    """What runs a side: one request in the caller's thread, or several in the background."""
+def runner(
+    side: Side,
+    inputs: Sequence[Any],
+    requests: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Runner:
+    """What runs a side: one request in the caller's thread, by a clock, or several in the background."""
     if requests > 1:
         return Queued(side, requests, inputs)
     request = side.request(inputs)
-    return Calls(lambda: request.infer(share_outputs=True), lambda: side.reset(request))
+    return Calls(lambda: request.infer(share_outputs=True), lambda: side.reset(request), clock)
 
 
 def alternate(

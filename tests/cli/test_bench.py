@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,11 @@ from openvino import opset13 as op
 import ir_runtime
 from ir_runtime.api.samples import random_array
 from ir_runtime.bench import start as starting
+from ir_runtime.bench import timing
 from ir_runtime.bench.agreement import Agreement, compare
 from ir_runtime.bench.feeding import restore, store
 from ir_runtime.bench.sides import OPENVINO, OURS, Runtime, Setting, Side
-from ir_runtime.bench.timing import Calls, Until, alternate, runner
+from ir_runtime.bench.timing import Timing, Until, alternate, runner
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
@@ -166,15 +166,43 @@ def test_variables_are_reset_before_each_run(
         np.testing.assert_array_equal(request.query_state()[0].state.data, np.full((1, 3), 11))
 
 
-def test_turns_are_even() -> None:
-    """Each side gets the same time, whatever one of its runs takes."""
-    slow, fast = Calls(lambda: time.sleep(0.02)), Calls(lambda: time.sleep(0.002))
+class Pretended:
+    """Runs that take so many seconds each, without taking them."""
+
+    def __init__(self, each: float, turns: list[float]) -> None:
+        self.timing, self._each, self._turns = Timing(), each, turns
+
+    def warm_up(self) -> None:
+        self._turns.append(0)
+
+    def block(self, count: int) -> None:
+        self._turns.append(self._each)
+        self.timing.latencies += [self._each] * count
+        self.timing.busy += self._each * count
+
+
+def test_turns_are_even(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each side gets the same time, whatever one of its runs takes, and an untimed run before each block."""
+    monkeypatch.setattr(timing, "PAUSE", 0)
     told: list[float] = []
-    timings = alternate([slow, fast], Until(3, 0.1), told.append)
-    assert [0.1 <= timing.busy < 0.4 for timing in timings] == [True, True]
-    assert 5 <= len(timings[0]) < len(timings[1])
-    assert told[-1] == 1.0
+    turns: list[float] = []
+    slow, fast = alternate([Pretended(1 / 8, turns), Pretended(1 / 64, turns)], Until(3, 1.0), told.append)
+    assert (len(slow), len(fast)) == (8, 64)
+    assert turns[:2] == [0, 0]
+    assert turns[2:10] == [0, 1 / 8, 0, 1 / 64] * 2
     assert told == sorted(told)
+    assert told[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("until", "runs"),
+    [(Until(7), 7), (Until(1, 0.5), 50), (Until(70, 0.5), 70), (Until(7, 0.5), 50), (Until(2000), 2000)],
+)
+def test_number_and_time_are_kept(until: Until, runs: int) -> None:
+    turns: list[float] = []
+    (found,) = alternate([Pretended(0.01, turns)], until)
+    assert len(found) == pytest.approx(runs, abs=1)
+    assert turns.count(0) == 1
 
 
 @pytest.mark.parametrize(
@@ -222,6 +250,7 @@ def test_results_that_differ_are_said_to(folder: Path, invoke: Invoke) -> None:
         ("no_count", "bench chain.xml -niter 0", 2),
         ("no_shape", "bench chain.xml -shape 2,4", 3),
         ("no_input", "bench chain.xml -data_shape y=2,3", 2),
+        ("cpu_time_of_two", "bench chain.xml --cpu-time -nireq 2", 2),
         ("no_tensor", "bench codes.xml -niter 1 --against openvino", 2),
         ("refused", "bench page.xml -niter 1 --against openvino", 2),
     ],
