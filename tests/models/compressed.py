@@ -45,9 +45,9 @@ def int4(weights: Array) -> Any:
     return _flat(op.multiply(op.convert(numbers, "f16"), op.constant(scale.astype(np.float16))), weights)
 
 
-def uint4(weights: Array) -> Any:
+def uint4(weights: Array, group: int = GROUP) -> Any:
     """A scale and a zero point for each group of weights."""
-    return _affine(weights.reshape(len(weights), -1, GROUP), E.u4, 15, weights)
+    return _affine(weights.reshape(len(weights), -1, group), E.u4, 15, weights)
 
 
 def nf4(weights: Array) -> Any:

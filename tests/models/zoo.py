@@ -1,6 +1,6 @@
 """Well-known networks with seeded random weights, converted to OpenVINO IR and cached in a folder.
 
-    python tests/models/zoo.py [--out DIR] [--list] [NAME...]
+    python tests/models/zoo.py [--out DIR] [--batch N] [--onnx] [--list] [NAME...]
 
 Without names every model is built; those already in the folder are skipped. Nothing is downloaded: only the
 architectures come from torchvision and transformers. From other code, `ir_path(name)` gives the path
@@ -33,26 +33,49 @@ if TYPE_CHECKING:
 CACHE = Path(os.environ.get("IR_RUNTIME_ZOO") or Path.home() / ".cache" / "ir_runtime" / "zoo")
 
 
-def example_inputs(name: str, seed: int = 0) -> Arrays:
-    """Return random inputs of a model, by the names of its IR's inputs."""
-    return MODELS[name].inputs(np.random.default_rng(seed))
+def example_inputs(name: str, seed: int = 0, batch: int = 1) -> Arrays:
+    """Return random inputs of a model, by the names of its IR's inputs; `batch` of them, from `seed` on."""
+    drawn = [MODELS[name].inputs(np.random.default_rng(seed + place)) for place in range(batch)]
+    return {key: np.concatenate([each[key] for each in drawn]) for key in drawn[0]} if batch > 1 else drawn[0]
 
 
-def ir_path(name: str, out: Path = CACHE) -> Path:
+def ir_path(name: str, out: Path = CACHE, batch: int = 1) -> Path:
     """Return the path of a model's .xml in `out`, its .bin beside it, built and saved unless it exists."""
-    xml = out / f"{name}.xml"
+    xml = out / (f"{name}.xml" if batch == 1 else f"{name}_b{batch}.xml")
     if not (xml.exists() and xml.with_suffix(".bin").exists()):
-        save(name, xml)
+        save(name, xml, batch)
     return xml
 
 
-def save(name: str, xml: Path) -> None:
+def onnx_path(name: str, out: Path = CACHE, batch: int = 1) -> Path:
+    """Return the path of a model as ONNX in `out`, its weights inside, exported unless it exists."""
+    path = ir_path(name, out, batch).with_suffix(".onnx")
+    if not path.exists():
+        export(name, path, batch)
+    return path
+
+
+def export(name: str, path: Path, batch: int = 1) -> None:
+    """Build a model and export it as ONNX; the file appears only once it is complete."""
+    import torch
+
+    example = torch_inputs(name, *range(batch))
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        warnings.simplefilter("ignore")  # of tracing, and that this way of exporting is the older one
+        made = Path(folder, path.name)
+        torch.onnx.export(
+            torch_model(name), (), made, kwargs=example, input_names=list(example), dynamo=False
+        )
+        made.replace(path)
+
+
+def save(name: str, xml: Path, batch: int = 1) -> None:
     """Build, check and convert a model; its files appear only once they are complete."""
     import openvino as ov
 
     module = torch_model(name)
     check_outputs(module, name)
-    example = torch_inputs(name)
+    example = torch_inputs(name, *range(batch))
     shapes = [MODELS[name].shape_of(key, tuple(value.shape)) for key, value in example.items()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of tracing, for the greater part
@@ -143,6 +166,8 @@ def main(arguments: Iterable[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Build networks with random weights as OpenVINO IR.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="models to build (default: all)")
     parser.add_argument("--out", type=Path, default=CACHE, help="folder to save into (default: %(default)s)")
+    parser.add_argument("--batch", type=int, default=1, help="inputs at once (default: %(default)s)")
+    parser.add_argument("--onnx", action="store_true", help="export as ONNX, too")
     parser.add_argument("--list", action="store_true", help="only list the models and their inputs")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(MODELS):
@@ -154,7 +179,9 @@ def main(arguments: Iterable[str] | None = None) -> None:
             print(f"{name:20} {', '.join(shapes)}")
             continue
         start = time.perf_counter()
-        xml = ir_path(name, options.out)
+        xml = ir_path(name, options.out, options.batch)
+        if options.onnx:
+            onnx_path(name, options.out, options.batch)
         size = xml.with_suffix(".bin").stat().st_size / 1e6
         print(f"{xml}: {size:.1f} MB, {time.perf_counter() - start:.1f} s", flush=True)
 

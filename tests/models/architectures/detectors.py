@@ -19,6 +19,14 @@ def yolo() -> nn.Module:
     return Yolo(classes=4, width=16, bins=8)
 
 
+@model("yolo_640", partial(image, size=640))
+def yolo_640() -> nn.Module:
+    """Build the same for pictures of the usual size, to measure."""
+    from models.architectures.modules import Yolo
+
+    return Yolo(classes=80, width=64, bins=16, likely=0.95)  # one box of ten
+
+
 @model("ssdlite", partial(image, size=320))
 def ssdlite() -> nn.Module:
     """Build torchvision's SSDlite on MobileNetV3, for five classes."""

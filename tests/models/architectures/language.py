@@ -27,6 +27,7 @@ def bert_base() -> nn.Module:
     return BertModel(BertConfig())
 
 
+@model("gpt2_128", partial(tokens, vocabulary=50257))
 @model("gpt2", partial(tokens, vocabulary=50257, length=64), (-1, -1))
 def gpt2() -> nn.Module:
     """Build GPT-2 small with its language head, without a cache of keys and values."""

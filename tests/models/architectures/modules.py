@@ -69,6 +69,19 @@ class DecoderOf(nn.Module):
         ).logits
 
 
+class Listener(nn.Module):
+    """Classes of each place of sequences of one length."""
+
+    def __init__(self, inputs: int, hidden: int, classes: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(inputs, hidden, num_layers=2, batch_first=True)
+        self.head = nn.Linear(hidden, classes)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return scores for each place."""
+        return self.head(self.lstm(features)[0])
+
+
 class Tagger(nn.Module):
     """Classes of each place of sequences of different lengths."""
 
@@ -140,8 +153,9 @@ class UNet(nn.Module):
 class Yolo(nn.Module):
     """A detector with YOLOv8's head: each side of a box is the mean of a distribution over bins."""
 
-    def __init__(self, classes: int, width: int, bins: int) -> None:
+    def __init__(self, classes: int, width: int, bins: int, likely: float = 0.6) -> None:
         super().__init__()
+        self.likely = likely
         self.stem = nn.Sequential(*(self.conv(3 if i == 0 else width, width, 2) for i in range(3)))
         self.deeper = self.conv(width, width, 2)
         self.merge = self.conv(2 * width, width, 1)
@@ -171,7 +185,7 @@ class Yolo(nn.Module):
             boxes.append(torch.cat([centres - sides[:, :2], centres + sides[:, 2:]], 1) * stride)
             scores.append(score(level).flatten(2)[0].sigmoid().T)
         best, classes = torch.cat(scores).max(1)
-        likely = (best > 0.6).nonzero()[:, 0]
+        likely = (best > self.likely).nonzero()[:, 0]
         found, best, classes = torch.cat(boxes)[likely], best[likely], classes[likely]
         kept = batched_nms(found, best, classes, 0.5)
         return found[kept], best[kept], classes[kept]

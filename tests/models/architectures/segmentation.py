@@ -19,6 +19,14 @@ def unet() -> nn.Module:
     return UNet(2, channels=3, widths=(8, 16, 32), classes=4)
 
 
+@model("unet_256", partial(image, size=256))
+def unet_256() -> nn.Module:
+    """Build a U-Net of four levels, of the size that people use, to measure."""
+    from models.architectures.modules import UNet
+
+    return UNet(2, channels=3, widths=(32, 64, 128, 256), classes=4)
+
+
 @model("unet_3d", partial(image, size=16, channels=1, dims=3))
 def unet_3d() -> nn.Module:
     """Build a U-Net of three levels for volumes."""

@@ -86,3 +86,16 @@ def bilstm() -> nn.Module:
     from models.architectures.modules import Tagger
 
     return Tagger(inputs=8, hidden=16, classes=6)
+
+
+def frames(rng: np.random.Generator) -> Arrays:
+    """Draw the features of a second of sound."""
+    return {"features": normal(rng, 1, 100, 80)}
+
+
+@model("lstm", frames)
+def lstm() -> nn.Module:
+    """Build two LSTM layers of the size that people use, to measure."""
+    from models.architectures.modules import Listener
+
+    return Listener(inputs=80, hidden=512, classes=64)
