@@ -11,20 +11,36 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops.convolution.forward import GroupConvolution
 from .. import Kernel
-from ..numpy._memory import channels_first, channels_last, is_f32
+from ..numpy._memory import channels_first, channels_last, is_f32, rows_of
 from ._backend import backend
 from ._compile import device
 from ._curves import apply
 from ._epilogue import Epilogue, Finish, Fused, add_rows, finish
 from ._threads import threads
 from ._vectors import LANES
-from ._windows import BESIDE, FEW, SIZE, geometry, reach, strip, tile, widened
-from ._work import CALL_A, CALL_B, CALL_C, CALL_JOB, CALL_OUT, COUNTER, Worker, number, share, take, word
+from ._windows import BESIDE, FEW, SIZE, Geometry, geometry, reach, strip, tile, widened
+from ._work import (
+    CALL_A,
+    CALL_B,
+    CALL_C,
+    CALL_JOB,
+    CALL_OUT,
+    COUNTER,
+    NOTHING,
+    Worker,
+    number,
+    share,
+    take,
+    word,
+)
 
 __all__: list[str] = []
 
 # Multiplications that are worth a second thread.
 WORTH = 1 << 20
+# Channels, and rows of the result, that are gone over while data and weights stay in the first cache.
+CHUNK = 8 * LANES
+ROWS = 8
 
 # Kernels three, five and seven wide, by their strides; all others are 0.
 _FORMS = {(3, 1): 1, (3, 2): 2, (5, 1): 3, (5, 2): 4, (7, 1): 5}
@@ -39,75 +55,74 @@ _many, _few, _one = (tile(lambda emit, sum, x, w: emit.fma(x, w, sum), n) for n 
 
 @device
 def _vectors(
-    form: int, x: int, down: int, right: int, w: int, apart: int, rows: int, y: int, step: int,
-    bias: int, first: int, width: int, filler: int, kernel: int, dilation: int, stride: int, channels: int,
+    form: int, x: int, row: int, down: int, step: int, weights: int, lane: int, apart: int, table: int, y: int,
+    pitch: int, start: int, stop: int, bias: int, first: int, width: int, filler: int, kernel: int,
+    dilation: int, stride: int, begin: int, end: int, channels: int,
 ) -> None:  # fmt: skip
-    """Windows beside each other, for all channels."""
-    for c in range(0, channels, LANES):
-        at = SIZE * min(c, channels - LANES)
-        if form == 1:
-            _three(x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler)
-        elif form == 2:
-            _three_by_two(x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler)
-        elif form == 3:
-            _five(x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler)
-        elif form == 4:
-            _five_by_two(x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler)
-        elif form == 5:
-            _seven(x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler)
-        elif form == 11:
-            _three_beside(x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler)
-        elif form == 12:
-            _three_by_two_beside(x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler)
-        elif form == 13:
-            _five_beside(x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler)
-        elif form == 14:
-            _five_by_two_beside(x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler)
-        elif form == 15:
-            _seven_beside(x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler)
-        elif form == 7:
-            _many(
-                x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler,
-                kernel, dilation, stride,
-            )  # fmt: skip
-        elif form == 8:
-            _few(
-                x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler,
-                kernel, dilation, stride,
-            )  # fmt: skip
-        else:
-            _one(
-                x + at, down, right, w, rows, y + at, step, bias + at, first, width, filler,
-                kernel, dilation, stride,
-            )  # fmt: skip
-        w += apart
+    """Windows beside each other, for some of the rows and of the channels."""
+    for line in range(start, stop):
+        entry = table + 24 * line
+        data, out, rows = x + word(entry, 0) * row, y + line * pitch, word(entry, 2)
+        w = weights + word(entry, 1) * lane
+        for c in range(begin, end, LANES):
+            at = SIZE * min(c, channels - LANES)
+            if form == 1:
+                _three(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
+            elif form == 2:
+                _three_by_two(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
+            elif form == 3:
+                _five(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
+            elif form == 4:
+                _five_by_two(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
+            elif form == 5:
+                _seven(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
+            elif form == 11:
+                _three_beside(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
+            elif form == 12:
+                _three_by_two_beside(
+                    data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler
+                )
+            elif form == 13:
+                _five_beside(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
+            elif form == 14:
+                _five_by_two_beside(
+                    data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler
+                )
+            elif form == 15:
+                _seven_beside(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
+            elif form == 7:
+                _many(
+                    data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler,
+                    kernel, dilation, stride,
+                )  # fmt: skip
+            elif form == 8:
+                _few(
+                    data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler,
+                    kernel, dilation, stride,
+                )  # fmt: skip
+            else:
+                _one(
+                    data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler,
+                    kernel, dilation, stride,
+                )  # fmt: skip
+            w += apart
 
 
 def _work(call: int) -> None:
     g = word(call, CALL_JOB)
-    height, width, channels, lines, columns = word(g, 0), word(g, 1), word(g, 2), word(g, 3), word(g, 4)
-    tall, wide, across, along = word(g, 5), word(g, 6), word(g, 7), word(g, 8)
-    spread, apart, above, before = word(g, 9), word(g, 10), word(g, 11), word(g, 12)
-    count, form, weights, bias, filler = word(g, 13), word(g, 14), word(g, 15), word(g, 16), word(g, 17)
-    words, numbers = word(g, 18), word(g, 19)
-    x, y, first_extra, second_extra = (
-        word(call, CALL_A),
-        word(call, CALL_OUT),
-        word(call, CALL_B),
-        word(call, CALL_C),
-    )
-    summed, low_bound, high_bound = word(words, 0), number(numbers, 0), number(numbers, 1)
-    bounded = low_bound > -np.inf or high_bound < np.inf
+    width, channels, lines, columns = word(g, 1), word(g, 2), word(g, 3), word(g, 4)
+    tall, wide, along, spread = word(g, 5), word(g, 6), word(g, 8), word(g, 9)
+    apart, before, units, several = word(g, 10), word(g, 12), word(g, 13), word(g, 14)
+    form, weights, bias, filler = word(g, 15), word(g, 16), word(g, 17), word(g, 18)
+    words, numbers, table = word(g, 19), word(g, 20), word(g, 21)
+    x, y = word(call, CALL_A), word(call, CALL_OUT)
     beside = BESIDE if columns >= BESIDE else (FEW if columns >= FEW else 1)
     other = 7 if beside == BESIDE else (8 if beside == FEW else 9)
-    step, row = SIZE * channels, SIZE * channels * width
-    index = take(call + 8 * COUNTER)
-    while index < count:
-        image = index // lines
-        top = (index - image * lines) * across - above
-        low, high = reach(top, height, spread, tall)
-        source = x + (image * height + top + low * spread) * row
-        target = index * columns * step
+    step = SIZE * channels
+    row, lane, vector = step * width, SIZE * LANES * wide, SIZE * LANES * tall * wide
+    unit = take(call + 8 * COUNTER)
+    while unit < units:
+        start, end = unit * several, min(unit * several + several, lines)
         for place in range(0, columns, beside):
             column = min(place, columns - beside)
             first = column * along - before
@@ -115,24 +130,39 @@ def _work(call: int) -> None:
             chosen = other
             if form > 0 and beside == BESIDE:
                 chosen = form if first >= 0 and last < width else form + 10
-            _vectors(
-                chosen, source + first * step, row * spread, step, weights + SIZE * LANES * low * wide,
-                SIZE * LANES * tall * wide, high - low, y + target + column * step, step, bias, first, width,
-                filler, wide, apart, along, channels,
-            )  # fmt: skip
-        if summed:
-            add_rows(y + target, first_extra + target, columns * channels)
-        if bounded:
-            apply(y + target, columns * channels, 1, low_bound, high_bound)
-        finish(words, numbers, first_extra, second_extra, y, target, 0, columns, channels, step)
-        index = take(call + 8 * COUNTER)
+            for c in range(0, channels, CHUNK):
+                _vectors(
+                    chosen, x + first * step, row, row * spread, step, weights + c // LANES * vector, lane, vector,
+                    table, y + column * step, columns * step, start, end, bias, first, width, filler, wide, apart,
+                    along, c, min(c + CHUNK, channels), channels,
+                )  # fmt: skip
+            following = min(place + beside, columns - beside) if place + beside < columns else columns
+            for line in range(start, end):
+                at = (line * columns + column) * step
+                _end(call, words, numbers, y, at, following - column, channels, step)
+        unit = take(call + 8 * COUNTER)
+
+
+@device
+def _end(call: int, words: int, numbers: int, y: int, at: int, rows: int, count: int, step: int) -> None:
+    """What follows, on elements beside each other."""
+    first, second = word(call, CALL_B), word(call, CALL_C)
+    low, high = number(numbers, 0), number(numbers, 1)
+    if word(words, 0) > 0:
+        add_rows(y + at, first + at, rows * count)
+    if low > -np.inf or high < np.inf:
+        apply(y + at, rows * count, 1, low, high)
+    if word(words, 1) > 0:
+        finish(words, numbers, first, second, y, at, 0, rows, count, step)
 
 
 WORKER = Worker(_work)
-"""Takes rows of the result through all images.
+"""Takes several rows of the result, counted through all images.
 
-Its job: the numbers of `geometry`; how many rows; the form of the windows; where weights, bias, a vector of
-zeros, and the words and numbers of what follows lie.
+From them it takes windows beside each other, the same columns of each row, so that data stay in the first cache
+that several rows need. Its job: the numbers of `geometry`, with the rows of all images; units of rows, rows in
+each; the form of the windows; where weights, bias, a vector of zeros, and the words and numbers of what follows
+lie; and where a table lies with the first row of data of each row, with its row of the kernel, and how many.
 """
 
 
@@ -165,30 +195,44 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue) -> Kernel:
     kept = (packed, bias, np.zeros(LANES, np.float32), ending.words, ending.numbers)
 
     @lru_cache(maxsize=16)
-    def job_for(images: int, lengths: tuple[int, ...]) -> tuple[Array, tuple[int, ...]]:
+    def job_for(images: int, lengths: tuple[int, ...]) -> tuple[Array, Array, tuple[int, ...]]:
         places = geometry(op, lengths, channels + short, kernel, op.dilations)
-        out = (images, *places[3:5], channels + short)
-        addresses = [array.ctypes.data for array in kept]
-        return np.array([*places, images * out[1], form, *addresses], np.int64), out
+        table = _table(images, places)
+        out = (images, *places[3:5].tolist(), channels + short)
+        large = math.prod(out) * math.prod(kernel) >= WORTH
+        several = max(min(out[1] // 4, ROWS), 1) if large else ROWS
+        places[3] *= images
+        addresses = [array.ctypes.data for array in (*kept, table)]
+        units = -(-int(places[3]) // several)
+        return np.array([*places, units, several, form, *addresses], np.int64), table, out
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         if flat:
-            x, extras = x[:, :, None], tuple(extra[:, :, None] for extra in extras)
-        rows = channels_last(x)
-        if short:
-            rows, extras = widened(rows), tuple(widened(extra, 1) for extra in extras)
-        job, shape = job_for(len(x), x.shape[2:])
+            x = x[:, :, None]
+        job, _, shape = job_for(len(x), x.shape[2:])
         y = np.empty(shape, np.float32)
         shared = threads() if y.size * math.prod(kernel) >= WORTH else 1
-        source = np.ascontiguousarray(rows).reshape(-1)
-        first, second = ending.partners(extras, 1)
+        source = widened(channels_last(x)).reshape(-1)
+        partners = [rows_of(widened(extras[index], 1), 1).reshape(-1) for index in ending.extras]
+        first, second = (*partners, NOTHING, NOTHING)[:2]
         share(WORKER.address, job, y.reshape(-1), source, first, second, shared)
-        if short:
-            y = np.ascontiguousarray(y[..., :channels])
-        found = channels_first(y)
+        found = channels_first(np.ascontiguousarray(y[..., :channels]) if short else y)
         return found[:, :, 0] if flat else found
 
     return compute
+
+
+def _table(images: int, places: Geometry) -> Array:
+    """For each row of the result the first row of data, its row of the kernel, and how many there are."""
+    height, lines, tall = (int(places[index]) for index in (0, 3, 5))
+    across, spread, above = (int(places[index]) for index in (7, 9, 11))
+    rows = [(top, *reach(top, height, spread, tall)) for top in range(-above, lines * across - above, across)]
+    once = np.array([(top + low * spread, low, high - low) for top, low, high in rows], np.int64).reshape(
+        -1, 3
+    )
+    shift = np.zeros((images, 1, 3), np.int64)
+    shift[:, 0, 0] = np.arange(images) * height
+    return (once + shift).reshape(-1, 3)
 
 
 def _with_height(op: GroupConvolution) -> GroupConvolution:
