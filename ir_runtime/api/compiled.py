@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..backends import load
+from ..backends.threads import at_most
 from ..codes import Code
 from ..ir.tensor import Array
 from ..limits import Limits
@@ -20,6 +22,7 @@ from .names import find_port
 from .ports import ConstOutput, Output, show_ports
 from .results import OVDict, owned
 from .state import VariableState, variable_states
+from .streams import Streams
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -72,6 +75,8 @@ class CompiledModel:
         self._outputs = list(map(ConstOutput.of, self._model.outputs))
         self._plan = self._compile(fold=self.backend != "reference")
         self._every: ExecutionPlan | None = None
+        self._streams = Streams.of(self.config)
+        self._running = 0
         self._variables: dict[str, Array] = {}
         self._lock = threading.Lock()
 
@@ -132,7 +137,13 @@ class CompiledModel:
         """The value of a property."""
         if name in self.config:
             return self.config[name]
-        return self._model.friendly_name if name == "NETWORK_NAME" else describe_device(name, self.backend)
+        known = {
+            "INFERENCE_NUM_THREADS": self._streams.threads,
+            "NETWORK_NAME": self._model.friendly_name,
+            "NUM_STREAMS": self._streams.count,
+            "OPTIMAL_NUMBER_OF_INFER_REQUESTS": self._streams.count,
+        }
+        return known[name] if name in known else describe_device(name, self.backend)
 
     def set_property(self, properties: Mapping[str, Any]) -> None:
         """Set properties; those that would change what is compiled have no effect any more."""
@@ -182,9 +193,23 @@ class CompiledModel:
     ) -> OVDict:
         plan = self._every_layer() if every_layer else self._plan
         state = State({} if variables is None else variables)
-        arrays = plan.run(feeds, observers, state, self.limits)
+        with self._sharing():
+            arrays = plan.run(feeds, observers, state, self.limits)
         state.commit(feeds)
         return OVDict(self._outputs, owned(arrays, [*feeds, *plan.slots, *state.values.values()]))
+
+    @contextmanager
+    def _sharing(self) -> Iterator[None]:
+        """Around a run: it has its share of the threads, which is less while others are going on."""
+        with self._lock:
+            self._running += 1
+            share = self._streams.share(self._running)
+        try:
+            with at_most(share):
+                yield
+        finally:
+            with self._lock:
+                self._running -= 1
 
     def __repr__(self) -> str:
         return f"<CompiledModel:\n{show_ports(self._inputs, self._outputs)}>"

@@ -11,6 +11,7 @@ from typing import Any
 from ..backends import load
 from ..codes import Code
 from ..errors import InputError
+from .streams import Streams
 
 __all__ = ["DEVICES", "check_device", "check_config", "describe_device", "wants_f16"]
 
@@ -35,7 +36,6 @@ _HARMLESS = frozenset(
         "ENABLE_TENSOR_PARALLEL",
         "ENABLE_WEIGHTLESS",
         "EXECUTION_MODE_HINT",
-        "INFERENCE_NUM_THREADS",
         "KEY_CACHE_GROUP_SIZE",
         "KEY_CACHE_PRECISION",
         "KV_CACHE_PRECISION",
@@ -43,9 +43,6 @@ _HARMLESS = frozenset(
         "LP_TRANSFORMS_MODE",
         "MODEL_DISTRIBUTION_POLICY",
         "MODEL_PRIORITY",
-        "NUM_STREAMS",
-        "PERFORMANCE_HINT",
-        "PERFORMANCE_HINT_NUM_REQUESTS",
         "SCHEDULING_CORE_TYPE",
         "SNIPPETS_MODE",
         "TBB_PARTITIONER",
@@ -54,7 +51,10 @@ _HARMLESS = frozenset(
         "WEIGHTS_PATH",
     ]
 )
-_MEANT = frozenset({"PERF_COUNT", "INFERENCE_PRECISION_HINT", "BACKEND"})
+_STREAMS = frozenset(
+    {"INFERENCE_NUM_THREADS", "NUM_STREAMS", "PERFORMANCE_HINT", "PERFORMANCE_HINT_NUM_REQUESTS"}
+)
+_MEANT = frozenset({"PERF_COUNT", "INFERENCE_PRECISION_HINT", "BACKEND"}) | _STREAMS
 _warned: set[str] = set()
 
 
@@ -87,6 +87,7 @@ def check_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
             raise InputError(f"there is no property {key!r}", code=Code.BAD_REQUEST, hint=hint)
         if key in _HARMLESS:
             _warn_once(f"property {key}={value} is accepted, but has no effect in ir_runtime")
+    Streams.of(found)  # refuses what is no number
     precision = _precision(found)
     if precision not in ("f32", "f16", "dynamic"):
         _warn_once(

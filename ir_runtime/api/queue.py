@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,10 +13,15 @@ __all__ = ["AsyncInferQueue"]
 
 
 class AsyncInferQueue:
-    """A pool of requests, each of which runs in the background. As OpenVINO's ``AsyncInferQueue``."""
+    """A pool of requests, each of which runs in the background. As OpenVINO's ``AsyncInferQueue``.
+
+    Args:
+        model: what they run; those that run at once share its threads.
+        jobs: how many there are; by default as many as there are threads.
+    """
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
-        self._requests = [model.create_infer_request() for _ in range(jobs or os.cpu_count() or 1)]
+        self._requests = [model.create_infer_request() for _ in range(jobs or model.get_property("INFERENCE_NUM_THREADS"))]
         self._idle: queue.LifoQueue[int] = queue.LifoQueue()
         self._callback: Callable[[InferRequest, Any], None] | None = None
         self._failures: list[BaseException] = []

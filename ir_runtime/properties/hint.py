@@ -1,4 +1,8 @@
-"""What OpenVINO's scripts wish for. Here these are accepted, and change nothing."""
+"""What OpenVINO's scripts wish for.
+
+Here THROUGHPUT gives each run fewer threads, so that several go on at once, as many as ``num_requests`` says;
+the other hints are accepted, and change nothing.
+"""
 
 from __future__ import annotations
 

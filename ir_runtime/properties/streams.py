@@ -1,4 +1,4 @@
-"""How many requests OpenVINO runs at once; here they are as many as there are threads that call."""
+"""How many runs are expected at once: each has its share of the threads."""
 
 from __future__ import annotations
 

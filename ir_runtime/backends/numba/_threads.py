@@ -15,6 +15,7 @@ from pathlib import Path
 import numba
 
 from ..numpy._threads import single_blas
+from ..threads import most
 
 __all__ = ["running", "threads"]
 
@@ -47,11 +48,14 @@ def threads() -> int:
 def running() -> Iterator[None]:
     """Around a run: BLAS on one thread, and runs one after the other where they must not overlap."""
     with single_blas(), _ALONE if _is_fragile() else contextlib.nullcontext():
-        before, _RUN.threads = getattr(_RUN, "threads", 0), int(numba.get_num_threads())
+        before, usual = getattr(_RUN, "threads", 0), int(numba.get_num_threads())
+        _RUN.threads = most(usual)
+        numba.set_num_threads(_RUN.threads)
         try:
             yield
         finally:
             _RUN.threads = before
+            numba.set_num_threads(usual)
 
 
 def _is_fragile() -> bool:

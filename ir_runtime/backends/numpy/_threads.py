@@ -9,70 +9,22 @@ threads here. Where BLAS cannot be told, it is left as it is, and there are no t
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
+from ..threads import most
+
 __all__ = ["each", "share", "single_blas"]
 
-# More threads than this wait for the interpreter more than they compute.
-MOST = 8
 # Multiplications, or so, that are worth a second thread, about 0.3 ms of them: a sleeping thread takes up
 # to 0.2 ms to come, above all on a virtual machine whose other cores are idle.
 WORTH = 1 << 24
-
-
-class _Blas:
-    """The number of threads of NumPy's own OpenBLAS, if that is what NumPy came with."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._runs = self._before = 0
-        self._get, self._set = _controls()
-
-    @property
-    def threads(self) -> int:
-        return min(self._get(), MOST) if self._get is not None and not self._runs else 1
-
-    @contextlib.contextmanager
-    def single(self) -> Iterator[None]:
-        """Keep to one thread; the last of several runs at once restores what was before the first."""
-        if self._set is None or self._get is None:
-            yield
-            return
-        entered = False
-        try:  # from here on, for an interrupt may come at any time
-            with self._lock:
-                if not self._runs:
-                    self._before = self._get()
-                    self._set(1)
-                self._runs += 1
-                entered = True
-            yield
-        finally:
-            with self._lock:
-                self._runs -= entered
-                if not self._runs and self._before:
-                    self._set(self._before)
-
-
-def _controls() -> tuple[Callable[[], int] | None, Callable[[int], Any] | None]:
-    place = Path(np.__file__).parent
-    for folder in (place.parent / "numpy.libs", place / ".dylibs"):
-        for file in folder.glob("*openblas*"):
-            with contextlib.suppress(OSError, AttributeError):
-                library = ctypes.CDLL(str(file))
-                suffix = "64_" if "64_" in file.name else ""
-                name = f"scipy_openblas_{{}}_num_threads{suffix}"
-                return getattr(library, name.format("get")), getattr(library, name.format("set"))
-    return None, None
 
 
 class _Job:
@@ -150,7 +102,7 @@ class _Crew:
                 self._jobs.get().help()
 
 
-_blas = _Blas()
+_blas = Blas()
 _crew = _Crew()
 single_blas = _blas.single
 threads = _blas.threads
@@ -158,13 +110,13 @@ threads = _blas.threads
 
 def share(size: int) -> int:
     """Among how many threads to share so many multiplications."""
-    return threads if size >= WORTH else 1
+    return most(threads) if size >= WORTH else 1
 
 
 def each(work: Callable[[Any], None], pieces: Sequence[Any], size: int) -> None:
     """Call ``work`` with every piece, on several threads if ``size`` is worth it; in no particular order."""
     helpers = min(share(size), len(pieces)) - 1
-    if helpers < 1 or not _blas._runs:
+    if helpers < 1 or not _blas.runs:
         for piece in pieces:
             work(piece)
         return

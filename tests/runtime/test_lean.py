@@ -1,0 +1,80 @@
+"""A layer that does next to nothing costs next to nothing, and still does what it should."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from harness.nets import End, Net
+
+import ir_runtime as ir
+from ir_runtime.backends import available
+from ir_runtime.ir.tensor import Array
+
+X = np.float32([[-2.5, np.nan, 0, 3]])
+ONES = {"Add": 1, "Subtract": 3, "Multiply": -2, "Divide": 4, "Maximum": 0.5, "Minimum": 2}
+ALONE = ("ReLU", "Abs", "Negative", "Floor", "Tanh", "Sign", "Exp")
+
+
+def chain(types: list[str], shape: str = "1,4", first: bool = True) -> ir.Model:
+    """Layers in a row; the constant is the first or the second input."""
+    net = Net()
+    dims = "FP32 " + shape.replace(",", " ").replace("?", "-1")
+    end: End = net.parameter("x", shape.replace("?", "-1"), out=dims)
+    constants = {name: net.constant([number], "f32") for name, number in ONES.items() if name in types}
+    for number, type in enumerate(types):
+        others = [constants[type]] if type in ONES else []
+        ends = [*others, end] if first else [end, *others]
+        end = net.op(type, *ends, out=dims, name=f"layer_{number}")
+    net.result(end)
+    return ir.read_model(net.xml(), net.weights)
+
+
+def run(model: ir.Model, backend: str, x: Array) -> Array:
+    return ir.compile_model(model, backend=backend)(x)[0]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("backend", available())
+@pytest.mark.parametrize("shape", ["1,4", "?,4", "?,?"])
+@pytest.mark.parametrize("first", [True, False])
+def test_chains_give_what_the_layers_do(backend: str, shape: str, first: bool) -> None:
+    for types in ([a, b] for a in (*ONES, *ALONE) for b in ("Add", "Divide", "Maximum", "ReLU", "Abs")):
+        model = chain(types, shape, first)
+        np.testing.assert_allclose(
+            run(model, backend, X), run(model, "reference", X), 1e-5, 1e-6, err_msg=str(types)
+        )
+
+
+def test_an_input_is_not_changed_by_a_chain() -> None:
+    x = X.copy()
+    run(chain(["Abs", "Add", "ReLU"]), "numpy", x)
+    np.testing.assert_array_equal(x, X)
+
+
+@pytest.mark.parametrize("types", [["ReLU"], ["Add"], ["Abs", "Multiply"]])
+def test_a_trivial_layer_takes_a_microsecond_and_a_half(types: list[str]) -> None:
+    """Held to twice that, as the machine that tests run on may be slower, and is shared."""
+    layers = 2000
+    compiled = ir.compile_model(chain(types * (layers // len(types))), backend="numpy")
+    best = min(_seconds(compiled) for _ in range(10))
+    assert best / layers < 3e-6
+
+
+def _seconds(compiled: ir.CompiledModel) -> float:
+    start = time.process_time()
+    compiled(X)
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 20])
+def test_the_layer_that_fails_is_named_wherever_it_stands(number: int) -> None:
+    net = Net()
+    end, zero = net.parameter("x", "2", "i32", out="I32 2"), net.parameter("zero", "2", "i32", out="I32 2")
+    for index in range(21):
+        kind = "Divide" if index == number else "Add"
+        end = net.op(kind, end, zero, out="I32 2", name=f"layer_{index}")
+    net.result(end)
+    compiled = ir.compile_model(ir.read_model(net.xml(), net.weights))
+    with pytest.raises(ir.ExecutionError, match=rf"layer 'layer_{number}' \(Divide-1\)"):
+        compiled({"x": np.zeros(2, np.int32), "zero": np.zeros(2, np.int32)})
