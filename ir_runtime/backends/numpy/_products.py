@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...ir.tensor import Array
 from ._finish import Finish
+from ._panels import Panels
 from ._threads import each, share
 
 __all__ = ["multiply", "parts"]
 
 # An element of a result takes as long to finish as so many multiplications of a product.
 FINISHING = 32
+# Elements of a result that are finished while they are in the second cache.
+FINISHED = 1 << 16
 
 
 def parts(count: int, most: int, grain: int = 1) -> list[slice]:
@@ -21,31 +22,24 @@ def parts(count: int, most: int, grain: int = 1) -> list[slice]:
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
-def multiply(rows: Array, weights: Array, out: Array, finish: Finish) -> None:
+def multiply(rows: Array, weights: Panels, out: Array, finish: Finish) -> None:
     """``rows @ weights``, finished, into ``out``.
 
-    Each thread packs what it multiplies: with few rows, the weights would be packed by all, and it is
-    the columns that are shared out.
+    With few rows it is the columns that are shared out.
     """
-    size = rows.size * weights.shape[1]
+    size = rows.shape[0] * weights.size
     most = share(size)
-    if most == 1:
-        np.matmul(rows, weights, out=out)
-        finish(out, 0)
-    elif len(rows) >= weights.shape[1]:
-        each(lambda part: _by_rows(rows, weights, out, finish, part), parts(len(rows), 2 * most, 16), size)
+    if most == 1 or len(rows) >= weights.columns or weights.count == 1:
+        blocks = max(2 * most if most > 1 else 1, out.size // FINISHED)
+
+        def work(part: slice) -> None:
+            weights.multiply(rows[part], out[part])
+            finish(out[part], part.start)
+
+        each(work, parts(len(rows), blocks, 16), size)
     else:
-        each(lambda part: _by_columns(rows, weights, out, part), parts(weights.shape[1], most, 16), size)
+        each(lambda part: weights.multiply(rows, out, part), parts(weights.count, 2 * most), size)
         finish_all(out, finish)
-
-
-def _by_rows(rows: Array, weights: Array, out: Array, finish: Finish, part: slice) -> None:
-    np.matmul(rows[part], weights, out=out[part])
-    finish(out[part], part.start)
-
-
-def _by_columns(rows: Array, weights: Array, out: Array, part: slice) -> None:
-    np.matmul(rows, weights[:, part], out=out[:, part])
 
 
 def finish_all(out: Array, finish: Finish) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..threads import most
+from ._blas import Blas
 
 __all__ = ["each", "share", "single_blas"]
 

@@ -11,7 +11,8 @@ from ...ops.convolution.forward import Convolution, GroupConvolution
 from .. import Kernel
 from ._backend import backend
 from ._finish import Finish, Rows
-from ._memory import channels_first, channels_last, is_f32, padded, rows_of, transposed
+from ._memory import channels_first, channels_last, is_f32, padded, rows_of
+from ._panels import Panels
 from ._products import multiply
 from ._threads import each
 from ._windows import fitting, windows
@@ -37,7 +38,7 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
 
 
 def _pointwise(op: Convolution, w: Array) -> Kernel:
-    packed = transposed(w.reshape(w.shape[:2]))
+    packed = Panels(w.reshape(w.shape[:2]).T)
     steps = (slice(None), slice(None), *(slice(None, None, s) for s in op.strides))
     strided = any(s != 1 for s in op.strides)
 
@@ -45,8 +46,8 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
         op.windows(x.shape[2:], w.shape[2:])  # says so if none fits
         seen = x[steps] if strided else x
         rows = rows_of(seen, 1)
-        y = np.empty((len(seen), *seen.shape[2:], packed.shape[1]), np.float32)
-        flat = y.reshape(-1, packed.shape[1])
+        y = np.empty((len(seen), *seen.shape[2:], packed.columns), np.float32)
+        flat = y.reshape(-1, packed.columns)
         multiply(rows, packed, flat, finish)
         return channels_first(y)
 
@@ -55,8 +56,7 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
 
 def _dense(op: Convolution, w: Array) -> Kernel:
     outputs, kernel = len(w), w.shape[2:]
-    packed = transposed(w.reshape(outputs, -1)).reshape(*w.shape[1:], outputs)
-    packed = np.moveaxis(packed, 0, -2).reshape(-1, outputs)
+    packed = Panels(np.moveaxis(w, 1, -1).reshape(outputs, -1).T)
     fit = fitting(op, kernel)
 
     def compute(x: Array, w: Array, finish: Finish) -> Array:
@@ -71,10 +71,10 @@ def _dense(op: Convolution, w: Array) -> Kernel:
     return Rows(compute, 2, 1)
 
 
-def _image(every: Array, packed: Array, out: Array, finish: Finish, first: int) -> None:
+def _image(every: Array, packed: Panels, out: Array, finish: Finish, first: int) -> None:
     """The rows of one image: patches of a few lines at a time, or all of them if the filters are more."""
-    size, outputs = packed.shape
-    if len(out) < outputs:
+    size = packed.depth
+    if len(out) < packed.columns:
         patches = np.ascontiguousarray(every).reshape(len(out), size)
         multiply(patches, packed, out, lambda block, start: finish(block, first + start))
         return
@@ -84,7 +84,7 @@ def _image(every: Array, packed: Array, out: Array, finish: Finish, first: int) 
         patches = np.ascontiguousarray(every[part]).reshape(-1, size)
         start = part.start * inner
         rows = out[start : start + len(patches)]
-        np.matmul(patches, packed, out=rows)
+        packed.multiply(patches, rows)
         finish(rows, first + start)
 
     lines = _lines(size, inner)
