@@ -6,7 +6,28 @@ their channels last, as in the backend ``numpy``, on which this one falls back.
 
 from __future__ import annotations
 
-from . import attention, compressed, convolution, depthwise, elementwise, normalization, pooling, products
+from . import (
+    attention,
+    compressed,
+    convolution,
+    depthwise,
+    elementwise,
+    movement,
+    normalization,
+    pooling,
+    products,
+)
 from ._backend import backend
 
-__all__ = ["attention", "backend", "compressed", "convolution", "depthwise", "elementwise", "normalization", "pooling", "products"]
+__all__ = [
+    "attention",
+    "backend",
+    "compressed",
+    "convolution",
+    "depthwise",
+    "elementwise",
+    "movement",
+    "normalization",
+    "pooling",
+    "products",
+]
