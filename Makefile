@@ -40,8 +40,8 @@ oracle: $(VENV)/zoo zoo ## exhaustive comparison with OpenVINO: whole converted 
 zoo: $(VENV)/zoo ## build and convert the networks that oracle and bench use
 	$(BIN)/python tests/models/zoo.py --out $(ZOO)
 
-bench: $(VENV)/zoo zoo ## time against OpenVINO, side by side
-	$(BIN)/python tests/bench/models.py --dir $(ZOO)
+bench: $(VENV)/zoo ## time against OpenVINO, side by side; BENCH="resnet50 --threads 2 --batch 8" says what
+	$(BIN)/python tests/bench/all.py --dir $(ZOO) $(BENCH)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,12 +19,9 @@ Runtime = Literal["ir_runtime", "openvino"]
 OURS: Runtime = "ir_runtime"
 OPENVINO: Runtime = "openvino"
 
-# f32 means f32: without this OpenVINO quantises activations beside packed weights, and its cache of keys.
-_EXACT = {
-    "INFERENCE_PRECISION_HINT": "f32",
-    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
-    "KV_CACHE_PRECISION": "f32",
-}
+_F32 = {"INFERENCE_PRECISION_HINT": "f32"}
+# Without this OpenVINO quantises activations beside packed weights, and its cache of keys, in spite of f32.
+_EXACT = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0", "KV_CACHE_PRECISION": "f32"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,7 @@ class Setting:
         hint: ``latency`` or ``throughput``.
         threads: how many to use; by default, what the runtime chooses.
         backend: of this package.
+        exact: whether OpenVINO must not quantise anything that the model does not.
         config: further properties for OpenVINO.
     """
 
@@ -47,6 +45,7 @@ class Setting:
     hint: str = "latency"
     threads: int | None = None
     backend: str | None = None
+    exact: bool = True
     config: Mapping[str, str] | None = None
 
     def properties(self, runtime: Runtime) -> dict[str, str]:
@@ -54,7 +53,8 @@ class Setting:
         said = {} if self.threads is None else {"INFERENCE_NUM_THREADS": str(self.threads)}
         if runtime == OURS:
             return said | ({} if self.backend is None else {"BACKEND": self.backend})
-        return said | _EXACT | {"PERFORMANCE_HINT": self.hint.upper()} | dict(self.config or {})
+        said |= {**_F32, "PERFORMANCE_HINT": self.hint.upper()} | (_EXACT if self.exact else {})
+        return said | dict(self.config or {})
 
     def record(self) -> dict[str, Any]:
         """As a dictionary, from whose items it can be made again."""

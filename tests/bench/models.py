@@ -1,145 +1,167 @@
-"""Whole networks, timed against OpenVINO in one process.
+"""Whole networks against OpenVINO at f32, by `ir-runtime bench`: a process for each line of the table.
 
-    python tests/bench/models.py [NAME...] [--dir DIR] [--backend NAME...] [--threads N] [--seconds S]
-
-Both sides take turns, in blocks with a pause between them: the workers of a BLAS spin for a while
-after a product, and would slow OpenVINO down. With one thread CPU time is measured, which other
-programs hardly disturb, else wall time. Each cell has the fastest run, and the median in brackets.
+Ratios are ours divided by OpenVINO's: of the fastest runs, of the medians, of the time from the file to a
+model that is ready, and of the peak memory.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
+import json
+import subprocess
 import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from statistics import median
-from typing import Any
+from tempfile import TemporaryDirectory
 
-DIR = Path(os.environ.get("IR_RUNTIME_ZOO") or Path.home() / ".cache" / "ir_runtime" / "zoo")
-PAUSE = 0.1
-BLOCK = 5
-HEAD = f"{'model':<20}{'backend':<11}{'ms':>18}{'OpenVINO ms':>18}{'ratio':>7}{'error':>10}{'load':>7}{'compile':>9}"
+from shared import (
+    TESTS,
+    Options,
+    Part,
+    Row,
+    attempted,
+    geometric_mean,
+    milliseconds,
+    program,
+    ratio,
+    selected,
+    small,
+)
 
-
-@dataclass
-class Timed:
-    """One side of the comparison: how to run it, and how long each run took, in ms."""
-
-    run: Callable[[], list[Any]]
-    load: float
-    compile: float
-    times: list[float]
-
-    def block(self, clock: Callable[[], float]) -> None:
-        for _ in range(BLOCK):
-            start = clock()
-            self.run()
-            self.times.append((clock() - start) * 1e3)
-
-    def __str__(self) -> str:
-        return f"{min(self.times):.1f} ({median(self.times):.1f})"
-
-
-def theirs(xml: Path, arrays: dict[str, Any], threads: int) -> Timed:
-    """OpenVINO's CPU plugin at f32."""
-    import openvino as ov
-
-    config = {
-        "INFERENCE_PRECISION_HINT": "f32",
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_NUM_THREADS": str(threads),
-    }
-    core = ov.Core()
-    start = time.perf_counter()
-    model = core.read_model(xml)
-    read = time.perf_counter()
-    compiled = core.compile_model(model, "CPU", config)
-    done = time.perf_counter()
-    request = compiled.create_infer_request()
-    for port in compiled.inputs:
-        name = next(n for n in arrays if n in port.get_names())
-        request.set_tensor(port, ov.Tensor(arrays[name]))
-
-    def run() -> list[Any]:
-        request.infer()
-        return [request.get_output_tensor(i).data for i in range(len(compiled.outputs))]
-
-    return Timed(run, read - start, done - read, [])
+NETWORKS = [
+    "resnet50",
+    "mobilenet_v2",
+    "mobilenet_v3_large",
+    "efficientnet_b0",
+    "densenet121",
+    "squeezenet1_1",
+    "shufflenet_v2_x1_0",
+    "vit_b_16",
+    "swin_t",
+    "convnext_tiny",
+    "bert_base_128",
+    "gpt2_128",
+    "yolo_640",
+    "unet_256",
+    "lstm",
+]
+ONE_AT_A_TIME = {"yolo_640"}
+"""Networks that take no batch."""
+PATIENCE = 120
+"""Seconds after which onnx.reference is stopped."""
 
 
-def ours(xml: Path, arrays: dict[str, Any], backend: str) -> Timed:
-    """This package, with one of its backends."""
-    import ir_runtime
+def measure(options: Options) -> Iterator[Row]:
+    """A row for each network, batch and backend."""
+    for batch in options.batches:
+        for name in selected(NETWORKS, options):
+            if batch > 1 and name in ONE_AT_A_TIME:
+                continue
+            path = options.dir / (f"{name}.xml" if batch == 1 else f"{name}_b{batch}.xml")
+            made = _make(name, path, batch, options)
+            with TemporaryDirectory() as folder:
+                inputs = _inputs(name, batch, Path(folder))
+                reference = _onnx(path, inputs) if options.onnx and batch == 1 and not made else None
+                for backend in options.backends:
+                    row = {"model": name, "backend": backend, "batch": batch, "onnx": reference}
+                    if made:
+                        yield row | {"error": made}
+                    else:
+                        yield attempted(row, lambda: _figures(path, inputs, backend, options))  # noqa: B023
 
-    start = time.perf_counter()
-    model = ir_runtime.read_model(xml)
-    read = time.perf_counter()
-    compiled = ir_runtime.compile_model(model, backend=backend)
-    done = time.perf_counter()
-    return Timed(lambda: list(compiled(arrays).values()), read - start, done - read, [])
+
+def _make(name: str, path: Path, batch: int, options: Options) -> str:
+    """Build the network unless it is there; what went wrong, if anything."""
+    wanted = [path, path.with_suffix(".onnx")] if options.onnx and batch == 1 else [path]
+    if all(file.exists() for file in wanted):
+        return ""
+    more = ["--onnx"] if len(wanted) > 1 else []
+    command = [sys.executable, TESTS / "models" / "zoo.py", name, "--out", path.parent, "--batch", str(batch)]
+    done = subprocess.run([*command, *more], capture_output=True, text=True, check=False)
+    said = (done.stderr.strip().splitlines() or [""])[-1]
+    return "" if path.exists() else f"it could not be built: {said}"
 
 
-def error(found: list[Any], wanted: list[Any]) -> float:
-    """The largest difference, relative to the largest number of an output."""
+def _inputs(name: str, batch: int, folder: Path) -> Path:
+    sys.path.insert(0, str(TESTS))
     import numpy as np
-
-    return max(
-        float(np.abs(f - w).max() / max(np.abs(w).max(), 1e-30)) for f, w in zip(found, wanted, strict=True)
-    )
-
-
-def compare(xml: Path, backend: str, threads: int, seconds: float) -> str:
-    """One line of the table."""
-    sys.path.insert(0, str(Path(__file__).parents[1]))
     from models.zoo import example_inputs
 
-    arrays = example_inputs(xml.stem)
-    sides = ours(xml, arrays, backend), theirs(xml, arrays, threads)
-    results = [[array.copy() for array in side.run()] for side in sides]
-    clock = time.process_time if threads == 1 else time.perf_counter
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for side in sides:
-            time.sleep(PAUSE)
-            side.run()
-            side.block(clock)
-    us, them = sides
-    ratio = min(us.times) / min(them.times)
-    return (
-        f"{xml.stem:<20}{backend:<11}{us!s:>18}{them!s:>18}{ratio:>7.2f}{error(*results):>10.1e}"
-        f"{us.load:>6.2f}s{us.compile:>8.2f}s"
-    )
+    path = folder / "inputs.npz"
+    np.savez(path, **example_inputs(name, 0, batch))
+    return path
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description="Time whole networks against OpenVINO.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="models (default: all in DIR)")
-    parser.add_argument("--dir", type=Path, default=DIR, help="folder of the models (default: %(default)s)")
-    parser.add_argument("--backend", nargs="+", help="backends (default: all but reference)")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads of each side")
-    parser.add_argument("--seconds", type=float, default=5, help="time for each line (default: %(default)s)")
-    options = parser.parse_args()
-    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-        os.environ[name] = str(options.threads)  # read when NumPy is imported, so not before this line
+def _figures(path: Path, inputs: Path, backend: str, options: Options) -> Row:
+    command = [sys.executable, "-m", "ir_runtime", "bench", path, "-i", inputs, "-b", backend, "--json"]
+    how = ["-t", options.seconds, "-nthreads", options.threads, "--starts", options.starts]
+    clock = ["--cpu-time"] if options.cpu_time else []
+    line = list(map(str, [*command, *how, *clock, "--against", "openvino"]))
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0])
+    found = json.loads(done.stdout)
+    ours, theirs = found["sides"]
+    return {
+        "ours": ours["latency_ms"]["min"],
+        "openvino": theirs["latency_ms"]["min"],
+        "ratio": found["ratio"]["min"],
+        "medians": found["ratio"]["median"],
+        "load": found["ratio"]["load"],
+        "first": found["ratio"]["first"],
+        "memory": found["ratio"]["peak"],
+        "difference": float(found["agreement"]["difference"]),
+        "all": found,
+    }
 
-    from ir_runtime.backends import available
 
-    names = options.names or sorted(p.stem for p in options.dir.glob("*.xml"))
-    backends = options.backend or [b for b in available() if b != "reference"]
-    print(f"{options.threads} threads, {'CPU' if options.threads == 1 else 'wall'} time\n{HEAD}", flush=True)
-    for name in names:
-        for backend in backends:
-            try:
-                line = compare(options.dir / f"{name}.xml", backend, options.threads, options.seconds)
-            except Exception as problem:
-                line = f"{name:<20}{backend:<11}{type(problem).__name__}: {str(problem).splitlines()[0]}"
-            print(line, flush=True)
+def _onnx(path: Path, inputs: Path) -> float | None:
+    """Milliseconds that one run of onnx.reference takes; ``None`` where it cannot run it, or not in time."""
+    script = Path(__file__).with_name("onnx_reference.py")
+    command = [sys.executable, script, path.with_suffix(".onnx"), inputs]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        return None
+    return None if done.returncode else float(done.stdout)
 
+
+def summary(rows: list[Row]) -> Iterable[str]:
+    """Geometric means for each batch and backend, and the worst of each."""
+    for batch, backend in dict.fromkeys((row["batch"], row["backend"]) for row in rows):
+        mine = [row for row in rows if (row["batch"], row["backend"]) == (batch, backend)]
+        slowest, furthest = (max(mine, key=lambda row: row[key]) for key in ("ratio", "difference"))
+        means = {
+            key: geometric_mean(row[key] for row in mine) for key in ("ratio", "medians", "load", "memory")
+        }
+        yield f"\n{backend}, batch {batch}, {len(mine)} networks, geometric means of ours / OpenVINO:"
+        yield (
+            f"  latency {means['ratio']:.2f} (medians {means['medians']:.2f}), read and compile {means['load']:.2f}, "
+            f"peak memory {means['memory']:.2f}"
+        )
+        yield (
+            f"  slowest {slowest['ratio']:.2f} ({slowest['model']}), "
+            f"largest relative difference {furthest['difference']:.0e} ({furthest['model']})"
+        )
+
+
+PART = Part(
+    "Networks: ms of the fastest run, and ratios to OpenVINO at f32",
+    {
+        "model": str,
+        "backend": str,
+        "batch": str,
+        "ours": milliseconds,
+        "openvino": milliseconds,
+        "ratio": ratio,
+        "medians": ratio,
+        "load": ratio,
+        "memory": ratio,
+        "difference": small,
+        "onnx": milliseconds,
+    },
+    measure,
+    summary,
+)
 
 if __name__ == "__main__":
-    main()
+    program(PART)()

@@ -1,0 +1,16 @@
+"""Everything that is measured against OpenVINO: networks, a language model, dynamic shapes, chains, starts.
+
+Names choose rows by their first column; without any, all are measured.
+"""
+
+from __future__ import annotations
+
+import chain
+import dynamic
+import language
+import models
+import start
+from shared import program
+
+if __name__ == "__main__":
+    program(models.PART, language.PART, dynamic.PART, chain.PART, start.PART)()
