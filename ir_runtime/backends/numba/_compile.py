@@ -97,7 +97,7 @@ def parallel_as(signature: Any) -> Callable[[_Function], _Function]:
 def called_back(function: Callable[..., None], kinds: Sequence[Any]) -> Any:
     """A function of numbers of these types, compiled at once, that has an address of its own."""
     kind = types.void(*kinds)
-    options = {"fastmath": _LENIENT, "error_model": "numpy", "cache": _FOLDER is not None}
+    options: Any = {"fastmath": _LENIENT, "error_model": "numpy", "cache": _FOLDER is not None}
     return numba.cfunc(kind, **options)(function)
 
 
@@ -108,5 +108,5 @@ def device(function: _Function) -> _Function:
 
 
 def _jitted(function: _Function, parallel: bool | dict[str, bool], signature: Any = None) -> _Function:
-    options = {"parallel": parallel, "fastmath": _LENIENT, "nogil": True, "cache": _FOLDER is not None}
+    options: Any = {"parallel": parallel, "fastmath": _LENIENT, "nogil": True, "cache": _FOLDER is not None}
     return cast(_Function, numba.njit(signature, **options)(function))

@@ -21,7 +21,21 @@ from ._panels import WORDS, Panels
 from ._threads import threads
 from ._tile import GRAIN, multiply
 from ._vectors import LANES
-from ._work import CALL_A, CALL_B, CALL_C, CALL_JOB, CALL_OUT, COUNTER, Worker, hold, number, put, share, take, word
+from ._work import (
+    CALL_A,
+    CALL_B,
+    CALL_C,
+    CALL_JOB,
+    CALL_OUT,
+    COUNTER,
+    Worker,
+    hold,
+    number,
+    put,
+    share,
+    take,
+    word,
+)
 
 __all__ = ["Dense", "Geometry", "Layout"]
 
@@ -99,14 +113,12 @@ class Dense:
     depth: int
     zeros: Array
     finish: Finish = field(init=False)
-    _jobs: dict[Any, tuple[Array, int]] = field(default_factory=dict)
+    _jobs: dict[Any, tuple[Array, int, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "finish", Finish.of(self.epilogue))
 
-    def run(
-        self, x: Array, out: Array, extras: Sequence[Array], axis: int, key: Any, describe: Any
-    ) -> None:
+    def run(self, x: Array, out: Array, extras: Sequence[Array], axis: int, key: Any, describe: Any) -> None:
         """Multiply the rows of ``x`` and finish them into ``out``, both 1-D.
 
         Args:
@@ -228,7 +240,7 @@ def _worker(call: int) -> None:
     chunks = (rows + chunk - 1) // chunk
     step = 8 * chunk if layout == 2 else 0
     table = np.empty(chunk * (taps if layout == 2 else 1), np.int64)
-    places = np.int64(table.ctypes.data)
+    places: Any = np.int64(table.ctypes.data)
     known = -1
     while True:
         unit = take(call + 8 * COUNTER)

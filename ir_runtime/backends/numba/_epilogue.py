@@ -24,12 +24,12 @@ from ...ops._elementwise import Binary
 from ...ops.arithmetic.binary import Add, Multiply, Subtract
 from .. import Kernel
 from ..numpy._finish import row_for
-from ..numpy._memory import is_f32, rows_of, same_shape
+from ..numpy._memory import is_f32, moved, same_shape
 from ._activations import Bend, bend_of
 from ._curves import Curve, apply
 from ._routines import routine
 from ._vectors import Emit, instruction
-from ._work import NOTHING, number, word
+from ._work import NOTHING, line, number, word
 
 __all__ = ["EXTRAS", "Epilogue", "Finish", "Fused", "add_rows", "finish"]
 
@@ -56,6 +56,9 @@ def _kind(op: Op, place: int) -> Kind | None:
     return _KINDS.get(type(op))
 
 
+_STRAIGHT = Bend(Curve.NONE)
+
+
 @dataclass(frozen=True)
 class Stage:
     """One layer that is neither in the weights nor in the bias.
@@ -68,7 +71,7 @@ class Stage:
     """
 
     kind: Kind
-    bend: Bend = Bend(Curve.NONE)
+    bend: Bend = _STRAIGHT
     row: Array | None = None
     extra: int = -1
 
@@ -115,7 +118,10 @@ class Epilogue:
             return self._with(Stage(kind, row=row), 1)
         if kind is Kind.MULTIPLY:
             return replace(
-                self, scale=_product(self.scale, row), shift=_product(self.shift, row, 0), inputs=self.inputs + 1
+                self,
+                scale=_product(self.scale, row),
+                shift=_product(self.shift, row, 0),
+                inputs=self.inputs + 1,
             )
         row = -row if kind is Kind.SUBTRACT else row
         return replace(self, shift=row if self.shift is None else self.shift + row, inputs=self.inputs + 1)
@@ -168,7 +174,7 @@ class Finish:
 
     def partners(self, extras: Sequence[Array], axis: int) -> list[Array]:
         """The tensors that are read besides, their columns last, as `EXTRAS` rows of numbers."""
-        found = [rows_of(extras[index], axis).reshape(-1) for index in self.extras]
+        found = [line(moved(extras[index], axis, -1)) for index in self.extras]
         return found + [NOTHING] * (EXTRAS - len(found))
 
 

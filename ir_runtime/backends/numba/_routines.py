@@ -65,7 +65,7 @@ def routine(*kinds: Any) -> Callable[[Callable[..., None]], Any]:
         parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
         typing.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         typing.__name__ = typing.__qualname__ = function.__name__
-        called = numba.extending.intrinsic(typing)
+        called: Any = numba.extending.intrinsic(typing)
         called.routine = found
         return called
 

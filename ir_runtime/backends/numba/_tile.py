@@ -195,9 +195,13 @@ def multiply(
     """Rows by one panel of so many vectors, tile by tile; arguments otherwise as those of a tile."""
     apart = stride if other != 0 else 0
     if vectors == WIDE:
-        _over_wide(rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)
+        _over_wide(
+            rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high
+        )
     elif vectors == TALL:
-        _over_tall(rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)
+        _over_tall(
+            rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high
+        )
     else:
         _over_single(
             rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high

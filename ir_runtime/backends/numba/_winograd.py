@@ -21,13 +21,27 @@ from numba import types
 from ...ir.tensor import Array
 from ._compile import device
 from ._epilogue import Epilogue, Finish, finish
-from ._panels import WORDS, Panels, aligned, packed
+from ._panels import WORDS, Panels, packed
 from ._routines import routine
 from ._threads import threads
 from ._tile import multiply
 from ._vectors import I64, LANES, Emit, instruction
 from ._work import (
-    CALL_A, CALL_B, CALL_C, CALL_JOB, CALL_OUT, COUNTER, Worker, hold, join, number, put, put_number, share, take, word,
+    CALL_A,
+    CALL_B,
+    CALL_C,
+    CALL_JOB,
+    CALL_OUT,
+    COUNTER,
+    Worker,
+    hold,
+    join,
+    number,
+    put,
+    put_number,
+    share,
+    take,
+    word,
 )  # fmt: skip
 
 __all__ = ["Winograd", "pays"]
@@ -60,7 +74,9 @@ def pays(shape: Sequence[int], out: Sequence[int | None]) -> bool:
     """Whether filters ``[C_out, C_in, 3, 3]`` are better transformed, for results of at least that size."""
     outputs, inputs = shape[:2]
     whole = outputs % LANES == 0 and inputs % LANES == 0
-    return whole and inputs >= 16 and outputs * inputs <= MOST and all(n is not None and n >= LEAST for n in out)
+    return (
+        whole and inputs >= 16 and outputs * inputs <= MOST and all(n is not None and n >= LEAST for n in out)
+    )
 
 
 @dataclass(frozen=True)
@@ -90,7 +106,12 @@ class Winograd:
         object.__setattr__(self, "_kept", (w, np.ascontiguousarray(scale), np.ascontiguousarray(bias), zeros))
 
     def run(
-        self, x: Array, shape: Sequence[int], pads: Sequence[tuple[int, int]], y: Array, extras: Sequence[Array]
+        self,
+        x: Array,
+        shape: Sequence[int],
+        pads: Sequence[tuple[int, int]],
+        y: Array,
+        extras: Sequence[Array],
     ) -> None:
         """Convolve ``x``, ``[N, height, width, C]`` but 1-D, of that shape, into ``y``, ``[N, height, width, C]``."""
         key = (*shape, *y.shape, threads())
@@ -131,7 +152,8 @@ def _transformed(w: Array, scale: Array) -> Array:
     outputs, channels = w.shape[:2]
     both = np.einsum("ai,bj->abij", _FILTERS, _FILTERS).reshape(SIDE, 9).astype(np.float32)
     rows = (w * scale[:, None, None, None]).reshape(outputs * channels, 9)
-    return (both @ rows.T).reshape(SIDE, outputs, channels).transpose(0, 2, 1)
+    found: Array = (both @ rows.T).reshape(SIDE, outputs, channels)
+    return found.transpose(0, 2, 1)
 
 
 def _forward(emit: Emit, d: Sequence[Value]) -> list[Value]:
@@ -238,7 +260,9 @@ def _tiles_in(job: int, x: int, out: int, apart: int, begin: int, end: int, plac
 
 
 @device
-def _product(job: int, index: int, tiles: int, x: int, x_apart: int, out: int, out_apart: int, places: int) -> None:
+def _product(
+    job: int, index: int, tiles: int, x: int, x_apart: int, out: int, out_apart: int, places: int
+) -> None:
     """Multiply tiles with one panel of one of the 36 matrices."""
     panels = word(job, _PANELS)
     element = index // panels
@@ -375,16 +399,16 @@ def _worker(call: int) -> None:
     # A vector more between the elements: strides of a power of two share few lines of the cache.
     before, after = 4 * (block * channels + LANES), 4 * (block * columns + LANES)
     places = np.empty(block + 40, np.int64)
-    table = np.int64(places.ctypes.data)
+    table: Any = np.int64(places.ctypes.data)
     dump = np.zeros(columns, np.float32)
-    spare = np.int64(dump.ctypes.data)
+    spare: Any = np.int64(dump.ctypes.data)
     counter = call + 8 * COUNTER
     if word(job, _SHARED) != 0:
-        target = second + SIDE * before
+        target: Any = second + SIDE * before
         _in_phases(counter, job, x, y, first, second, target, before, after, tiles, table, spare)
     else:
         scratch = np.empty(SIDE * (before + after) // 4, np.float32)
-        source = np.int64(scratch.ctypes.data)
+        source: Any = np.int64(scratch.ctypes.data)
         target = source + SIDE * before
         _in_blocks(counter, job, x, y, first, second, source, target, before, after, tiles, table, spare)
         hold(scratch)

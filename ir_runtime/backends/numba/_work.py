@@ -23,12 +23,13 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 
+from ...ir.tensor import Array
 from . import _compile
 from ._routines import prepare
 from ._vectors import F32, I64, Emit
 
 __all__ = [
-    "CALL_A", "CALL_B", "CALL_C", "CALL_JOB", "CALL_OUT", "COUNTER", "NOTHING", "Worker", "hold", "join", "number",
+    "CALL_A", "CALL_B", "CALL_C", "CALL_JOB", "CALL_OUT", "COUNTER", "NOTHING", "Worker", "hold", "join", "line", "number",
     "put", "put_number", "share", "take", "word",
 ]  # fmt: skip
 
@@ -36,10 +37,16 @@ CALL_JOB, CALL_OUT, CALL_A, CALL_B, CALL_C = range(5)
 COUNTER = 8
 _WORDS = 32
 
-Value = Any
+# What numba makes of them is called with an argument less.
+_instruction: Callable[[Callable[..., Any]], Any] = numba.extending.intrinsic
 
 NOTHING = np.empty(0, np.float32)
 """In place of an array that a worker does not read."""
+
+
+def line(x: Array) -> Array:
+    """All numbers, 1-D and one after the other; no copy if they lie so."""
+    return np.ascontiguousarray(x.reshape(-1))  # the numbers of every other column are 1-D, too
 
 
 class Worker:
@@ -66,7 +73,7 @@ def _reading(kind: Any, numba_kind: Any, size: int) -> Any:
 
         return numba_kind(types.int64, types.int64), generate
 
-    return numba.extending.intrinsic(typing)
+    return _instruction(typing)
 
 
 word = _reading(I64, types.int64, 8)
@@ -76,7 +83,7 @@ number = _reading(F32, types.float32, 4)
 """The f32 at an index from an address."""
 
 
-@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+@_instruction
 def put(context: Any, address: Any, index: Any, value: Any) -> Any:
     """Put an i64 at an index from an address."""
 
@@ -88,7 +95,7 @@ def put(context: Any, address: Any, index: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), generate
 
 
-@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+@_instruction
 def put_number(context: Any, address: Any, index: Any, value: Any) -> Any:
     """Put an f32 at an index from an address."""
 
@@ -100,7 +107,7 @@ def put_number(context: Any, address: Any, index: Any, value: Any) -> Any:
     return types.void(types.int64, types.int64, types.float32), generate
 
 
-@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+@_instruction
 def take(context: Any, address: Any) -> Any:
     """Count one more at an address; gives the number from before, to one thread only."""
 
@@ -111,7 +118,7 @@ def take(context: Any, address: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+@_instruction
 def _look(context: Any, address: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         pointer = builder.inttoptr(values[0], ir.PointerType(I64))
@@ -120,7 +127,7 @@ def _look(context: Any, address: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+@_instruction
 def _call(context: Any, worker: Any, call: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [I64])
@@ -130,7 +137,7 @@ def _call(context: Any, worker: Any, call: Any) -> Any:
     return types.void(types.int64, types.int64), generate
 
 
-@numba.extending.intrinsic  # type: ignore[untyped-decorator]
+@_instruction
 def hold(context: Any, array: Any) -> Any:
     """Nothing; but an array lives until here. Of one that is used by address only, numba cannot tell."""
     return types.void(array), lambda context, builder, signature, values: context.get_dummy_value()

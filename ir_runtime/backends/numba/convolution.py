@@ -23,7 +23,7 @@ from ._dense import Dense, Geometry, Layout
 from ._epilogue import Epilogue, Fused
 from ._panels import aligned, packed
 from ._winograd import Winograd, pays
-from ._work import NOTHING
+from ._work import NOTHING, line
 
 __all__: list[str] = []
 
@@ -113,7 +113,11 @@ def _windows_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
     taps = math.prod(kernel)
     panels = packed(matrices, epilogue.scale, epilogue.shift, 8 * taps)
     padded = Dense(panels, epilogue, all_outputs, taps, channels, zeros)
-    inside = Dense(panels, epilogue, all_outputs, taps // kernel[-1], channels * kernel[-1], zeros) if merged else padded
+    inside = (
+        Dense(panels, epilogue, all_outputs, taps // kernel[-1], channels * kernel[-1], zeros)
+        if merged
+        else padded
+    )
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         lengths = x.shape[2:]
@@ -127,7 +131,13 @@ def _windows_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
                 lengths, out, op.strides, [before for before, _ in pads], kernel, op.dilations,
                 4 * all_channels, 4 * all_channels * math.prod(lengths),
             )  # fmt: skip
-            return math.prod(y.shape[:-1]), layout, 0, _offsets(geometry, layout, merged, groups, channels), geometry
+            return (
+                math.prod(y.shape[:-1]),
+                layout,
+                0,
+                _offsets(geometry, layout, merged, groups, channels),
+                geometry,
+            )
 
         if y.size:
             way = padded if any(map(any, op.pads(lengths, kernel))) else inside
@@ -189,10 +199,10 @@ def _bordered(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
     lengths = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
     found = np.zeros((*x.shape[:2], *lengths), np.float32)
     inside = tuple(slice(begin, begin + n) for n, (begin, _) in zip(x.shape[2:], pads, strict=True))
-    found[(..., *inside)] = x
+    found[:, :, *inside] = x
     return found
 
 
 def _flat(x: Array) -> Array:
     """All numbers in a row, channels last; no copy if they are stored so."""
-    return moved(x, 1, -1).reshape(-1)
+    return line(moved(x, 1, -1))

@@ -14,7 +14,7 @@ from ._backend import backend
 from ._dense import Dense, Layout
 from ._epilogue import Epilogue, Fused
 from ._panels import packed
-from ._work import NOTHING
+from ._work import NOTHING, line
 
 __all__: list[str] = []
 
@@ -48,7 +48,7 @@ def _product(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:
         rows = y.size // columns
         if rows:
             dense.run(
-                x.reshape(-1), y.reshape(-1), extras, -1, rows,
+                line(x), y.reshape(-1), extras, -1, rows,
                 lambda: (rows, Layout.MATRIX, 4 * depth, _NO_OFFSET, None),
             )  # fmt: skip
         return y
