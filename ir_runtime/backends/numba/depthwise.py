@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -28,6 +27,7 @@ from ._work import (
     COUNTER,
     NOTHING,
     Worker,
+    line,
     number,
     share,
     take,
@@ -212,8 +212,8 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue) -> Kernel:
         job, _, shape = job_for(len(x), x.shape[2:])
         y = np.empty(shape, np.float32)
         shared = threads() if y.size * math.prod(kernel) >= WORTH else 1
-        source = widened(channels_last(x)).reshape(-1)
-        partners = [rows_of(widened(extras[index], 1), 1).reshape(-1) for index in ending.extras]
+        source = line(widened(channels_last(x)))
+        partners = [line(rows_of(widened(extras[index], 1), 1)) for index in ending.extras]
         first, second = (*partners, NOTHING, NOTHING)[:2]
         share(WORKER.address, job, y.reshape(-1), source, first, second, shared)
         found = channels_first(np.ascontiguousarray(y[..., :channels]) if short else y)
@@ -237,12 +237,12 @@ def _table(images: int, places: Geometry) -> Array:
 
 def _with_height(op: GroupConvolution) -> GroupConvolution:
     """The same convolution for data with an axis of length 1 before the only spatial one."""
-    return replace(
-        op,
+    return GroupConvolution(
         strides=(1, *op.strides),
         dilations=(1, *op.dilations),
         pads_begin=(0, *op.pads_begin),
         pads_end=(0, *op.pads_end),
+        auto_pad=op.auto_pad,
     )
 
 

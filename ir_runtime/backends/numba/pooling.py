@@ -32,7 +32,7 @@ from ._compile import device
 from ._threads import threads
 from ._vectors import LANES, Emit, instruction
 from ._windows import BESIDE, SIZE, geometry, reach, tile, widened
-from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, number, share, take, word
+from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, line, number, share, take, word
 
 __all__: list[str] = []
 
@@ -238,7 +238,7 @@ def _pooling(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
         job, shape = job_for(len(x), x.shape[2:], rows.shape[-1])
         y = np.empty(shape, np.float32)
         shared = threads() if y.size * math.prod(op.kernel) >= WORTH else 1
-        share(POOL.address, job, y.reshape(-1), rows.reshape(-1), NOTHING, NOTHING, shared)
+        share(POOL.address, job, y.reshape(-1), line(rows), NOTHING, NOTHING, shared)
         return channels_first(_narrowed(y, x.shape[1]))
 
     return kernel
@@ -282,5 +282,5 @@ def _means(x: Array, counts: tuple[int, ...]) -> Array:
     groups = -(-channels // (LANES * (ABREAST if several else 1)))
     job = np.array([height, width, channels, *counts, n * math.prod(counts) * groups, several], np.int64)
     shared = threads() if x.size >= WORTH else 1
-    share(ADAPT.address, job, y.reshape(-1), rows.reshape(-1), NOTHING, NOTHING, shared)
+    share(ADAPT.address, job, y.reshape(-1), line(rows), NOTHING, NOTHING, shared)
     return channels_first(_narrowed(y, x.shape[1]))
