@@ -29,6 +29,7 @@ from .context import RUN, VARIABLES
 from .expected import Expected, expected
 from .guard import bytes_of, elements_of, guarded
 from .memory import Peak, peak
+from .pages import let_go
 from .plan import ExecutionPlan, Step
 from .promise import Promise
 
@@ -207,6 +208,7 @@ class _Planner:
         groups = [Group.of(self.graph, la, self._kernel(la, read)) for la in running.values()]
         if self.fold:
             groups = fuse(self.graph, groups, set(outputs), self._seen)
+            groups = [self._built(group) for group in groups]
         steps = [self._step(group) for group in groups]
         wanted = tuple(self._slot(port) for port in outputs)
         steps = _free(steps, wanted)
@@ -256,6 +258,18 @@ class _Planner:
                 waiting += [s for s in self.graph.sources(self.graph[port.layer]) if s is not None]
         return {layer.id: layer for layer in layers if layer.id in found and layer.type != "Parameter"}
 
+    def _built(self, group: Group) -> Group:
+        """The group once it has packed its weights."""
+        built = group.built()
+        self._let_go(group.reads)
+        return built
+
+    def _let_go(self, ports: Iterable[Port]) -> None:
+        """Constants that have been looked at need not stay in memory; most kernels have copies by now."""
+        for port in ports:
+            if (array := self._known(port)) is not None:
+                let_go(array)
+
     def _known(self, port: Port) -> Array | None:
         is_constant = self.graph[port.layer].type == "Constant"
         return self.values[port].known() if self.fold or is_constant else None
@@ -300,6 +314,7 @@ class _Planner:
             sources = [self._seen(s) for s in self.graph.sources(layer) if s is not None]
         unread = [i for i in range(len(layer.outputs)) if self.fold and Port(layer.id, i) not in read]
         kernel = choose(layer.op, sources, self.backends, unread)
+        self._let_go(s for s in self.graph.sources(layer) if s is not None)
         if getattr(kernel, "__func__", None) is Op.evaluate:
             raise UnsupportedError(
                 f"{layer.op.versioned_name()} can be checked, but not run",
