@@ -17,10 +17,12 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from ..codes import Code
 from ..errors import InputError
+from ..ir.graph import Layer
 from ..ir.tensor import Array, Value
 from ..ops import Op
+from ._match import Finder, Look, Match
 
-__all__ = ["Absorbing", "Backend", "Kernel", "Offer", "available", "choose", "load"]
+__all__ = ["Absorbing", "Backend", "Kernel", "Look", "Match", "Offer", "available", "choose", "load"]
 
 Kernel: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
 """Takes the inputs of a layer, returns its outputs; never changes an input."""
@@ -59,6 +61,7 @@ class Backend:
     name: str
     offers: dict[type[Op], list[Offer]] = field(default_factory=dict)
     packed: dict[type[Op], list[Offer]] = field(default_factory=dict)
+    finders: dict[type[Op], list[Finder]] = field(default_factory=dict)
     around: Callable[[], AbstractContextManager[object]] = nullcontext
     """What its kernels want around a run, such as a number of threads."""
 
@@ -91,6 +94,21 @@ class Backend:
             return offer
 
         return register
+
+    def recognises(self, *ops: type[Op]) -> Callable[[Finder], Finder]:
+        """Register a function that may find layers of these operations to be the last of a `Match`."""
+
+        def register(finder: Finder) -> Finder:
+            for cls in ops:
+                self.finders.setdefault(cls, []).append(finder)
+            return finder
+
+        return register
+
+    def match(self, look: Look, layer: Layer) -> Match | None:
+        """The first match that ends with a layer, or ``None``."""
+        found = (finder(look, layer) for finder in self.finders.get(type(layer.op), ()))  # type: ignore[arg-type]
+        return next((match for match in found if match is not None), None)
 
     def kernel_packed(self, op: Op, inputs: Sequence[Value]) -> Kernel | None:
         """The first kernel offered for a layer with compressed inputs, or ``None``."""

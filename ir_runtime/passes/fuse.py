@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..backends import Kernel
@@ -14,12 +14,15 @@ __all__ = ["Group", "fuse"]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Layers in a row, of which each but the last is read by the next one alone, and their kernel."""
+    """Layers of which the last one gives the result, and the kernel that computes them together.
+
+    Each stands behind those that it reads; what others but the last make, this kernel keeps to itself.
+    """
 
     layers: tuple[Layer, ...]
     kernel: Kernel
     reads: tuple[Port, ...]
-    """Inputs of the first layer, then those of the others that do not come from within."""
+    """What the kernel takes; where layers are in a row, each with one reader, their inputs in order."""
 
     @classmethod
     def of(cls, graph: Graph, layer: Layer, kernel: Kernel) -> Group:
@@ -47,33 +50,38 @@ def fuse(
 
     Args:
         graph: the layers.
-        alone: a group for each layer that runs, in order.
+        alone: a group for each layer that runs, in order; some may have been matched with others already.
         outputs: what must be computed; no kernel may keep it to itself.
         seen: what a kernel may rely on of a port.
     """
-    single = {group.layers[0].id: group for group in alone}
+    single = {group.layers[-1].id: group for group in alone}
+    readers: dict[Port, list[Group]] = {}
+    for group in single.values():
+        for port in group.reads:
+            readers.setdefault(port, []).append(group)
     groups: dict[int, Group] = {}
     taken: set[int] = set()
     for layer, start in single.items():
         if layer in taken:
             continue
-        group: Group | None = start
-        while group is not None:
-            last, best = group.layers[-1].id, group
+        growing: Group | None = start
+        while growing is not None:
+            last, best = growing.layers[-1].id, growing
             taken.add(last)
-            reader = _only_reader(graph, group, outputs, single.keys())
-            group = None if reader is None or reader.id in taken else _grown(graph, group, reader, seen)
+            reader = _only_reader(growing, outputs, readers)
+            growing = None if reader is None or reader.id in taken else _grown(graph, growing, reader, seen)
         groups[last] = best
     return [groups[layer] for layer in single if layer in groups]
 
 
 def _only_reader(
-    graph: Graph, group: Group, outputs: Collection[Port], running: Collection[int]
+    group: Group, outputs: Collection[Port], readers: Mapping[Port, Sequence[Group]]
 ) -> Layer | None:
+    """The layer that alone reads a result, unless it is matched with others."""
     if len(group.writes) != 1 or group.writes[0] in outputs:
         return None
-    readers = [r.layer for r in graph.readers(group.writes[0]) if r.layer in running]
-    return graph[readers[0]] if len(readers) == 1 else None
+    found = readers.get(group.writes[0], ())
+    return found[0].layers[0] if len(found) == 1 and len(found[0].layers) == 1 else None
 
 
 def _grown(graph: Graph, group: Group, reader: Layer, seen: Callable[[Port], Value]) -> Group | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import deadline
-from ..backends import Backend, Kernel, choose
+from ..backends import Backend, Kernel, Look, Match, choose
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
@@ -196,6 +196,7 @@ class _Planner:
     slots: list[Array | None] = field(default_factory=list)
     places: dict[Port, int] = field(default_factory=dict)
     growing: Mapping[int, Kernel] = field(default_factory=dict)
+    matches: dict[int, Match | None] = field(default_factory=dict)
     inside: dict[int, int] = field(default_factory=dict)
     """Bytes that the bodies of a layer need, by its id."""
 
@@ -204,8 +205,8 @@ class _Planner:
         inputs = tuple(self._slot(Port(layer.id, 0)) for layer in parameters)
         self.growing = growing(self.graph) if self.fold else {}
         running = self._running(layers, outputs)
-        read = {s for layer in running.values() for s in self.graph.sources(layer)} | set(outputs)
-        groups = [Group.of(self.graph, la, self._kernel(la, read)) for la in running.values()]
+        read = {port for layer in running.values() for port in self._reads(layer)} | set(outputs)
+        groups = [self._group(layer, read) for layer in running.values()]
         if self.fold:
             groups = fuse(self.graph, groups, set(outputs), self._seen)
             groups = [self._built(group) for group in groups]
@@ -250,13 +251,32 @@ class _Planner:
     def _running(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> dict[int, Layer]:
         """The layers that compute what is not known of the outputs; packed constants are among them."""
         found = {layer.id for layer in _sinks(self.graph)}
-        waiting = [*outputs, *(s for n in found for s in self.graph.sources(self.graph[n]) if s is not None)]
+        waiting = [*outputs, *(port for n in found for port in self._reads(self.graph[n]))]
         while waiting:
             port = waiting.pop()
             if port.layer not in found and port not in self.packed and self._known(port) is None:
                 found.add(port.layer)
-                waiting += [s for s in self.graph.sources(self.graph[port.layer]) if s is not None]
+                waiting += self._reads(self.graph[port.layer])
         return {layer.id: layer for layer in layers if layer.id in found and layer.type != "Parameter"}
+
+    def _reads(self, layer: Layer) -> tuple[Port, ...]:
+        """What must be there for a layer: its inputs, or those of the match that it ends."""
+        match = self._match(layer)
+        return tuple(s for s in self.graph.sources(layer) if s is not None) if match is None else match.reads
+
+    def _match(self, layer: Layer) -> Match | None:
+        """The layers that some backend computes together, of which this is the last."""
+        if layer.id not in self.matches:
+            look = Look(self.graph, self._seen)
+            finding = self.fold and layer.op is not None and layer.id not in self.growing
+            found = (backend.match(look, layer) for backend in self.backends) if finding else iter(())
+            self.matches[layer.id] = next((match for match in found if match is not None), None)
+        return self.matches[layer.id]
+
+    def _group(self, layer: Layer, read: Collection[Port]) -> Group:
+        if (match := self._match(layer)) is not None:
+            return Group(match.layers, match.kernel, match.reads)
+        return Group.of(self.graph, layer, self._kernel(layer, read))
 
     def _built(self, group: Group) -> Group:
         """The group once it has packed its weights."""
@@ -299,7 +319,7 @@ class _Planner:
             kernel = guarded(kernel, known, [self.values[p].type for p in group.reads], outputs, bounded)
         return Step(layer, kernel, reads, writes, also=tuple(also), expected=known)
 
-    def _kernel(self, layer: Layer, read: Collection[Port | None]) -> Kernel:
+    def _kernel(self, layer: Layer, read: Collection[Port]) -> Kernel:
         assert layer.op is not None
         deadline.check(layer.where)
         if layer.op.asks("visit") or layer.op.asks("variables"):

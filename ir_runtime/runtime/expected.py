@@ -13,8 +13,7 @@ from ..ir.tensor import Array, TensorType, Value
 
 __all__ = ["Expected", "Refusal", "expected"]
 
-# In `Expected.places`: not an input of the step, but the result of the layer before.
-WITHIN = -1
+# In `Expected.places`, negative numbers: not an input of the step, but the result of the layer so many before.
 
 
 class Refusal(Exception):
@@ -42,15 +41,15 @@ class Expected:
             Refusal: if a layer cannot have such inputs.
         """
         given = [_value(array, element) for array, element in zip(arrays, self.elements, strict=True)]
-        found: tuple[TensorType, ...] = ()
+        results: list[tuple[TensorType, ...]] = []
         for layer, places in zip(self.layers, self.places, strict=True):
             assert layer.op is not None
-            inputs = [Value(found[0]) if place == WITHIN else given[place] for place in places]
+            inputs = [Value(results[place][0]) if place < 0 else given[place] for place in places]
             try:
-                found = layer.op.infer_types(*inputs)
+                results.append(layer.op.infer_types(*inputs))
             except IRError as reason:
                 raise Refusal(layer, reason) from None
-        return found
+        return results[-1]
 
     def refusal(self, arrays: Sequence[Array]) -> Refusal | None:
         """Why inference refuses these inputs, if it does."""
@@ -66,21 +65,13 @@ class Expected:
 def expected(
     graph: Graph, layers: tuple[Layer, ...], reads: Sequence[Port], elements: Sequence[ElementType]
 ) -> Expected:
-    """The layers of a step that reads ``reads``: those of the first, then those of each that is fused to it."""
+    """The layers of a step that reads ``reads``; each may also read what layers before it make."""
     places: list[tuple[int, ...]] = []
-    next = 0
+    ids = [layer.id for layer in layers]
     for index, layer in enumerate(layers):
-        own: list[int] = []
-        for source in graph.sources(layer):
-            if source is None:
-                continue
-            if index and source.layer == layers[index - 1].id and WITHIN not in own:
-                own.append(WITHIN)
-            else:
-                own.append(next)
-                next += 1
-        places.append(tuple(own))
-    assert next == len(reads)
+        before = {id: n - index for n, id in enumerate(ids[:index])}
+        sources = [source for source in graph.sources(layer) if source is not None]
+        places.append(tuple(before[s.layer] if s.layer in before else reads.index(s) for s in sources))
     return Expected(layers, tuple(places), tuple(elements))
 
 
