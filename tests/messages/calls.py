@@ -118,6 +118,8 @@ REFUSALS = [
     Call("null in a path", lambda: ir.read_model("a\0.xml")),
     Call("long path", lambda: ir.read_model("a" * 500)),
     Call("weights left out", lambda: ir.Core().set_property("CPU", ["PERF_COUNT"])),
+    Call("hint of no kind", lambda: warned(PERFORMANCE_HINT="FAST")),
+    Call("threads that are no number", lambda: warned(INFERENCE_NUM_THREADS="many")),
     Call("extension of another kind", lambda: ir.Core().add_extension("libcustom.so")),
     Call("variables", lambda: counting().reshape([2], {"seen": [3]})),
     Call("variable of another shape", lambda: set_state(np.ones(3, np.float32))),
