@@ -60,9 +60,9 @@ def _vectors(
     dilation: int, stride: int, begin: int, end: int, channels: int,
 ) -> None:  # fmt: skip
     """Windows beside each other, for some of the rows and of the channels."""
-    for line in range(start, stop):
-        entry = table + 24 * line
-        data, out, rows = x + word(entry, 0) * row, y + line * pitch, word(entry, 2)
+    for index in range(start, stop):
+        entry = table + 24 * index
+        data, out, rows = x + word(entry, 0) * row, y + index * pitch, word(entry, 2)
         w = weights + word(entry, 1) * lane
         for c in range(begin, end, LANES):
             at = SIZE * min(c, channels - LANES)
@@ -137,8 +137,8 @@ def _work(call: int) -> None:
                     along, c, min(c + CHUNK, channels), channels,
                 )  # fmt: skip
             following = min(place + beside, columns - beside) if place + beside < columns else columns
-            for line in range(start, end):
-                at = (line * columns + column) * step
+            for index in range(start, end):
+                at = (index * columns + column) * step
                 _end(call, words, numbers, y, at, following - column, channels, step)
         unit = take(call + 8 * COUNTER)
 

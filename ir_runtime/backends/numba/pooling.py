@@ -144,13 +144,13 @@ def _rectangle(abreast: int) -> Any:
         emit: Emit, x: Any, down: Any, right: Any, rows: Any, columns: Any, y: Any, factor: Any
     ) -> None:
         zeros = [emit.constant(0)] * abreast
-        with emit.loop(rows, [x, *zeros]) as (_, (line, *totals), below):
-            with emit.loop(columns, [line, *zeros]) as (_, (place, *sums), following):
+        with emit.loop(rows, [x, *zeros]) as (_, (begin, *totals), below):
+            with emit.loop(columns, [begin, *zeros]) as (_, (place, *sums), following):
                 loaded = [emit.load(emit.at(place, 4 * LANES * i)) for i in range(abreast)]
                 sums = [emit.add(a, b) for a, b in zip(sums, loaded, strict=True)]
                 following += [emit.at(place, right), *sums]
             totals = [emit.add(a, b) for a, b in zip(totals, following[1:], strict=True)]
-            below += [emit.at(line, down), *totals]
+            below += [emit.at(begin, down), *totals]
         same = emit.splat(factor)
         for i, total in enumerate(below[1:]):
             emit.store(emit.multiply(total, same), emit.at(y, 4 * LANES * i))
@@ -174,9 +174,9 @@ def _adapt(call: int) -> None:
         place = index // groups
         at = SIZE * min((index - place * groups) * span, channels - span)
         image, column = place // (lines * columns), place % columns
-        line = place // columns - image * lines
-        top, left = line * height // lines, column * width // columns
-        rows = ((line + 1) * height + lines - 1) // lines - top
+        across = place // columns - image * lines
+        top, left = across * height // lines, column * width // columns
+        rows = ((across + 1) * height + lines - 1) // lines - top
         breadth = ((column + 1) * width + columns - 1) // columns - left
         source = x + ((image * height + top) * width + left) * step + at
         target, factor = y + place * step + at, np.float32(1) / np.float32(rows * breadth)
