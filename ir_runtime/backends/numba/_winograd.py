@@ -21,7 +21,7 @@ from numba import types
 from ...ir.tensor import Array
 from ._compile import device
 from ._epilogue import Epilogue, Finish, finish
-from ._panels import WORDS, Panels, packed
+from ._panels import WORDS, Panels, arranged
 from ._routines import routine
 from ._threads import threads
 from ._tile import multiply
@@ -33,6 +33,7 @@ from ._work import (
     CALL_JOB,
     CALL_OUT,
     COUNTER,
+    NOTHING,
     Worker,
     hold,
     join,
@@ -57,11 +58,6 @@ BLOCK = 24
 BYTES = 1 << 19
 
 SIDE = 36
-
-_FILTERS = np.array(
-    [[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6], [1 / 24, 1 / 12, 1 / 6],
-     [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]]
-)  # fmt: skip
 
 # The words of a job.
 (
@@ -101,7 +97,7 @@ class Winograd:
         scale = np.ones(outputs, np.float32) if self.epilogue.scale is None else self.epilogue.scale
         bias = np.zeros(outputs, np.float32) if self.epilogue.shift is None else self.epilogue.shift
         zeros = np.zeros(max(channels, outputs), np.float32)
-        object.__setattr__(self, "panels", packed(list(_transformed(w, scale)), None, None))
+        object.__setattr__(self, "panels", _transformed(w, scale))
         object.__setattr__(self, "finish", Finish.of(self.epilogue))
         object.__setattr__(self, "_kept", (w, np.ascontiguousarray(scale), np.ascontiguousarray(bias), zeros))
 
@@ -147,13 +143,67 @@ class Winograd:
         return np.array(words, np.int64), room
 
 
-def _transformed(w: Array, scale: Array) -> Array:
-    """36 matrices ``[C_in, C_out]``."""
+def _transformed(w: Array, scale: Array) -> Panels:
+    """36 matrices ``[C_in, C_out]``, packed."""
     outputs, channels = w.shape[:2]
-    both = np.einsum("ai,bj->abij", _FILTERS, _FILTERS).reshape(SIDE, 9).astype(np.float32)
-    rows = (w * scale[:, None, None, None]).reshape(outputs * channels, 9)
-    found: Array = (both @ rows.T).reshape(SIDE, outputs, channels)
-    return found.transpose(0, 2, 1)
+    panels = arranged(SIDE, outputs, channels)
+    count = len(panels) // SIDE
+    words = [count, panels.table.ctypes.data, w.ctypes.data, scale.ctypes.data, channels]
+    share(
+        _TRANSFORM.address, np.array(words, np.int64), panels.numbers, NOTHING, NOTHING, NOTHING, threads()
+    )  # fmt: skip
+    return panels
+
+
+@device
+def _widened(out: int, apart: int, a: float, b: float, c: float) -> None:
+    """Six numbers of three, so many numbers apart."""
+    near, half = (a + c) * np.float32(-1 / 6), b * np.float32(1 / 6)
+    far, twelfth = a * np.float32(1 / 24) + c * np.float32(1 / 6), b * np.float32(1 / 12)
+    put_number(out, 0, a * np.float32(1 / 4))
+    put_number(out, apart, near - half)
+    put_number(out, 2 * apart, near + half)
+    put_number(out, 3 * apart, far + twelfth)
+    put_number(out, 4 * apart, far - twelfth)
+    put_number(out, 5 * apart, c)
+
+
+def _transform(call: int) -> None:
+    """Filters into panels, a unit for each of one matrix."""
+    job, out = word(call, CALL_JOB), word(call, CALL_OUT)
+    count, table, channels = word(job, 0), word(job, 1), word(job, 4)
+    room = np.empty(54, np.float32)
+    rows: Any = np.int64(room.ctypes.data)
+    found = rows + 4 * 18
+    while True:
+        unit = take(call + 8 * COUNTER)
+        if unit >= count:
+            break
+        entry = table + 8 * WORDS * unit
+        width, column = word(entry, 1) * LANES, word(entry, 3)
+        for k in range(channels):
+            for j in range(width):
+                w, factor = (
+                    word(job, 2) + 36 * ((column + j) * channels + k),
+                    number(word(job, 3), column + j),
+                )
+                for b in range(3):
+                    one, two, three = (
+                        number(w, b) * factor,
+                        number(w, 3 + b) * factor,
+                        number(w, 6 + b) * factor,
+                    )
+                    _widened(rows + 4 * b, 3, one, two, three)
+                for a in range(6):
+                    row = rows + 12 * a
+                    _widened(found + 24 * a, 1, number(row, 0), number(row, 1), number(row, 2))
+                for s in range(36):
+                    start = word(table, WORDS * (s * count + unit))
+                    put_number(out + start, k * width + j, number(found, s))
+    hold(room)
+
+
+_TRANSFORM = Worker(_transform)
 
 
 def _forward(emit: Emit, d: Sequence[Value]) -> list[Value]:

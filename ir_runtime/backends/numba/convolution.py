@@ -85,7 +85,7 @@ def _winograd_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
 
 def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
     outputs, channels = w.shape[:2]
-    panels = packed([w.reshape(outputs, channels).T], epilogue.scale, epilogue.shift)
+    panels = packed(w.reshape(1, outputs, 1, channels), epilogue.scale, epilogue.shift)
     dense = Dense(panels, epilogue, outputs, 1, channels, NOTHING)
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
@@ -104,14 +104,14 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
 def _windows_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
     """Filters ``[G, C_out, C_in, kernel...]``."""
     groups, outputs, channels, *kernel = w.shape
-    matrices = [np.moveaxis(filters, (1, 0), (-2, -1)).reshape(-1, outputs) for filters in w]
+    filters = w.reshape(groups, outputs, channels, -1).transpose(0, 1, 3, 2)
     zeros = aligned(groups * channels)
     zeros[...] = 0
     all_channels, all_outputs = groups * channels, groups * outputs
     # Elements side by side are one tap if nothing lies between them.
     merged = groups == 1 and op.dilations[-1] == 1
     taps = math.prod(kernel)
-    panels = packed(matrices, epilogue.scale, epilogue.shift, 8 * taps)
+    panels = packed(filters, epilogue.scale, epilogue.shift, 8 * taps)
     padded = Dense(panels, epilogue, all_outputs, taps, channels, zeros)
     inside = (
         Dense(panels, epilogue, all_outputs, taps // kernel[-1], channels * kernel[-1], zeros)
@@ -164,7 +164,7 @@ def _offsets(g: Geometry, layout: Layout, merged: bool, groups: int, channels: i
 def _picture_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
     """Few channels, each a picture of its own, padded as it lies."""
     outputs, channels, *kernel = w.shape
-    panels = packed([w.reshape(outputs, -1).T], epilogue.scale, epilogue.shift)
+    panels = packed(w.reshape(1, outputs, 1, -1), epilogue.scale, epilogue.shift)
     lines = math.prod(kernel[:-1])
     dense = Dense(panels, epilogue, outputs, channels * lines, kernel[-1], NOTHING)
 

@@ -40,7 +40,9 @@ def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
 
 def _product(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:
     depth, columns = weights.shape
-    dense = Dense(packed([weights], epilogue.scale, epilogue.shift), epilogue, columns, 1, depth, NOTHING)
+    dense = Dense(
+        packed(weights.T[None, :, None], epilogue.scale, epilogue.shift), epilogue, columns, 1, depth, NOTHING
+    )
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
         x = x.swapaxes(-1, -2) if transposed else x
