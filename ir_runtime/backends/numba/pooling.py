@@ -158,16 +158,16 @@ def _rectangle(abreast: int) -> Any:
     return instruction(*[types.int64] * 6, types.float32)(write)
 
 
-_mean_abreast, _mean_single = _rectangle(ABREAST), _rectangle(1)
+_mean_abreast, _mean_double, _mean_single = _rectangle(ABREAST), _rectangle(2), _rectangle(1)
 
 
 def _adapt(call: int) -> None:
     g = word(call, CALL_JOB)
     height, width, channels, lines, columns = word(g, 0), word(g, 1), word(g, 2), word(g, 3), word(g, 4)
-    count, several = word(g, 5), word(g, 6)
+    count, vectors = word(g, 5), word(g, 6)
     x, y = word(call, CALL_A), word(call, CALL_OUT)
     step = SIZE * channels
-    span = LANES * (ABREAST if several else 1)
+    span = LANES * vectors
     groups = (channels + span - 1) // span
     index = take(call + 8 * COUNTER)
     while index < count:
@@ -180,8 +180,10 @@ def _adapt(call: int) -> None:
         breadth = ((column + 1) * width + columns - 1) // columns - left
         source = x + ((image * height + top) * width + left) * step + at
         target, factor = y + place * step + at, np.float32(1) / np.float32(rows * breadth)
-        if several:
+        if vectors == ABREAST:
             _mean_abreast(source, width * step, step, rows, breadth, target, factor)
+        elif vectors == 2:
+            _mean_double(source, width * step, step, rows, breadth, target, factor)
         else:
             _mean_single(source, width * step, step, rows, breadth, target, factor)
         index = take(call + 8 * COUNTER)
@@ -190,8 +192,8 @@ def _adapt(call: int) -> None:
 ADAPT = Worker(_adapt)
 """Takes vectors of channels of each element of the result: the mean over a window, windows as equal as possible.
 
-Its job: height, width, channels; height and width of the result; how many there are; whether vectors are taken
-several at a time.
+Its job: height, width, channels; height and width of the result; how many there are; how many vectors are taken
+at a time.
 """
 
 
@@ -278,9 +280,9 @@ def _means(x: Array, counts: tuple[int, ...]) -> Array:
     rows = widened(channels_last(x))
     n, height, width, channels = rows.shape
     y = np.empty((n, *counts, channels), np.float32)
-    several = channels >= ABREAST * LANES
-    groups = -(-channels // (LANES * (ABREAST if several else 1)))
-    job = np.array([height, width, channels, *counts, n * math.prod(counts) * groups, several], np.int64)
+    vectors = next(n for n in (ABREAST, 2, 1) if channels >= n * LANES)
+    groups = -(-channels // (LANES * vectors))
+    job = np.array([height, width, channels, *counts, n * math.prod(counts) * groups, vectors], np.int64)
     shared = threads() if x.size >= WORTH else 1
     share(ADAPT.address, job, y.reshape(-1), line(rows), NOTHING, NOTHING, shared)
     return channels_first(_narrowed(y, x.shape[1]))
