@@ -69,6 +69,7 @@ def compile_plan(
         values, packed = dict(types), _packed(graph, needed, types, outputs, backends) if fold else {}
         if fold:
             left = {layer.id for found in packed.values() for layer in found.layers}
+            values |= {Port(id, 0): Value(values[Port(id, 0)].type) for id in left}
             _fold(graph, [layer for layer in needed if layer.id not in left], values, outputs)
         return _Planner(graph, values, types.bodies, backends, fold, packed).plan(needed, outputs)
 

@@ -27,11 +27,13 @@ def rows_of_codes(op: Gather | Gather1 | Gather7, data: Value, indices: Value, a
         flat = places.reshape(-1).astype(np.int64)
         flat = np.where(flat < 0, flat + len(table), flat)
         outside = (flat < 0) | (flat >= len(table))
-        if not outside.any():
-            return table.rows(flat).reshape(*places.shape, -1)
-        found = table.rows(np.where(outside, 0, flat))
-        found[outside] = 0
-        return found.reshape(*places.shape, -1)
+        any_outside = bool(outside.any())
+        if not flat.size:
+            return np.empty((*places.shape, table.width), np.float32)
+        found = table.rows(np.where(outside, 0, flat) if any_outside else flat)
+        if any_outside:
+            found[outside] = 0
+        return found.reshape(*places.shape, table.width)
 
     return kernel
 
@@ -60,6 +62,11 @@ class _Table:
 
     def __len__(self) -> int:
         return self._weights.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return self._weights.shape[1]
 
     def rows(self, places: Array) -> Array:
         """Some rows as f32."""
