@@ -8,10 +8,19 @@ read nothing else.
 
 from __future__ import annotations
 
-from . import attention, convolution, elementwise, matrix, normalization, pooling
+from . import attention, convolution, elementwise, matrix, movement, normalization, pooling
 from ._backend import backend
 from ._memory import keep_freed_memory
 
-__all__ = ["attention", "backend", "convolution", "elementwise", "matrix", "normalization", "pooling"]
+__all__ = [
+    "attention",
+    "backend",
+    "convolution",
+    "elementwise",
+    "matrix",
+    "movement",
+    "normalization",
+    "pooling",
+]
 
 keep_freed_memory()
