@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from ir_runtime.backends import load
 from ir_runtime.backends.numpy import _chain, _products, _threads, backend
+from ir_runtime.backends.numpy._panels import Panels, tiled_product
+from ir_runtime.backends.numpy._winograd import suits
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -157,6 +159,68 @@ def test_nan_and_infinity_reach_the_windows_they_are_in() -> None:
     x[0, 1, 4, 4], x[0, 2, 0, 0] = np.nan, np.inf
     agree(layer("Convolution-1", **PLAIN), x, numbers(8, 3, 3, 3))
     agree(layer("GroupConvolution-1", **PLAIN), x, numbers(3, 1, 1, 3, 3))
+
+
+@pytest.mark.parametrize("pads", ["1,1", "0,2"])
+@pytest.mark.parametrize(
+    ("x", "outputs", "dynamic"),
+    [
+        ((1, 16, 10, 10), 16, False),
+        ((2, 17, 13, 15), 33, False),
+        ((1, 40, 31, 10), 65, True),
+        ((2, 16, 3, 4), 16, True),
+        ((0, 16, 12, 12), 16, False),
+    ],
+)
+def test_winograd(x: tuple[int, ...], outputs: int, dynamic: bool, pads: str) -> None:
+    op = layer("Convolution-1", **PLAIN | {"pads_begin": pads})
+    data, filters = numbers(*x), numbers(outputs, x[1], 3, 3)
+    assert suits(op, filters, (None, None) if dynamic else x[2:])
+    agree(op, data, filters, dynamic=dynamic)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, 3e38])
+def test_what_is_not_finite_stays_in_its_windows(special: float) -> None:
+    """Winograd's tiles are larger than windows."""
+    x, filters = numbers(1, 16, 14, 14), numbers(16, 16, 3, 3)
+    x[0, 3, 7, 7] = special
+    agree(layer("Convolution-1", **PLAIN), x, filters)
+    filters[5, 2, 1, 1] = special
+    agree(layer("Convolution-1", **PLAIN), x, filters)
+
+
+@pytest.mark.parametrize("tiled", [True, False])
+@pytest.mark.parametrize("stack", [(), (3,)])
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns"),
+    [
+        (1, 5, 3),
+        (0, 4, 40),
+        (7, 64, 31),
+        (100, 700, 64),
+        (130, 333, 97),
+        (3, 9000, 33),
+        (2, 1, 1),
+        (17, 400, 1),
+    ],
+)
+def test_products_in_tiles(rows: int, depth: int, columns: int, stack: tuple[int, ...], tiled: bool) -> None:
+    x, w = numbers(*stack, rows, depth), numbers(*stack, depth, columns, seed=1)
+    panels = Panels(w.swapaxes(-1, -2).copy().swapaxes(-1, -2), tiled)
+    wanted = (x.astype(np.float64) @ w).astype(np.float32)
+    out = np.empty_like(wanted)
+    panels.multiply(x, out)
+    same(out, wanted)
+    out[...] = np.nan
+    for panel in range(panels.count):
+        panels.multiply(x, out, slice(panel, panel + 1))
+    same(out, wanted)
+
+
+@pytest.mark.parametrize("count", [0, 5, 2000])
+def test_a_small_matrix_by_many_columns(count: int) -> None:
+    matrix, columns = numbers(16, 36), numbers(36, count)
+    same(tiled_product(matrix, columns), (matrix.astype(np.float64) @ columns).astype(np.float32))
 
 
 @quick

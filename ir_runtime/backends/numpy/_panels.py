@@ -17,7 +17,7 @@ from ...ir.tensor import Array
 from ._blas import kernels
 from ._memory import transposed
 
-__all__ = ["Panels"]
+__all__ = ["Panels", "tiled_product"]
 
 # Multiplications up to which OpenBLAS packs nothing, and the processors for which it has kernels for that.
 UNPACKED = 10**6
@@ -29,17 +29,18 @@ LEAST = 4
 
 
 class Panels:
-    """A constant matrix ``[depth, columns]``, cut into panels; the last one may be narrower."""
+    """A constant matrix ``[depth, columns]``, or a stack of them, cut into panels; the last may be narrower."""
 
     def __init__(self, matrix: Array, tiled: bool | None = None) -> None:
         """Copy a matrix that lies in any order.
 
         Args:
-            matrix: f32, with at least one element.
+            matrix: f32 ``[..., depth, columns]``, with at least one element.
             tiled: whether to cut it; by default, whether BLAS has kernels for that.
         """
-        self.depth, self.columns = matrix.shape
-        self.size = matrix.size
+        self.depth, self.columns = matrix.shape[-2:]
+        self.size = self.depth * self.columns
+        """Multiplications for each row."""
         tiled = TILED if tiled is None else tiled
         if not tiled or UNPACKED // (self.depth * WIDTH) < LEAST:
             self.width, self._most = self.columns, 0
@@ -47,22 +48,22 @@ class Panels:
             self.width = min(WIDTH, self.columns)
             self._most = UNPACKED // (self.depth * self.width)
         whole = self.columns // self.width
-        self._panels = _cut(matrix[:, : whole * self.width], self.width)
-        rest = matrix[:, whole * self.width :]
-        self._rest = np.ascontiguousarray(rest) if rest.size else None
+        self._panels = _cut(matrix[..., : whole * self.width], self.width)
+        rest = matrix[..., whole * self.width :]
+        self._rest = _contiguous(rest)[..., None, :, :] if rest.size else None
         self.count = whole + (self._rest is not None)
         """How many panels there are."""
 
     def multiply(self, rows: Array, out: Array, panels: slice = slice(None)) -> None:
-        """``rows @ matrix`` into ``out``, or only the columns of some panels."""
-        count = len(rows)
+        """``rows @ matrix`` into ``out``, or only the columns of some panels; for a stack, one by one."""
+        count = rows.shape[-2]
         if not count:
             return
         step = self._step(count)
         whole = count // step * step
-        self._tiles(rows[:whole], out[:whole], step, panels)
+        self._tiles(rows[..., :whole, :], out[..., :whole, :], step, panels)
         if whole < count:
-            self._tiles(rows[whole:], out[whole:], count - whole, panels)
+            self._tiles(rows[..., whole:, :], out[..., whole:, :], count - whole, panels)
 
     def _step(self, count: int) -> int:
         """Rows of a tile: all tiles but the last are the same, and that one is not much smaller."""
@@ -73,31 +74,52 @@ class Panels:
 
     def _tiles(self, rows: Array, out: Array, step: int, panels: slice) -> None:
         first, last, _ = panels.indices(self.count)
-        some = self._panels[first:last]
-        tiles = rows.reshape(-1, 1, step, self.depth)
-        if len(some):
-            start, end = first * self.width, (first + len(some)) * self.width
-            target = out[:, start:end].reshape(-1, step, len(some), self.width)
-            np.matmul(tiles, some, out=target.transpose(0, 2, 1, 3))
+        tiles = rows.reshape(*rows.shape[:-2], -1, 1, step, self.depth)
+        whole = self._panels.shape[-3]
+        if first < min(last, whole):
+            some = self._panels[..., None, first:last, :, :]
+            _product(tiles, some, out[..., first * self.width : min(last, whole) * self.width])
         if self._rest is not None and last == self.count:
-            others = out[:, len(self._panels) * self.width :]
-            np.matmul(tiles[:, 0], self._rest, out=others.reshape(-1, step, others.shape[1]))
+            _product(tiles, self._rest[..., None, :, :, :], out[..., whole * self.width :])
+
+
+def _product(tiles: Array, panels: Array, out: Array) -> None:
+    """Every tile ``[..., tile, 1, row, depth]`` times every panel ``[..., 1, panel, depth, column]``."""
+    shape = (*out.shape[:-2], tiles.shape[-4], tiles.shape[-2], panels.shape[-3], panels.shape[-1])
+    np.matmul(tiles, panels, out=out.reshape(shape).swapaxes(-2, -3))
+
+
+def tiled_product(matrix: Array, columns: Array) -> Array:
+    """``matrix @ columns`` of a small matrix and many columns, some of them at a time."""
+    rows, depth = matrix.shape
+    count = columns.shape[1]
+    out = np.empty((rows, count), np.float32)
+    width = UNPACKED // matrix.size // WIDTH * WIDTH if TILED else count
+    whole = count // max(width, 1) * width
+    if whole:
+        some = columns[:, :whole].reshape(depth, -1, width).transpose(1, 0, 2)
+        np.matmul(matrix, some, out=out[:, :whole].reshape(rows, -1, width).transpose(1, 0, 2))
+    if whole < count:
+        np.matmul(matrix, columns[:, whole:], out=out[:, whole:])
+    return out
 
 
 def _cut(matrix: Array, width: int) -> Array:
-    """``[panel, depth, column]``, contiguous."""
-    depth, columns = matrix.shape
+    """``[..., panel, depth, column]``, contiguous."""
+    *stack, depth, columns = matrix.shape
     if width == columns:
-        whole = (
-            transposed(matrix.T)
-            if matrix.T.flags.c_contiguous
-            else np.require(matrix, requirements=["C", "A"])
-        )
-        return whole[None]
-    panels = np.empty((columns // width, depth, width), matrix.dtype)
-    for index, panel in enumerate(panels):
-        panel[...] = matrix[:, index * width : (index + 1) * width]
+        return _contiguous(matrix)[..., None, :, :]
+    panels = np.empty((*stack, columns // width, depth, width), matrix.dtype)
+    for index in range(columns // width):
+        panels[..., index, :, :] = matrix[..., index * width : (index + 1) * width]
     return panels
+
+
+def _contiguous(matrix: Array) -> Array:
+    turned = matrix.swapaxes(-1, -2)
+    if matrix.ndim == 2 and turned.flags.c_contiguous:
+        return transposed(turned)
+    return np.require(matrix, requirements=["C", "A"])
 
 
 TILED = kernels() in PROCESSORS

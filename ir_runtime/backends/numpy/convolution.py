@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache, partial
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from ._panels import Panels
 from ._products import multiply
 from ._threads import each
 from ._windows import fitting, windows
+from ._winograd import suits, winograd
 from .depthwise import depthwise
 
 __all__: list[str] = []
@@ -34,7 +37,14 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
         return None
     if math.prod(w.shape[2:]) == 1 and not any(map(any, op.pads((1,) * (w.ndim - 2), w.shape[2:]))):
         return _pointwise(op, w)
-    return _dense(op, w)
+    if suits(op, w, _lengths(data)):
+        return Rows(winograd(op, w, cache(partial(_dense, op, w))), 2, 1)
+    return Rows(_dense(op, w), 2, 1)
+
+
+def _lengths(data: Value) -> tuple[int | None, ...]:
+    """Those behind the channels, where they are known."""
+    return () if data.shape.rank is None else tuple(n.min if n.is_static else None for n in data.shape)[2:]
 
 
 def _pointwise(op: Convolution, w: Array) -> Kernel:
@@ -54,7 +64,7 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
     return Rows(compute, 2, 1)
 
 
-def _dense(op: Convolution, w: Array) -> Kernel:
+def _dense(op: Convolution, w: Array) -> Callable[..., Array]:
     outputs, kernel = len(w), w.shape[2:]
     packed = Panels(np.moveaxis(w, 1, -1).reshape(outputs, -1).T)
     fit = fitting(op, kernel)
@@ -68,7 +78,7 @@ def _dense(op: Convolution, w: Array) -> Kernel:
             _image(every, packed, flat[index], finish, index * flat.shape[1])
         return channels_first(y)
 
-    return Rows(compute, 2, 1)
+    return compute
 
 
 def _image(every: Array, packed: Panels, out: Array, finish: Finish, first: int) -> None:
