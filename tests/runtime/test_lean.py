@@ -12,7 +12,7 @@ import ir_runtime as ir
 from ir_runtime.backends import available
 from ir_runtime.ir.tensor import Array
 
-X = np.float32([[-2.5, np.nan, 0, 3]])
+X: Array = np.array([[-2.5, np.nan, 0, 3]], np.float32)
 ONES = {"Add": 1, "Subtract": 3, "Multiply": -2, "Divide": 4, "Maximum": 0.5, "Minimum": 2}
 ALONE = ("ReLU", "Abs", "Negative", "Floor", "Tanh", "Sign", "Exp")
 

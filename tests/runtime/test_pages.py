@@ -1,0 +1,49 @@
+"""Constants that kernels have packed leave memory, and can still be read."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ir_runtime.ir.tensor import Array
+from ir_runtime.runtime.pages import let_go
+
+SIZE = 64 << 20
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Array:
+    path = tmp_path / "weights.bin"
+    np.arange(SIZE // 4, dtype=np.int32).tofile(path)
+    with path.open("rb") as file:
+        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+
+
+def resident() -> int:
+    """Bytes of mapped files that this process holds in memory."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("the system does not say what is in memory")
+    lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    return int(lines["RssFile"].split()[0]) << 10
+
+
+def test_pages_leave_memory_and_come_back(weights: Array) -> None:
+    constant = weights[100:-100].view(np.int32)
+    total = int(constant.sum(dtype=np.int64))
+    before = resident()
+    let_go(constant)
+    assert before - resident() > SIZE * 0.9
+    assert int(constant.sum(dtype=np.int64)) == total
+
+
+def test_what_lies_elsewhere_stays(weights: Array) -> None:
+    own = np.ones(1 << 20, np.float32)
+    let_go(own)
+    let_go(own[::2])
+    let_go(weights[:8])
+    assert own.all()
+    assert weights[4] == 1
