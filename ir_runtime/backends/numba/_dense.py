@@ -117,6 +117,7 @@ class Dense:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "finish", Finish.of(self.epilogue))
+        _worker.prepare()
 
     def run(self, x: Array, out: Array, extras: Sequence[Array], axis: int, key: Any, describe: Any) -> None:
         """Multiply the rows of ``x`` and finish them into ``out``, both 1-D.

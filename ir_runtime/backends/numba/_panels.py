@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
 
 from ...ir.tensor import Array
+from ._compile import device
 from ._threads import threads
 from ._tile import SINGLE, TALL, WIDE
-from ._vectors import LANES
+from ._vectors import INTS, LANES, Emit, instruction
 from ._work import CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, number, put_number, share, take, word
 
 __all__ = ["WORDS", "Panels", "aligned", "arranged", "packed", "split"]
@@ -20,9 +24,8 @@ result, bytes from the first bias, bytes from the first offset of a tap."""
 
 _ALIGNMENT = 64
 
-# Numbers of panels that are worth a second thread; and rows that are copied at once, a column at a time.
+# Numbers of panels that are worth a second thread.
 LARGE = 1 << 17
-AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,55 @@ def arranged(groups: int, columns: int, depth: int, bias: Array | None = None, a
     return Panels(aligned(start), biases, np.array(table, np.int64).reshape(-1, WORDS))
 
 
+def _turned(emit: Emit, vectors: list[Any]) -> list[Any]:
+    """The rows of a square, given its columns: halves that are interleaved, again and again."""
+    count = len(vectors)
+    lanes = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
+    low, high = (ir.Constant(INTS, part) for part in (lanes[:count], lanes[count:]))
+    for _ in range(count.bit_length() - 1):
+        pairs = list(zip(vectors[: count // 2], vectors[count // 2 :], strict=True))
+        vectors = [emit.builder.shuffle_vector(x, y, mask) for x, y in pairs for mask in (low, high)]
+    return vectors
+
+
+@instruction(*[types.int64] * 5)
+def _square(emit: Emit, target: Any, apart: Any, source: Any, by_column: Any, factors: Any) -> None:
+    """As many columns as a vector has lanes, of as many rows that lie side by side."""
+    scale = emit.load(factors)
+    places = [emit.at(source, emit.builder.mul(by_column, emit.number(i))) for i in range(LANES)]
+    for i, row in enumerate(_turned(emit, [emit.load(place) for place in places])):
+        emit.store(emit.multiply(row, scale), emit.at(target, emit.builder.mul(apart, emit.number(i))))
+
+
+@instruction(*[types.int64] * 3)
+def _line(emit: Emit, target: Any, source: Any, factors: Any) -> None:
+    """As many columns as a vector has lanes, side by side, of one row."""
+    emit.store(emit.multiply(emit.load(source), emit.load(factors)), target)
+
+
+@device
+def _block(
+    target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
+) -> None:
+    """Some rows of a panel."""
+    for first in range(0, width, LANES):
+        start, at, scale = source + first * by_column, target + 4 * first, factors + 4 * first
+        whole = first + LANES <= count
+        if whole and by_row == 4 and rows == LANES:
+            _square(at, 4 * width, start, by_column, scale)
+            continue
+        for k in range(rows):
+            row = at + 4 * k * width
+            if whole and by_column == 4:
+                _line(row, start + k * by_row, scale)
+                continue
+            for j in range(LANES):
+                if first + j < count:
+                    put_number(row, j, number(start + j * by_column + k * by_row, 0) * number(scale, j))
+                else:
+                    put_number(row, j, np.float32(0))
+
+
 def _fill(call: int) -> None:
     """Copy what the panels hold, a unit for each."""
     job, out = word(call, CALL_JOB), word(call, CALL_OUT)
@@ -108,16 +160,11 @@ def _fill(call: int) -> None:
         group = column // columns
         source = word(job, 2) + group * by_group + (column - group * columns) * by_column
         for tap in range(taps):
-            for first in range(0, depth, AT_ONCE):
-                rows = min(AT_ONCE, depth - first)
+            for first in range(0, depth, LANES):
+                rows = min(LANES, depth - first)
                 target = out + word(entry, 0) + 4 * (tap * depth + first) * width
-                for j in range(width):
-                    exists = j < count
-                    factor = number(word(job, 3), column + j) if exists else np.float32(0)
-                    start = source + j * by_column + tap * by_tap + first * by_row
-                    for k in range(rows):
-                        value = number(start + k * by_row, 0) * factor if exists else np.float32(0)
-                        put_number(target, k * width + j, value)
+                start = source + tap * by_tap + first * by_row
+                _block(target, width, count, rows, start, by_column, by_row, word(job, 3) + 4 * column)
 
 
 _FILL = Worker(_fill)

@@ -99,6 +99,7 @@ class Winograd:
         zeros = np.zeros(max(channels, outputs), np.float32)
         object.__setattr__(self, "panels", _transformed(w, scale))
         object.__setattr__(self, "finish", Finish.of(self.epilogue))
+        _worker.prepare()
         object.__setattr__(self, "_kept", (w, np.ascontiguousarray(scale), np.ascontiguousarray(bias), zeros))
 
     def run(

@@ -55,14 +55,20 @@ class Worker:
     def __init__(self, function: Callable[[int], None]) -> None:
         self._function = function
         self._compiled: Any = None
+        self._address = 0
+
+    def prepare(self) -> None:
+        """Compile it, if nobody did: rather when a model is compiled than in its first run."""
+        if self._compiled is None:
+            prepare(self._function)
+            self._compiled = _compile.called_back(self._function, [types.int64])
+            self._address = int(self._compiled.address)
 
     @property
     def address(self) -> int:
         """Where the machine code lies."""
-        if self._compiled is None:
-            prepare(self._function)
-            self._compiled = _compile.called_back(self._function, [types.int64])
-        return int(self._compiled.address)
+        self.prepare()
+        return self._address
 
 
 def _reading(kind: Any, numba_kind: Any, size: int) -> Any:
