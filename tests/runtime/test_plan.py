@@ -456,14 +456,6 @@ def test_the_environment_names_the_backend(monkeypatch: pytest.MonkeyPatch) -> N
     assert ir.compile_model(model).backend == "numpy"
 
 
-def test_a_backend_that_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ir_runtime.backends.find_spec", lambda name: None)
-    assert available() == ("reference", "numpy")
-    with pytest.raises(ir.InputError, match="needs numba, which is not installed") as caught:
-        ir.compile_model(read(constants_and_more()), backend="numba")
-    assert "pip install 'ir_runtime[fast]'" in str(caught.value)
-
-
 def test_empty_tensors_go_through() -> None:
     net = Net()
     net.result(net.op("ReLU", net.parameter("x", "?,3", out="FP32 -1 3"), out="FP32 -1 3"))

@@ -59,7 +59,7 @@ class Worker:
 
     def prepare(self) -> None:
         """Compile it, if nobody did: rather when a model is compiled than in its first run."""
-        if self._compiled is None:
+        if not self._address:
             prepare(self._function)
             self._compiled = _compile.called_back(self._function, [types.int64])
             self._address = int(self._compiled.address)
