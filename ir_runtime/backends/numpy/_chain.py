@@ -18,7 +18,7 @@ from ._curves import PLAIN, Curve, along, curve_of
 from ._finish import row_for, ufunc_of
 from ._memory import flat, is_f32, moved, same_shape
 
-__all__ = ["Chain", "bent", "mapped", "shifted"]
+__all__ = ["SMALL", "Chain", "bent", "mapped", "shifted"]
 
 
 # A constant takes on the shape of a tensor that is no larger: NumPy adds equal shapes in a third of the time.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.tensor import Array, Value
 from ...ops import Op
-from ...ops.activation.clipped import Clamp, HSigmoid, HSwish, ReLU
+from ...ops.activation.clipped import Clamp, HSigmoid, HSwish, PReLU, ReLU
 from ...ops.activation.smooth import Exp, Gelu, Gelu2, Sigmoid, Swish
 from ...ops.arithmetic.trigonometry import (
     Acos,
@@ -61,6 +61,21 @@ def curve_of(op: Op, inputs: Sequence[Value]) -> Curve | None:
 
 def _relu(op: Op, inputs: Sequence[Value]) -> Curve:
     return _bounded(np.maximum, 0)
+
+
+def _prelu(op: Op, inputs: Sequence[Value]) -> Curve | None:
+    """With one slope: zero, or one that is negative, would need to tell the signs apart."""
+    slopes = inputs[1].known()
+    if slopes is None or slopes.size != 1 or not 0 < slopes.item() < math.inf:
+        return None
+    slope = np.float32(slopes.item())
+    choose = np.maximum if slope <= 1 else np.minimum
+
+    def function(x: Array, scratch: Array, out: Array) -> None:
+        np.multiply(x, slope, out=scratch)
+        choose(x, scratch, out=out)
+
+    return _in_chunks(function)
 
 
 def _clamp(op: Op, inputs: Sequence[Value]) -> Curve:
@@ -184,6 +199,7 @@ def _gelu(op: Op, inputs: Sequence[Value]) -> Curve:
 
 _MAKERS: dict[type[Op], Callable[[Op, Sequence[Value]], Curve | None]] = {
     ReLU: _relu,
+    PReLU: _prelu,
     Clamp: _clamp,
     Sigmoid: _sigmoid,
     Swish: _swish,

@@ -7,7 +7,7 @@ from ._finish import Finish
 from ._panels import Panels
 from ._threads import each, share
 
-__all__ = ["multiply", "parts"]
+__all__ = ["FINISHING", "blocks_of", "finish_all", "multiply", "parts"]
 
 # An element of a result takes as long to finish as so many multiplications of a product.
 FINISHING = 32
@@ -43,6 +43,11 @@ def multiply(rows: Array, weights: Panels, out: Array, finish: Finish) -> None:
 
 
 def finish_all(out: Array, finish: Finish) -> None:
-    """Finish rows on several threads, if they are many."""
-    size = out.size * FINISHING
-    each(lambda part: finish(out[part], part.start), parts(len(out), share(size)), size)
+    """Finish rows, some at a time, on several threads, if they are many."""
+    each(lambda part: finish(out[part], part.start), blocks_of(out), out.size * FINISHING)
+
+
+def blocks_of(out: Array) -> list[slice]:
+    """Rows that are finished while they are in the second cache, and enough blocks for every thread."""
+    most = share(out.size * FINISHING)
+    return parts(len(out), max(2 * most if most > 1 else 1, out.size // FINISHED))

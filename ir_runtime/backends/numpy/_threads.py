@@ -23,9 +23,10 @@ from ._blas import Blas
 
 __all__ = ["each", "share", "single_blas"]
 
-# Multiplications, or so, that are worth a second thread, about 0.3 ms of them: a sleeping thread takes up
-# to 0.2 ms to come, above all on a virtual machine whose other cores are idle.
-WORTH = 1 << 24
+# Multiplications, or so, that are worth a second thread, about 0.15 ms of them: a sleeping thread takes 20 µs
+# to come, up to 0.2 ms on a virtual machine whose other cores are idle. What it has not begun by then is
+# done without it.
+WORTH = 1 << 23
 
 
 class _Job:

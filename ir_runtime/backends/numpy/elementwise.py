@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ...ir.tensor import Value
+from ...ir.tensor import Array, Value
 from ...ops import Op
 from ...ops.arithmetic.binary import Divide, Maximum, Minimum
 from .. import Kernel
 from ._backend import backend
-from ._chain import Chain, mapped, shifted
-from ._curves import CURVES
-from ._finish import BOUNDS, UFUNCS, ufunc_of
-from ._memory import is_f32
+from ._chain import SMALL, Chain, mapped, shifted
+from ._curves import CURVES, along
+from ._finish import BOUNDS, UFUNCS, Finish, Rows, row_for, ufunc_of
+from ._memory import is_f32, moved
+from ._products import FINISHING, blocks_of
+from ._threads import each
 
 __all__: list[str] = []
+
+
+@backend.accelerates(*UFUNCS, *BOUNDS)
+def by_rows(op: Op, a: Value, b: Value) -> Kernel | None:
+    """A large f32 tensor and a constant for each channel, with what follows it, block by block."""
+    if not is_f32(a, b) or (ufunc := ufunc_of(op, 0, b)) is None or not a.shape.rank or a.shape.rank < 3:
+        return None
+    least = math.prod(length.min for length in a.shape)
+    axis = next((axis for axis in (1, -1) if row_for(b, a, axis) is not None), None)
+    if least <= SMALL or axis is None or b.shape.static == () or (row := row_for(b, a, axis)) is None:
+        return None
+    run = along(ufunc, row)
+
+    def compute(x: Array, _: Array, finish: Finish) -> Array:
+        seen = np.ascontiguousarray(moved(x, axis, -1))
+        y = np.empty(seen.shape, np.float32)
+        rows, out = seen.reshape(-1, row.size), y.reshape(-1, row.size)
+
+        def work(block: slice) -> None:
+            run(rows[block].reshape(-1), out[block].reshape(-1))
+            finish(out[block], block.start)
+
+        each(work, blocks_of(out), out.size * FINISHING)
+        return moved(y, -1, axis)
+
+    return Rows(compute, 2, axis)
 
 
 @backend.accelerates(*UFUNCS, *BOUNDS)

@@ -16,6 +16,8 @@ from ._backend import backend
 from ._chain import Chain
 from ._finish import Finish, Rows
 from ._memory import channels_last, is_f32
+from ._products import FINISHING, parts
+from ._threads import each, share
 
 __all__ = ["soften"]
 
@@ -37,13 +39,16 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
         if not y.size:
             return y
         source, target = x.reshape(-1, length), y.reshape(-1, length)
-        for block in _blocks(*target.shape):
+
+        def work(block: slice) -> None:
             rows, out = source[block], target[block]
             means = np.add.reduce(rows, axis=1, keepdims=True) / np.float32(length)
             np.subtract(rows, means, out=out)
             if divisor is not None:
                 np.multiply(out, divisor(out)[:, None], out=out)
             finish(out, block.start)
+
+        each(work, _blocks(*target.shape), y.size * FINISHING)
         return y
 
     return Rows(compute, 2)
@@ -81,16 +86,21 @@ def softmax(op: SoftMax, data: Value) -> Kernel | None:
 
 def soften(rows: Array) -> None:
     """Replace each row by its exponentials, scaled so that they sum to 1."""
-    for block in _blocks(*rows.shape):
+    ones = np.ones((rows.shape[1], 1), np.float32)
+
+    def work(block: slice) -> None:
         part = rows[block]
         np.subtract(part, np.maximum.reduce(part, axis=1, keepdims=True), out=part)
         np.exp(part, out=part)
-        np.multiply(part, np.float32(1) / np.add.reduce(part, axis=1, keepdims=True), out=part)
+        np.multiply(part, np.float32(1) / np.matmul(part, ones), out=part)
+
+    each(work, _blocks(*rows.shape), rows.size * FINISHING)
 
 
 def _blocks(count: int, length: int) -> list[slice]:
-    step = max(BLOCK // max(length, 1), 1)
-    return [slice(start, start + step) for start in range(0, count, step)]
+    """Rows that stay in the cache, and enough of them for every thread."""
+    most = share(count * length * FINISHING)
+    return parts(count, max(2 * most if most > 1 else 1, count * length // BLOCK))
 
 
 @backend.accelerates(ReduceMean)
