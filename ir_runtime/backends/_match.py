@@ -49,7 +49,9 @@ class Look:
     def number(self, port: Port) -> float | None:
         """The one real number that a port holds, if it is fixed."""
         known = self.seen(port).known()
-        return float(known.item()) if known is not None and known.size == 1 and known.dtype.kind == "f" else None
+        return (
+            float(known.item()) if known is not None and known.size == 1 and known.dtype.kind == "f" else None
+        )
 
 
 Finder: TypeAlias = "Callable[[Look, Layer], Match | None]"

@@ -16,7 +16,9 @@ from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Packed, Value
 from ..ops import Op
+from ..ops._convert import convert
 from ..ops.infrastructure.ends import Constant
+from ..ops.type import Convert
 
 __all__ = ["Found", "compressed"]
 
@@ -56,9 +58,9 @@ def compressed(
         if layer.type not in _STEPS or port in outputs:
             continue
         reading = [needed[r.layer].op for r in graph.readers(port) if r.layer in needed]
-        if reading and all(type(op) in readers for op in reading):
-            if (weights := search.at(port)) is not None:
-                found[port] = weights
+        taken = reading and all(type(op) in readers for op in reading)
+        if taken and (weights := search.at(port)) is not None:
+            found[port] = weights
     return found
 
 
@@ -80,20 +82,29 @@ class _Search:
         steps: list[Layer] = []
         scale = zero = None
         shape: tuple[int, ...] | None = None
+        missing: object
         layer = self.graph[port.layer]
         while layer.type in _STEPS and layer.op is not None:
             steps.append(layer)
             if layer.type == "Convert" and not self._widens(layer):
                 return None
+            # Walking back, scales come before zero points, and a change of shape before both.
             if layer.type == "Reshape":
-                if shape is not None or scale is not None or (shape := self._static(layer)) is None:
+                if shape is not None or scale is not None:
                     return None
-            if layer.type == "Multiply":
-                if scale is not None or zero is not None or (scale := self._small(layer, 1)) is None:
+                shape = missing = self._static(layer)
+            elif layer.type == "Multiply":
+                if scale is not None or zero is not None:
                     return None
-            if layer.type == "Subtract":
-                if zero is not None or (zero := self._small(layer, 1)) is None:
+                scale = missing = self._small(layer, 1)
+            elif layer.type == "Subtract":
+                if zero is not None:
                     return None
+                zero = missing = self._small(layer, 1)
+            else:
+                missing = layer
+            if missing is None:
+                return None
             following = self._alone(layer)
             if following is None:
                 return None
@@ -101,7 +112,12 @@ class _Search:
         return self._found(layer, steps, scale, zero, shape)
 
     def _found(
-        self, layer: Layer, steps: list[Layer], scale: Array | None, zero: Array | None, shape: tuple[int, ...] | None
+        self,
+        layer: Layer,
+        steps: list[Layer],
+        scale: Array | None,
+        zero: Array | None,
+        shape: tuple[int, ...] | None,
     ) -> Found | None:
         op = layer.op
         if not steps or not isinstance(op, Constant):
@@ -150,13 +166,11 @@ class _Search:
             return None
         array, element = op.evaluate(), op.element_type
         for step in reversed(steps):
-            if step.op is None:
-                return None
             if step.type == "Reshape":
                 if (shape := self._static(step)) is None:
                     return None
                 array = array.reshape(shape)
-            else:
-                array = step.op.evaluator([element])(array)
+            elif isinstance(step.op, Convert):
+                array = convert(array, step.op.destination_type, element)
                 element = step.op.destination_type
         return array if element.real else None

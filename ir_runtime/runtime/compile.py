@@ -75,7 +75,11 @@ def compile_plan(
 
 
 def _packed(
-    graph: Graph, layers: Sequence[Layer], types: Inferred, outputs: Sequence[Port], backends: Sequence[Backend]
+    graph: Graph,
+    layers: Sequence[Layer],
+    types: Inferred,
+    outputs: Sequence[Port],
+    backends: Sequence[Backend],
 ) -> dict[Port, Found]:
     """The compressed weights that some backend may multiply as they are."""
     readers = {op for backend in backends for op in backend.packed}

@@ -13,7 +13,7 @@ from ._compile import device
 from ._rows import copied, dots, mixed, scaled, softened, turned
 from ._tile import SINGLE, TALL, WIDE, multiply
 from ._vectors import LANES
-from ._work import CALL_A, CALL_B, CALL_JOB, CALL_OUT, COUNTER, Worker, number, put, share, take, word
+from ._work import CALL_A, CALL_JOB, COUNTER, Worker, number, put, share, take, word
 
 __all__ = ["ATTEND", "BLOCK", "DECODE", "WORDS", "share"]
 
@@ -83,7 +83,21 @@ def _by_panels(
         some = min(columns - done, vectors * LANES)
         last = some - (vectors - 1) * LANES
         multiply(
-            vectors, rows, places, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, last, -np.inf, np.inf
+            vectors,
+            rows,
+            places,
+            0,
+            offset,
+            1,
+            depth,
+            panels,
+            out + 4 * done,
+            stride,
+            none,
+            0,
+            last,
+            -np.inf,
+            np.inf,
         )
         panels += 4 * LANES * vectors * length
         done += some
@@ -136,7 +150,12 @@ def _attend(call: int) -> None:
         for row in range(rows):
             line, adding = scores + 4 * lines * row, 0
             if word(mask, 0) != 0:
-                adding = word(mask, 0) + batch * word(mask, 1) + head * word(mask, 2) + (first + row) * word(mask, 3)
+                adding = (
+                    word(mask, 0)
+                    + batch * word(mask, 1)
+                    + head * word(mask, 2)
+                    + (first + row) * word(mask, 3)
+                )
             count = min(keys, first + row + 1) if causal != 0 else keys
             softened(line, adding, count, line, about + 8 * row, factor)
             _rest_to_zero(line, count, seen, none)

@@ -181,7 +181,8 @@ def _product(kind: Kind) -> Any:
             )  # fmt: skip
             next_point = builder.select(has_zero, emit.at(point, 4 * COLUMNS), point)
             totals = [
-                emit.fma(lowered[j], emit.load(emit.at(factor, 4 * LANES * j)), totals[j]) for j in range(VECTORS)
+                emit.fma(lowered[j], emit.load(emit.at(factor, 4 * LANES * j)), totals[j])
+                for j in range(VECTORS)
             ]
             following += [place, at, emit.at(factor, 4 * COLUMNS), next_point, *totals]
         for j, total in enumerate(following[4:]):
@@ -245,7 +246,16 @@ _unpack_nibbles, _unpack_tables, _unpack_bytes, _unpack_halfs, _unpack_brains = 
 
 @device
 def dot(
-    kind: int, codes: int, table: int, x: int, groups: int, rows: int, sums: int, scale: int, zero: int, out: int
+    kind: int,
+    codes: int,
+    table: int,
+    x: int,
+    groups: int,
+    rows: int,
+    sums: int,
+    scale: int,
+    zero: int,
+    out: int,
 ) -> None:
     """One row times one panel: `_product` has the arguments."""
     if kind == 0:

@@ -78,7 +78,9 @@ def pack(weights: Compressed, rows: bool) -> PackedPanels | None:
     if zero is not None or shift:
         zero = np.broadcast_to(np.float32(-shift) if zero is None else zero - np.float32(shift), scale.shape)
     points = np.empty((0, 0, 0), np.float32) if zero is None else _per_panel(zero, count)
-    return PackedPanels(kind, codes, _per_panel(scale, count), points, _table(weights.element), depth, outputs)
+    return PackedPanels(
+        kind, codes, _per_panel(scale, count), points, _table(weights.element), depth, outputs
+    )
 
 
 def _fill(kind: Kind, weights: Compressed, rows: bool, panels: Array) -> None:

@@ -222,7 +222,9 @@ def dots(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Valu
         with builder.if_then(builder.icmp_signed(">", rest, emit.number(0))):
             factor = emit.masked_load(emit.at(x, offset), mask)
             more = [
-                emit.fma(factor, emit.masked_load(emit.at(emit.at(start, steps[r]), offset), mask), following[r])
+                emit.fma(
+                    factor, emit.masked_load(emit.at(emit.at(start, steps[r]), offset), mask), following[r]
+                )
                 for r in range(rows_here)
             ]
             inside = builder.block
@@ -240,7 +242,11 @@ def dots(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Valu
         of(at_once, start, target)
         following += [emit.at(start, builder.mul(stride, emit.number(at_once))), emit.at(target, 4 * at_once)]
     start, target = following
-    with emit.loop(builder.sub(rows, builder.mul(many, emit.number(at_once))), [start, target]) as (_, now, after):
+    with emit.loop(builder.sub(rows, builder.mul(many, emit.number(at_once))), [start, target]) as (
+        _,
+        now,
+        after,
+    ):
         of(1, now[0], now[1])
         after += [emit.at(now[0], stride), emit.at(now[1], 4)]
 
@@ -256,7 +262,8 @@ def mixed(emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, coun
         with emit.loop(rows, [emit.at(y, offset), weights, *start]) as (_, (at, weight, *now), following):
             factor = emit.splat(emit.load(weight, F32))
             made = [
-                emit.fma(factor, load(emit.at(at, 4 * LANES * j)), now[j]) for j, (load, _) in enumerate(access)
+                emit.fma(factor, load(emit.at(at, 4 * LANES * j)), now[j])
+                for j, (load, _) in enumerate(access)
             ]
             following += [emit.at(at, stride), emit.at(weight, 4), *made]
         for j, (_, store) in enumerate(access):

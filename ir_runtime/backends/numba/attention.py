@@ -15,8 +15,21 @@ from ...ops.sequence.attention import ScaledDotProductAttention
 from .. import Kernel, Look, Match
 from ..numpy._memory import is_f32
 from ._attention import (
-    ATTEND, BATCH, BLOCK, CAUSAL, DECODE, FACTOR, HEADS, K, KEYS, MASK, OUT, Q, QUERIES, SCRATCH, SHARED, V,
-    VALUES, WIDTH, WORDS, ZEROS,
+    ATTEND,
+    BATCH,
+    BLOCK,
+    CAUSAL,
+    DECODE,
+    FACTOR,
+    MASK,
+    OUT,
+    SCRATCH,
+    VALUES,
+    WORDS,
+    ZEROS,
+    K,
+    Q,
+    V,
 )  # fmt: skip
 from ._backend import backend
 from ._threads import threads
@@ -52,8 +65,10 @@ def attention(
         if mask is not None and np.broadcast_shapes(mask.shape, full) != full:
             return op.evaluate(q, k, v, *rest)  # rare: a mask that has more than the scores
         factor = rest[1].item() if len(rest) > 1 else 1 / math.sqrt(q.shape[3]) if q.shape[3] else math.inf
-        q, k, v = (x if x.shape[:2] == batch else np.broadcast_to(x, (*batch, *x.shape[2:])) for x in (q, k, v))
-        if not 0 < q.size or not 0 < v.size:
+        q, k, v = (
+            x if x.shape[:2] == batch else np.broadcast_to(x, (*batch, *x.shape[2:])) for x in (q, k, v)
+        )
+        if not q.size > 0 or not v.size > 0:
             return op.evaluate(q, k, v, *rest)
         return attend(q, k, v, mask, factor, op.causal)
 
@@ -108,7 +123,13 @@ class _Shared:
 
     def __call__(self, q: Array, *arrays: Array) -> Array:
         k, _, wide, joined, v, _, others_wide, others_joined, *rest = arrays
-        if k.shape[1] and q.shape[1] % k.shape[1] == 0 and q.shape[0] == k.shape[0] == v.shape[0] and q.size and v.size:
+        if (
+            k.shape[1]
+            and q.shape[1] % k.shape[1] == 0
+            and q.shape[0] == k.shape[0] == v.shape[0]
+            and q.size
+            and v.size
+        ):
             times = q.shape[1] // k.shape[1]
             mask = None if self._op.causal or not rest or rest[0].ndim == 0 else rest[0]
             scores = (*q.shape[:3], k.shape[2])

@@ -21,7 +21,20 @@ from ._packed import PackedPanels, pack
 from ._threads import threads
 from ._tile import multiply
 from ._vectors import LANES
-from ._work import CALL_A, CALL_B, CALL_C, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, number, put, share, take, word
+from ._work import (
+    CALL_A,
+    CALL_B,
+    CALL_C,
+    CALL_JOB,
+    CALL_OUT,
+    COUNTER,
+    Worker,
+    number,
+    put,
+    share,
+    take,
+    word,
+)
 
 __all__: list[str] = []
 
@@ -38,7 +51,15 @@ ROWS, BIAS, FINISH, NUMBERS, JOB = 9, 10, 11, 12, 13
 
 @device
 def _finish(
-    words: int, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int, stride: int
+    words: int,
+    numbers: int,
+    first: int,
+    second: int,
+    out: int,
+    start: int,
+    column: int,
+    rows: int,
+    stride: int,
 ) -> None:
     """All of an epilogue behind the bias, on the columns of a panel."""
     low, high = number(numbers, 0), number(numbers, 1)
@@ -70,7 +91,9 @@ def _one(call: int) -> None:
             )  # fmt: skip
             if words != 0:
                 add_rows(out + width * panel, bias + width * panel, COLUMNS)
-                _finish(words, numbers, word(others, 0), word(others, 1), out, width * panel, width * panel, 1, 0)
+                _finish(
+                    words, numbers, word(others, 0), word(others, 1), out, width * panel, width * panel, 1, 0
+                )
         first = take(call + 8 * COUNTER) * several
 
 
@@ -143,7 +166,9 @@ class _Product:
 
     def __init__(self, panels: PackedPanels, epilogue: Epilogue) -> None:
         self._panels = panels
-        self._scale = panels.scale if epilogue.scale is None else panels.scale * _padded(panels, epilogue.scale)
+        self._scale = (
+            panels.scale if epilogue.scale is None else panels.scale * _padded(panels, epilogue.scale)
+        )
         self._bias = _padded(panels, np.zeros(1, np.float32) if epilogue.shift is None else epilogue.shift)
         self._finish = Finish.of(epilogue)
         self._none, self._totals = np.zeros(COLUMNS, np.float32), np.zeros(panels.groups, np.float32)

@@ -19,7 +19,12 @@ __all__: list[str] = []
 def rows_of_codes(op: Gather | Gather1 | Gather7, data: Value, indices: Value, axis: Value) -> Kernel | None:
     """Rows of a compressed matrix, at indices of any shape; an index outside of it gives zeros."""
     weights = data.compressed
-    if weights is None or axis.ints() not in ((0,), (-2,)) or getattr(op, "batch_dims", 0) or weights.groups(True) is None:
+    if (
+        weights is None
+        or axis.ints() not in ((0,), (-2,))
+        or (isinstance(op, Gather) and op.batch_dims)
+        or weights.groups(True) is None
+    ):
         return None
     table = _Table(weights)
 

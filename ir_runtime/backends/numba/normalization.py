@@ -19,7 +19,20 @@ from ._curves import apply
 from ._epilogue import Epilogue, Finish, Fused, add_rows, finish
 from ._rows import centred, scaled, shifted, softened, squares, total
 from ._threads import threads
-from ._work import CALL_A, CALL_B, CALL_C, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, number, share, take, word
+from ._work import (
+    CALL_A,
+    CALL_B,
+    CALL_C,
+    CALL_JOB,
+    CALL_OUT,
+    COUNTER,
+    NOTHING,
+    Worker,
+    number,
+    share,
+    take,
+    word,
+)
 
 __all__: list[str] = []
 
@@ -55,7 +68,18 @@ def _normalise(call: int) -> None:
                 add_rows(target, word(call, CALL_B) + row * stride, length)
             if number(numbers, 0) > -np.inf or number(numbers, 1) < np.inf:
                 apply(target, length, 1, number(numbers, 0), number(numbers, 1))
-            finish(words, numbers, word(call, CALL_B), word(call, CALL_C), out, row * stride, 0, 1, length, stride)
+            finish(
+                words,
+                numbers,
+                word(call, CALL_B),
+                word(call, CALL_C),
+                out,
+                row * stride,
+                0,
+                1,
+                length,
+                stride,
+            )
         first = take(call + 8 * COUNTER) * unit
 
 
@@ -101,18 +125,25 @@ def normalising(mode: Mode, eps: float, others: int) -> Kernel:
     def make(epilogue: Epilogue) -> Kernel:
         done = Finish.of(epilogue)
         job = np.zeros(9, np.int64)
-        kept = [None if row is None else np.ascontiguousarray(row) for row in (epilogue.scale, epilogue.shift)]
-        job[3:8] = mode, *(0 if row is None else row.ctypes.data for row in kept), done.words.ctypes.data, done.numbers.ctypes.data
+        kept = [
+            None if row is None else np.ascontiguousarray(row) for row in (epilogue.scale, epilogue.shift)
+        ]
+        job[3:8] = (
+            mode,
+            *(0 if row is None else row.ctypes.data for row in kept),
+            done.words.ctypes.data,
+            done.numbers.ctypes.data,
+        )
         job.view(np.float32)[16] = eps
 
         def kernel(x: Array, *rest: Array) -> Array:
             y = np.empty(x.shape, np.float32)
             if y.size:
-                length, extras = x.shape[-1], done.partners(rest[others:], -1)
+                length, (one, two) = x.shape[-1], done.partners(rest[others:], -1)
                 now = job.copy()
                 now[:3] = y.size // length, length, max(UNIT // length, 1)
                 share(
-                    _NORMALISE.address, now, y.reshape(-1), x.reshape(-1), *extras, _threads(y.size)
+                    _NORMALISE.address, now, y.reshape(-1), x.reshape(-1), one, two, _threads(y.size)
                 )  # fmt: skip
             return y
 
@@ -192,7 +223,12 @@ def _by_mean(look: Look, layer: Layer, x: Port, raised: Port, after: tuple[Layer
     one, two = look.sources(added)
     mean, eps = (one, two) if look.number(two) is not None else (two, one)
     reduced, epsilon = look.made_by(mean, "ReduceMean"), look.number(eps)
-    if reduced is None or epsilon is None or not isinstance(reduced.op, ReduceMean) or not reduced.op.keep_dims:
+    if (
+        reduced is None
+        or epsilon is None
+        or not isinstance(reduced.op, ReduceMean)
+        or not reduced.op.keep_dims
+    ):
         return None
     squares, axes = look.sources(reduced)
     if look.seen(axes).ints() not in ((-1,), ((look.seen(x).shape.rank or 0) - 1,)):
@@ -204,7 +240,9 @@ def _by_mean(look: Look, layer: Layer, x: Port, raised: Port, after: tuple[Layer
     if look.number(other) != 2 if squared.type == "Power" else other != x:
         return None
     ports = _ports(look, x, squared, reduced, added, *after)
-    return Match((squared, reduced, added, *after, layer), ports, normalising(Mode.SQUARES, epsilon, len(ports) - 1))
+    return Match(
+        (squared, reduced, added, *after, layer), ports, normalising(Mode.SQUARES, epsilon, len(ports) - 1)
+    )
 
 
 def _ports(look: Look, x: Port, *layers: Layer) -> tuple[Port, ...]:
