@@ -60,6 +60,10 @@ def limited(command: _Command) -> _Command:
     return with_limits  # type: ignore[return-value]
 
 
+# Seconds by which the timer is late: where the time is looked at, too, that is told which layer runs.
+_GRACE = 0.1
+
+
 @contextmanager
 def _timer(seconds: float | None) -> Iterator[None]:
     """Interrupt what is inside when the time is up, also in the middle of a layer where the system can."""
@@ -79,7 +83,7 @@ def _timer(seconds: float | None) -> Iterator[None]:
         raise overdue()
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE)
     try:
         yield
     except (IRError, click.ClickException, click.exceptions.Exit):

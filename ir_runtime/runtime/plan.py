@@ -151,10 +151,9 @@ class ExecutionPlan:
                 for move in moves[start : start + CLOCKED]:
                     move(env)
         except Exception as reason:
-            if is_placed(reason):
+            if is_placed(reason) or not moves:
                 raise
-            assert move is not None
-            step = self.steps[moves.index(move, start)]
+            step = self.steps[0 if move is None else moves.index(move)]
             raise blame(step, [env[slot] for slot in step.reads], reason) from reason
 
     def _watch(self, env: list[Any], run: Run) -> None:
