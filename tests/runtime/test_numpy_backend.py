@@ -127,6 +127,37 @@ def test_group_convolution(data: st.DataObject, dynamic: bool) -> None:
 
 
 @quick
+@given(st.data(), st.booleans())
+def test_transposed_convolution(data: st.DataObject, dynamic: bool) -> None:
+    spatial = data.draw(st.integers(1, 3))
+    kernel = data.draw(st.lists(st.integers(1, 3), min_size=spatial, max_size=spatial))
+    lengths = data.draw(st.lists(st.integers(5, 7), min_size=spatial, max_size=spatial))
+    batch, channels, outputs = (data.draw(st.integers(lo, hi)) for lo, hi in ((0, 2), (1, 6), (1, 40)))
+    dilations = text(data.draw(st.lists(st.integers(1, 2), min_size=spatial, max_size=spatial)))
+    wanted = data.draw(st.lists(st.integers(4, 20), min_size=spatial, max_size=spatial))
+    sized = [np.array(wanted, np.int64)] if data.draw(st.booleans()) else []
+    op = layer("ConvolutionBackpropData-1", **window(spatial, data.draw), dilations=dilations)
+    agree(
+        op, numbers(batch, channels, *lengths), numbers(channels, outputs, *kernel), *sized, dynamic=dynamic
+    )
+
+
+@pytest.mark.parametrize("slope", [0.25, 1.0, 3.0])
+@pytest.mark.parametrize("shape", [(1, 5, 7, 3), (0, 4), (70000,)])
+def test_prelu(slope: float, shape: tuple[int, ...]) -> None:
+    agree(layer("PReLU-1"), numbers(*shape, special=True), np.array([slope], np.float32))
+
+
+@pytest.mark.parametrize("name", ["Add-1", "Subtract-1", "Multiply-1", "Maximum-1"])
+@pytest.mark.parametrize("shape", [(1, 40, 9, 11), (2, 33, 70), (1, 7, 400), (3, 0, 5, 9)])
+@pytest.mark.parametrize("axis", [1, -1])
+def test_a_constant_for_each_channel(name: str, shape: tuple[int, ...], axis: int) -> None:
+    lengths = [1] * len(shape)
+    lengths[axis] = shape[axis]
+    agree(layer(name), numbers(*shape, special=True), numbers(*lengths, seed=1))
+
+
+@quick
 @given(st.data())
 def test_depthwise_convolution(data: st.DataObject) -> None:
     batch, channels, height, width = (data.draw(st.integers(1, n)) for n in (3, 40, 30, 30))

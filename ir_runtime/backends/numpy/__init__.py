@@ -8,7 +8,7 @@ read nothing else.
 
 from __future__ import annotations
 
-from . import attention, convolution, elementwise, matrix, movement, normalization, pooling
+from . import attention, convolution, deconvolution, elementwise, matrix, movement, normalization, pooling
 from ._backend import backend
 from ._memory import keep_freed_memory
 
@@ -16,6 +16,7 @@ __all__ = [
     "attention",
     "backend",
     "convolution",
+    "deconvolution",
     "elementwise",
     "matrix",
     "movement",

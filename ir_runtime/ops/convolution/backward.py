@@ -81,11 +81,17 @@ class Backward(Filtering):
         """Spread with filters that are also given as ``[G, C_in, C_out, kernel...]``."""
         values = [Value.constant(a) for a in (data, filters, output_shape) if a is not None]
         lengths = self.infer(*values).static[2:]
-        begins = [
-            self._begin(axis, n, k, out, output_shape is not None)
-            for axis, (n, k, out) in enumerate(zip(data.shape[2:], grouped.shape[3:], lengths, strict=True))
-        ]
+        begins = self.begins(data.shape[2:], grouped.shape[3:], lengths, output_shape is not None)
         return deconvolve(data, grouped, self.strides, self.dilations, begins, lengths)
+
+    def begins(
+        self, lengths: Sequence[int], kernel: Sequence[int], wanted: Sequence[int], sized: bool
+    ) -> list[int]:
+        """Elements to cut off before each axis, of data of some lengths; ``sized``: given an output_shape."""
+        return [
+            self._begin(axis, n, k, out, sized)
+            for axis, (n, k, out) in enumerate(zip(lengths, kernel, wanted, strict=True))
+        ]
 
     def _begin(self, axis: int, length: int, kernel: int, wanted: int, sized: bool) -> int:
         """Elements to cut before an axis."""
