@@ -157,6 +157,29 @@ def test_a_constant_for_each_channel(name: str, shape: tuple[int, ...], axis: in
     agree(layer(name), numbers(*shape, special=True), numbers(*lengths, seed=1))
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(
+    ("batch", "time", "inputs", "hidden"), [(1, 5, 3, 4), (2, 7, 9, 16), (5, 1, 2, 24), (0, 3, 2, 8)]
+)
+@pytest.mark.parametrize("shorter", [0, 1])
+def test_lstm(direction: str, batch: int, time: int, inputs: int, hidden: int, shorter: int) -> None:
+    passes = 2 if direction == "bidirectional" else 1
+    op = layer("LSTMSequence-5", hidden_size=str(hidden), direction=direction)
+    states = [numbers(batch, passes, hidden, seed=seed) for seed in (1, 2)]
+    lengths = np.full(batch, time, np.int64)
+    lengths[:1] -= shorter
+    weights = [numbers(passes, 4 * hidden, n, seed=n) for n in (inputs, hidden)]
+    biases = numbers(passes, 4 * hidden)
+    arrays = [numbers(batch, time, inputs), *states, lengths, *weights, biases]
+    values = [*map(unknown, arrays[:4]), *map(Value.constant, arrays[4:])]
+    kernel = backend.kernel(op, values)
+    assert kernel is not None
+    for array in arrays:
+        array.setflags(write=False)
+    for found, wanted in zip(kernel(*arrays), op.evaluate(*arrays), strict=True):
+        same(found, wanted)
+
+
 @quick
 @given(st.data())
 def test_depthwise_convolution(data: st.DataObject) -> None:

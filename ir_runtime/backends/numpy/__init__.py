@@ -8,7 +8,17 @@ read nothing else.
 
 from __future__ import annotations
 
-from . import attention, convolution, deconvolution, elementwise, matrix, movement, normalization, pooling
+from . import (
+    attention,
+    convolution,
+    deconvolution,
+    elementwise,
+    matrix,
+    movement,
+    normalization,
+    pooling,
+    recurrence,
+)
 from ._backend import backend
 from ._memory import keep_freed_memory
 
@@ -22,6 +32,7 @@ __all__ = [
     "movement",
     "normalization",
     "pooling",
+    "recurrence",
 ]
 
 keep_freed_memory()

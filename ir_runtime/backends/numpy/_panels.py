@@ -17,7 +17,7 @@ from ...ir.tensor import Array
 from ._blas import kernels
 from ._memory import transposed
 
-__all__ = ["Panels", "tiled_product"]
+__all__ = ["WIDTH", "Panels", "tiled_product"]
 
 # Multiplications up to which OpenBLAS packs nothing, and the processors for which it has kernels for that.
 UNPACKED = 10**6
