@@ -21,7 +21,9 @@ class AsyncInferQueue:
     """
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
-        self._requests = [model.create_infer_request() for _ in range(jobs or model.get_property("INFERENCE_NUM_THREADS"))]
+        self._requests = [
+            model.create_infer_request() for _ in range(jobs or model.get_property("INFERENCE_NUM_THREADS"))
+        ]
         self._idle: queue.LifoQueue[int] = queue.LifoQueue()
         self._callback: Callable[[InferRequest, Any], None] | None = None
         self._failures: list[BaseException] = []

@@ -138,7 +138,12 @@ def test_strings_are_moved() -> None:
 @pytest.mark.parametrize(
     ("name", "attributes", "inputs", "message"),
     [
-        ("Split-1", {"num_splits": 2}, (numbers(3), scalar(0)), "axis 0 of data .* has length 3, which num_splits 2"),
+        (
+            "Split-1",
+            {"num_splits": 2},
+            (numbers(3), scalar(0)),
+            "axis 0 of data .* has length 3, which num_splits 2",
+        ),
         ("VariadicSplit-1", {}, (numbers(3), scalar(0), ints(1, 1)), "split_lengths is"),
         ("StridedSlice-1", SHRINK, (numbers(3), ints(3), ints(4)), "element 0 of begin is 3"),
         ("Gather-8", {"batch_dims": 2}, (numbers(3), ints(0), scalar(0)), "batch_dims 2 is out of range"),

@@ -13,7 +13,7 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime.backends import available
-from ir_runtime.backends.numpy import _threads
+from ir_runtime.backends.numpy import _blas, _threads
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
@@ -322,7 +322,7 @@ def test_a_piece_that_fails_ends_the_job_and_the_threads_go_on() -> None:
 
 
 def test_blas_has_its_threads_again_after_an_interrupt() -> None:
-    blas = _threads._Blas()
+    blas = _blas.Blas()
     numbers = [4]
     blas._get, blas._set = lambda: numbers[-1], numbers.append
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numba
+from numba.np.ufunc.parallel import threading_layer
 
 from ..numpy._threads import single_blas
 from ..threads import most
@@ -60,7 +61,7 @@ def running() -> Iterator[None]:
 
 def _is_fragile() -> bool:
     try:
-        return bool(numba.threading_layer() == "workqueue")
+        return bool(threading_layer() == "workqueue")  # type: ignore[no-untyped-call]
     except ValueError:  # nothing has run in parallel yet
         return not _has("tbbpool") and not _has("omppool")
 
