@@ -24,8 +24,10 @@ UNPACKED = 10**6
 PROCESSORS = {"SkylakeX", "Cooperlake", "SapphireRapids"}
 # Columns of a panel: two vectors of 16. A tile then has 12 rows or more for up to 2600 channels.
 WIDTH = 32
-# Fewer rows in a tile leave registers of the kernels empty.
-LEAST = 4
+# Elements of panels that stay in the second cache while all rows go by.
+CACHED = 1 << 17
+# Rows that the kernels take at once.
+ROWS = 6
 
 
 class Panels:
@@ -42,7 +44,7 @@ class Panels:
         self.size = self.depth * self.columns
         """Multiplications for each row."""
         tiled = TILED if tiled is None else tiled
-        if not tiled or UNPACKED // (self.depth * WIDTH) < LEAST:
+        if not tiled or UNPACKED // (self.depth * WIDTH) < ROWS:
             self.width, self._most = self.columns, 0
         else:
             self.width = min(WIDTH, self.columns)
@@ -61,19 +63,27 @@ class Panels:
             return
         step = self._step(count)
         whole = count // step * step
-        self._tiles(rows[..., :whole, :], out[..., :whole, :], step, panels)
-        if whole < count:
-            self._tiles(rows[..., whole:, :], out[..., whole:, :], count - whole, panels)
+        if 0 < count - whole <= self._most - step:
+            whole -= step  # a row alone would take as long as several
+        first, last, _ = panels.indices(self.count)
+        some = last - first if count == step else max(CACHED // (self.depth * self.width), 1)
+        for start in range(first, last, some):
+            part = slice(start, min(start + some, last))
+            if whole:
+                self._tiles(rows[..., :whole, :], out[..., :whole, :], step, part)
+            if whole < count:
+                self._tiles(rows[..., whole:, :], out[..., whole:, :], count - whole, part)
 
     def _step(self, count: int) -> int:
-        """Rows of a tile: all tiles but the last are the same, and that one is not much smaller."""
-        if not self._most:
+        """Rows of a tile: as many in all, but multiples of what the kernels take at once."""
+        if not self._most or count <= self._most:
             return count
-        tiles = -(-count // self._most)
-        return -(-count // tiles)
+        most = self._most // ROWS * ROWS or self._most
+        each = -(-count // -(-count // most))
+        return min(-(-each // ROWS) * ROWS, most)
 
     def _tiles(self, rows: Array, out: Array, step: int, panels: slice) -> None:
-        first, last, _ = panels.indices(self.count)
+        first, last = panels.start, panels.stop
         tiles = rows.reshape(*rows.shape[:-2], -1, 1, step, self.depth)
         whole = self._panels.shape[-3]
         if first < min(last, whole):

@@ -25,11 +25,12 @@ def parts(count: int, most: int, grain: int = 1) -> list[slice]:
 def multiply(rows: Array, weights: Panels, out: Array, finish: Finish) -> None:
     """``rows @ weights``, finished, into ``out``.
 
-    With few rows it is the columns that are shared out.
+    With many rows, each block of them is finished while it is in the cache. With few, it is the columns
+    that are shared out: each panel of weights is read once.
     """
     size = rows.shape[0] * weights.size
     most = share(size)
-    if most == 1 or len(rows) >= weights.columns or weights.count == 1:
+    if len(rows) >= weights.columns or weights.count == 1:
         blocks = max(2 * most if most > 1 else 1, out.size // FINISHED)
 
         def work(part: slice) -> None:
@@ -38,7 +39,8 @@ def multiply(rows: Array, weights: Panels, out: Array, finish: Finish) -> None:
 
         each(work, parts(len(rows), blocks, 16), size)
     else:
-        each(lambda part: weights.multiply(rows, out, part), parts(weights.count, 2 * most), size)
+        shares = parts(weights.count, 2 * most if most > 1 else 1)
+        each(lambda part: weights.multiply(rows, out, part), shares, size)
         finish_all(out, finish)
 
 
