@@ -29,7 +29,7 @@ from .symbols import label, names, role
 __all__ = ["check_lengths", "find_constraints"]
 
 # Questions and seconds for finding out whether any lengths fit at all, which mostly takes one.
-_FEW, _SOON = 300, 2.0
+_FEW, _SOON = 200, 0.5
 
 
 def find_constraints(

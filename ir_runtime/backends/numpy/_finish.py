@@ -107,13 +107,17 @@ def ufunc_of(op: Op, place: int, other: Value) -> np.ufunc | None:
     return None if place and isinstance(op, Subtract | Divide) else UFUNCS.get(type(op))
 
 
+# A longer row than this is no row of channels, and not worth a copy.
+MOST_COLUMNS = 1 << 22
+
+
 def row_for(other: Value, ours: Value, axis: int) -> Array | None:
     """A constant that is the same everywhere but along ``axis`` of another tensor, as a row."""
     known, rank = other.known(), ours.shape.rank
     if known is None or rank is None or known.ndim > rank or not rank:
         return None
     columns = ours.shape[axis]
-    if not columns.is_static or not columns.min:
+    if not columns.is_static or not 0 < columns.min <= MOST_COLUMNS:
         return None
     lengths = [1] * (rank - known.ndim) + list(known.shape)
     length = lengths.pop(axis)

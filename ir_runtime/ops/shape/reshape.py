@@ -40,7 +40,7 @@ class Reshape(Op):
         return PartialShape(_Target(data.shape, pattern, self.special_zero).lengths())
 
     def evaluate(self, data: Array, shape: Array) -> Array:
-        lengths = shape.ravel().tolist()
+        lengths = [int(n) for n in shape.flat]
         copied = [i for i, n in enumerate(lengths) if n == 0] if self.special_zero else []
         for axis in copied:
             if axis >= data.ndim:
@@ -52,7 +52,7 @@ class Reshape(Op):
             taken = prod(n for i, n in enumerate(lengths) if i not in copied and i != place)
             lengths[place] = given // taken if taken else 1  # as OpenVINO has it for no elements
         if prod(lengths) != data.size:
-            raise _impossible(PartialShape(data.shape), shape.ravel().tolist(), self.special_zero)
+            raise _impossible(PartialShape(data.shape), [int(n) for n in shape.flat], self.special_zero)
         return data.reshape(lengths)
 
     def propagate(self, *inputs: Value) -> Any:
