@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,29 +20,27 @@ from ...ops.pooling.windowed import (
     MaxPool8,
     MaxPool14,
     MaxWithIndices,
+    Pooling,
 )
 from .. import Kernel
 from ._backend import backend
 from ._memory import channels_first, channels_last, is_f32, padded
+from ._products import parts
+from ._threads import each, share
 
 __all__: list[str] = []
 
 UNREAD = np.empty(0)
+# An element of a window takes as long as so many multiplications of a product.
+COST = 6
+# Elements of a result that several passes go over while they are in the second cache.
+BLOCK = 1 << 16
 
 
 @backend.accelerates(MaxPool1)
 def largest(op: MaxPool1, data: Value) -> Kernel | None:
     """f32. As in the reference, no result is NaN, nor below the lowest finite number."""
-    if not is_f32(data):
-        return None
-    least = np.full(1, lowest(np.dtype(np.float32)), np.float32)
-
-    def kernel(x: Array) -> Array:
-        y = _pool(x, np.fmax, float(least[0]), op.placed(x.shape[2:]))
-        np.fmax(y, least, out=y)
-        return channels_first(y)
-
-    return kernel
+    return _largest(op) if is_f32(data) else None
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
@@ -49,12 +48,16 @@ def largest_only(op: MaxWithIndices, data: Value, unread: Collection[int] = ()) 
     """As before, where nobody asks for indices."""
     if not is_f32(data) or 1 not in unread:
         return None
-    least = np.full(1, lowest(np.dtype(np.float32)), np.float32)
+    pool = _largest(op)
+    return lambda x: (pool(x), UNREAD)
 
-    def kernel(x: Array) -> tuple[Array, Array]:
-        y = _pool(x, np.fmax, float(least[0]), op.placed(x.shape[2:]))
-        np.fmax(y, least, out=y)
-        return channels_first(y), UNREAD
+
+def _largest(op: Pooling) -> Callable[[Array], Array]:
+    least = np.full(1, lowest(np.dtype(np.float32)), np.float32)
+    placed = _placing(op)
+
+    def kernel(x: Array) -> Array:
+        return _pool(x, np.fmax, float(least[0]), placed(x.shape[2:]), lambda y, _: np.fmax(y, least, out=y))
 
     return kernel
 
@@ -64,18 +67,31 @@ def mean(op: Average, data: Value) -> Kernel | None:
     """f32."""
     if not is_f32(data):
         return None
+    placed = _placing(op)
+    factor = np.float32(1 / math.prod(op.kernel))
+
+    @lru_cache(maxsize=16)
+    def elements(lengths: tuple[int, ...]) -> Array | None:
+        """By what to divide each result, unless it is the same for all."""
+        padding = any(map(any, op.pads(lengths, op.kernel)))
+        return None if padding and not op.exclude_pad else _elements(placed(lengths), lengths)
 
     def kernel(x: Array) -> Array:
-        lengths = x.shape[2:]
-        windows = op.placed(lengths)
-        y = _pool(x, np.add, 0, windows)
-        if op.exclude_pad or not any(map(any, op.pads(lengths, op.kernel))):
-            np.divide(y, _elements(windows, lengths), out=y)
-        else:
-            np.multiply(y, np.float32(1 / math.prod(op.kernel)), out=y)
-        return channels_first(y)
+        divisors = elements(x.shape[2:])
+
+        def done(y: Array, lines: slice) -> None:
+            if divisors is None:
+                np.multiply(y, factor, out=y)
+            else:
+                np.divide(y, divisors[lines], out=y)
+
+        return _pool(x, np.add, 0, placed(x.shape[2:]), done)
 
     return kernel
+
+
+def _placing(op: Pooling) -> Callable[[tuple[int, ...]], Windows]:
+    return lru_cache(maxsize=64)(op.placed)
 
 
 def _elements(windows: Windows, lengths: tuple[int, ...]) -> Array:
@@ -86,14 +102,40 @@ def _elements(windows: Windows, lengths: tuple[int, ...]) -> Array:
     return np.maximum(number, 1).astype(np.float32)[..., None]
 
 
-def _pool(x: Array, ufunc: np.ufunc, fill: float, windows: Windows) -> Array:
-    """Reduce each window of ``x[N, C, spatial...]``; the result is ``[N, spatial..., C]``, and fresh."""
-    found = padded(channels_last(x), tuple(windows.pads(x.shape[2:])), fill)
-    for axis, kernel in enumerate(windows.kernel):
-        before = (slice(None),) * (axis + 1)
-        first, *others = (found[(*before, windows.places(axis, element))] for element in range(kernel))
-        reduced = ufunc(first, others[0]) if others else first.copy()
-        for other in others[1:]:
-            ufunc(reduced, other, out=reduced)
-        found = reduced
-    return found
+def _pool(
+    x: Array, ufunc: np.ufunc, fill: float, windows: Windows, done: Callable[[Array, slice], object]
+) -> Array:
+    """Reduce each window of ``x[N, C, spatial...]``, some lines at a time, and tell ``done`` which of the result."""
+    data = padded(channels_last(x), tuple(windows.pads(x.shape[2:])), fill)
+    y = np.empty((len(x), *windows.count, x.shape[1]), np.float32)
+
+    def work(piece: tuple[int, slice]) -> None:
+        image, lines = piece
+        found, out = data[image], y[image, lines]
+        for axis, kernel in enumerate(windows.kernel):
+            before = (slice(None),) * axis
+            seen = [found[(*before, windows.places(axis, element))] for element in range(kernel)]
+            if not axis:
+                seen = [elements[lines] for elements in seen]
+            found = _reduce(seen, ufunc, out if axis == len(windows.kernel) - 1 else None)
+        done(out, lines)
+
+    size = y.size * math.prod(windows.kernel) * COST
+    most = share(size)
+    blocks = max(2 * most if most > 1 else 1, y[:1].size // BLOCK)
+    each(work, [(n, lines) for n in range(len(x)) for lines in parts(windows.count[0], blocks)], size)
+    return channels_first(y)
+
+
+def _reduce(elements: list[Array], ufunc: np.ufunc, out: Array | None) -> Array:
+    """One array of several, into ``out`` or a new one."""
+    first, *others = elements
+    if not others:
+        if out is None:
+            return first
+        np.copyto(out, first)
+        return out
+    reduced: Array = ufunc(first, others[0], out=out)
+    for other in others[1:]:
+        ufunc(reduced, other, out=reduced)
+    return reduced
