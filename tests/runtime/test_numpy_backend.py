@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import load
-from ir_runtime.backends.numpy import _chain, _products, _threads, backend
+from ir_runtime.backends.numpy import _chain, _panels, _products, _threads, backend
 from ir_runtime.backends.numpy._panels import Panels, tiled_product
 from ir_runtime.backends.numpy._winograd import suits
 from ir_runtime.ir.element import ElementType
@@ -271,8 +271,10 @@ def test_products_in_tiles(rows: int, depth: int, columns: int, stack: tuple[int
     same(out, wanted)
 
 
+@pytest.mark.parametrize("tiled", [True, False])
 @pytest.mark.parametrize("count", [0, 5, 2000])
-def test_a_small_matrix_by_many_columns(count: int) -> None:
+def test_a_small_matrix_by_many_columns(count: int, tiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_panels, "TILED", tiled)
     matrix, columns = numbers(16, 36), numbers(36, count)
     same(tiled_product(matrix, columns), (matrix.astype(np.float64) @ columns).astype(np.float32))
 
