@@ -14,6 +14,7 @@ from ...limits import room
 from ...ops._window import Pads
 
 __all__ = [
+    "FEW",
     "channels_first",
     "channels_last",
     "flat",

@@ -13,9 +13,9 @@ from ...ops.convolution.forward import Convolution, GroupConvolution
 from .. import Kernel
 from ._backend import backend
 from ._finish import Finish, Rows
-from ._memory import channels_first, channels_last, is_f32, padded, rows_of
+from ._memory import FEW, channels_first, channels_last, is_f32, padded, rows_of
 from ._panels import Panels
-from ._products import multiply
+from ._products import multiply, parts
 from ._threads import each
 from ._windows import fitting, windows
 from ._winograd import suits, winograd
@@ -37,6 +37,8 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
         return None
     if math.prod(w.shape[2:]) == 1 and not any(map(any, op.pads((1,) * (w.ndim - 2), w.shape[2:]))):
         return _pointwise(op, w)
+    if w.shape[1] <= FEW:
+        return _few(op, w)
     if suits(op, w, _lengths(data)):
         return Rows(winograd(op, w, cache(partial(_dense, op, w))), 2, 1)
     return Rows(_dense(op, w), 2, 1)
@@ -99,6 +101,38 @@ def _image(every: Array, packed: Panels, out: Array, finish: Finish, first: int)
 
     lines = _lines(size, inner)
     each(work, [slice(line, line + lines) for line in range(0, len(every), lines)], out.size * size)
+
+
+def _few(op: Convolution, w: Array) -> Kernel:
+    """Of a picture's few channels, patches are copied element by element of the kernel: along lines, not channels."""
+    outputs, _, *kernel = w.shape
+    packed = Panels(w.reshape(outputs, -1).T)
+    fit = fitting(op, tuple(kernel))
+    axes = len(kernel)
+    # From windows of images [channel, position..., 1, element..., 1].
+    order = (0, *range(axes + 1, 2 * axes + 2), *range(1, axes + 1), 2 * axes + 2)
+
+    def compute(x: Array, w: Array, finish: Finish) -> Array:
+        pads, out = fit(x.shape[2:])
+        inner = math.prod(out[1:])
+        y = np.empty((len(x), *out, outputs), np.float32)
+        images = padded(x[..., None], ((0, 0), *pads))
+
+        def work(piece: tuple[int, slice]) -> None:
+            image, lines = piece
+            every = windows(images[image], (1, *kernel), (1, *op.strides), (1, *op.dilations))
+            patches = np.ascontiguousarray(every[:, lines].transpose(order)).reshape(packed.depth, -1)
+            rows = y[image, lines].reshape(-1, outputs)
+            packed.multiply(patches.T, rows)
+            finish(rows, image * out[0] * inner + lines.start * inner)
+
+        blocks = -(-out[0] // _lines(packed.depth, inner))
+        each(
+            work, [(n, part) for n in range(len(x)) for part in parts(out[0], blocks)], y.size * packed.depth
+        )
+        return channels_first(y)
+
+    return Rows(compute, 2, 1)
 
 
 def _lines(size: int, inner: int) -> int:
