@@ -35,7 +35,7 @@ table: $(VENV)/test ## what each operation version was tested against
 	@$(BIN)/python tests/harness/table.py
 
 oracle: $(VENV)/zoo zoo ## exhaustive comparison with OpenVINO: whole converted networks
-	IR_RUNTIME_ZOO=$(abspath $(ZOO)) $(BIN)/pytest -m oracle
+	IR_RUNTIME_ZOO=$(abspath $(ZOO)) $(BIN)/pytest -n 2 -m oracle
 
 zoo: $(VENV)/zoo ## build and convert the networks that oracle and bench use
 	$(BIN)/python tests/models/zoo.py --out $(ZOO)
