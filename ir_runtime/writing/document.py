@@ -102,7 +102,7 @@ class _GraphWriter:
         """Attributes that depend on more than the operation."""
         if layer.type == "Constant":
             op = vars(layer.op)
-            place = self.weights.place(raw_bytes(op["value"], op["element_type"]))
+            place = self.weights.place(raw_bytes(op["value"], op["element_type"], min(op["size"], 1)))
             return place._asdict()
         found = self.known.get(Port(layer.id, 0))
         if layer.type == "Parameter" and found is not None and not (self.path and self.declared):

@@ -44,11 +44,11 @@ class WeightsWriter:
         return self._known[digest]
 
 
-def raw_bytes(value: Array | Packed | Callable[[], Array], element: ElementType) -> Array:
+def raw_bytes(value: Array | Packed | Callable[[], Array], element: ElementType, least: int = 1) -> Array:
     """The bytes of a tensor as files have them; a view, where memory has them so, too.
 
-    A tensor of no elements has one byte, as in OpenVINO's files. One that is to be computed only now is
-    given as a function.
+    A tensor of no elements has ``least`` bytes: one in most of OpenVINO's files, none in others. One that
+    is to be computed only now is given as a function.
 
     >>> raw_bytes(np.array([1, 2, 3], np.uint8), ElementType.u6).tolist()
     [18, 48, 0]
@@ -60,6 +60,6 @@ def raw_bytes(value: Array | Packed | Callable[[], Array], element: ElementType)
     if element is ElementType.string:
         return pack_texts(value)
     if not value.size:
-        return np.zeros(1, np.uint8)
+        return np.zeros(least, np.uint8)
     flat = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
     return flat if element.bits >= 8 else pack(flat & ((1 << element.bits) - 1), element.bits)

@@ -178,5 +178,6 @@ def _operation(refusal: ir_runtime.IRError) -> str:
 
 
 def _named_in(reason: str) -> str:
-    """The operation in ``While validating node 'opset1::Slice ...``."""
-    return reason.partition("While validating node '")[2].partition("::")[2].partition(" ")[0]
+    """The operation in ``While validating node 'opset1::Slice ...``, else the source in ``op/read_value.cpp``."""
+    said = reason.partition("While validating node '")[2].partition("::")[2].partition(" ")[0]
+    return said or reason.partition("src/op/")[2].partition(".cpp")[0]

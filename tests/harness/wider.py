@@ -50,6 +50,10 @@ MODELS: Mapping[tuple[str, str], str] = {
         for pattern in ("bounded", "batch of 2", "batch of 3")
     },
     ("Reshape", "any rank"): SAMPLES["Reshape-1", "any rank"],
+    **{
+        ("Reshape", pattern): SAMPLES["Reshape-1", "any rank"]
+        for pattern in ("any length", "any last length", "any batch", "bounded")
+    },
     ("Pad", "bounded"): (
         "pads up to a multiple of 7 are a remainder, which does not grow with the length; OpenVINO computes "
         "with the lengths at both ends alone"
@@ -59,6 +63,10 @@ MODELS: Mapping[tuple[str, str], str] = {
 
 STRICTER: Mapping[str, str] = {
     "PReLU": "the slope does not fit the data",
+    "GatherElements": "constant indices lie beyond the axis, when that is shorter",
+    "GatherND": "constant indices lie beyond the axis, when that is shorter",
+    "ScatterUpdate": "constant indices lie beyond the axis, when that is shorter",
+    "ReverseSequence": "constant lengths are more than the axis has, when that is shorter",
     "PriorBox": "output_size is to hold two numbers",
     "PriorBoxClustered": "output_size is to hold two numbers",
     "ExperimentalDetectronGenerateProposalsSingleImage": "deltas are to be four for each score",
@@ -89,6 +97,7 @@ STRICTER: Mapping[str, str] = {
 
 LAXER: Mapping[str, str] = {
     "GatherND": "axes of the batch may broadcast, says the page",
+    "read_value": "OpenVINO wants the shape of a variable to extend that of its first value, whose rank is open",
     "ReverseSequence": "a negative axis needs no rank before the model runs",
     "Slice": AXES_WRITTEN,
     "StridedSlice": AXES_WRITTEN.replace("axes", "strides"),

@@ -10,6 +10,7 @@ import numpy as np
 from harness.files import Writer
 from harness.sample import text
 
+from ir_runtime.errors import IRError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, TensorType, Value
@@ -226,8 +227,11 @@ def running(op: Op, sources: Sequence[Tensor], exact: bool, trusted: bool = Fals
     evaluate = op.evaluator([Value.constant(t.value).element for t in sources])
 
     def run(pairs: list[Pair]) -> list[Pair]:
-        with np.errstate(all="ignore"):
-            value, other = (evaluate(*arrays) for arrays in zip(*pairs, strict=True))
+        try:
+            with np.errstate(all="ignore"):
+                value, other = (evaluate(*arrays) for arrays in zip(*pairs, strict=True))
+        except IRError:
+            raise Unsafe from None  # numbers that the operation refuses
         values, others = (x if isinstance(x, tuple) else (x,) for x in (value, other))
         found = [Pair(v, o if exact else _noisy(o)) for v, o in zip(values, others, strict=True)]
         if not trusted:
