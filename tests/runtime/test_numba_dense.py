@@ -245,6 +245,7 @@ def test_more_tensors_than_a_kernel_can_read_are_not_absorbed() -> None:
 
 
 @pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
+@pytest.mark.oracle
 @pytest.mark.parametrize("kind", sorted(set(VECTORS) - {TARGET.name}))
 def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
     if "threads=1" in request.node.name:

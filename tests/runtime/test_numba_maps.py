@@ -288,6 +288,7 @@ def test_splits_are_views() -> None:
 
 
 @pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
+@pytest.mark.oracle
 @pytest.mark.parametrize("kind", sorted(set(VECTORS) - {TARGET.name}))
 def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
     if "1 thread" not in request.node.name:

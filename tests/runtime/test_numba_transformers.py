@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import openvino as ov
 import pytest
+from harness.nets import Net
 from openvino import opset13 as op
 
 import ir_runtime
@@ -213,6 +214,7 @@ def test_rows_of_a_packed_table() -> None:
     check(model, np.zeros((0, 3), np.int64))
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("vectors", ["avx2", "neon", "plain"])
 def test_every_kind_of_vectors(vectors: str) -> None:
     """A few of the tests above, where other registers are said to be there."""
@@ -233,3 +235,15 @@ def test_every_kind_of_vectors(vectors: str) -> None:
         command, env={**os.environ, "IR_RUNTIME_VECTORS": vectors}, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stdout[-3000:]
+
+
+def test_numbers_that_lie_apart() -> None:
+    """Every other number of a row is one-dimensional, too, and no row."""
+    net = Net()
+    net.result(net.op("SoftMax", net.parameter("x", "6,2,3"), version="opset8", axis=-1))
+    apart = np.random.default_rng(0).standard_normal((6, 2, 6)).astype(np.float32)[:, :, ::2]
+    model = ir_runtime.read_model(net.xml(), net.weights)
+    found, wanted = (
+        ir_runtime.compile_model(model, backend=name)([apart])[0] for name in ("numba", "reference")
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)

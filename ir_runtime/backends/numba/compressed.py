@@ -29,6 +29,7 @@ from ._work import (
     CALL_OUT,
     COUNTER,
     Worker,
+    line,
     number,
     put,
     share,
@@ -194,7 +195,7 @@ class _Product:
         others = self._finish.partners(extras, -1)
         addresses = np.array([*map(_address, others), self._none.ctypes.data], np.int64).view(np.float32)
         if rows == 1:
-            self._one(x.reshape(-1), y.reshape(-1), addresses)
+            self._one(line(x), y.reshape(-1), addresses)
         elif rows:
             self._many(x.reshape(rows, -1), y, addresses)
         if y.shape[1] != panels.columns:

@@ -22,7 +22,7 @@ from ._compile import device
 from ._threads import threads
 from ._vectors import I32, LANES, Emit, instruction
 from ._windows import SIZE
-from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, share, take, word
+from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, line, share, take, word
 
 __all__: list[str] = []
 
@@ -109,7 +109,7 @@ def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
         y = np.empty((images, height, width, groups * half), np.float32)
         job = np.array([images * height * width, half], np.int64)
         shared = threads() if y.size >= WORTH else 1
-        share(SHUFFLE.address, job, y.reshape(-1), stored.reshape(-1), NOTHING, NOTHING, shared)
+        share(SHUFFLE.address, job, y.reshape(-1), line(stored), NOTHING, NOTHING, shared)
         return channels_first(y)
 
     return kernel

@@ -28,6 +28,7 @@ from ._work import (
     COUNTER,
     NOTHING,
     Worker,
+    line,
     number,
     share,
     take,
@@ -143,7 +144,7 @@ def normalising(mode: Mode, eps: float, others: int) -> Kernel:
                 now = job.copy()
                 now[:3] = y.size // length, length, max(UNIT // length, 1)
                 share(
-                    _NORMALISE.address, now, y.reshape(-1), x.reshape(-1), one, two, _threads(y.size)
+                    _NORMALISE.address, now, y.reshape(-1), line(x), one, two, _threads(y.size)
                 )  # fmt: skip
             return y
 
@@ -182,7 +183,7 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
             length, count = x.shape[-1], _threads(y.size)
             job = np.array([y.size // length, length, max(UNIT // length, 1), logarithm], np.int64)
             notes = np.empty(count * _APART, np.float32)
-            share(_SOFTEN.address, job, y.reshape(-1), x.reshape(-1), notes, NOTHING, count)
+            share(_SOFTEN.address, job, y.reshape(-1), line(x), notes, NOTHING, count)
         return y.swapaxes(axis, -1) if axis != rank - 1 else y
 
     return kernel
