@@ -15,6 +15,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+
 from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Layer
@@ -118,10 +120,11 @@ class Backend:
     def kernel(self, op: Op, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
         """The first kernel offered for a layer, or ``None``."""
         how = {"unread": unread} if len(op.outputs) > 1 else {}
-        for offer in self.offers.get(type(op), ()):
-            if (kernel := offer(op, *inputs, **how)) is not None:
-                return kernel
-        return None
+        if len(inputs) < sum(not (port.optional or port.variadic) for port in op.inputs):
+            return None  # which the operation itself refuses, in words
+        with np.errstate(all="ignore"):  # constants may hold what they like
+            offered = (offer(op, *inputs, **how) for offer in self.offers.get(type(op), ()))
+            return next((kernel for kernel in offered if kernel is not None), None)
 
 
 def choose(
