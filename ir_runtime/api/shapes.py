@@ -139,7 +139,7 @@ class _Lister:
                 port = Port(layer.id, index)
                 if port in values:
                     yield _row(layer, spec, values[port], False, self._dims(port, values[port], formulas))
-            for body in layer.op.bodies() if layer.op else ():
+            for body in layer.bodies():
                 inner = values.bodies.get((layer.id, body.name)) if isinstance(values, Inferred) else None
                 yield from self._graph(body.graph, inner or {}, {})
 

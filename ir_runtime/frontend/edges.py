@@ -78,8 +78,10 @@ class _Reading:
             self.astray = True
             return
         source, target = ends[_FROM], ends[_TO]
-        if source is None or target is None:
-            self.severed |= {target} - {None}  # type: ignore[arg-type]
+        if target is None:
+            return
+        if source is None:
+            self.severed.add(target)
         elif target in self.fed:  # which of the two is wrong is not known; so neither is followed
             self.severed.add(target)
             self.twice.append((element, target, self.fed[target][1]))
@@ -90,7 +92,7 @@ class _Reading:
     def _end(self, element: Element, end: str) -> Port | None:
         layer = integer(element, f"{end}-layer", self.file)
         port = integer(element, f"{end}-port", self.file)
-        found = self._places.get(end, {}).get((layer, port))
+        found = self._places[end].get((layer, port))
         if found is None and layer not in self.layers:
             self.lost.setdefault(layer, []).append((end, element))
             self.astray |= end == _TO
@@ -186,7 +188,7 @@ class _Reading:
 
     def _meant(self) -> str:
         """For an edge that ends where none should: the input that lacks one, if there is just one."""
-        missing = list(self._open(self.layers.values()))
+        missing = self._open(self.layers.values())
         if len(missing) != 1:
             return ""
         layer = self.layers[missing[0].layer]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from ..ops import Op
+    from .body import Body
 
 __all__ = ["Edge", "Graph", "Layer", "Port", "PortSpec"]
 
@@ -67,6 +68,10 @@ class Layer:
     outputs: tuple[PortSpec, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=_nothing)
     rt_info: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+
+    def bodies(self) -> tuple[Body, ...]:
+        """The graphs inside the layer."""
+        return self.op.bodies() if self.op else ()
 
     def __str__(self) -> str:
         return f"{self.name!r} ({self.where.operation or self.type})"
@@ -168,6 +173,13 @@ class Graph:
             rest = nx.condensation(nx.DiGraph(self.network.subgraph(self.layers.keys() - done)))
             for knot in nx.topological_sort(rest):
                 yield from (self.layers[n] for n in sorted(rest.nodes[knot]["members"]))
+
+    def everywhere(self) -> Iterator[Layer]:
+        """All layers in the order of the file, those inside bodies, too."""
+        for layer in self.layers.values():
+            yield layer
+            for body in layer.bodies():
+                yield from body.graph.everywhere()
 
     def of_type(self, *types: str) -> list[Layer]:
         """Layers of the given types, in the order of the file."""

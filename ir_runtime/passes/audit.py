@@ -1,4 +1,4 @@
-"""What inference does not see: names, bytes, branches, layers and variables that cannot be meant."""
+"""What inference does not see: names, branches, layers and numbers that cannot be meant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
     _unread(graph, report)
     _contents(graph, known, report)
     for layer in graph.layers.values():
-        bodies = layer.op.bodies() if layer.op else ()
+        bodies = layer.bodies()
         inferred = {body.name: known.bodies.get((layer.id, body.name)) for body in bodies}
         for body in bodies:
             inner = inferred[body.name]

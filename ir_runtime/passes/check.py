@@ -14,7 +14,7 @@ def check(graph: Graph, report: Diagnostics) -> None:
     for layer in graph.layers.values():
         _check_inputs(graph, layer, report)
         _check_outputs(layer, report)
-        for body in layer.op.bodies() if layer.op else ():
+        for body in layer.bodies():
             check(body.graph, report)
     for ring in graph.cycles():
         path = " → ".join(repr(layer.name) for layer in [*ring[:6], ring[0]])

@@ -64,9 +64,7 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
 
 
 def _ranges(graph: Graph) -> Iterator[_Range]:
-    for layer in graph.layers.values():
-        for body in layer.op.bodies() if layer.op else ():
-            yield from _ranges(body.graph)
+    for layer in graph.everywhere():
         if layer.type == "Constant" and layer.op is not None:
             said = vars(layer.op)
             if said["value"].size:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any
 
 from ..codes import Code
 from ..diagnostics import Diagnostics, Mark
@@ -24,14 +22,15 @@ def check_variables(graph: Graph, report: Diagnostics) -> None:
     """
     reads: defaultdict[str, list[Layer]] = defaultdict(list)
     assigns: defaultdict[str, list[Layer]] = defaultdict(list)
-    for layer in _layers(graph):
+    for layer in graph.everywhere():
         if layer.type in ("ReadValue", "Assign") and layer.op is not None:
             found = reads if layer.type == "ReadValue" else assigns
-            found[str(_variable(layer.op))].append(layer)
-    for name in reads.keys() - assigns.keys():
-        message = f"variable {name!r} is read, but no Assign gives it a value"
-        hint = "add the Assign, or feed the value as a Parameter"
-        report.warning(Code.VARIABLE, message, reads[name][0].where, hint, _MARK)
+            found[vars(layer.op)["variable_id"]].append(layer)
+    for name, layers in reads.items():
+        if name not in assigns:
+            message = f"variable {name!r} is read, but no Assign gives it a value"
+            hint = "add the Assign, or feed the value as a Parameter"
+            report.warning(Code.VARIABLE, message, layers[0].where, hint, _MARK)
     for name, layers in assigns.items():
         if name not in reads:
             message = f"variable {name!r} is assigned, but no ReadValue reads it"
@@ -39,14 +38,3 @@ def check_variables(graph: Graph, report: Diagnostics) -> None:
         for again in layers[1:]:
             message = f"variable {name!r} is assigned at line {layers[0].where.line}, too"
             report.error(Code.VARIABLE, message, again.where, "leave one of them", mark=_MARK)
-
-
-def _layers(graph: Graph) -> Iterator[Layer]:
-    for layer in graph.layers.values():
-        yield layer
-        for body in layer.op.bodies() if layer.op else ():
-            yield from _layers(body.graph)
-
-
-def _variable(op: Any) -> Any:
-    return vars(op)["variable_id"]

@@ -53,7 +53,7 @@ def _is_compressed(graph: Graph) -> bool:
         layer.type in _QUANTIZING
         or "decompression" in layer.rt_info
         or _is_scaled(graph, layer)
-        or any(_is_compressed(body.graph) for body in _bodies(layer))
+        or any(_is_compressed(body.graph) for body in layer.bodies())
         for layer in graph.layers.values()
     )
 
@@ -155,10 +155,6 @@ def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
         rt_info={**layer.rt_info, **_DECOMPRESSION},
     )
     return constant, convert
-
-
-def _bodies(layer: Layer) -> tuple[Body, ...]:
-    return layer.op.bodies() if layer.op else ()
 
 
 def _with_bodies(op: Op | None) -> Op | None:

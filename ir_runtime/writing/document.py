@@ -89,7 +89,7 @@ class _GraphWriter:
             if data := attribute_texts(layer, self._changed(layer)):
                 self.out.element("data", data)
             write_layer_info(self.out, layer.rt_info)
-            bodies = layer.op.bodies() if layer.op else ()
+            bodies = layer.bodies()
             for body in reversed(bodies):  # as OpenVINO has them
                 write_port_map(self.out, layer, body)
             write_back_edges(self.out, bodies)

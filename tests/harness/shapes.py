@@ -40,7 +40,7 @@ def _ours(graph: Graph, values: Any, path: str, outer: tuple[str, ...]) -> Itera
         for index in range(len(layer.outputs)):
             value: Value = values[Port(layer.id, index)]
             yield f"{path}{layer.name}:{index}", Inferred(value.type, layer.type, sources or outer)
-        for body in layer.op.bodies() if layer.op else ():
+        for body in layer.bodies():
             if (layer.id, body.name) in values.bodies:  # all but a branch that is never taken
                 inside = values.bodies[layer.id, body.name]
                 yield from _ours(body.graph, inside, f"{path}{layer.name}/{body.name}/", sources)

@@ -89,28 +89,23 @@ number = _reading(F32, types.float32, 4)
 """The f32 at an index from an address."""
 
 
-@_instruction
-def put(context: Any, address: Any, index: Any, value: Any) -> Any:
-    """Put an i64 at an index from an address."""
+def _writing(numba_kind: Any, size: int) -> Any:
+    def typing(context: Any, address: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            emit = Emit(builder)
+            emit.store(values[2], emit.at(values[0], builder.mul(values[1], emit.number(size))))
+            return context.get_dummy_value()
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        emit = Emit(builder)
-        emit.store(values[2], emit.at(values[0], builder.mul(values[1], emit.number(8))))
-        return context.get_dummy_value()
+        return types.void(types.int64, types.int64, numba_kind), generate
 
-    return types.void(types.int64, types.int64, types.int64), generate
+    return _instruction(typing)
 
 
-@_instruction
-def put_number(context: Any, address: Any, index: Any, value: Any) -> Any:
-    """Put an f32 at an index from an address."""
+put = _writing(types.int64, 8)
+"""Put an i64 at an index from an address."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        emit = Emit(builder)
-        emit.store(values[2], emit.at(values[0], builder.mul(values[1], emit.number(4))))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.float32), generate
+put_number = _writing(types.float32, 4)
+"""Put an f32 at an index from an address."""
 
 
 @_instruction

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...ir.element import ElementType
 from ...ir.graph import Layer, Port
 from ...ir.tensor import Array, Value
 from ...ops.sequence.attention import ScaledDotProductAttention
 from .. import Kernel, Look, Match
 from ..numpy._memory import is_f32
+from ..numpy.attention import fits
 from ._attention import (
     ATTEND,
     BATCH,
@@ -52,10 +52,8 @@ _ZEROS = np.zeros(WIDE * LANES, np.float32)
 def attention(
     op: ScaledDotProductAttention, query: Value, key: Value, value: Value, *others: Value
 ) -> Kernel | None:
-    """f32 of rank 4, with a mask of f32 or of truth values; the scale may be anything."""
-    if not is_f32(query, key, value, *others[1:]) or any(v.shape.rank != 4 for v in (query, key, value)):
-        return None
-    if others and others[0].element not in (ElementType.f32, ElementType.boolean):
+    """What fits the numpy backend's kernel, too."""
+    if not fits(query, key, value, *others):
         return None
 
     def kernel(q: Array, k: Array, v: Array, *rest: Array) -> Array:

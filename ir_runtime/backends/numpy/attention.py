@@ -16,20 +16,25 @@ from ._backend import backend
 from ._memory import is_f32
 from ._threads import each
 
-__all__: list[str] = []
+__all__ = ["fits"]
 
 # Scores that several passes go over while they are in the second cache.
 SCORES = 1 << 17
+
+
+def fits(query: Value, key: Value, value: Value, *others: Value) -> bool:
+    """f32 of rank 4, with a mask of f32 or of truth values; the scale may be anything."""
+    if not is_f32(query, key, value, *others[1:]) or any(v.shape.rank != 4 for v in (query, key, value)):
+        return False
+    return not others or others[0].element in (ElementType.f32, ElementType.boolean)
 
 
 @backend.accelerates(ScaledDotProductAttention)
 def attention(
     op: ScaledDotProductAttention, query: Value, key: Value, value: Value, *others: Value
 ) -> Kernel | None:
-    """f32 of rank 4, with a mask of f32 or of truth values; the scale may be anything."""
-    if not is_f32(query, key, value, *others[1:]) or any(v.shape.rank != 4 for v in (query, key, value)):
-        return None
-    if others and others[0].element not in (ElementType.f32, ElementType.boolean):
+    """Blocks of queries, one after the other, where the inputs fit."""
+    if not fits(query, key, value, *others):
         return None
 
     def kernel(q: Array, k: Array, v: Array, *rest: Array) -> Array:
