@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,8 @@ __all__ = ["Agreement", "compare"]
 # f64 in f32.
 _TOLERANCES = {1: 1e-1, 2: 1e-2}
 _USUAL = 1e-4
+# Results with more numbers in a row, or with more rows, are not looked through for the same in another order.
+_COLUMNS, _ROWS = 10, 10_000
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,15 @@ class Agreement:
         difference: the largest difference, relative to the largest number of its output; infinite where
             shapes or the places of NaN differ, or where numbers that must be equal are not.
         output: the number of the output where it is.
+        moved: rows that stand elsewhere, if the results are the same but for the order of their rows, as
+            those of a detector are that finds two objects equally likely; the difference is then that
+            with the same rows side by side.
     """
 
     agree: bool
     difference: float
     output: int
+    moved: int = 0
 
 
 def compare(ours: Sequence[Array], theirs: Sequence[Array]) -> Agreement:
@@ -41,15 +47,41 @@ def compare(ours: Sequence[Array], theirs: Sequence[Array]) -> Agreement:
     >>> compare([np.float32([1, 2])], [np.float32([1, 2.00001])]).agree
     True
     >>> compare([np.int32([1, 2])], [np.int32([1, 3])])
-    Agreement(agree=False, difference=inf, output=0)
+    Agreement(agree=False, difference=inf, output=0, moved=0)
     """
     if len(ours) != len(theirs):
         return Agreement(False, np.inf, min(len(ours), len(theirs)))
+    found = _in_place(ours, theirs)
+    if not found.agree and (place := _places(ours, theirs)) is not None:
+        ordered = _in_place(ours, [array[place] for array in theirs])
+        if ordered.agree:
+            return replace(ordered, agree=False, moved=int((place != np.arange(len(place))).sum()))
+    return found
+
+
+def _in_place(ours: Sequence[Array], theirs: Sequence[Array]) -> Agreement:
     found = [_difference(a, b) for a, b in zip(ours, theirs, strict=True)]
     allowed = [_tolerance(a, b) for a, b in zip(ours, theirs, strict=True)]
     worst = max(range(len(found)), key=lambda index: found[index] / allowed[index], default=0)
     agree = all(difference <= most for difference, most in zip(found, allowed, strict=True))
     return Agreement(agree, found[worst] if found else 0.0, worst)
+
+
+def _places(ours: Sequence[Array], theirs: Sequence[Array]) -> Array | None:
+    """For each of our rows the nearest of theirs, through all outputs; ``None`` if two would be the same."""
+    counts = {array.shape[:1] for array in (*ours, *theirs)}
+    if len(counts) != 1 or not 1 < min(counts.pop(), default=0) <= _ROWS:
+        return None
+    if any(a.shape != b.shape or a.dtype == object for a, b in zip(ours, theirs, strict=True)):
+        return None
+    a, b = (
+        np.column_stack([array.reshape(len(array), -1).astype(np.float64) for array in arrays])
+        for arrays in (ours, theirs)
+    )
+    if a.shape[1] > _COLUMNS:
+        return None
+    place = np.array([np.abs(row - b).max(-1).argmin() for row in a])
+    return place if len(set(place)) == len(place) else None
 
 
 def _tolerance(ours: Array, theirs: Array) -> float:

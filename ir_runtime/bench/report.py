@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from .sides import OURS, Runtime, Setting, Side
@@ -85,9 +85,7 @@ class Report:
         return {
             "sides": [side.record() for side in self.sides],
             "ratio": compared if len(self.sides) > 1 else None,
-            "agreement": None
-            if found is None
-            else {"agree": found.agree, "difference": found.difference, "output": found.output},
+            "agreement": None if found is None else asdict(found),
         }
 
 

@@ -41,7 +41,8 @@ more. OpenVINO computes in f32, and does not quantise activations or its cache o
 reset before each run, untimed.
 
 Inputs that no file gives are random, as `run --random` makes them. Results agree where they differ by
-at most 1e-4 of an output's largest number (f16, bf16: 1e-2), and all but reals are equal.
+at most 1e-4 of an output's largest number (f16, bf16: 1e-2), and all but reals are equal. Where only the
+order of rows differs, as of objects that are equally likely, that is said.
 """
 
 
@@ -212,6 +213,7 @@ def _text(report: Report, hint: str, requests: int, threads: int | None) -> str:
     parts += [clean(f"{_TITLES[side.runtime]}: {side.runtime} {side.version}") for side in sides]
     if (found := report.agreement) is not None:
         said = "agree" if found.agree else "DIFFER"
+        said += f" in the order of {found.moved} rows alone" if found.moved else ""
         parts.append(
             f"results {said}; largest relative difference {found.difference:.1e}, in output {found.output}"
         )

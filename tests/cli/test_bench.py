@@ -83,7 +83,12 @@ def test_json_has_every_figure(folder: Path, invoke: Invoke) -> None:
     assert found["inputs"] == [{"name": "x", "type": "f32", "shape": [2, 3], "source": "random"}]
     assert [side["runtime"] for side in found["sides"]] == ["ir_runtime", "openvino"]
     assert [side["backend"] for side in found["sides"]] == ["reference", "CPU"]
-    assert found["agreement"] == {"agree": True, "difference": pytest.approx(0, abs=1e-6), "output": 0}
+    assert found["agreement"] == {
+        "agree": True,
+        "difference": pytest.approx(0, abs=1e-6),
+        "output": 0,
+        "moved": 0,
+    }
     ours, theirs = found["sides"]
     for side in (ours, theirs):
         assert side["runs"] == 4
@@ -228,6 +233,16 @@ def test_all_else_agrees_exactly() -> None:
     assert compare([np.int64([1, 2])], [np.int64([1, 2])]) == Agreement(True, 0.0, 0)
     assert compare([np.int64([10**9, 2])], [np.int64([10**9 + 1, 2])]) == Agreement(False, np.inf, 0)
     assert compare([np.float32([1])] * 2, [np.float32([1])] * 3) == Agreement(False, np.inf, 2)
+
+
+def test_rows_in_another_order_are_told_apart() -> None:
+    boxes, labels = np.float32([[0, 1], [2, 3], [4, 5]]), np.int64([7, 8, 9])
+    other = [0, 2, 1]
+    nearly = boxes + np.float32(1e-5)
+    found = compare([nearly, labels], [boxes[other], labels[other]])
+    assert (found.agree, found.moved, found.difference) == (False, 2, pytest.approx(2e-6, rel=0.1))
+    assert compare([boxes, labels], [boxes[other], labels]).moved == 0
+    assert compare([boxes[[0, 1, 1]]], [boxes[other]]) == Agreement(False, pytest.approx(0.4), 0)
 
 
 def test_results_that_differ_are_said_to(folder: Path, invoke: Invoke) -> None:
