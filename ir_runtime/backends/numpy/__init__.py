@@ -18,6 +18,8 @@ from . import (
     normalization,
     pooling,
     recurrence,
+    reductions,
+    selection,
 )
 from ._backend import backend
 from ._memory import keep_freed_memory
@@ -33,6 +35,8 @@ __all__ = [
     "normalization",
     "pooling",
     "recurrence",
+    "reductions",
+    "selection",
 ]
 
 keep_freed_memory()

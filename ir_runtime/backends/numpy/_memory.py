@@ -15,6 +15,7 @@ from ...ops._window import Pads
 
 __all__ = [
     "FEW",
+    "by_memory",
     "channels_first",
     "channels_last",
     "flat",
@@ -97,6 +98,12 @@ def _moved(rank: int, source: int, target: int) -> list[int]:
     order = list(range(rank))
     order.insert(target % rank, order.pop(source))
     return order
+
+
+def by_memory(x: Array, axis: int) -> list[int]:
+    """The axes in the order in which they lie in memory, ``axis`` last."""
+    strides = x.strides
+    return [*sorted((a for a in range(x.ndim) if a != axis), key=lambda a: -strides[a]), axis]
 
 
 def flat(x: Array) -> Array | None:

@@ -15,7 +15,7 @@ from .. import Kernel
 from ._backend import backend
 from ._chain import Chain
 from ._finish import Finish, Rows
-from ._memory import channels_last, is_f32
+from ._memory import by_memory, channels_last, is_f32
 from ._products import FINISHING, parts
 from ._threads import each, share
 
@@ -23,6 +23,9 @@ __all__ = ["soften"]
 
 # Elements that several passes go over while they are in the second cache.
 BLOCK = 1 << 16
+# Rows so short that to find the largest of each takes longer than all else, and the difference of elements
+# whose exponentials are far from the smallest number.
+SHORT, ALIKE = 64, 60
 
 
 @backend.accelerates(MVN)
@@ -70,16 +73,23 @@ def _divisor(op: MVN) -> Callable[[Array], Array] | None:
 
 @backend.accelerates(SoftMax)
 def softmax(op: SoftMax, data: Value) -> Kernel | None:
-    """f32 along the last axis."""
+    """f32, along the last axis or one whose elements lie side by side."""
     rank = data.shape.rank
-    if not is_f32(data) or not rank or op.axis not in (-1, rank - 1):
+    if not is_f32(data) or not rank or not -rank <= op.axis < rank:
         return None
+    axis = op.axis % rank
 
     def kernel(x: Array) -> Array:
-        y = np.array(x, order="C")
+        if axis == rank - 1:
+            order = None
+        elif x.strides[axis] == x.itemsize:
+            order = by_memory(x, axis)
+        else:
+            return op.evaluate(x)
+        y = np.array(x if order is None else x.transpose(order), order="C")
         if y.size:
-            soften(y.reshape(-1, x.shape[-1]))
-        return y
+            soften(y.reshape(-1, x.shape[axis]))
+        return y if order is None else y.transpose(np.argsort(order))
 
     return Chain(kernel, 1)
 
@@ -90,11 +100,20 @@ def soften(rows: Array) -> None:
 
     def work(block: slice) -> None:
         part = rows[block]
-        np.subtract(part, np.maximum.reduce(part, axis=1, keepdims=True), out=part)
+        np.subtract(part, _largest(part), out=part)
         np.exp(part, out=part)
         np.multiply(part, np.float32(1) / np.matmul(part, ones), out=part)
 
     each(work, _blocks(*rows.shape), rows.size * FINISHING)
+
+
+def _largest(rows: Array) -> Array | np.float32:
+    """What to subtract: the largest of each row or, where rows are short and much alike, of all of them."""
+    if rows.shape[1] <= SHORT:
+        largest: np.float32 = rows.max()
+        if largest - rows.min() < ALIKE:
+            return largest
+    return np.asarray(np.maximum.reduce(rows, axis=1, keepdims=True))
 
 
 def _blocks(count: int, length: int) -> list[slice]:
