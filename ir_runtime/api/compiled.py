@@ -196,7 +196,7 @@ class CompiledModel:
         with self._sharing():
             arrays = plan.run(feeds, observers, state, self.limits)
         state.commit(feeds)
-        return OVDict(self._outputs, owned(arrays, [*feeds, *plan.slots, *state.values.values()]))
+        return OVDict(self._outputs, owned(arrays, [*feeds, *state.values.values()], plan.roots))
 
     @contextmanager
     def _sharing(self) -> Iterator[None]:

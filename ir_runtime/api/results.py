@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ..ir.tensor import Array
+from ..runtime.roots import root_of
 from .names import find_port
 from .ports import Output
 
@@ -53,25 +54,23 @@ class OVDict(Mapping[Output, Array]):
         return repr(self.to_dict())
 
 
-def owned(arrays: Sequence[Array], shared: Sequence[Array | None]) -> list[Array]:
+def owned(arrays: Sequence[Array], shared: Sequence[Array], roots: Collection[int] = ()) -> list[Array]:
     """The same arrays, contiguous, writable, and sharing memory with nothing else.
 
     A plan may return an input, a constant or a view of one; a caller who writes into a result must
     not reach them.
+
+    Args:
+        arrays: what a plan returned.
+        shared: arrays that are not to be reached.
+        roots: memory that is not to be reached, as `root_of` has it.
     """
-    taken = {id(_root(a)) for a in shared if a is not None}
+    taken = {root_of(array) for array in shared}
     result = []
     for array in arrays:
         own = np.ascontiguousarray(array).reshape(array.shape)
-        if id(_root(own)) in taken or not own.flags.writeable:
+        if (root := root_of(own)) in taken or root in roots or not own.flags.writeable:
             own = own.copy()
-        taken.add(id(_root(own)))
+        taken.add(root_of(own))
         result.append(own)
     return result
-
-
-def _root(array: Array) -> object:
-    found: object = array
-    while isinstance(found, np.ndarray) and found.base is not None:
-        found = found.base
-    return found

@@ -23,8 +23,20 @@ from ..ir.graph import Layer
 from ..ir.tensor import Array, Value
 from ..ops import Op
 from ._match import Finder, Look, Match
+from ._unary import Unary
 
-__all__ = ["Absorbing", "Backend", "Kernel", "Look", "Match", "Offer", "available", "choose", "load"]
+__all__ = [
+    "Absorbing",
+    "Backend",
+    "Kernel",
+    "Look",
+    "Match",
+    "Offer",
+    "Unary",
+    "available",
+    "choose",
+    "load",
+]
 
 Kernel: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
 """Takes the inputs of a layer, returns its outputs; never changes an input."""

@@ -25,6 +25,7 @@ from ..backends import Kernel
 from ..ir.tensor import Array, TensorType
 from .context import RUN, Run
 from .expected import Expected
+from .roots import root_of
 
 __all__ = ["Guard", "alive", "bytes_of", "elements_of", "guarded"]
 
@@ -197,14 +198,6 @@ def alive(run: Run) -> int:
     for env, slots in run.envs:
         for array, constant in zip(env, slots, strict=True):
             if isinstance(array, np.ndarray) and array is not constant:
-                root = _root(array)
+                root = root_of(array)
                 sizes[root] = max(sizes.get(root, 0), array.nbytes)
     return sum(sizes.values())
-
-
-def _root(array: Array) -> int:
-    """Which memory an array lies in."""
-    found: Any = array
-    while isinstance(found, np.ndarray) and found.base is not None:
-        found = found.base
-    return id(found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from ..backends import Kernel
+from ..backends import Kernel, Unary
 
 __all__ = ["Move", "move_of"]
 
@@ -21,8 +21,24 @@ _Slots: TypeAlias = tuple[int, ...]
 
 def move_of(kernel: Kernel, reads: _Slots, writes: _Slots, frees: _Slots) -> Move:
     """The function that reads, calls ``kernel``, writes and frees. It changes no slot if the kernel fails."""
-    maker = _BY_ARITY.get(len(reads)) if len(writes) == 1 else None
-    return _several(kernel, reads, writes, frees) if maker is None else maker(kernel, *reads, *writes, frees)
+    if isinstance(kernel, Unary):
+        reads, kernel = (reads[kernel.place],), kernel.run
+    if len(writes) == len(reads) == 1 and reads == frees:
+        return _replacing(kernel, *reads, *writes)
+    if len(writes) == 1 and len(reads) in _BY_ARITY:
+        return _BY_ARITY[len(reads)](kernel, *reads, *writes, frees)
+    return _several(kernel, reads, writes, frees)
+
+
+def _replacing(kernel: Kernel, a: int, out: int) -> Move:
+    """The commonest: one input, which nobody reads any more."""
+
+    def move(slots: list[Any]) -> None:
+        result = kernel(slots[a])
+        slots[a] = None
+        slots[out] = result[0] if result.__class__ is tuple else result
+
+    return move
 
 
 def _unary(kernel: Kernel, a: int, out: int, frees: _Slots) -> Move:

@@ -20,6 +20,7 @@ from .context import RUN, Run, State
 from .expected import Expected
 from .moves import Move, move_of
 from .promise import Promise
+from .roots import root_of
 
 __all__ = ["ExecutionPlan", "Observer", "Step"]
 
@@ -82,10 +83,14 @@ class ExecutionPlan:
     """Bytes that a run needs at once, as far as they are known when compiling."""
     moves: tuple[Move, ...] = field(init=False, repr=False)
     """What the steps do to the slots."""
+    roots: frozenset[int] = field(init=False, repr=False)
+    """The memory of the constants, as `root_of` has it."""
 
     def __post_init__(self) -> None:
         moves = (move_of(step.kernel, step.reads, step.writes, step.frees) for step in self.steps)
         object.__setattr__(self, "moves", tuple(moves))
+        constants = (array for array in self.slots if array is not None)
+        object.__setattr__(self, "roots", frozenset(map(root_of, constants)))
 
     def run(
         self,

@@ -19,7 +19,9 @@ from . import (
     pooling,
     recurrence,
     reductions,
+    scans,
     selection,
+    views,
 )
 from ._backend import backend
 from ._memory import keep_freed_memory
@@ -36,7 +38,9 @@ __all__ = [
     "pooling",
     "recurrence",
     "reductions",
+    "scans",
     "selection",
+    "views",
 ]
 
 keep_freed_memory()

@@ -13,7 +13,7 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops import Op
 from ...ops.activation.clipped import ReLU
-from .. import Kernel
+from .. import Kernel, Unary
 from ._curves import PLAIN, Curve, along, curve_of
 from ._finish import row_for, ufunc_of
 from ._memory import flat, is_f32, moved, same_shape
@@ -58,6 +58,22 @@ class Chain:
             start += link.inputs
         return work
 
+    def built(self) -> Kernel:
+        """The head alone where no layer was absorbed, else without a look at inputs that are not needed."""
+        if not self.links:
+            return self.head
+        if not isinstance(self.head, Unary) or any(link.paired for link in self.links):
+            return self
+        head, runs = self.head.run, tuple(link.run for link in self.links)
+
+        def run(x: Array) -> Array:
+            out: Any = head(x)
+            for change in runs:
+                out = change(out)
+            return out  # type: ignore[no-any-return]
+
+        return Unary(run, self.head.place)
+
     def __call__(self, *arrays: Array) -> Array:
         out: Any = self.head(*arrays[: self.arity])
         for run, place in self._work:
@@ -89,7 +105,7 @@ def mapped(op: Op, inputs: Sequence[Value]) -> Callable[..., Array] | None:
     if isinstance(op, ReLU) and (run := shifted(np.maximum, _ZERO, inputs[0])) is not None:
         return run
     if (ufunc := PLAIN.get(type(op))) is not None:
-        return partial(_plain, ufunc) if inputs[0].shape.rank else None
+        return ufunc if inputs[0].shape.rank else None
     curve = curve_of(op, inputs)
     return None if curve is None else partial(bent, curve)
 
@@ -97,12 +113,12 @@ def mapped(op: Op, inputs: Sequence[Value]) -> Callable[..., Array] | None:
 _ZERO = Value.constant(np.float32(0))
 
 
-def _plain(ufunc: np.ufunc, x: Array, out: Array | None = None) -> Array:
-    return ufunc(x, out=out)  # type: ignore[no-any-return]
-
-
 def bent(curve: Curve, x: Array, out: Array | None = None) -> Array:
     """A curve of every element, into ``out`` or a new array that lies as ``x`` does."""
+    if out is None and x.flags.c_contiguous:
+        made = np.empty(x.shape, np.float32)
+        curve(x.reshape(-1), made.reshape(-1))
+        return made
     line = flat(x)
     if line is None:
         x = out = x.copy(order="C")

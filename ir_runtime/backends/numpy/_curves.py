@@ -34,6 +34,9 @@ __all__ = ["CURVES", "PLAIN", "Curve", "along", "curve_of"]
 Curve: TypeAlias = Callable[[Array, Array], None]
 """Takes 1-D arrays, contiguous: numbers, and where to put the results, which may be the same place."""
 
+# NumPy takes 0.3 µs more to add a number of Python than an array of one.
+_ONE, _THREE, _SIXTH = (np.full((), number, np.float32) for number in (1, 3, 1 / 6))
+
 # Numbers at a time where there are several passes: two rows of them fit into the second cache.
 CHUNK = 1 << 15
 
@@ -127,7 +130,7 @@ def _in_chunks(function: Callable[[Array, Array, Array], None]) -> Curve:
 def _logistic(x: Array, scratch: Array) -> None:
     np.negative(x, out=scratch)
     np.exp(scratch, out=scratch)
-    np.add(scratch, 1, out=scratch)
+    np.add(scratch, _ONE, out=scratch)
 
 
 def _sigmoid(op: Op, inputs: Sequence[Value]) -> Curve:
@@ -154,10 +157,10 @@ def _hard() -> Curve:
     lower, upper = _bounded(np.maximum, 0), _bounded(np.minimum, 6)
 
     def curve(x: Array, out: Array) -> None:
-        np.add(x, 3, out=out)
+        np.add(x, _THREE, out=out)
         lower(out, out)
         upper(out, out)
-        np.multiply(out, np.float32(1 / 6), out=out)
+        np.multiply(out, _SIXTH, out=out)
 
     return curve
 
@@ -190,7 +193,7 @@ def _gelu(op: Op, inputs: Sequence[Value]) -> Curve:
         np.add(scratch, others[-1], out=scratch)
         np.multiply(scratch, x, out=scratch)
         np.tanh(scratch, out=scratch)
-        np.add(scratch, 1, out=scratch)
+        np.add(scratch, _ONE, out=scratch)
         np.multiply(scratch, np.float32(0.5), out=scratch)
         np.multiply(scratch, x, out=out)
 

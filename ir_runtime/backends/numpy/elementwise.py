@@ -9,7 +9,7 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops import Op
 from ...ops.arithmetic.binary import Divide, Maximum, Minimum
-from .. import Kernel
+from .. import Kernel, Unary
 from ._backend import backend
 from ._chain import SMALL, Chain, mapped, shifted
 from ._curves import CURVES, along
@@ -55,9 +55,11 @@ def arithmetic(op: Op, a: Value, b: Value) -> Kernel | None:
     if (ufunc := ufunc_of(op, 0, b)) is None:
         return None
     if (right := shifted(ufunc, b, a)) is not None:
-        return Chain(lambda x, _: right(x), 2)
+        return Chain(Unary(right), 2)
     if ufunc_of(op, 1, a) and (left := shifted(ufunc, a, b)) is not None:
-        return Chain(lambda _, x: left(x), 2)
+        return Chain(Unary(left, 1), 2)
+    if a.shape.rank or b.shape.rank:
+        return Chain(ufunc, 2)
     return Chain(lambda x, y: np.asarray(ufunc(x, y)), 2)
 
 
@@ -74,4 +76,4 @@ def activation(op: Op, data: Value, *others: Value) -> Kernel | None:
     """f32, with settings that are constant."""
     inputs = (data, *others)
     run = mapped(op, inputs) if is_f32(*inputs) else None
-    return None if run is None else Chain(lambda x, *_: run(x), len(inputs))
+    return None if run is None else Chain(Unary(run), len(inputs))

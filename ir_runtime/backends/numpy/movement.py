@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from ...ir.tensor import Array, Value
+from ...ops.movement.concat import Concat
 from ...ops.movement.gather import Gather, Gather1, Gather7, Pick
 from ...ops.movement.split import Split, VariadicSplit
 from .. import Kernel
 from ._backend import backend
+from .views import nothing, unary
 
 __all__: list[str] = []
 
@@ -33,35 +38,29 @@ def one(op: Pick, data: Value, indices: Value, axis: Value) -> Kernel | None:
     return kernel
 
 
-@backend.accelerates(VariadicSplit)
-def apart(op: VariadicSplit, data: Value, axis: Value, split_lengths: Value) -> Kernel | None:
+@backend.accelerates(Split, VariadicSplit)
+def apart(op: Split | VariadicSplit, data: Value, axis: Value, *lengths: Value) -> Kernel | None:
     """Parts of known lengths, one of which may be what the others leave."""
-    lengths, place = split_lengths.ints(), _place(data, axis)
-    if lengths is None or place is None or len(lengths) < 2 or lengths.count(-1) > 1 or min(lengths) < -1:
-        return None
-    fixed = sum(n for n in lengths if n >= 0)
-
-    def kernel(x: Array, axis: Array, split_lengths: Array) -> Array | tuple[Array, ...]:
-        left = x.shape[place] - fixed
-        if left < 0 or (left and -1 not in lengths):
-            return op.evaluate(x, axis, split_lengths)  # says what is wrong
-        return _cut(x, place, [left if n < 0 else n for n in lengths])
-
-    return kernel
-
-
-@backend.accelerates(Split)
-def equally(op: Split, data: Value, axis: Value) -> Kernel | None:
-    """Parts of one length."""
-    place, count = _place(data, axis), op.num_splits
-    if place is None or count < 2:
+    known, place = [value.known() for value in (axis, *lengths)], _place(data, axis)
+    if place is None or any(array is None for array in known):
         return None
 
-    def kernel(x: Array, axis: Array) -> Array | tuple[Array, ...]:
-        length, rest = divmod(x.shape[place], count)
-        return op.evaluate(x, axis) if rest else _cut(x, place, [length] * count)
+    def cuts(shape: tuple[int, ...]) -> list[tuple[slice, ...]]:
+        parts = op.evaluate(nothing(shape), *known)  # type: ignore[arg-type]
+        return _cuts(place, [part.shape[place] for part in (parts if isinstance(parts, tuple) else (parts,))])
 
-    return kernel
+    return unary(data.shape, cuts, _taking)
+
+
+def _taking(cuts: Sequence[tuple[slice, ...]]) -> Callable[[Array], Any]:
+    return itemgetter(*cuts)
+
+
+@backend.accelerates(Concat)
+def joined(op: Concat, *parts: Value) -> Kernel:
+    """Without a look at anything but the axis."""
+    join, axis = np.concatenate, op.axis
+    return lambda *arrays: join(arrays, axis)
 
 
 def _place(data: Value, axis: Value) -> int | None:
@@ -70,6 +69,7 @@ def _place(data: Value, axis: Value) -> int | None:
     return None if not known or rank is None else known[0] % rank if rank else None
 
 
-def _cut(x: Array, axis: int, lengths: Sequence[int]) -> tuple[Array, ...]:
+def _cuts(axis: int, lengths: Sequence[int]) -> list[tuple[slice, ...]]:
+    """Where the parts of such lengths lie, one behind the other."""
     before = (slice(None),) * axis
-    return tuple(x[(*before, slice(a, b))] for a, b in pairwise(accumulate(lengths, initial=0)))
+    return [(*before, slice(a, b)) for a, b in pairwise(accumulate(lengths, initial=0))]

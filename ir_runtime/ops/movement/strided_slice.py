@@ -75,22 +75,29 @@ class StridedSlice(Op):
         return PartialShape([Dimension.between(0, d.max) for d in shape])
 
     def evaluate(self, data: Array, begin: Array, end: Array, strides: Array | None = None) -> Array:
+        region: Array = data[self.index(data.shape, begin, end, strides)]
+        return region
+
+    def index(
+        self, shape: tuple[int, ...], begin: Array, end: Array, strides: Array | None = None
+    ) -> tuple[Any, ...]:
+        """The region as NumPy takes it."""
         steps = [1] * begin.size if strides is None else strides.tolist()
         index: list[slice | int | None] = []
-        for axis, entry in self._plan(begin.size, data.ndim):
+        for axis, entry in self._plan(begin.size, len(shape)):
             if axis is None:
                 index.append(None)
             elif entry is None:
                 index.append(slice(None))
             elif _set(self.shrink_axis_mask, entry):
                 at = int(begin[entry])
-                _check_inside(entry, at, Dimension(data.shape[axis]), axis)
+                _check_inside(entry, at, Dimension(shape[axis]), axis)
                 index.append(at)
             else:
                 step = int(steps[entry])
                 first, last = self._ends(entry, int(begin[entry]), int(end[entry]), step)
-                index.append(python_slice(data.shape[axis], int(first), int(last), step))
-        return data[(*index, ...)]
+                index.append(python_slice(shape[axis], int(first), int(last), step))
+        return (*index, ...)
 
     def _plan(self, count: int, rank: int) -> Iterator[tuple[int | None, int | None]]:
         """For each axis met: its number, unless it is new, and the entry that slices it, if one does."""
