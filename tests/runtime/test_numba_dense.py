@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from harness.layers import layer
@@ -22,6 +21,7 @@ from ir_runtime.backends import Absorbing
 from ir_runtime.backends.numba import _dense, _winograd, backend
 from ir_runtime.backends.numba._target import TARGET, VECTORS
 from ir_runtime.backends.numba._vectors import LANES
+from ir_runtime.backends.threads import at_most
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -37,12 +37,10 @@ COUNTS = [2] if AGAIN in os.environ else [1, 2]
 @pytest.fixture(params=COUNTS, ids=lambda n: f"threads={n}", autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
-    before = numba.get_num_threads()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_dense, "WORTH", 0)
-        numba.set_num_threads(min(request.param, before))
-        yield
-        numba.set_num_threads(before)
+        with at_most(request.param):
+            yield
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from harness.layers import layer
@@ -21,6 +20,7 @@ from hypothesis import strategies as st
 from ir_runtime.backends import Absorbing
 from ir_runtime.backends.numba import backend, depthwise, elementwise, movement, pooling
 from ir_runtime.backends.numba._target import TARGET, VECTORS
+from ir_runtime.backends.threads import at_most
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -39,14 +39,12 @@ LENGTHS = (1, 2, 3, 6, 7, 8, 15, 17)
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
-    before = numba.get_num_threads()
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for module in (depthwise, elementwise, movement, pooling):
             patch.setattr(module, "WORTH", 0)
         patch.setattr(elementwise, "LEAST", 0)
-        numba.set_num_threads(min(request.param, before))
-        yield
-        numba.set_num_threads(before)
+        with at_most(request.param):
+            yield
 
 
 def numbers(*shape: int, seed: int = 0, special: bool = False) -> Array:

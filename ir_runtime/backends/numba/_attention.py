@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._compile import device
+from ._language import device
 from ._rows import copied, dots, mixed, scaled, softened, turned
+from ._threads import share
 from ._tile import SINGLE, TALL, WIDE, multiply
 from ._vectors import LANES
-from ._work import CALL_A, CALL_JOB, COUNTER, Worker, number, put, share, take, word
+from ._work import CALL_A, CALL_JOB, COUNTER, Worker, number, put, take, word
 
 __all__ = ["ATTEND", "BLOCK", "DECODE", "WORDS", "share"]
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 
-from ._compile import device
+from ._language import device, instruction, types
 from ._target import TARGET
-from ._vectors import I32, INTS, LANES, VECTOR, Emit, instruction
+from ._vectors import I32, INTS, LANES, VECTOR, Emit
 
 __all__ = ["COLUMNS", "Kind", "bytes_of_row", "dot", "sums", "unpack"]
 

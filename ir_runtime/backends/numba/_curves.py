@@ -12,10 +12,9 @@ from enum import IntEnum
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 
-from ._routines import routine
-from ._vectors import INTS, LANES, VECTOR, Emit, instruction
+from ._language import instruction, routine, types
+from ._vectors import INTS, LANES, VECTOR, Emit
 
 __all__ = ["Curve", "apply", "exponential"]
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.tensor import Array
-from ._compile import device
 from ._epilogue import Epilogue, Finish, finish
+from ._language import device
 from ._panels import WORDS, Panels
-from ._threads import threads
+from ._threads import share, threads
 from ._tile import GRAIN, multiply
 from ._vectors import LANES
 from ._work import (
@@ -29,10 +29,10 @@ from ._work import (
     CALL_OUT,
     COUNTER,
     Worker,
-    hold,
+    done_with,
     number,
     put,
-    share,
+    room,
     take,
     word,
 )
@@ -240,8 +240,7 @@ def _worker(call: int) -> None:
     low, high = number(numbers, 0), number(numbers, 1)
     chunks = (rows + chunk - 1) // chunk
     step = 8 * chunk if layout == 2 else 0
-    table = np.empty(chunk * (taps if layout == 2 else 1), np.int64)
-    places: Any = np.int64(table.ctypes.data)
+    places = room(8 * chunk * (taps if layout == 2 else 1))
     known = -1
     while True:
         unit = take(call + 8 * COUNTER)
@@ -272,4 +271,4 @@ def _worker(call: int) -> None:
         if stages > 0:
             width = (vectors - 1) * LANES + last
             finish(words, numbers, first, second, out, at, column, count, width, stride)
-    hold(table)
+    done_with(places)

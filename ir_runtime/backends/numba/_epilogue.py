@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from ...ir.tensor import Array, Value
 from ...ops import Op
@@ -27,8 +26,8 @@ from ..numpy._finish import row_for
 from ..numpy._memory import is_f32, moved, same_shape
 from ._activations import Bend, bend_of
 from ._curves import Curve, apply
-from ._routines import routine
-from ._vectors import Emit, instruction
+from ._language import instruction, routine, types
+from ._vectors import Emit
 from ._work import NOTHING, line, number, word
 
 __all__ = ["EXTRAS", "Epilogue", "Finish", "Fused", "add_rows", "finish"]

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 
 from ...ir.tensor import Array
-from ._compile import device
-from ._threads import threads
+from ._language import device, instruction, types
+from ._threads import share, threads
 from ._tile import SINGLE, TALL, WIDE
-from ._vectors import INTS, LANES, Emit, instruction
-from ._work import CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, number, put_number, share, take, word
+from ._vectors import INTS, LANES, Emit
+from ._work import CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, number, put_number, take, word
 
 __all__ = ["WORDS", "Panels", "aligned", "arranged", "packed", "split"]
 

@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any
 
-from numba import types
-
-from ._compile import device
 from ._curves import apply
-from ._vectors import F32, Emit, instruction
+from ._language import device, instruction, types
+from ._vectors import F32, Emit
 from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, Worker, number, take, word
 
 __all__ = ["BLOCK", "HEAD", "OPERATIONS", "STEP", "WORKER", "Code"]

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 
 from ._curves import exponential
-from ._vectors import F32, I32, LANES, VECTOR, Emit, instruction
+from ._language import instruction, types
+from ._vectors import F32, I32, LANES, VECTOR, Emit
 
 __all__ = [
-    "centred", "copied", "dots", "mixed", "scaled", "shifted", "softened", "squares", "total", "turned",
+    "centred", "copied", "dots", "mixed", "root", "scaled", "shifted", "softened", "squares", "total", "turned",
 ]  # fmt: skip
 
 Value = Any
@@ -312,3 +312,9 @@ def _halves(step: int) -> tuple[Value, Value]:
     high = [j + step if not j & step else LANES + j for j in range(LANES)]
     kind = ir.VectorType(I32, LANES)
     return ir.Constant(kind, low), ir.Constant(kind, high)
+
+
+@instruction(types.float32, gives=types.float32)
+def root(emit: Emit, x: Value) -> Value:
+    """The square root of one number."""
+    return emit.builder.call(emit.function("llvm.sqrt.f32", F32, F32), [x])

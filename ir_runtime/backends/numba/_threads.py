@@ -1,76 +1,74 @@
-"""How many threads share a layer, and starting them.
+"""How many threads share a layer.
 
-One pool only: while a plan runs, BLAS keeps to one thread, and numba's threads do the rest.
+One set of threads only: while a plan runs, BLAS keeps to one thread, and a team does the rest.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import sys
+import os
 import threading
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
 
-import numba
-from numba.np.ufunc.parallel import threading_layer
-
+from ...ir.tensor import Array
 from ..numpy._threads import single_blas
 from ..threads import most
+from ._team import Team, borrowed, given_back
+from ._team import sharing as _sharing
 
-__all__ = ["running", "threads"]
-
-
-def _find_tbb() -> None:
-    """Load tbb where pip put it, as numba does not look there."""
-    for name in ("libtbb.so.12", "libtbb.12.dylib"):
-        path = Path(sys.prefix) / "lib" / name
-        if path.exists():
-            with contextlib.suppress(OSError):
-                ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+__all__ = ["running", "share", "threads"]
 
 
-_find_tbb()
+class _Run(threading.local):
+    """What the run of this thread has."""
 
-# Of numba's ways to start threads, workqueue ends the process when two threads of Python run at once.
-_ALONE = threading.RLock()
+    threads: int = 0
+    team: Team | None = None
+    address: int = 0
 
 
-# Asking numba takes a microsecond, so it is asked once for a run.
-_RUN = threading.local()
+_RUN = _Run()
+
+
+@cache
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def threads() -> int:
     """How many threads share a layer of the run that is going on."""
-    return getattr(_RUN, "threads", 0) or int(numba.get_num_threads())
+    return _RUN.threads or most(_cores())
 
 
 @contextlib.contextmanager
 def running() -> Iterator[None]:
-    """Around a run: BLAS on one thread, and runs one after the other where they must not overlap."""
-    with single_blas(), _ALONE if _is_fragile() else contextlib.nullcontext():
-        before, usual = getattr(_RUN, "threads", 0), int(numba.get_num_threads())
-        _RUN.threads = most(usual)
-        numba.set_num_threads(_RUN.threads)
+    """Around a run: BLAS on one thread, and a team that helps."""
+    before = _RUN.threads, _RUN.team, _RUN.address
+    count = most(_cores())
+    team = borrowed(count - 1) if count > 1 and before[1] is None else None
+    with single_blas():
         try:
+            _RUN.threads = count
+            if team is not None:
+                _RUN.team, _RUN.address = team, team.address
+                team.begin()
             yield
         finally:
-            _RUN.threads = before
-            numba.set_num_threads(usual)
+            _RUN.threads, _RUN.team, _RUN.address = before
+            if team is not None:
+                team.end()
+                given_back(team)
 
 
-def _is_fragile() -> bool:
-    try:
-        return bool(threading_layer() == "workqueue")  # type: ignore[no-untyped-call]
-    except ValueError:  # nothing has run in parallel yet
-        return not _has("tbbpool") and not _has("omppool")
+def share(worker: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
+    """Let so many threads do a worker's units; ``NOTHING`` stands for what it does not read.
 
-
-def _has(layer: str) -> bool:
-    from importlib import import_module
-
-    try:
-        import_module(f"numba.np.ufunc.{layer}")
-    except ImportError:
-        return False
-    return True
+    All arrays are contiguous: kernels are given addresses only.
+    """
+    if threads > 1 and not _RUN.address:  # outside runs, as when weights are packed
+        with running():
+            _sharing()(_RUN.address, worker, job, out, a, b, c, threads)
+        return
+    _sharing()(_RUN.address, worker, job, out, a, b, c, threads)

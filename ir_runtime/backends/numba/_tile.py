@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numba import types
-
-from ._compile import device
-from ._routines import routine
+from ._language import device, instruction, routine, types
 from ._target import TARGET
-from ._vectors import I64, LANES, Emit, instruction
+from ._vectors import I64, LANES, Emit
 
 __all__ = ["GRAIN", "SINGLE", "TALL", "WIDE", "multiply"]
 

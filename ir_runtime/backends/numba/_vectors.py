@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from inspect import Parameter, Signature
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
 
 from ._target import TARGET
 
-__all__ = ["LANES", "Emit", "instruction"]
+__all__ = ["LANES", "Emit"]
 
 LANES = TARGET.lanes
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
@@ -104,6 +101,39 @@ class Emit:
         kind = ir.FunctionType(ir.VoidType(), [VECTOR, pointer.type, I32, mask.type])
         function = self._declared(f"llvm.masked.store.v{LANES}f32.p0", kind)
         self.builder.call(function, [value, pointer, ir.Constant(I32, 4), mask])
+
+    def add_atomically(self, address: Value, more: int) -> Value:
+        """Add to the i64 at an address, in one step for all threads; gives what it was."""
+        pointer = self.builder.inttoptr(address, ir.PointerType(I64))
+        return self.builder.atomic_rmw("add", pointer, self.number(more), "seq_cst")
+
+    def load_atomically(self, address: Value) -> Value:
+        """The i64 at an address, as all threads agree on it."""
+        pointer = self.builder.inttoptr(address, ir.PointerType(I64))
+        return self.builder.load_atomic(pointer, "seq_cst", 8, typ=I64)
+
+    def store_atomically(self, value: Value, address: Value) -> None:
+        """Put an i64 at an address, before all that follows."""
+        pointer = self.builder.inttoptr(address, ir.PointerType(I64))
+        self.builder.store_atomic(value, pointer, "seq_cst", 8)
+
+    def call_at(self, address: Value, *arguments: Value) -> None:
+        """Call the function at an address, of i64."""
+        kind = ir.FunctionType(ir.VoidType(), [I64] * len(arguments))
+        self.builder.call(self.builder.inttoptr(address, ir.PointerType(kind)), arguments)
+
+    def zeros(self, words: int) -> Value:
+        """The address of so many i64, all 0, that are there until the function ends."""
+        kind = ir.ArrayType(I64, words)
+        with self.builder.goto_entry_block():
+            place = self.builder.alloca(kind)
+        place.align = 64
+        self.builder.store(ir.Constant(kind, None), place)
+        return self.builder.ptrtoint(place, I64)
+
+    def function(self, name: str, gives: Any, *kinds: Any) -> Value:
+        """A function by its name; ``None`` stands for no result."""
+        return self._declared(name, ir.FunctionType(ir.VoidType() if gives is None else gives, kinds))
 
     def add(self, a: Value, b: Value) -> Value:
         return self.builder.fadd(a, b)
@@ -201,35 +231,6 @@ class Emit:
         builder.branch(head)
         builder.position_at_end(after)
         following[:] = now
-
-
-def instruction(*kinds: Any) -> Callable[[Callable[..., None]], Any]:
-    """Make a function that writes instructions one that kernels can call; it returns nothing.
-
-    Args:
-        kinds: numba's types of the arguments, after the `Emit` that the function takes first.
-    """
-
-    def make(write: Callable[..., None]) -> Any:
-        def typing(context: Any, *arguments: Any) -> Any:
-            def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-                write(Emit(builder), *values)
-                return context.get_dummy_value()
-
-            return types.void(*kinds), generate
-
-        return numba.extending.intrinsic(_named(typing, write.__name__, len(kinds)))
-
-    return make
-
-
-def _named(typing: Callable[..., Any], name: str, count: int) -> Callable[..., Any]:
-    """Numba looks at the number of arguments, so tell it as many as the instruction takes."""
-    names = ["context", *(f"argument{i}" for i in range(count))]
-    parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-    typing.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    typing.__name__ = typing.__qualname__ = name
-    return typing
 
 
 def _rounded(x: float) -> float:

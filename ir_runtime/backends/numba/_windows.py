@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from ...ir.tensor import Array
 from ...ops._window import Sliding
-from ._compile import device
-from ._vectors import LANES, VECTOR, Emit, instruction
+from ._language import device, instruction, types
+from ._vectors import LANES, VECTOR, Emit
 
 __all__ = ["BESIDE", "FEW", "SIZE", "Geometry", "geometry", "reach", "strip", "tile", "widened"]
 

@@ -16,16 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from ...ir.tensor import Array
-from ._compile import device
 from ._epilogue import Epilogue, Finish, finish
+from ._language import device, instruction, routine, types
 from ._panels import WORDS, Panels, arranged
-from ._routines import routine
-from ._threads import threads
+from ._threads import share, threads
 from ._tile import multiply
-from ._vectors import I64, LANES, Emit, instruction
+from ._vectors import I64, LANES, Emit
 from ._work import (
     CALL_A,
     CALL_B,
@@ -35,15 +33,15 @@ from ._work import (
     COUNTER,
     NOTHING,
     Worker,
-    hold,
+    done_with,
     join,
     number,
     put,
     put_number,
-    share,
+    room,
     take,
     word,
-)  # fmt: skip
+)
 
 __all__ = ["Winograd", "pays"]
 
@@ -173,8 +171,7 @@ def _transform(call: int) -> None:
     """Filters into panels, a unit for each of one matrix."""
     job, out = word(call, CALL_JOB), word(call, CALL_OUT)
     count, table, channels = word(job, 0), word(job, 1), word(job, 4)
-    room = np.empty(54, np.float32)
-    rows: Any = np.int64(room.ctypes.data)
+    rows = room(4 * 54)
     found = rows + 4 * 18
     while True:
         unit = take(call + 8 * COUNTER)
@@ -201,7 +198,7 @@ def _transform(call: int) -> None:
                 for s in range(36):
                     start = word(table, WORDS * (s * count + unit))
                     put_number(out + start, k * width + j, number(found, s))
-    hold(room)
+    done_with(rows)
 
 
 _TRANSFORM = Worker(_transform)
@@ -449,19 +446,17 @@ def _worker(call: int) -> None:
     tiles = word(job, _IMAGES) * ((word(job, _TALL) + 3) // 4) * ((word(job, _WIDE) + 3) // 4)
     # A vector more between the elements: strides of a power of two share few lines of the cache.
     before, after = 4 * (block * channels + LANES), 4 * (block * columns + LANES)
-    places = np.empty(block + 40, np.int64)
-    table: Any = np.int64(places.ctypes.data)
-    dump = np.zeros(columns, np.float32)
-    spare: Any = np.int64(dump.ctypes.data)
+    table = room(8 * (block + 40))
+    spare = room(4 * columns)
     counter = call + 8 * COUNTER
     if word(job, _SHARED) != 0:
-        target: Any = second + SIDE * before
-        _in_phases(counter, job, x, y, first, second, target, before, after, tiles, table, spare)
+        _in_phases(
+            counter, job, x, y, first, second, second + SIDE * before, before, after, tiles, table, spare
+        )
     else:
-        scratch = np.empty(SIDE * (before + after) // 4, np.float32)
-        source: Any = np.int64(scratch.ctypes.data)
+        source = room(SIDE * (before + after))
         target = source + SIDE * before
         _in_blocks(counter, job, x, y, first, second, source, target, before, after, tiles, table, spare)
-        hold(scratch)
-    hold(places)
-    hold(dump)
+        done_with(source)
+    done_with(table)
+    done_with(spare)

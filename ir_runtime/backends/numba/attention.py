@@ -32,10 +32,10 @@ from ._attention import (
     V,
 )  # fmt: skip
 from ._backend import backend
-from ._threads import threads
+from ._threads import share, threads
 from ._tile import WIDE
 from ._vectors import LANES
-from ._work import NOTHING, share
+from ._work import NOTHING
 
 __all__ = ["attend"]
 

@@ -14,28 +14,15 @@ from ..numpy._finish import Rows
 from ..numpy._memory import is_f32
 from ._backend import backend
 from ._codes import COLUMNS, VECTORS, bytes_of_row, dot, sums, unpack
-from ._compile import device, kernel
+from ._compile import kernel
 from ._curves import apply
 from ._epilogue import Epilogue, Finish, Fused, add_rows, finish
+from ._language import device
 from ._packed import PackedPanels, pack
-from ._threads import threads
+from ._threads import share, threads
 from ._tile import multiply
 from ._vectors import LANES
-from ._work import (
-    CALL_A,
-    CALL_B,
-    CALL_C,
-    CALL_JOB,
-    CALL_OUT,
-    COUNTER,
-    Worker,
-    line,
-    number,
-    put,
-    share,
-    take,
-    word,
-)
+from ._work import CALL_A, CALL_B, CALL_C, CALL_JOB, CALL_OUT, COUNTER, Worker, line, number, put, take, word
 
 __all__: list[str] = []
 

@@ -12,10 +12,10 @@ from ...ops.convolution.forward import GroupConvolution
 from .. import Kernel
 from ..numpy._memory import channels_first, channels_last, is_f32, rows_of
 from ._backend import backend
-from ._compile import device
 from ._curves import apply
 from ._epilogue import Epilogue, Finish, Fused, add_rows, finish
-from ._threads import threads
+from ._language import device
+from ._threads import share, threads
 from ._vectors import LANES
 from ._windows import BESIDE, FEW, SIZE, Geometry, geometry, reach, strip, tile, widened
 from ._work import (
@@ -29,7 +29,6 @@ from ._work import (
     Worker,
     line,
     number,
-    share,
     take,
     word,
 )

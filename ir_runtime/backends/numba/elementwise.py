@@ -30,8 +30,8 @@ from ..numpy._memory import is_f32
 from ._activations import ACTIVATIONS, bend_of
 from ._backend import backend
 from ._program import BLOCK, HEAD, STEP, WORKER, Code
-from ._threads import threads
-from ._work import CALL_B, CALL_C, NOTHING, share
+from ._threads import share, threads
+from ._work import CALL_B, CALL_C, NOTHING
 
 __all__ = ["Chain", "Link", "link_of"]
 

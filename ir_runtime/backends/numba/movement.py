@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
@@ -18,11 +17,11 @@ from ...ops.shape.reshape import Reshape
 from .. import Kernel
 from ..numpy._memory import channels_first
 from ._backend import backend
-from ._compile import device
-from ._threads import threads
-from ._vectors import I32, LANES, Emit, instruction
+from ._language import device, instruction, types
+from ._threads import share, threads
+from ._vectors import I32, LANES, Emit
 from ._windows import SIZE
-from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, line, share, take, word
+from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, line, take, word
 
 __all__: list[str] = []
 

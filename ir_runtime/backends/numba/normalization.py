@@ -17,8 +17,8 @@ from ..numpy._memory import is_f32
 from ._backend import backend
 from ._curves import apply
 from ._epilogue import Epilogue, Finish, Fused, add_rows, finish
-from ._rows import centred, scaled, shifted, softened, squares, total
-from ._threads import threads
+from ._rows import centred, root, scaled, shifted, softened, squares, total
+from ._threads import share, threads
 from ._work import (
     CALL_A,
     CALL_B,
@@ -30,7 +30,6 @@ from ._work import (
     Worker,
     line,
     number,
-    share,
     take,
     word,
 )
@@ -61,9 +60,9 @@ def _normalise(call: int) -> None:
                 squares(source, length, target, mean)
                 variance = number(target, 0) / np.float32(length)
                 if mode == 2:
-                    factor = np.float32(1) / (np.sqrt(variance) + eps)
+                    factor = np.float32(1) / (root(variance) + eps)
                 else:
-                    factor = np.float32(1) / np.sqrt(variance + eps)
+                    factor = np.float32(1) / root(variance + eps)
             centred(source, length, scale, shift, target, mean, factor)
             if word(words, 0) != 0:
                 add_rows(target, word(call, CALL_B) + row * stride, length)

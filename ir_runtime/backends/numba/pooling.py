@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numba import types
 
 from ...ir.tensor import Array, Value
 from ...kernels.statistics import lowest
@@ -28,11 +27,11 @@ from ...ops.reduction import ReduceMean
 from .. import Kernel
 from ..numpy._memory import channels_first, channels_last, is_f32
 from ._backend import backend
-from ._compile import device
-from ._threads import threads
-from ._vectors import LANES, Emit, instruction
+from ._language import device, instruction, types
+from ._threads import share, threads
+from ._vectors import LANES, Emit
 from ._windows import BESIDE, SIZE, geometry, reach, tile, widened
-from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, line, number, share, take, word
+from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, line, number, take, word
 
 __all__: list[str] = []
 
