@@ -16,7 +16,7 @@ from .. import Kernel
 from ._curves import along, curve_of
 from ._memory import is_f32, rows_of, same_shape
 
-__all__ = ["BOUNDS", "UFUNCS", "Finish", "Rows", "row_for", "ufunc_of"]
+__all__ = ["BOUNDS", "UFUNCS", "Finish", "Rows", "Stage", "finish_of", "row_for", "stage_of", "ufunc_of"]
 
 Finish: TypeAlias = Callable[[Array, int], None]
 """Takes rows of a result, contiguous, and the index of the first; changes them in place."""
@@ -53,29 +53,32 @@ class Rows:
 
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
         """A kernel that also does what ``op`` does, row by row."""
-        stage = _stage(op, inputs, place, self.axis)
+        stage = stage_of(op, inputs, place, self.axis)
         return None if stage is None else replace(self, stages=(*self.stages, stage))
 
     def __call__(self, *arrays: Array) -> Array:
-        return self.compute(*arrays[: self.arity], self._finish(arrays[self.arity :]))
-
-    def _finish(self, extras: Sequence[Array]) -> Finish:
-        pairs, start = [], 0
-        for stage in self.stages:
-            pairs.append((stage.run, rows_of(extras[start], self.axis) if stage.paired else None))
-            start += stage.inputs
-
-        def finish(block: Array, first: int) -> None:
-            for run, other in pairs:
-                if other is None:
-                    run(block)
-                else:
-                    run(block, other[first : first + len(block)])
-
-        return finish
+        return self.compute(*arrays[: self.arity], finish_of(self.stages, arrays[self.arity :], self.axis))
 
 
-def _stage(op: Op, inputs: Sequence[Value], place: int, axis: int) -> Stage | None:
+def finish_of(stages: Sequence[Stage], extras: Sequence[Array], axis: int) -> Finish:
+    """What does all stages to rows, the columns of which are ``axis``; ``extras`` are their other inputs."""
+    pairs, start = [], 0
+    for stage in stages:
+        pairs.append((stage.run, rows_of(extras[start], axis) if stage.paired else None))
+        start += stage.inputs
+
+    def finish(block: Array, first: int) -> None:
+        for run, other in pairs:
+            if other is None:
+                run(block)
+            else:
+                run(block, other[first : first + len(block)])
+
+    return finish
+
+
+def stage_of(op: Op, inputs: Sequence[Value], place: int, axis: int) -> Stage | None:
+    """What an operation does to each row of its input ``place``, or ``None``."""
     ours = inputs[place]
     if not is_f32(*inputs) or ours.shape.rank is None:
         return None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 
 import numpy as np
 
 from ...ir.tensor import Array, Value
+from ...ops import Op
 from ...ops.convolution.forward import Convolution, GroupConvolution
 from .. import Kernel
 from ._backend import backend
 from ._finish import Finish, Rows
+from ._lines import Lines, Part
 from ._memory import FEW, channels_first, channels_last, is_f32, padded, rows_of
 from ._panels import Panels
 from ._products import multiply, parts
@@ -50,6 +52,7 @@ def _lengths(data: Value) -> tuple[int | None, ...]:
 
 
 def _pointwise(op: Convolution, w: Array) -> Kernel:
+    """One product; over two axes, a part of what is computed line by line."""
     packed = Panels(w.reshape(w.shape[:2]).T)
     steps = (slice(None), slice(None), *(slice(None, None, s) for s in op.strides))
     strided = any(s != 1 for s in op.strides)
@@ -63,7 +66,26 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
         multiply(rows, packed, flat, finish)
         return channels_first(y)
 
-    return Rows(compute, 2, 1)
+    def run(source: Array, out: Array) -> None:
+        packed.multiply(source.reshape(-1, source.shape[-1]), out.reshape(-1, packed.columns))
+
+    if w.ndim != 4 or strided:
+        return Rows(compute, 2, 1)
+    return Lines((Part(op, (1, 1), packed.columns, packed.size, run, compute, wide=False),), _following)
+
+
+def _following(op: Op, inputs: Sequence[Value], wide: bool) -> Part | None:
+    """A product of channels if the part before is ``wide``, else a convolution of one channel each."""
+    if len(inputs) != 2:
+        return None
+    shape = inputs[1].shape.static if inputs[1].shape.is_static else ()
+    if wide and isinstance(op, Convolution) and shape[2:] == (1, 1):
+        kernel = dense(op, *inputs)
+    elif not wide and isinstance(op, GroupConvolution) and shape[1:3] == (1, 1):
+        kernel = grouped(op, *inputs)
+    else:
+        return None
+    return kernel.parts[0] if isinstance(kernel, Lines) else None
 
 
 def _dense(op: Convolution, w: Array) -> Callable[..., Array]:
@@ -148,7 +170,7 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
     if w is None or not w.size or not is_f32(data, filters):
         return None
     if w.shape[1:3] == (1, 1) and w.ndim == 5:
-        return depthwise(op, w)
+        return Lines((depthwise(op, w),), _following)
     return _grouped(op, w)
 
 

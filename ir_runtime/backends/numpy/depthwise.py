@@ -9,8 +9,8 @@ import numpy as np
 
 from ...ir.tensor import Array
 from ...ops.convolution.forward import GroupConvolution
-from .. import Kernel
-from ._finish import Finish, Rows
+from ._finish import Finish
+from ._lines import Part
 from ._memory import channels_first, channels_last, padded
 from ._products import parts
 from ._threads import each, share
@@ -24,13 +24,13 @@ COST = 6
 LOOP = 2048
 
 
-def depthwise(op: GroupConvolution, w: Array) -> Kernel:
+def depthwise(op: GroupConvolution, w: Array) -> Part:
     """Filters ``[C, 1, 1, height, width]``, as sums of products over windows: NumPy's only fused multiply-add.
 
     With a stride of 1 along rows, the channels of neighbouring windows lie in a row, and several windows
     are taken as one. To take columns apart until the stride is 1 costs more than it saves.
     """
-    channels, kernel = len(w), w.shape[3:]
+    channels, kernel = len(w), (w.shape[3], w.shape[4])
     packed = np.ascontiguousarray(w[:, 0, 0].transpose(1, 2, 0))
     fit = fitting(op, kernel)
 
@@ -38,26 +38,30 @@ def depthwise(op: GroupConvolution, w: Array) -> Kernel:
     def tiled(times: int) -> Array:
         return np.tile(packed, times)
 
-    def compute(x: Array, w: Array, finish: Finish) -> Array:
-        pads, out = fit(x.shape[2:])
-        times = _run(out[1], channels) if op.strides[1] == 1 else 1
+    def run(source: Array, out: Array) -> None:
+        times = _run(out.shape[1], channels) if op.strides[1] == 1 else 1
         filters = tiled(times)
+        every = windows(source, kernel, op.strides, op.dilations, times)
+        np.einsum("hwabc,abc->hwc", every, filters, out=out.reshape(every.shape[:2] + filters.shape[-1:]))
+
+    def alone(x: Array, w: Array, finish: Finish) -> Array:
+        pads, out = fit(x.shape[2:])
         y = np.empty((len(x), *out, channels), np.float32)
         data = padded(channels_last(x), pads)
 
         def work(piece: tuple[int, slice]) -> None:
             image, lines = piece
-            every = windows(data[image], kernel, op.strides, op.dilations, times)[lines]
+            first = lines.start * op.strides[0]
+            last = (lines.stop - 1) * op.strides[0] + (kernel[0] - 1) * op.dilations[0] + 1
             result = y[image, lines]
-            runs = result.reshape(every.shape[:2] + filters.shape[-1:])
-            np.einsum("hwabc,abc->hwc", every, filters, out=runs)
+            run(data[image, first:last], result)
             finish(result.reshape(-1, channels), (image * out[0] + lines.start) * out[1])
 
         size = y.size * math.prod(kernel) * COST
         each(work, [(image, lines) for image in range(len(x)) for lines in parts(out[0], share(size))], size)
         return channels_first(y)
 
-    return Rows(compute, 2, 1)
+    return Part(op, kernel, channels, math.prod(kernel) * channels * COST, run, alone, wide=True)
 
 
 def _run(columns: int, channels: int) -> int:
