@@ -63,7 +63,7 @@ def curve_of(op: Op, inputs: Sequence[Value]) -> Curve | None:
 
 
 def _relu(op: Op, inputs: Sequence[Value]) -> Curve:
-    return _bounded(np.maximum, 0)
+    return _bounded(0, math.inf)
 
 
 def _prelu(op: Op, inputs: Sequence[Value]) -> Curve | None:
@@ -83,11 +83,15 @@ def _prelu(op: Op, inputs: Sequence[Value]) -> Curve | None:
 
 def _clamp(op: Op, inputs: Sequence[Value]) -> Curve:
     assert isinstance(op, Clamp)
-    lower, upper = _bounded(np.maximum, op.min), _bounded(np.minimum, op.max)
+    return _bounded(op.min, op.max)
+
+
+def _bounded(lower: float, upper: float) -> Curve:
+    """Both bounds in one pass, and in a third of the time of a maximum with a scalar."""
+    low, high = np.float32(lower), np.float32(upper)
 
     def curve(x: Array, out: Array) -> None:
-        lower(x, out)
-        upper(out, out)
+        x.clip(low, high, out=out)
 
     return curve
 
@@ -106,10 +110,6 @@ def along(ufunc: np.ufunc, row: Array) -> Curve:
             ufunc(x[whole:], tile[: x.size - whole], out=out[whole:])
 
     return curve
-
-
-def _bounded(ufunc: np.ufunc, bound: float) -> Curve:
-    return along(ufunc, np.full(1, bound, np.float32))
 
 
 def _in_chunks(function: Callable[[Array, Array, Array], None]) -> Curve:
@@ -154,12 +154,11 @@ def _swish(op: Op, inputs: Sequence[Value]) -> Curve | None:
 
 def _hard() -> Curve:
     """A straight line from 0 at -3 to 1 at 3."""
-    lower, upper = _bounded(np.maximum, 0), _bounded(np.minimum, 6)
+    bounded = _bounded(0, 6)
 
     def curve(x: Array, out: Array) -> None:
         np.add(x, _THREE, out=out)
-        lower(out, out)
-        upper(out, out)
+        bounded(out, out)
         np.multiply(out, _SIXTH, out=out)
 
     return curve
