@@ -17,6 +17,7 @@ from . import (
     normalization,
     pooling,
     products,
+    recurrence,
 )
 from ._backend import backend
 
@@ -32,4 +33,5 @@ __all__ = [
     "normalization",
     "pooling",
     "products",
+    "recurrence",
 ]

@@ -1,0 +1,262 @@
+"""The steps of recurrent cells along sequences, in one call: threads share the columns of the hidden state.
+
+A unit is some columns of the hidden state, with all their gates, for some entries of the batch. Each thread
+begins with units of its own, the same in every step, whose weights so stay in its cache, and then takes
+what is left of the others; a step begins when all units of the one before are done.
+
+What a step reads of the hidden state are rows of the result. What the inputs give to the gates is there
+before; the gates of a cell with a state of its own come in the order f, i, o, c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from ._curves import apply
+from ._language import device, instruction, types
+from ._panels import WORDS
+from ._tile import multiply
+from ._vectors import LANES, Emit
+from ._work import (
+    CALL_A,
+    CALL_JOB,
+    CALL_OUT,
+    COUNTER,
+    Worker,
+    done_with,
+    join,
+    look,
+    number,
+    put,
+    room,
+    take,
+    word,
+)  # fmt: skip
+
+__all__ = ["STEPS", "Kind"]
+
+Value = Any
+_INFINITY = np.float32(np.inf)
+
+
+class Kind(IntEnum):
+    """What cell it is: a GRU may reset its state before or after the product with its weights."""
+
+    RNN = 0
+    GRU = 1
+    GRU_AFTER = 2
+    LSTM = 3
+
+
+def _of_rows(count: int, how: Callable[..., Value]) -> Any:
+    """An instruction that makes numbers of ``count`` rows: the result, the rows, how many numbers, two more."""
+
+    def write(emit: Emit, out: Value, *given: Value) -> None:
+        rows, (length, low, high) = given[:count], given[count:]
+        bounds = emit.splat(low), emit.splat(high)
+
+        def body(offset: Value, load: Callable[..., Value], store: Callable[..., None]) -> None:
+            found = how(emit, *(load(emit.at(row, offset)) for row in rows), *bounds)
+            store(found, emit.at(out, offset))
+
+        emit.over(length, body)
+
+    write.__name__ = how.__name__
+    return instruction(*[types.int64] * (count + 2), types.float32, types.float32)(write)
+
+
+def _kept(emit: Emit, x: Value, low: Value, high: Value) -> Value:
+    return emit.below(emit.above(x, low), high)
+
+
+def _sum(emit: Emit, a: Value, b: Value, low: Value, high: Value) -> Value:
+    """``a + b``, kept within bounds."""
+    return _kept(emit, emit.add(a, b), low, high)
+
+
+def _sum_of_part(emit: Emit, a: Value, b: Value, c: Value, low: Value, high: Value) -> Value:
+    """``a + b * c``, kept within bounds."""
+    return _kept(emit, emit.add(a, emit.multiply(b, c)), low, high)
+
+
+def _product(emit: Emit, a: Value, b: Value, low: Value, high: Value) -> Value:
+    return emit.multiply(a, b)
+
+
+def _mixture(emit: Emit, part: Value, new: Value, old: Value, low: Value, high: Value) -> Value:
+    """As much of the old one as ``part`` says."""
+    one = emit.constant(1)
+    return emit.add(emit.multiply(emit.subtract(one, part), new), emit.multiply(part, old))
+
+
+def _remembered(
+    emit: Emit, forget: Value, old: Value, take: Value, new: Value, low: Value, high: Value
+) -> Value:
+    return emit.add(emit.multiply(forget, old), emit.multiply(take, new))
+
+
+def _same(emit: Emit, x: Value, low: Value, high: Value) -> Value:
+    return x
+
+
+_sums, _sums_of_parts, _products = _of_rows(2, _sum), _of_rows(3, _sum_of_part), _of_rows(2, _product)
+_mixtures, _memories, _copies = _of_rows(3, _mixture), _of_rows(4, _remembered), _of_rows(1, _same)
+
+
+@device
+def _bent(address: int, count: int, curve: int) -> None:
+    """The curves that take bounds are those of a cell that knows no negative numbers."""
+    apply(address, count, curve, np.float32(0), _INFINITY)
+
+
+@device
+def _rnn(job: int, gates: int, span: int, given: int, size: int, count: int, y: int) -> None:
+    _sums(y, gates, given, count, number(job, 46), number(job, 47))
+    _bent(y, count, word(job, 20))
+
+
+@device
+def _lstm(job: int, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int) -> None:
+    low, high = number(job, 46), number(job, 47)
+    for gate in range(4):
+        _sums(gates + gate * span, gates + gate * span, given + gate * size, count, low, high)
+    for gate in range(3):
+        _bent(gates + gate * span, count, word(job, 20))
+    forget, take_in, show, new = gates, gates + span, gates + 2 * span, gates + 3 * span
+    _bent(new, count, word(job, 21))
+    _memories(cell, forget, cell, take_in, new, count, low, high)
+    _copies(new, cell, count, low, high)
+    _bent(new, count, word(job, 22))
+    _products(y, show, new, count, low, high)
+
+
+@device
+def _gru_gates(job: int, gates: int, span: int, given: int, size: int, count: int) -> None:
+    """What is to stay, and what is reset; they take the place of what the inputs gave."""
+    for gate in range(2):
+        target = given + gate * size
+        _sums(target, gates + gate * span, target, count, number(job, 46), number(job, 47))
+        _bent(target, count, word(job, 20))
+
+
+@device
+def _gru_state(job: int, new: int, given: int, size: int, count: int, y: int, old: int) -> None:
+    _bent(new, count, word(job, 21))
+    _mixtures(y, given, new, old, count, _INFINITY, _INFINITY)
+
+
+@device
+def _unit(call: int, job: int, step: int, phase: int, unit: int, table: int) -> None:
+    """Some columns of the state after a step; or, of a GRU that resets it before, the state that is reset."""
+    kind, batch, directions, hidden = word(job, 0), word(job, 2), word(job, 3), word(job, 4)
+    time, parts, total, chunk = word(job, 5), word(job, 6), word(job, 7), word(job, 8)
+    chunks = word(job, 9)
+    place, some = unit // chunks, unit % chunks
+    direction, part = place // parts, place % parts
+    first = some * chunk
+    rows = min(chunk, batch - first)
+    backwards = word(word(job, 14), direction)
+    y, row, size = word(call, CALL_OUT), 4 * directions * time * hidden, 4 * hidden
+    start = word(job, 15) + 4 * direction * hidden
+    scratch = word(job, 17) + 4 * direction * hidden
+    for r in range(rows):
+        length = word(word(job, 13), first + r)
+        before = length - step if backwards != 0 else step - 1
+        at = y + (first + r) * row + (direction * time + before) * size
+        if phase == 1:
+            at = scratch + (first + r) * directions * size
+        elif step == 0 or step >= length:
+            at = start + (first + r) * directions * size
+        put(table, r, at)
+    at_once = 4 if rows == 8 else rows  # rather than 6 and 2
+    lowest = 2 * phase  # of the gates
+    highest = 2 if kind == 1 and phase == 0 else total
+    known = word(job, 10) + 8 * WORDS * (direction * total * parts + part)
+    vectors, last = word(known, 1), word(known, 2)
+    span, count = 4 * LANES * vectors, (vectors - 1) * LANES + last
+    column = 4 * (word(known, 3) - direction * total * hidden)
+    gates, stride = table + 8 * chunk, total * span
+    for gate in range(lowest, highest):
+        entry = known + 8 * WORDS * gate * parts
+        panel, bias, out = word(job, 11) + word(entry, 0), word(job, 12) + word(entry, 4), gates + gate * span
+        for begin in range(0, rows, at_once):
+            multiply(
+                vectors, min(at_once, rows - begin), table + 8 * begin, 0, word(job, 18), 1, hidden, panel,
+                out + begin * stride, stride, bias, 0, last, -_INFINITY, _INFINITY,
+            )  # fmt: skip
+    for r in range(rows):
+        entry = first + r
+        length = word(word(job, 13), entry)
+        if step >= length:
+            continue
+        now = length - 1 - step if backwards != 0 else step
+        given = word(call, CALL_A) + ((entry * time + now) * directions + direction) * total * size + column
+        out = y + entry * row + (direction * time + now) * size + column
+        state = entry * directions * size + column
+        mine = gates + r * stride
+        if kind == 3:
+            cell = word(job, 16) + 4 * direction * hidden + state
+            _lstm(job, mine, span, given, size, count, out, cell)
+        elif kind == 0:
+            _rnn(job, mine, span, given, size, count, out)
+        elif kind == 2:
+            _gru_gates(job, mine, span, given, size, count)
+            inner, low, high = mine + 2 * span, number(job, 46), number(job, 47)
+            _sums_of_parts(inner, given + 2 * size, given + size, inner, count, low, high)
+            _gru_state(job, inner, given, size, count, out, word(table, r) + column)
+        elif phase == 0:
+            _gru_gates(job, mine, span, given, size, count)
+            old = word(table, r) + column
+            _products(scratch + state, given + size, old, count, _INFINITY, _INFINITY)
+        else:
+            inner = mine + 2 * span
+            _sums(inner, inner, given + 2 * size, count, number(job, 46), number(job, 47))
+            old = y + entry * row + (direction * time + (now + 1 if backwards != 0 else now - 1)) * size
+            if step == 0:
+                old = start + entry * directions * size
+            _gru_state(job, inner, given, size, count, out, old + column)
+
+
+def _steps(call: int) -> None:
+    job = word(call, CALL_JOB)
+    phases, units, threads, done = word(job, 19), word(job, 24), word(job, 25), word(job, 26)
+    table = room(word(job, 27))
+    home = take(call + 8 * COUNTER) * units // threads
+    for turn in range(word(job, 1) * phases):
+        step, phase = turn // phases, turn % phases
+        counted = done + 8 * turn * (units + 1)
+        if threads > 1 and look(counted) == units:
+            continue
+        for index in range(units):
+            unit = (home + index) % units
+            taken = counted + 8 * (unit + 1)
+            if threads == 1:
+                _unit(call, job, step, phase, unit, table)
+            elif look(taken) == 0 and take(taken) == 0:
+                _unit(call, job, step, phase, unit, table)
+                take(counted)
+        if threads > 1:
+            join(counted, units)
+    done_with(table)
+
+
+STEPS = Worker(_steps)
+"""Takes all steps.
+
+It reads, as A, what the inputs give to the gates, ``[batch, time, directions, gate, hidden]``, which it may
+change; the result is ``[batch, directions, time, hidden]``. Its job:
+
+0   a `Kind`; steps, as many as the longest sequence has; batch; directions; hidden size; time
+6   panels of a gate; gates; entries of the batch in a unit, and how many such units there are
+10  addresses: of the table of panels, one group for each direction and gate, of their numbers, and of biases
+13  addresses: of the lengths of sequences; of a number for each direction, 1 where it goes backwards; of the
+    hidden states; of the cell states, which are changed; of room for another state; of the offset 0
+19  phases of a step; the curves of the functions f, g and h
+23  two f32 that gates are kept between; units; threads
+26  address of a counter for each phase of each step, and one for each of its units, all 0; bytes of room for
+    a table of rows and gates
+"""
