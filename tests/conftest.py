@@ -1,4 +1,4 @@
-"""How properties are tested: the same examples in every run; others, and more, when asked to explore.
+"""How tests run: on numpy where they do not say, properties with the same examples in every run.
 
 ``HYPOTHESIS_PROFILE=explore pytest tests/ops/test_soundness.py`` looks further than a usual run does.
 """
@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 
 from hypothesis import HealthCheck, settings
+
+# What a model runs on by default depends on what is installed, and on what the cache holds.
+os.environ.setdefault("IR_RUNTIME_BACKEND", "numpy")
 
 settings.register_profile(
     "usual", derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)

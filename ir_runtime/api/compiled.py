@@ -12,8 +12,10 @@ from ..backends.threads import at_most
 from ..codes import Code
 from ..ir.tensor import Array
 from ..limits import Limits
+from ..passes.infer import Inferred
 from ..runtime.compile import compile_plan
 from ..runtime.context import State
+from ..runtime.guard import bytes_of
 from ..runtime.plan import ExecutionPlan, Observer
 from .config import check_config, describe_device, wants_f16
 from .feeding import bind
@@ -44,12 +46,21 @@ _HARMLESS = frozenset(
 )
 
 
+# Bytes of all tensors, constants and activations, from which on loading machine code is worth it.
+_LARGE = 1 << 20
+
+
+def _is_large(values: Inferred) -> bool:
+    return sum(bytes_of(value.type) for value in values.values()) >= _LARGE
+
+
 class CompiledModel:
     """A model compiled for a backend. As OpenVINO's ``CompiledModel``.
 
     Args:
         model: what to run; later changes to it do not matter.
-        backend: ``reference``, ``numpy`` or ``numba``.
+        backend: ``reference``, ``numpy`` or ``numba``; by default what ``IR_RUNTIME_BACKEND`` says, else numba
+            for models of more than a megabyte where it is installed, else numpy.
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
         config: OpenVINO's properties.
         limits: bounds on what running it may ask for; by default those the model was read with.
@@ -69,7 +80,7 @@ class CompiledModel:
         self._model = model.raise_if_invalid(_HARMLESS).clone()
         if wants_f16(self.config):
             self._model.narrow()
-        self.backend, self._chain = load(backend or self.config.get("BACKEND"))
+        self.backend, self._chain = load(backend or self.config.get("BACKEND"), _is_large(self._model._values))
         self._model.add_outputs([outputs] if isinstance(outputs, str) else outputs or ())
         self._inputs = list(map(ConstOutput.of, self._model.inputs))
         self._outputs = list(map(ConstOutput.of, self._model.outputs))

@@ -221,7 +221,8 @@ def compile_model(
         device_name: for OpenVINO's signature: CPU, or AUTO, GPU and NPU, which mean the same here.
         config: OpenVINO's properties; those without a meaning here are accepted, with a warning.
         weights: as for `read_model`.
-        backend: ``numpy``, ``numba`` or ``reference``; by default what ``IR_RUNTIME_BACKEND`` says, else ``numpy``.
+        backend: ``numpy``, ``numba`` or ``reference``; by default what ``IR_RUNTIME_BACKEND`` says, else numba
+            for models of more than a megabyte where it is installed, else numpy.
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
         limits: bounds on what reading, compiling and running may ask for; by default those that the model
             was read with.

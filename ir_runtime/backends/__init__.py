@@ -24,6 +24,7 @@ from ..ir.tensor import Array, Value
 from ..ops import Op
 from ._match import Finder, Look, Match
 from ._unary import Unary
+from ._usual import usual
 
 __all__ = [
     "Absorbing",
@@ -62,7 +63,6 @@ class Absorbing(Protocol):
 
 
 _CHAINS = {"reference": (), "numpy": ("numpy",), "numba": ("numba", "numpy")}
-DEFAULT = "numpy"
 
 # What a backend needs that comes with an extra of this package: the package, and the extra.
 _NEEDS = {"numba": ("numba", "fast")}
@@ -160,16 +160,18 @@ def _missing(name: str) -> str | None:
     return None if package is None or find_spec(package) else package
 
 
-def load(name: str | None = None) -> tuple[str, tuple[Backend, ...]]:
+def load(name: str | None = None, large: bool = False) -> tuple[str, tuple[Backend, ...]]:
     """A backend by name, followed by those it falls back on.
 
     Args:
-        name: ``reference``, ``numpy`` or ``numba``; by default what ``IR_RUNTIME_BACKEND`` says, else ``numpy``.
+        name: ``reference``, ``numpy`` or ``numba``; by default what ``IR_RUNTIME_BACKEND`` says, else what
+            is `usual`.
+        large: whether it is for a model that is worth loading machine code for.
 
     Raises:
         InputError: if there is no such backend, or what it needs is not installed.
     """
-    name = name or os.environ.get("IR_RUNTIME_BACKEND") or DEFAULT
+    name = name or os.environ.get("IR_RUNTIME_BACKEND") or usual(large)
     if name not in _CHAINS:
         near = difflib.get_close_matches(name, _CHAINS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""

@@ -17,6 +17,7 @@ from .bench import bench
 from .exits import Exit, reported
 from .explain import explain
 from .inspect import inspect
+from .kernels import kernels
 from .ops import ops
 from .run import run
 from .shapes import shapes
@@ -70,5 +71,5 @@ def main() -> None:
     """Read, validate and run OpenVINO IR models with NumPy."""
 
 
-for _command in (run, validate, shapes, inspect, bench, ops, explain):
+for _command in (run, validate, shapes, inspect, bench, ops, explain, kernels):
     main.add_command(_command)

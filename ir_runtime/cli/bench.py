@@ -92,7 +92,7 @@ order of rows differs, as of objects that are equally likely, that is said.
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
 @weights
-@click.option("-b", "--backend", metavar="NAME", help="What computes: numpy (default), numba, reference, …")
+@click.option("-b", "--backend", metavar="NAME", help="What computes: numba, numpy, reference, …")
 @click.option("--against", type=click.Choice(["openvino"]), help="Measure this, too, and compare.")
 @click.option(
     "--starts",

@@ -58,7 +58,7 @@ numbers may also be "NaN", "Infinity" and "-Infinity".
 )
 @selects
 @weights
-@click.option("--backend", metavar="NAME", help="What computes: numpy (default), numba, reference, …")
+@click.option("--backend", metavar="NAME", help="What computes: numba, numpy, reference, …")
 @limited
 @as_json
 def run(

@@ -82,9 +82,9 @@ def _address(function: Any) -> int:
 
 def _give_way() -> Any:
     """What lets another thread run."""
-    return (
-        ctypes.WinDLL("kernel32").SwitchToThread if sys.platform == "win32" else ctypes.CDLL(None).sched_yield
-    )
+    if sys.platform == "win32":
+        return ctypes.windll.kernel32.SwitchToThread
+    return ctypes.CDLL(None).sched_yield
 
 
 # What machine code may call: memory from the interpreter's allocator, which needs no lock for this.

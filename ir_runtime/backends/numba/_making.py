@@ -1,0 +1,92 @@
+"""Making all kernels at once: on request, or in the background of the first program that could use them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ._language import Routine
+from ._machine import folder, make, missing
+
+__all__ = ["Making", "in_background", "make_all", "ready"]
+
+# Seconds after which whoever said to be making kernels is taken for dead.
+_PATIENCE = 600
+
+
+def ready() -> bool:
+    """Whether every kernel is in the cache."""
+    return not missing()
+
+
+def make_all() -> Iterator[Routine]:
+    """Make what is missing; gives each kernel once it is there."""
+    for routine in missing():
+        if not (folder() / f"{routine.name}.o").exists():  # another process may have made it meanwhile
+            make(routine)
+        yield routine
+
+
+def in_background() -> None:
+    """Start a process that makes what is missing, unless one is at it; it outlives this one."""
+    if getattr(sys, "frozen", False) or not sys.executable:
+        return  # what would be started is not Python
+    place = folder()
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_at_it(place / Making.MARK):
+            return
+    except OSError as reason:
+        message = (
+            f"kernels cannot be kept in {place}: {reason.strerror or reason}; numpy is used instead of numba"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return
+    _tell("compiling kernels for this machine, once, in the background; until they are there, numpy is used")
+    nothing = subprocess.DEVNULL
+    command = [sys.executable, "-m", __package__]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with suppress(OSError):
+        subprocess.Popen(
+            command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True, env=environment
+        )
+
+
+class Making:
+    """Says in the folder that somebody makes the kernels."""
+
+    MARK = "making"
+
+    @classmethod
+    @contextmanager
+    def marked(cls) -> Iterator[bool]:
+        """Whether this process is the one; the mark is gone afterwards."""
+        mark = folder() / cls.MARK
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_at_it(mark):
+            yield False
+            return
+        mark.write_text(str(os.getpid()))
+        try:
+            yield True
+        finally:
+            mark.unlink(missing_ok=True)
+
+
+def _is_at_it(mark: Path) -> bool:
+    try:
+        return time.time() - mark.stat().st_mtime < _PATIENCE
+    except FileNotFoundError:
+        return False
+
+
+def _tell(text: str) -> None:
+    """A line for whoever sits at a terminal."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"ir_runtime: {text}", file=sys.stderr)

@@ -1,0 +1,40 @@
+"""``ir-runtime kernels``: make the machine code of the backend numba ahead."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from .models import as_json
+from .render import dump
+
+__all__ = ["kernels"]
+
+
+@click.command()
+@as_json
+def kernels(as_json: bool) -> None:
+    """Compile the kernels of the backend numba for this machine, as far as they are missing.
+
+    Otherwise that happens in the background when a model first wants them, and numpy runs it until
+    they are there. In an image that is built once and started often, do it when the image is built.
+    """
+    from ..backends import load
+
+    load("numba")
+    from ..backends.numba._language import ROUTINES
+    from ..backends.numba._machine import folder, missing
+    from ..backends.numba._making import make_all
+
+    waiting = len(missing())
+    with click.progressbar(
+        make_all(), length=waiting, label="compiling kernels", file=sys.stderr, hidden=_hidden(waiting)
+    ) as made:
+        count = sum(1 for _ in made)
+    found = {"folder": str(folder()), "kernels": len(ROUTINES), "made": count}
+    click.echo(dump(found) if as_json else f"{len(ROUTINES)} kernels, {count} of them new, in {folder()}")
+
+
+def _hidden(waiting: int) -> bool:
+    return not waiting or not sys.stderr.isatty()
