@@ -16,6 +16,7 @@ from ..ir.body import Body
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, PortSpec
 from ..ir.shape import PartialShape
+from ..ir.tensor import TensorType
 from ..limits import DEFAULT, Limits
 from ..ops import Op, load_extensions, registry
 from .bodies import BODIES, read_body
@@ -64,6 +65,10 @@ class LayerReader:
     claims: Claims = field(default_factory=Claims)
     resolved: dict[tuple[str, str], type[Op] | None] = field(default_factory=dict)
     """Operations found so far, by type and version."""
+    types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
+    """Types that ports declared so far, by what they say."""
+    built: dict[tuple[type[Op], tuple[tuple[str, str], ...]], Op] = field(default_factory=dict)
+    """Operations without graphs inside, by class and attributes: in a model, many layers are the same."""
 
     def read(self, element: Element, version: str | None = None) -> Layer | None:
         """One layer. What cannot be read of it is reported; ``None`` if that is its id.
@@ -110,7 +115,7 @@ class LayerReader:
         name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
         where = Location(self.file, element.sourceline, name, operation)
         data = _attributes(element)
-        ports = PortReader(self.file, self.report, self.limits)
+        ports = PortReader(self.file, self.report, self.limits, self.types)
         inputs, outputs = _inputs(ports, element, where), tuple(ports.read(element, "output", where))
         bodies = self._bodies(cls, element, inputs, outputs, where)
         return Layer(
@@ -184,7 +189,7 @@ class LayerReader:
             self.report.error(Code.UNKNOWN_OPERATION, message, where, hint)
             return None
         known = _attribute_names(cls)  # type: ignore[arg-type]  # classes can be hashed
-        for name in (n for n in data if n not in known):
+        for name in () if data.keys() <= known else (n for n in data if n not in known):
             self.report.warning(
                 Code.UNKNOWN_ATTRIBUTE,
                 f"{cls.versioned_name()} has no attribute {name!r}; it is ignored",
@@ -209,19 +214,31 @@ class LayerReader:
     def _build(
         self, cls: type[Op], data: Mapping[str, str], bodies: Mapping[str, Body], where: Location
     ) -> Op:
-        op = cls.parse(data, value=None) if cls.name == "Constant" else cls.parse(data, **bodies)
-        if cls.name in ("Constant", "Parameter"):
+        if cls.name == "Constant":
+            return self._constant(cls.parse(data, value=None), where)
+        op = cls.parse(data, **bodies) if bodies or not cls.pure else self._shared(cls, data)
+        if cls.name == "Parameter":
             check_size(vars(op)["shape"], self.limits, where)
-        if cls.name != "Constant":
-            return op
-        element, offset, size = (vars(op)[name] for name in ("element_type", "offset", "size"))
-        shape = _fixed(vars(op)["shape"])
+        return op
+
+    def _shared(self, cls: type[Op], data: Mapping[str, str]) -> Op:
+        said = cls, tuple(data.items())
+        if said not in self.built:
+            self.built[said] = cls.parse(data)
+        return self.built[said]
+
+    def _constant(self, op: Op, where: Location) -> Op:
+        element, shape, offset, size = (
+            vars(op)[name] for name in ("element_type", "shape", "offset", "size")
+        )
+        check_size(shape, self.limits, where)
+        lengths = _fixed(shape)
         if element is ElementType.dynamic:
             raise ValidationError("a constant has an element type, not dynamic", code=Code.BAD_ATTRIBUTE)
-        self.claims.add(element, max(size, packed_bytes(element, shape)), self.limits, where)
-        value = self.weights.tensor(element, shape, offset, size, where)
-        self._check_rest(element, shape, size, where)
-        return cls.parse(data, value=value)
+        self.claims.add(element, max(size, packed_bytes(element, lengths)), self.limits, where)
+        value = self.weights.tensor(element, lengths, offset, size, where)
+        self._check_rest(element, lengths, size, where)
+        return op.carrying(value=value)
 
     def _check_rest(self, element: ElementType, shape: tuple[int, ...], size: int, where: Location) -> None:
         """OpenVINO reads constants with more bytes than they take, and gives those without numbers one."""

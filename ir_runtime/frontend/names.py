@@ -9,7 +9,7 @@ from typing import Any
 
 from .document import Element
 
-__all__ = ["rt_info", "tensor_names"]
+__all__ = ["NO_INFO", "rt_info", "tensor_names"]
 
 
 def tensor_names(text: str | None) -> tuple[str, ...]:
@@ -26,10 +26,10 @@ def tensor_names(text: str | None) -> tuple[str, ...]:
 def rt_info(element: Element) -> Mapping[str, Any]:
     """What ``<rt_info>`` says, as nested mappings of strings, none of which can be changed."""
     info = next(element.iterchildren("rt_info"), None)
-    return _NOTHING if info is None else _entries(info)
+    return NO_INFO if info is None else _entries(info)
 
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+NO_INFO: Mapping[str, Any] = MappingProxyType({})
 
 
 def _entries(element: Element) -> Mapping[str, Any]:

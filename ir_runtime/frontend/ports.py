@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location, Mark
@@ -16,12 +15,9 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType
 from ..limits import Limits
 from .document import Element, integer
-from .names import rt_info, tensor_names
+from .names import NO_INFO, rt_info, tensor_names
 
 __all__ = ["PortReader", "check_size", "dim_text"]
-
-# Characters of dims that are remembered: a file may have as many and as long ones as it likes.
-_USUAL = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +27,46 @@ class PortReader:
     file: str
     report: Diagnostics
     limits: Limits
+    types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
+    """Read so far, by precision and dims: in a model, many ports declare the same."""
 
-    def read(self, element: Element, side: str, where: Location) -> Iterator[PortSpec]:
+    def read(self, element: Element, side: str, where: Location) -> list[PortSpec]:
         """The ports of a layer on one side, ``input`` or ``output``."""
-        seen = set()
-        ports = (port for group in element.iterchildren(side) for port in group.iterchildren("port"))
-        for port in ports:
-            number = integer(port, "id", self.file)
-            if number in seen:
-                self.report.error(Code.DUPLICATE_ID, f"two {side} ports have the id {number}", where)
-            seen.add(number)
-            yield PortSpec(
-                number,
-                self._type(port, where),
-                tensor_names(port.get("names")),
-                port.sourceline,
-                rt_info(port),
-            )
+        groups = element.iterchildren(side)
+        found = [self._port(port, where) for group in groups for port in group.iterchildren("port")]
+        if len(found) > 1 and len({port.id for port in found}) < len(found):
+            self._twice(found, side, where)
+        return found
 
-    def _type(self, port: Element, where: Location) -> TensorType:
+    def _port(self, port: Element, where: Location) -> PortSpec:
+        number = integer(port, "id", self.file)
+        dims = [dim_text(dim) for dim in port.iterchildren("dim")]
+        names = port.get("names")
+        return PortSpec(
+            number,
+            self._type(port, dims, where),
+            tensor_names(names) if names else (),
+            port.sourceline,
+            rt_info(port) if len(port) > len(dims) else NO_INFO,
+        )
+
+    def _twice(self, ports: Sequence[PortSpec], side: str, where: Location) -> None:
+        seen = set()
+        for port in ports:
+            if port.id in seen:
+                self.report.error(Code.DUPLICATE_ID, f"two {side} ports have the id {port.id}", where)
+            seen.add(port.id)
+
+    def _type(self, port: Element, dims: Sequence[str], where: Location) -> TensorType:
         """What a port declares. Without dims that is a scalar or a tensor of any rank, so nothing is said."""
-        return TensorType(self._precision(port, where), self._dims(port, where))
+        said = (port.get("precision"), *dims)
+        found = self.types.get(said)
+        if found is None:
+            before = len(self.report)
+            found = TensorType(self._precision(port, where), self._dims(port, dims, where))
+            if len(self.report) == before:
+                self.types[said] = found
+        return found
 
     def _precision(self, port: Element, where: Location) -> ElementType:
         text = port.get("precision")
@@ -67,12 +82,11 @@ class PortReader:
             )
             return ElementType.dynamic
 
-    def _dims(self, port: Element, where: Location) -> PartialShape:
-        texts = [dim_text(dim) for dim in port.iterchildren("dim")]
+    def _dims(self, port: Element, texts: Sequence[str], where: Location) -> PartialShape:
         if not texts:
-            return _ANY
+            return PartialShape.dynamic()
         try:
-            shape, least = _shape(tuple(texts))
+            shape = PartialShape(texts)
         except ValueError:
             self._bad_port(
                 port,
@@ -82,8 +96,7 @@ class PortReader:
                 where,
             )
             return PartialShape.dynamic()
-        if len(texts) > self.limits.rank or least > self.limits.elements:
-            check_size(shape, self.limits, replace(where, line=port.sourceline))
+        check_size(shape, self.limits, replace(where, line=port.sourceline))
         return shape
 
     def _bad_port(self, port: Element, what: str, hint: str, mark: Mark, where: Location) -> None:
@@ -105,22 +118,6 @@ def check_size(shape: PartialShape, limits: Limits, where: Location | None = Non
 def _least(shape: PartialShape) -> int:
     """The number of elements, with open lengths as short as they may be, but not empty."""
     return math.prod([max(dim.min, 1) for dim in shape])
-
-
-_ANY = PartialShape.dynamic()
-
-
-def _shape(texts: tuple[str, ...]) -> tuple[PartialShape, int]:
-    """The shape that some dims make, and how many elements it has at least; most are met again and again."""
-    return _usual_shape(texts) if sum(map(len, texts)) <= _USUAL else _new_shape(texts)
-
-
-def _new_shape(texts: tuple[str, ...]) -> tuple[PartialShape, int]:
-    shape = PartialShape(texts)
-    return shape, _least(shape)
-
-
-_usual_shape = lru_cache(4096)(_new_shape)
 
 
 def dim_text(dim: Element) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 from ..codes import Code
@@ -158,6 +159,8 @@ class Dimension(Interval):
     @classmethod
     def of(cls, length: DimensionLike) -> Dimension:
         """Read ``3``, ``"?"``, ``-1``, ``"1..8"``, ``"..8"``, ``(1, 8)``, a dimension or an interval."""
+        if type(length) is int:
+            return _usual(length)
         if isinstance(length, Dimension):
             return length
         if isinstance(length, Interval):
@@ -279,6 +282,9 @@ class Dimension(Interval):
     def __repr__(self) -> str:
         return f"<Dimension: {self}>"
 
+
+# A model has many tensors, and few lengths.
+_usual = lru_cache(4096)(Dimension)
 
 IntervalLike: TypeAlias = Interval | int
 DimensionLike: TypeAlias = Dimension | Interval | int | str | tuple[int, int] | list[int]

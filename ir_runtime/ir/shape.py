@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, overload
 
 from ..codes import Code
@@ -67,6 +68,13 @@ class Rank(int):
 
 
 _FAR = (1 << 63) - 1
+_rank = lru_cache(64)(Rank)
+
+
+def _lengths_of(dims: tuple[Dimension, ...]) -> tuple[int, ...] | None:
+    """Their lengths, if every one is known."""
+    lengths = tuple([d.min for d in dims if d.min == d.max])
+    return lengths if len(lengths) == len(dims) else None
 
 
 def _inside(text: str) -> str:
@@ -83,8 +91,10 @@ class PartialShape(Sequence[Dimension]):
     (<PartialShape: [?,3,1..4,..8]>, <PartialShape: [1,?]>, <PartialShape: [...]>)
     """
 
-    __slots__ = ("_dims",)
+    __slots__ = ("_dims", "_lengths")
     _dims: tuple[Dimension, ...] | None
+    _lengths: tuple[int, ...] | None
+    """Those of all dimensions, if they are known, so that most questions need not go through them."""
 
     def __init__(self, dims: Iterable[DimensionLike] | str | None = ()) -> None:
         if isinstance(dims, PartialShape):
@@ -93,6 +103,7 @@ class PartialShape(Sequence[Dimension]):
             text = _inside(dims.strip())
             dims = None if text == "..." else text.split(",") if text else ()
         self._dims = None if dims is None else tuple(map(Dimension.of, dims))
+        self._lengths = None if self._dims is None else _lengths_of(self._dims)
 
     @classmethod
     def dynamic(cls, rank: int | Dimension | None = None) -> PartialShape:
@@ -102,12 +113,12 @@ class PartialShape(Sequence[Dimension]):
     @property
     def rank(self) -> Rank | None:
         """The number of dimensions, or ``None``."""
-        return None if self._dims is None else Rank(len(self._dims))
+        return None if self._dims is None else _rank(len(self._dims))
 
     @property
     def is_static(self) -> bool:
         """Whether every dimension is known."""
-        return self._dims is not None and all(d.is_static for d in self._dims)
+        return self._lengths is not None
 
     @property
     def is_dynamic(self) -> bool:
@@ -117,7 +128,7 @@ class PartialShape(Sequence[Dimension]):
     @property
     def static(self) -> tuple[int, ...]:
         """The lengths, all of which must be known: for code that has made sure."""
-        return tuple(d.__index__() for d in self)
+        return tuple(map(operator.index, self)) if self._lengths is None else self._lengths
 
     def to_shape(self) -> Shape:
         """The lengths.
@@ -155,7 +166,7 @@ class PartialShape(Sequence[Dimension]):
 
     def merge(self, other: PartialShape) -> PartialShape | None:
         """What both shapes allow, or ``None`` if they exclude each other."""
-        if self._dims is None:
+        if self._dims is None or (self._lengths is not None and self._lengths == other._lengths):
             return other
         if other._dims is None:
             return self
@@ -172,6 +183,8 @@ class PartialShape(Sequence[Dimension]):
 
     def compatible(self, other: PartialShape) -> bool:
         """Whether some tensor fits both."""
+        if self._lengths is not None and other._lengths is not None:
+            return self._lengths == other._lengths
         return self.merge(other) is not None
 
     def contains(self, shape: Sequence[int]) -> bool:
@@ -219,6 +232,8 @@ class PartialShape(Sequence[Dimension]):
     def __eq__(self, other: object) -> bool:
         """Whether the same is known of both; which lengths are known to be equal does not count."""
         if isinstance(other, PartialShape):
+            if self._lengths is not None or other._lengths is not None:
+                return self._lengths == other._lengths
             return self._bounds() == other._bounds()
         if isinstance(other, tuple | list):
             return self._dims is not None and self._is_listed(other)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -118,6 +118,12 @@ class Op:
         _raise_all(problems)
         self._agree()
 
+    def _with(self, fields: Mapping[str, Any]) -> Self:
+        """Itself, new, with attributes each of which is allowed."""
+        vars(self).update(fields)
+        self._agree()
+        return self
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")
 
@@ -144,18 +150,26 @@ class Op:
         Raises:
             ValidationError: naming every attribute that is missing or not allowed.
         """
-        values, problems = dict(payloads), []
+        fields, missing, problems = {}, [], []
         for name, attribute in cls.schema().items():
-            if attribute.xml not in data or attribute.payload:
-                continue
+            text = None if attribute.payload else data.get(attribute.xml)
             try:
-                values[name] = attribute.parse(data[attribute.xml])
+                if text is not None:
+                    fields[name] = attribute.parse(text)
+                elif attribute.required and name not in payloads:
+                    missing.append(f"attribute {attribute.xml!r} is missing; it {attribute.allows()}")
+                else:
+                    fields[name] = attribute.check(payloads.pop(name, attribute.default))
             except ValueError as problem:
                 problems.append(f"attribute {attribute.xml!r} {problem}")
-        missing = [a for n, a in cls.schema().items() if a.required and n not in values and a.xml not in data]
-        problems += [f"attribute {a.xml!r} is missing; it {a.allows()}" for a in missing]
-        _raise_all(problems)
-        return cls(**values)
+        if payloads:
+            raise TypeError(f"{cls.__name__} has no attribute {', '.join(payloads)}")
+        _raise_all((*problems, *missing))
+        return cls.__new__(cls)._with(fields)
+
+    def carrying(self, **payloads: Any) -> Self:
+        """The same, with something else beside its attributes."""
+        return type(self).__new__(type(self))._with({**vars(self), **payloads})
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of this layer by name, without payloads."""
@@ -324,11 +338,12 @@ def _value(type: TensorType, contents: Array | Bounds | None) -> Value:
     return Value(TensorType(type.element, PartialShape(contents.shape)), contents)
 
 
-def _raise_all(problems: Iterable[str]) -> None:
+def _raise_all(problems: Collection[str]) -> None:
+    if not problems:
+        return
     found = tuple(Diagnostic(Code.BAD_ATTRIBUTE, problem) for problem in problems)
-    if found:
-        text = "; ".join(d.message for d in found)
-        raise ValidationError(text, code=Code.BAD_ATTRIBUTE, diagnostics=found)
+    text = "; ".join(d.message for d in found)
+    raise ValidationError(text, code=Code.BAD_ATTRIBUTE, diagnostics=found)
 
 
 _OpT = TypeVar("_OpT", bound=type[Op])

@@ -16,6 +16,7 @@ from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
+from ..ops import Op
 from .agree import Agreement
 from .causes import Causes
 
@@ -23,6 +24,9 @@ __all__ = ["Inferred", "infer"]
 
 # Graphs that lie deeper in others than this are inferred once, so that time does not double with each level.
 _DEEP = 3
+
+# A constant with more numbers than this is seldom like another.
+_FEW = 16
 
 _UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 
@@ -95,6 +99,8 @@ class _Walk:
     explain: bool
     depth: int = 0
     known: Inferred = field(default_factory=Inferred)
+    seen: dict[tuple[object, ...], tuple[Value, ...]] = field(default_factory=dict)
+    """What was inferred for layers so far, by all that decides it: in a model, many are the same."""
     agreement: Agreement = field(init=False)
     causes: Causes = field(init=False)
 
@@ -144,9 +150,12 @@ class _Walk:
             return _Outcome([_named(layer, self.parameters[layer.id])])
         if layer.op is None or None in inputs:
             return _Outcome(_declared(layer))
+        said = None if (bodies := layer.op.bodies()) else _said(layer.op, inputs)
+        if said is not None and (before := self.seen.get(said)) is not None:
+            return _Outcome(list(before))
         visitor = _Visitor(layer, self)
         try:
-            context = {"visit": visitor} if layer.op.bodies() else {}
+            context = {"visit": visitor} if bodies else {}
             found = layer.op.infer_values(*_all(inputs), **context)
         except LimitError as reason:
             reason.where = reason.where or layer.where
@@ -158,6 +167,8 @@ class _Walk:
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
             hint = "the code of the operation did not foresee such inputs"
             return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message, hint), visitor.found())
+        if said is not None and all(value.shape.is_static for value in found):
+            self.seen[said] = found
         return _Outcome([_named(layer, value) for value in found], None, visitor.found())
 
     def _why(self, port: Port, dim: int) -> tuple[Cause, ...]:
@@ -188,6 +199,22 @@ class _Visitor:
     def found(self) -> list[Diagnostic]:
         """What is wrong inside the bodies."""
         return [found for report in self._reports.values() for found in report]
+
+
+def _said(op: Op, inputs: Sequence[Value | None]) -> tuple[object, ...] | None:
+    """All that inference has to go by, if it is little: an operation, fixed shapes, and a few numbers."""
+    if not op.pure or not inputs:
+        return None
+    said: list[object] = [op]
+    for value in inputs:
+        if value is None or not value.shape.is_static or value.bounds is not None:
+            return None
+        said += value.element, value.shape.static
+        if value.data is not None:
+            if value.data.size > _FEW or value.data.dtype.hasobject:
+                return None
+            said.append(value.data.tobytes())
+    return tuple(said)
 
 
 def _all(inputs: Sequence[Value | None]) -> list[Value]:
