@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ...ir.tensor import Array, Value
 from ...ops import Op
+from ...ops._window import Pads
 from ...ops.convolution.forward import Forward
 from .. import Kernel
 from ._finish import Finish, Stage, finish_of, stage_of
-from ._memory import channels_first, channels_last, padded
+from ._memory import channels_first, channels_last
 from ._products import FINISHING, parts
 from ._threads import each, share
 from ._windows import fitting
@@ -35,6 +36,10 @@ FEW_LINES = 28
 AXIS = 1
 
 
+Alone: TypeAlias = Callable[[Array, Finish], Array]
+"""A whole convolution, of data as ``[N, C, H, W]``."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A convolution with constant filters over two axes, and what is done to its result in place."""
@@ -46,20 +51,20 @@ class Part:
     cost: int
     """Multiplications, or what takes as long, for each position of the result."""
     run: Callable[[Array, Array], None]
-    """From lines ``[height, width, C]``, with all that the windows need around them, to lines of results."""
-    alone: Callable[[Array, Array, Finish], Array]
-    """The whole convolution, of data and filters."""
-    wide: bool
-    """Whether it needs neighbours, or padding."""
+    """From lines ``[height, width, C]``, or what ``take`` makes of them, to lines of results."""
+    take: Callable[[Array, Pads], Array] | None = None
+    """Copies lines, with padding around them, to where ``run`` wants them; ``None`` if it needs no neighbours."""
+    alone: Alone | None = None
+    """How to run it where it is not computed line by line."""
     stages: tuple[Stage, ...] = ()
 
 
 class Block(NamedTuple):
-    """Lines of results of each part, from the first part to the last, and those of the data before them."""
+    """Lines of the data, and those of the results of each part."""
 
     lines: tuple[slice, ...]
-    around: tuple[tuple[int, int], ...]
-    """Lines of padding above and below what each part reads."""
+    around: tuple[Pads, ...]
+    """The padding around what each part reads."""
 
 
 class Plan(NamedTuple):
@@ -67,8 +72,6 @@ class Plan(NamedTuple):
 
     maps: tuple[tuple[int, int], ...]
     """Height and width of the result of each part."""
-    sides: tuple[tuple[int, int], ...]
-    """Columns of padding left and right of what each part reads."""
     blocks: tuple[Block, ...]
     """Empty if it is better to run the parts alone."""
     size: int
@@ -91,13 +94,15 @@ class Lines:
         *before, last = self.parts
         if (stage := stage_of(op, inputs, place, AXIS)) is not None:
             return replace(self, parts=(*before, replace(last, stages=(*last.stages, stage))))
+        wide = last.take is not None
         # With two parts that need neighbours, more would be made twice; without, there is nothing to gain.
-        if place or (before and not last.wide):
+        if place or (before and not wide):
             return None
-        part = self.following(op, inputs, last.wide)
+        part = self.following(op, inputs, wide)
         return None if part is None else replace(self, parts=(*self.parts, part))
 
     def __call__(self, *arrays: Array) -> Array:
+        """Build and run, where nobody did so before."""
         return self._kernel(*arrays)  # type: ignore[return-value]
 
     def built(self) -> Kernel:
@@ -106,90 +111,97 @@ class Lines:
 
     @cached_property
     def _kernel(self) -> Kernel:
-        planned = lru_cache(maxsize=16)(self._plan)
+        apart = [part.alone or _together((part,)) for part in self.parts]
+        together = _together(self.parts) if len(apart) > 1 else apart[0]
         places = self._places()
 
         def kernel(*arrays: Array) -> Array:
+            x, *others = arrays
             finishes = [
-                finish_of(part.stages, arrays[place + 1 :], AXIS)
+                finish_of(part.stages, others[place:], AXIS)
                 for part, place in zip(self.parts, places, strict=True)
             ]
-            x = arrays[0]
-            plan = planned(x.shape[2], x.shape[3], share(1 << 62)) if len(self.parts) > 1 else None
-            if plan is not None and plan.blocks:
-                return self._together(x, plan, finishes)
-            for part, place, finish in zip(self.parts, places, finishes, strict=True):
-                x = part.alone(x, arrays[place], finish)
+            y = together(x, *finishes)
+            if y is not None:
+                return y
+            for alone, finish in zip(apart, finishes, strict=True):
+                x = alone(x, finish)  # type: ignore[assignment]
             return x
 
         return kernel
 
     def _places(self) -> list[int]:
-        """Where the filters of each part are among the inputs."""
+        """Where what is behind the filters of each part is among the inputs."""
         places = [1]
         for part in self.parts:
-            places.append(places[-1] + 1 + sum(stage.inputs for stage in part.stages))
+            places.append(places[-1] + sum(stage.inputs for stage in part.stages) + 1)
         return places[:-1]
 
-    def _plan(self, height: int, width: int, threads: int) -> Plan:
-        lengths, maps, sides, tops = (height, width), [], [], []
-        for part in self.parts:
-            fit = fitting(part.op, part.kernel)(lengths)
-            tops.append(fit.pads[0][0])
-            sides.append(fit.pads[1])
-            lengths = (fit.out[0], fit.out[1])
-            maps.append(lengths)
-        costs = [
-            w * (part.cost + FINISHING * part.columns) for part, (_, w) in zip(self.parts, maps, strict=True)
-        ]
-        size = sum(cost * h for cost, (h, _) in zip(costs, maps, strict=True))
-        between = sum(h * w * part.columns for part, (h, w) in zip(self.parts[:-1], maps[:-1], strict=True))
-        lines = maps[-1][0]
-        most = min(share(size), threads)
-        least = 1 if most < 2 else most if lines < FEW_LINES else 2 * most
-        heights = [height, *(h for h, _ in maps)]
-        blocks = tuple(
-            self._block(part, heights, tops) for part in parts(lines, max(least, between // BETWEEN))
-        )
-        made = sum(
-            cost * (lines.stop - lines.start)
-            for block in blocks
-            for cost, lines in zip(costs, block.lines[1:], strict=True)
-        )
-        return Plan(tuple(maps), tuple(sides), blocks if made <= (1 + TWICE) * size else (), size)
 
-    def _block(self, lines: slice, heights: Sequence[int], tops: Sequence[int]) -> Block:
-        """What each part makes for some lines of the last result."""
-        found, around = [lines], list[tuple[int, int]]()
-        for part, height, top in zip(self.parts[::-1], heights[-2::-1], tops[::-1], strict=True):
-            last = found[0]
-            first = last.start * part.op.strides[0] - top
-            needed = (last.stop - 1 - last.start) * part.op.strides[0]
-            needed += (part.kernel[0] - 1) * part.op.dilations[0] + 1
-            start = min(max(first, 0), height)
-            stop = min(max(first + needed, start), height)
-            above = min(max(-first, 0), needed)
-            found.insert(0, slice(start, stop))
-            around.insert(0, (above, needed - above - (stop - start)))
-        return Block(tuple(found), tuple(around))
+def _together(chain: Sequence[Part]) -> Callable[..., Array | None]:
+    """What runs parts one behind the other over blocks of lines, or tells that it is better to run them alone."""
+    plan_for = lru_cache(maxsize=16)(lambda *how: _plan(chain, *how))
+    last = chain[-1]
 
-    def _together(self, x: Array, plan: Plan, finishes: Sequence[Finish]) -> Array:
+    def run(x: Array, *finishes: Finish) -> Array | None:
+        plan = plan_for(x.shape[2], x.shape[3], share(1 << 62))
+        if not plan.blocks:
+            return None
         data = channels_last(x)
-        y = np.empty((len(x), *plan.maps[-1], self.parts[-1].columns), np.float32)
+        y = np.empty((len(x), *plan.maps[-1], last.columns), np.float32)
 
         def work(piece: tuple[int, Block]) -> None:
             image, block = piece
             found = data[image, block.lines[0]]
-            for index, part in enumerate(self.parts):
-                lines, (height, width) = block.lines[index + 1], plan.maps[index]
-                if part.wide:
-                    found = padded(found[None], (block.around[index], plan.sides[index]))[0]
-                last = index == len(self.parts) - 1
+            steps = zip(chain, block.around, block.lines[1:], plan.maps, finishes, strict=True)
+            for part, around, lines, (height, width), finish in steps:
+                source = found if part.take is None else part.take(found, around)
                 shape = (lines.stop - lines.start, width, part.columns)
-                out = y[image, lines] if last else np.empty(shape, np.float32)
-                part.run(found, out)
-                finishes[index](out.reshape(-1, part.columns), (image * height + lines.start) * width)
-                found = out
+                found = y[image, lines] if part is last else np.empty(shape, np.float32)
+                part.run(source, found)
+                finish(found.reshape(-1, part.columns), (image * height + lines.start) * width)
 
         each(work, [(image, block) for image in range(len(x)) for block in plan.blocks], plan.size * len(x))
         return channels_first(y)
+
+    return run
+
+
+def _plan(chain: Sequence[Part], height: int, width: int, threads: int) -> Plan:
+    lengths, maps, pads = (height, width), [], []
+    for part in chain:
+        fit = fitting(part.op, part.kernel)(lengths)
+        lengths = (fit.out[0], fit.out[1])
+        maps.append(lengths)
+        pads.append(fit.pads)
+    costs = [w * (part.cost + FINISHING * part.columns) for part, (_, w) in zip(chain, maps, strict=True)]
+    size = sum(cost * h for cost, (h, _) in zip(costs, maps, strict=True))
+    lines, columns = maps[-1]
+    most = min(share(size), threads)
+    least = 1 if most < 2 else most if lines < FEW_LINES else 2 * most
+    between = sum(h * w * part.columns for part, (h, w) in zip(chain, maps, strict=True))
+    between -= lines * columns * chain[-1].columns
+    count = max(least, between // BETWEEN)
+    blocks = tuple(_block(chain, part, [height, *(h for h, _ in maps)], pads) for part in parts(lines, count))
+    made = sum(
+        cost * (lines.stop - lines.start)
+        for block in blocks
+        for cost, lines in zip(costs, block.lines[1:], strict=True)
+    )
+    worth = len(chain) == 1 or made <= (1 + TWICE) * size
+    return Plan(tuple(maps), blocks if worth else (), size)
+
+
+def _block(chain: Sequence[Part], lines: slice, heights: Sequence[int], pads: Sequence[Pads]) -> Block:
+    """What each part makes for some lines of the last result."""
+    found, around = [lines], list[Pads]()
+    for part, height, (top, sides) in zip(chain[::-1], heights[-2::-1], pads[::-1], strict=True):
+        stride, reach = part.op.strides[0], (part.kernel[0] - 1) * part.op.dilations[0] + 1
+        first = found[0].start * stride - top[0]
+        needed = (found[0].stop - found[0].start - 1) * stride + reach
+        start = min(max(first, 0), height)
+        stop = min(max(first + needed, start), height)
+        above = min(max(-first, 0), needed)
+        found.insert(0, slice(start, stop))
+        around.insert(0, ((above, needed - above - (stop - start)), sides))
+    return Block(tuple(found), tuple(around))

@@ -57,8 +57,10 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
     steps = (slice(None), slice(None), *(slice(None, None, s) for s in op.strides))
     strided = any(s != 1 for s in op.strides)
 
-    def compute(x: Array, w: Array, finish: Finish) -> Array:
-        op.windows(x.shape[2:], w.shape[2:])  # says so if none fits
+    kernel = w.shape[2:]
+
+    def compute(x: Array, finish: Finish) -> Array:
+        op.windows(x.shape[2:], kernel)  # says so if none fits
         seen = x[steps] if strided else x
         rows = rows_of(seen, 1)
         y = np.empty((len(seen), *seen.shape[2:], packed.columns), np.float32)
@@ -70,8 +72,8 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
         packed.multiply(source.reshape(-1, source.shape[-1]), out.reshape(-1, packed.columns))
 
     if w.ndim != 4 or strided:
-        return Rows(compute, 2, 1)
-    return Lines((Part(op, (1, 1), packed.columns, packed.size, run, compute, wide=False),), _following)
+        return Rows(lambda x, _, finish: compute(x, finish), 2, 1)
+    return Lines((Part(op, (1, 1), packed.columns, packed.size, run, alone=compute),), _following)
 
 
 def _following(op: Op, inputs: Sequence[Value], wide: bool) -> Part | None:

@@ -8,13 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from ...ir.tensor import Array
+from ...ops._window import Pads
 from ...ops.convolution.forward import GroupConvolution
-from ._finish import Finish
 from ._lines import Part
-from ._memory import channels_first, channels_last, padded
-from ._products import parts
-from ._threads import each, share
-from ._windows import fitting, windows
+from ._memory import padded
+from ._windows import windows
 
 __all__ = ["depthwise"]
 
@@ -28,40 +26,49 @@ def depthwise(op: GroupConvolution, w: Array) -> Part:
     """Filters ``[C, 1, 1, height, width]``, as sums of products over windows: NumPy's only fused multiply-add.
 
     With a stride of 1 along rows, the channels of neighbouring windows lie in a row, and several windows
-    are taken as one. To take columns apart until the stride is 1 costs more than it saves.
+    are taken as one. With a stride of 2, even and odd columns are copied apart, each with the columns of
+    the kernel that meet them.
     """
     channels, kernel = len(w), (w.shape[3], w.shape[4])
+    apart = op.strides[1] if op.dilations[1] == 1 else 1
     packed = np.ascontiguousarray(w[:, 0, 0].transpose(1, 2, 0))
-    fit = fitting(op, kernel)
+    planes = [np.ascontiguousarray(packed[:, first::apart]) for first in range(min(apart, kernel[1]))]
+    strides = (op.strides[0], op.strides[1] // apart)
 
     @lru_cache(maxsize=16)
-    def tiled(times: int) -> Array:
-        return np.tile(packed, times)
+    def tiled(times: int) -> list[Array]:
+        return [np.tile(plane, times) for plane in planes]
 
     def run(source: Array, out: Array) -> None:
-        times = _run(out.shape[1], channels) if op.strides[1] == 1 else 1
-        filters = tiled(times)
-        every = windows(source, kernel, op.strides, op.dilations, times)
-        np.einsum("hwabc,abc->hwc", every, filters, out=out.reshape(every.shape[:2] + filters.shape[-1:]))
+        times = _run(out.shape[1], channels) if strides[1] == 1 else 1
+        for index, filters in enumerate(tiled(times)):
+            every = windows(source[index], filters.shape[:2], strides, op.dilations, times)
+            runs = out.reshape(every.shape[:2] + filters.shape[-1:])
+            if index:
+                np.add(runs, np.einsum("hwabc,abc->hwc", every, filters), out=runs)
+            else:
+                np.einsum("hwabc,abc->hwc", every, filters, out=runs)
 
-    def alone(x: Array, w: Array, finish: Finish) -> Array:
-        pads, out = fit(x.shape[2:])
-        y = np.empty((len(x), *out, channels), np.float32)
-        data = padded(channels_last(x), pads)
+    cost = math.prod(kernel) * channels * COST
+    return Part(op, kernel, channels, cost, run, lambda lines, pads: _apart(lines, pads, apart))
 
-        def work(piece: tuple[int, slice]) -> None:
-            image, lines = piece
-            first = lines.start * op.strides[0]
-            last = (lines.stop - 1) * op.strides[0] + (kernel[0] - 1) * op.dilations[0] + 1
-            result = y[image, lines]
-            run(data[image, first:last], result)
-            finish(result.reshape(-1, channels), (image * out[0] + lines.start) * out[1])
 
-        size = y.size * math.prod(kernel) * COST
-        each(work, [(image, lines) for image in range(len(x)) for lines in parts(out[0], share(size))], size)
-        return channels_first(y)
-
-    return Part(op, kernel, channels, math.prod(kernel) * channels * COST, run, alone, wide=True)
+def _apart(lines: Array, pads: Pads, step: int) -> Array:
+    """Lines ``[height, width, C]`` with zeros around them, columns ``step`` apart together: ``[step, ...]``."""
+    if step == 1:
+        return padded(lines[None], pads)
+    (top, bottom), (left, right) = pads
+    height, width, channels = lines.shape
+    columns = -(-(left + width + right) // step)
+    out = np.empty((step, top + height + bottom, columns, channels), np.float32)
+    out[:, :top] = out[:, top + height :] = 0
+    for place, plane in enumerate(out[:, top : top + height]):
+        begin = max(-(-(left - place) // step), 0)
+        some = lines[:, begin * step + place - left :: step]
+        end = begin + some.shape[1]
+        plane[:, :begin] = plane[:, end:] = 0
+        plane[:, begin:end] = some
+    return out
 
 
 def _run(columns: int, channels: int) -> int:
