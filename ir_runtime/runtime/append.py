@@ -64,8 +64,7 @@ def _picking(layer: Layer) -> Kernel:
     evaluate = layer.op.evaluate
 
     def pick(data: Array, indices: Array, axis: Array) -> Array:
-        stays = indices.ndim == 1 and len(indices) == data.shape[int(axis.item())]
-        if stays and np.array_equal(indices, np.arange(len(indices))):
+        if indices.ndim == 1 and indices.tolist() == list(range(data.shape[axis.item()])):
             return data
         return evaluate(data, indices, axis)  # type: ignore[no-any-return]
 
@@ -75,21 +74,20 @@ def _picking(layer: Layer) -> Kernel:
 class _Buffer:
     """An array with room behind what is used of it along an axis."""
 
-    def __init__(self, whole: Array, axis: int, used: int) -> None:
-        self.whole = weakref.ref(whole)
-        self.axis, self.used = axis, used
+    def __init__(self, axis: int, used: Array) -> None:
+        self._axis, self._used = axis, weakref.ref(used)
 
-    def holds(self, held: Array, more: int) -> bool:
-        """Whether ``held`` is all that is used, and there is room for ``more`` entries behind it."""
-        whole = self.whole()
-        return (
-            whole is not None
-            and held.shape[self.axis] == self.used
-            and held.strides == whole.strides
-            and held.__array_interface__["data"] == whole.__array_interface__["data"]
-            and held.dtype == whole.dtype
-            and whole.shape[self.axis] >= self.used + more
-        )
+    def more(self, whole: Array, held: Array, axis: int, length: int) -> Array | None:
+        """So much of ``whole``, to be written to behind ``held``, if there is room and nobody has gone on from it."""
+        if self._used() is not held or axis != self._axis or length > whole.shape[axis]:
+            return None
+        longer = whole[_until(axis, length)]
+        self._used = weakref.ref(longer)
+        return longer
+
+
+def _until(axis: int, stop: int, start: int = 0) -> tuple[slice, ...]:
+    return (slice(None),) * axis + (slice(start, stop),)
 
 
 _buffers: dict[int, _Buffer] = {}
@@ -101,32 +99,27 @@ def appending(axis: int) -> Kernel:
 
     def append(held: Array, new: Array) -> Array:
         at = axis % held.ndim
-        length = held.shape[at] + new.shape[at]
-        before, after = _span(at, 0, length), _span(at, held.shape[at], length)
-        with _lock:
-            whole = held.base
-            buffer = _buffers.get(id(whole))
-            free = buffer is not None and buffer.axis == at and buffer.holds(held, new.shape[at])
-            if buffer is not None and free:
-                buffer.used = length
-        if not free or whole is None:
-            whole = _allocate(held, at, length)
-            whole[_span(at, 0, held.shape[at])] = held
-        whole[after] = new
-        return whole[before]
+        length, whole = held.shape[at], held.base
+        total, longer = length + new.shape[at], None
+        if whole is not None and (buffer := _buffers.get(id(whole))) is not None:
+            with _lock:
+                longer = buffer.more(whole, held, at, total)
+        if longer is None:
+            longer = _allocate(held, at, total)
+            longer[_until(at, length)] = held
+        longer[_until(at, total, length)] = new
+        return longer
 
     return append
 
 
-def _span(axis: int, start: int, stop: int) -> tuple[slice, ...]:
-    return (slice(None),) * axis + (slice(start, stop),)
-
-
 def _allocate(held: Array, axis: int, length: int) -> Array:
+    """What is used of a new buffer: room for ``length`` entries."""
     shape = list(held.shape)
     shape[axis] = length + max(length // 2, ROOM)
     whole = np.empty(shape, held.dtype)
+    used = whole[_until(axis, length)]
     key = id(whole)
-    _buffers[key] = _Buffer(whole, axis, length)
+    _buffers[key] = _Buffer(axis, used)
     weakref.finalize(whole, _buffers.pop, key, None).atexit = False
-    return whole
+    return used

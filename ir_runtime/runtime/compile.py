@@ -29,9 +29,9 @@ from .context import RUN, VARIABLES
 from .expected import Expected, expected
 from .guard import bytes_of, elements_of, guarded
 from .memory import Peak, peak
-from .pages import let_go
 from .plan import ExecutionPlan, Step
 from .promise import Promise
+from .remembered import Remembered, measuring, unfolded
 
 __all__ = ["compile_plan"]
 
@@ -204,11 +204,15 @@ class _Planner:
     matches: dict[int, Match | None] = field(default_factory=dict)
     inside: dict[int, int] = field(default_factory=dict)
     """Bytes that the bodies of a layer need, by its id."""
+    measuring: Mapping[int, int] = field(default_factory=dict)
+    """The layers that look at nothing but shapes, by id."""
 
     def plan(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> ExecutionPlan:
         parameters = self.graph.of_type("Parameter")
         inputs = tuple(self._slot(Port(layer.id, 0)) for layer in parameters)
-        self.growing = growing(self.graph) if self.fold else {}
+        if self.fold:
+            self.growing = growing(self.graph)
+            self.measuring = measuring(self.graph, layers, self._seen)
         running = self._running(layers, outputs)
         read = {port for layer in running.values() for port in self._reads(layer)} | set(outputs)
         groups = [self._group(layer, read) for layer in running.values()]
@@ -275,8 +279,24 @@ class _Planner:
             look = Look(self.graph, self._seen)
             finding = self.fold and layer.op is not None and layer.id not in self.growing
             found = (backend.match(look, layer) for backend in self.backends) if finding else iter(())
-            self.matches[layer.id] = next((match for match in found if match is not None), None)
+            measured = self._measured(layer) if layer.id in self.measuring else None
+            self.matches[layer.id] = measured or next((match for match in found if match is not None), None)
         return self.matches[layer.id]
+
+    def _measured(self, layer: Layer) -> Match | None:
+        """A layer that looks at nothing but shapes, with all that it follows from."""
+        if (layers := unfolded(self.graph, layer, self.measuring)) is None:
+            return None
+        inner = {each.id for each in layers}
+        sources = [s for each in layers for s in self.graph.sources(each) if s is not None]
+        reads = tuple(dict.fromkeys(s for s in sources if s.layer not in inner and self._known(s) is None))
+        planner = replace(self, slots=[], places={}, measuring={}, matches=dict.fromkeys(inner))
+        inputs = tuple(map(planner._slot, reads))
+        writes = {Port(layer.id, index) for index in range(len(layer.outputs))}
+        steps = [planner._step(planner._group(each, {*sources, *writes})) for each in layers]
+        wanted = tuple(map(planner._slot, sorted(writes)))
+        plan = ExecutionPlan(tuple(_free(steps, wanted)), inputs, wanted, tuple(planner.slots))
+        return Match(layers, reads, Remembered(plan))
 
     def _group(self, layer: Layer, read: Collection[Port]) -> Group:
         if (match := self._match(layer)) is not None:
@@ -315,6 +335,8 @@ class _Planner:
         reads = tuple(map(self._slot, group.reads))
         writes = tuple(map(self._slot, group.writes))
         layer, *also = group.layers
+        if isinstance(group.kernel, Remembered):
+            return Step(layer, group.kernel, reads, writes, also=tuple(also))
         elements = [self.values[port].element for port in group.reads]
         known = expected(self.graph, group.layers, group.reads, elements)
         kernel = group.kernel

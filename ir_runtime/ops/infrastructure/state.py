@@ -29,18 +29,23 @@ class _Stateful(Op):
 class _Reading(_Stateful):
     output = Output(T_ANY, "what the variable holds")
 
-    def _read(self, variables: Variables, first: Array | None, type: TensorType | None) -> Array:
-        if self.variable_id in variables:
-            return variables[self.variable_id]
-        if first is None and (type is None or not type.shape.is_static):
+    def _read(self, variables: Variables, first: Array | None) -> Array:
+        if (held := variables.get(self.variable_id)) is not None:
+            return held
+        if first is not None:
+            return first
+        type = self.declared
+        if type is None or not type.shape.is_static:
             raise ExecutionError(
                 f"variable {self.variable_id!r} is read before it has a value",
                 hint="set it before the run, or give the ReadValue layer an input to start from",
             )
-        if first is None:
-            assert type is not None
-            first = np.zeros(type.shape.static, type.element.dtype)
-        return first
+        return np.zeros(type.shape.static, type.element.dtype)
+
+    @property
+    def declared(self) -> TensorType | None:
+        """The type of the variable, if the layer says it."""
+        return None
 
 
 @op("ReadValue-3")
@@ -53,7 +58,7 @@ class ReadValue3(_Reading):
         return initial_value.shape
 
     def evaluate(self, initial_value: Array, *, variables: Variables) -> Array:
-        return self._read(variables, initial_value, None)
+        return self._read(variables, initial_value)
 
 
 @op("ReadValue-6")
@@ -66,18 +71,22 @@ class ReadValue(_Reading):
     variable_shape: PartialShape = attr(PartialShape.dynamic(), doc="the shape of the variable")
 
     def infer(self, initial_value: Value | None = None) -> TensorType:
-        declared = TensorType(self.variable_type, self.variable_shape)
         if initial_value is None:
-            return declared
+            return self.declared
         if not initial_value.shape.refines(self.variable_shape):
             raise InferenceError(
                 f"initial_value has shape {initial_value.shape}, but attribute 'variable_shape' is {self.variable_shape}",
                 hint="variable_shape must allow every shape that initial_value can have",
             )
-        return initial_value.type if self.variable_type is ElementType.dynamic else declared
+        return initial_value.type if self.variable_type is ElementType.dynamic else self.declared
+
+    @property
+    def declared(self) -> TensorType:
+        """As the attributes have it."""
+        return TensorType(self.variable_type, self.variable_shape)
 
     def evaluate(self, initial_value: Array | None = None, *, variables: Variables) -> Array:
-        return self._read(variables, initial_value, TensorType(self.variable_type, self.variable_shape))
+        return self._read(variables, initial_value)
 
 
 class _Assigning(_Stateful):

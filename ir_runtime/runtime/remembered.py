@@ -1,0 +1,87 @@
+"""Arithmetic on shapes: what follows from nothing but the shapes of tensors is computed once for each.
+
+A model with open lengths measures its tensors, picks lengths, multiplies and joins them, and even makes masks
+and first values of caches of them. Run after run, the shapes are mostly the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir.graph import Graph, Layer, Port
+from ..ir.tensor import Array, Value
+from ..ops.shape.shape_of import Measurement
+from .context import RUN
+from .plan import ExecutionPlan
+
+__all__ = ["Remembered", "measuring", "unfolded"]
+
+# What is kept for a step: results of so many bytes, for so many shapes.
+KEPT = 1 << 20
+REMEMBERED = 64
+# More layers than this are not put into one step: others may need what is inside, too.
+MOST = 64
+
+
+def measuring(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Value]) -> dict[int, int]:
+    """The ids of layers whose results follow from shapes, and from constants, numbered in order.
+
+    Args:
+        graph: the layers.
+        layers: those to look at, in order.
+        seen: what may be relied on of a port; contents only where they are fixed.
+    """
+    found: dict[int, int] = {}
+    for layer in layers:
+        if layer.op is None or not layer.op.pure or layer.op.bodies():
+            continue
+        sources = [s for s in graph.sources(layer) if s is not None]
+        open_ = [s for s in sources if seen(s).known() is None]
+        if isinstance(layer.op, Measurement) or (open_ and all(s.layer in found for s in open_)):
+            found[layer.id] = len(found)
+    return found
+
+
+def unfolded(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tuple[Layer, ...] | None:
+    """A layer behind all those ``among`` which it follows from; ``None`` if they are too many."""
+    found, waiting = {layer.id}, [layer]
+    while waiting:
+        for source in graph.sources(waiting.pop()):
+            if source is not None and source.layer in among and source.layer not in found:
+                found.add(source.layer)
+                waiting.append(graph[source.layer])
+        if len(found) > MOST:
+            return None
+    return tuple(graph[id] for id in sorted(found, key=among.__getitem__))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Remembered:
+    """The kernel of such layers. It takes the tensors that are measured.
+
+    Args:
+        plan: computes the result.
+        known: results by shapes.
+    """
+
+    plan: ExecutionPlan
+    known: dict[Any, tuple[Array, ...]] = field(default_factory=dict)
+
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
+        key = arrays[0].shape if len(arrays) == 1 else tuple([array.shape for array in arrays])
+        results = self.known.get(key)
+        return self._computed(key, arrays) if results is None else results
+
+    def _computed(self, key: Any, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        results = tuple(self.plan.execute(arrays, RUN.get()))
+        for array in results:
+            array.flags.writeable = False  # who gets one of them as an output of the model, gets a copy
+        size = sum(array.nbytes for array in results)
+        if size <= KEPT:
+            kept = sum(array.nbytes for known in list(self.known.values()) for array in known)
+            if kept + size > KEPT or len(self.known) >= REMEMBERED:
+                self.known.clear()
+            self.known[key] = results
+        return results
