@@ -29,6 +29,7 @@ from .context import RUN, VARIABLES
 from .expected import Expected, expected
 from .guard import bytes_of, elements_of, guarded
 from .memory import Peak, peak
+from .pages import let_go
 from .plan import ExecutionPlan, Step
 from .promise import Promise
 from .remembered import Remembered, measuring, unfolded
