@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._language import device, instruction, routine, types
+from ._language import instruction, routine, types
 from ._target import TARGET
 from ._vectors import I64, LANES, Emit
 
@@ -27,33 +27,41 @@ GRAIN = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
 """So many rows are whole tiles of each kind."""
 
 
-def _tile(rows: int, vectors: int) -> Any:
-    """The instruction for one tile.
+def _tile(
+    emit: Emit, rows: int, vectors: int, places: Value, step: Value, taps: Value, count: Value, depth: Value,
+    panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value, high: Value,
+) -> None:  # fmt: skip
+    """Write one tile.
 
-    Arguments: the table of addresses of rows; bytes between those of two taps (0 if they share one);
-    bytes to add for each tap; how many taps; numbers of one; the panel; where the result goes, and the
-    bytes between its rows; the bias; what is added, lying as the result does, or 0; columns of the last
-    vector that exist; bounds.
+    Args:
+        emit: writes.
+        rows: of the tile.
+        vectors: of the tile.
+        places: the table of addresses of rows.
+        step: bytes between those of two taps, 0 if they share one.
+        taps: bytes to add for each tap.
+        count: how many taps.
+        depth: numbers of one.
+        panel: the right side.
+        out: where the result goes.
+        stride: bytes between its rows.
+        bias: of each column.
+        other: what is added, lying as the result does, or 0.
+        last: columns of the last vector that exist.
+        low: the lower bound.
+        high: the upper one.
     """
-
-    def write(
-        emit: Emit, places: Value, step: Value, taps: Value, count: Value, depth: Value, panel: Value,
-        out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value, high: Value,
-    ) -> None:  # fmt: skip
-        start = [emit.load(emit.at(bias, 4 * LANES * j)) for j in range(vectors)] * rows
-        sums = _sums(emit, rows, vectors, start, places, step, taps, count, depth, panel)
-        bounds = emit.splat(low), emit.splat(high)
-        whole = emit.builder.icmp_signed("==", last, emit.number(LANES))
-        with emit.builder.if_else(whole) as (then, otherwise):
-            with then:
-                access = [(emit.load, emit.store)] * vectors
-                _finish(emit, sums, access, out, stride, other, bounds)
-            with otherwise:
-                access = [(emit.load, emit.store)] * (vectors - 1) + [_masked(emit, last)]
-                _finish(emit, sums, access, out, stride, other, bounds)
-
-    write.__name__ = f"tile_{rows}_{vectors}"
-    return instruction(*[types.int64] * 11, types.float32, types.float32)(write)
+    start = [emit.load(emit.at(bias, 4 * LANES * j)) for j in range(vectors)] * rows
+    sums = _sums(emit, rows, vectors, start, places, step, taps, count, depth, panel)
+    bounds = emit.splat(low), emit.splat(high)
+    whole = emit.builder.icmp_signed("==", last, emit.number(LANES))
+    with emit.builder.if_else(whole) as (then, otherwise):
+        with then:
+            access = [(emit.load, emit.store)] * vectors
+            _finish(emit, sums, access, out, stride, other, bounds)
+        with otherwise:
+            access = [(emit.load, emit.store)] * (vectors - 1) + [_masked(emit, last)]
+            _finish(emit, sums, access, out, stride, other, bounds)
 
 
 def _masked(emit: Emit, count: Value) -> tuple[Callable[..., Value], Callable[..., None]]:
@@ -113,75 +121,38 @@ def _finish(
             store(value, emit.at(emit.at(out, step), 4 * LANES * j))
 
 
-_broad, _broad_4, _broad_2, _broad_1 = (_tile(rows, WIDE) for rows in (_BROAD, 4, 2, 1))
-_long, _long_8, _long_4, _long_2, _long_1 = (_tile(rows, TALL) for rows in (_LONG, 8, 4, 2, 1))
-_slim, _slim_8, _slim_4, _slim_2, _slim_1 = (_tile(rows, SINGLE) for rows in (_LONG, 8, 4, 2, 1))
+def _panel(longest: int, vectors: int) -> Any:
+    """The instruction for all rows by one panel: as many tiles of the longest kind as there are, then shorter ones.
+
+    Arguments as those of a tile, with the number of rows first, and how far what is added goes from row to row.
+    """
+
+    def write(
+        emit: Emit, rows: Value, places: Value, step: Value, taps: Value, count: Value, depth: Value, panel: Value,
+        out: Value, stride: Value, bias: Value, other: Value, apart: Value, last: Value, low: Value, high: Value,
+    ) -> None:  # fmt: skip
+        builder, state = emit.builder, [places, out, other]
+        for size in (longest, *(n for n in (8, 4, 2, 1) if n < longest)):
+            times = builder.sdiv(rows, emit.number(size))
+            with emit.loop(times, state) as (_, (place, target, more), following):
+                _tile(
+                    emit, size, vectors, place, step, taps, count, depth, panel, target, stride, bias, more, last, low,
+                    high,
+                )  # fmt: skip
+                further = [builder.mul(emit.number(size), n) for n in (stride, apart)]
+                following += [
+                    emit.at(place, 8 * size),
+                    emit.at(target, further[0]),
+                    emit.at(more, further[1]),
+                ]
+            state = following
+            rows = builder.sub(rows, builder.mul(times, emit.number(size)))
+
+    write.__name__ = f"panel_{vectors}"
+    return instruction(*[types.int64] * 13, types.float32, types.float32)(write)
 
 
-@device
-def _over_wide(
-    rows: int, places: int, step: int, taps: int, count: int, depth: int, panel: int, out: int, stride: int,
-    bias: int, other: int, apart: int, last: int, low: float, high: float,
-) -> None:  # fmt: skip
-    while rows >= _BROAD:
-        _broad(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-        rows, places, out, other = (
-            rows - _BROAD, places + 8 * _BROAD, out + stride * _BROAD, other + apart * _BROAD,
-        )  # fmt: skip
-    if rows >= 4:
-        _broad_4(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-        rows, places, out, other = rows - 4, places + 32, out + stride * 4, other + apart * 4
-    if rows >= 2:
-        _broad_2(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-        rows, places, out, other = rows - 2, places + 16, out + stride * 2, other + apart * 2
-    if rows >= 1:
-        _broad_1(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-
-
-@device
-def _over_tall(
-    rows: int, places: int, step: int, taps: int, count: int, depth: int, panel: int, out: int, stride: int,
-    bias: int, other: int, apart: int, last: int, low: float, high: float,
-) -> None:  # fmt: skip
-    while rows >= _LONG:
-        _long(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-        rows, places, out, other = (
-            rows - _LONG, places + 8 * _LONG, out + stride * _LONG, other + apart * _LONG,
-        )  # fmt: skip
-    if rows >= 8:
-        _long_8(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-        rows, places, out, other = rows - 8, places + 64, out + stride * 8, other + apart * 8
-    if rows >= 4:
-        _long_4(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-        rows, places, out, other = rows - 4, places + 32, out + stride * 4, other + apart * 4
-    if rows >= 2:
-        _long_2(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-        rows, places, out, other = rows - 2, places + 16, out + stride * 2, other + apart * 2
-    if rows >= 1:
-        _long_1(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-
-
-@device
-def _over_single(
-    rows: int, places: int, step: int, taps: int, count: int, depth: int, panel: int, out: int, stride: int,
-    bias: int, other: int, apart: int, last: int, low: float, high: float,
-) -> None:  # fmt: skip
-    while rows >= _LONG:
-        _slim(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-        rows, places, out, other = (
-            rows - _LONG, places + 8 * _LONG, out + stride * _LONG, other + apart * _LONG,
-        )  # fmt: skip
-    if rows >= 8:
-        _slim_8(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-        rows, places, out, other = rows - 8, places + 64, out + stride * 8, other + apart * 8
-    if rows >= 4:
-        _slim_4(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-        rows, places, out, other = rows - 4, places + 32, out + stride * 4, other + apart * 4
-    if rows >= 2:
-        _slim_2(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
-        rows, places, out, other = rows - 2, places + 16, out + stride * 2, other + apart * 2
-    if rows >= 1:
-        _slim_1(places, step, taps, count, depth, panel, out, stride, bias, other, last, low, high)
+_wide, _tall, _single = _panel(_BROAD, WIDE), _panel(_LONG, TALL), _panel(_LONG, SINGLE)
 
 
 @routine(*[types.int64] * 13, types.float32, types.float32)
@@ -192,14 +163,10 @@ def multiply(
     """Rows by one panel of so many vectors, tile by tile; arguments otherwise as those of a tile."""
     apart = stride if other != 0 else 0
     if vectors == WIDE:
-        _over_wide(
-            rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high
-        )
+        _wide(rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)
     elif vectors == TALL:
-        _over_tall(
-            rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high
-        )
+        _tall(rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)
     else:
-        _over_single(
+        _single(
             rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high
         )

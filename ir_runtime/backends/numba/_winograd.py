@@ -19,11 +19,12 @@ import numpy as np
 
 from ...ir.tensor import Array
 from ._epilogue import Epilogue, Finish, finish
-from ._language import device, instruction, routine, types
-from ._panels import WORDS, Panels, arranged
+from ._language import device, routine, types
+from ._panels import WORDS, Panels
 from ._threads import share, threads
 from ._tile import multiply
-from ._vectors import I64, LANES, Emit
+from ._transforms import SIDE, from_tiles, to_tiles, transformed
+from ._vectors import LANES
 from ._work import (
     CALL_A,
     CALL_B,
@@ -31,7 +32,6 @@ from ._work import (
     CALL_JOB,
     CALL_OUT,
     COUNTER,
-    NOTHING,
     Worker,
     done_with,
     join,
@@ -54,8 +54,6 @@ LEAST = 10
 # Tiles that a thread takes through all phases; and bytes of them once transformed, which stay in its cache.
 BLOCK = 24
 BYTES = 1 << 19
-
-SIDE = 36
 
 # The words of a job.
 (
@@ -95,7 +93,7 @@ class Winograd:
         scale = np.ones(outputs, np.float32) if self.epilogue.scale is None else self.epilogue.scale
         bias = np.zeros(outputs, np.float32) if self.epilogue.shift is None else self.epilogue.shift
         zeros = np.zeros(max(channels, outputs), np.float32)
-        object.__setattr__(self, "panels", _transformed(w, scale))
+        object.__setattr__(self, "panels", transformed(w, scale))
         object.__setattr__(self, "finish", Finish.of(self.epilogue))
         _worker.prepare()
         object.__setattr__(self, "_kept", (w, np.ascontiguousarray(scale), np.ascontiguousarray(bias), zeros))
@@ -142,151 +140,6 @@ class Winograd:
         return np.array(words, np.int64), room
 
 
-def _transformed(w: Array, scale: Array) -> Panels:
-    """36 matrices ``[C_in, C_out]``, packed."""
-    outputs, channels = w.shape[:2]
-    panels = arranged(SIDE, outputs, channels)
-    count = len(panels) // SIDE
-    words = [count, panels.table.ctypes.data, w.ctypes.data, scale.ctypes.data, channels]
-    share(
-        _TRANSFORM.address, np.array(words, np.int64), panels.numbers, NOTHING, NOTHING, NOTHING, threads()
-    )  # fmt: skip
-    return panels
-
-
-@device
-def _widened(out: int, apart: int, a: float, b: float, c: float) -> None:
-    """Six numbers of three, so many numbers apart."""
-    near, half = (a + c) * np.float32(-1 / 6), b * np.float32(1 / 6)
-    far, twelfth = a * np.float32(1 / 24) + c * np.float32(1 / 6), b * np.float32(1 / 12)
-    put_number(out, 0, a * np.float32(1 / 4))
-    put_number(out, apart, near - half)
-    put_number(out, 2 * apart, near + half)
-    put_number(out, 3 * apart, far + twelfth)
-    put_number(out, 4 * apart, far - twelfth)
-    put_number(out, 5 * apart, c)
-
-
-def _transform(call: int) -> None:
-    """Filters into panels, a unit for each of one matrix."""
-    job, out = word(call, CALL_JOB), word(call, CALL_OUT)
-    count, table, channels = word(job, 0), word(job, 1), word(job, 4)
-    rows = room(4 * 54)
-    found = rows + 4 * 18
-    while True:
-        unit = take(call + 8 * COUNTER)
-        if unit >= count:
-            break
-        entry = table + 8 * WORDS * unit
-        width, column = word(entry, 1) * LANES, word(entry, 3)
-        for k in range(channels):
-            for j in range(width):
-                w, factor = (
-                    word(job, 2) + 36 * ((column + j) * channels + k),
-                    number(word(job, 3), column + j),
-                )
-                for b in range(3):
-                    one, two, three = (
-                        number(w, b) * factor,
-                        number(w, 3 + b) * factor,
-                        number(w, 6 + b) * factor,
-                    )
-                    _widened(rows + 4 * b, 3, one, two, three)
-                for a in range(6):
-                    row = rows + 12 * a
-                    _widened(found + 24 * a, 1, number(row, 0), number(row, 1), number(row, 2))
-                for s in range(36):
-                    start = word(table, WORDS * (s * count + unit))
-                    put_number(out + start, k * width + j, number(found, s))
-    done_with(rows)
-
-
-_TRANSFORM = Worker(_transform)
-
-
-def _forward(emit: Emit, d: Sequence[Value]) -> list[Value]:
-    four, five, two = emit.constant(-4), emit.constant(-5), emit.constant(2)
-    even, odd = emit.fma(d[2], four, d[4]), emit.fma(d[1], four, d[3])
-    wide, narrow = emit.subtract(d[4], d[2]), emit.multiply(emit.subtract(d[3], d[1]), two)
-    return [
-        emit.fma(d[0], emit.constant(4), emit.fma(d[2], five, d[4])),
-        emit.add(even, odd),
-        emit.subtract(even, odd),
-        emit.add(wide, narrow),
-        emit.subtract(wide, narrow),
-        emit.fma(d[1], emit.constant(4), emit.fma(d[3], five, d[5])),
-    ]
-
-
-def _backward(emit: Emit, m: Sequence[Value]) -> list[Value]:
-    near, far = emit.add(m[1], m[2]), emit.add(m[3], m[4])
-    across, along = emit.subtract(m[1], m[2]), emit.subtract(m[3], m[4])
-    return [
-        emit.add(m[0], emit.add(near, far)),
-        emit.fma(along, emit.constant(2), across),
-        emit.fma(far, emit.constant(4), near),
-        emit.add(emit.fma(along, emit.constant(8), across), m[5]),
-    ]
-
-
-@instruction(*[types.int64] * 4)
-def _to_tiles(emit: Emit, places: Value, count: Value, out: Value, apart: Value) -> None:
-    """Transform so many vectors of a tile, whose elements lie at the places in a table."""
-    builder = emit.builder
-    addresses = [emit.load(emit.at(places, 8 * i), I64) for i in range(SIDE)]
-    with emit.loop(count) as (i, _, _following):
-        offset = builder.mul(i, emit.number(4 * LANES))
-        data = [emit.load(emit.at(address, offset)) for address in addresses]
-        columns = [_forward(emit, data[j::6]) for j in range(6)]
-        for a in range(6):
-            for b, value in enumerate(_forward(emit, [column[a] for column in columns])):
-                place = builder.mul(apart, emit.number(6 * a + b))
-                emit.store(value, emit.at(emit.at(out, place), offset))
-
-
-@instruction(*[types.int64] * 7, types.float32, types.float32)
-def _from_tiles(
-    emit: Emit, x: Value, apart: Value, places: Value, others: Value, bias: Value, count: Value, check: Value,
-    low: Value, high: Value,
-) -> None:  # fmt: skip
-    """Transform so many vectors back, and put what they give at the places in a table.
-
-    ``others`` is a table of what is added, or 0. What is put at ``check`` is 0, or NaN if something that
-    was put is not finite.
-    """
-    builder = emit.builder
-    bounds = emit.splat(low), emit.splat(high)
-    with emit.loop(count, [emit.constant(0)]) as (i, (odd,), following):
-        offset = builder.mul(i, emit.number(4 * LANES))
-        data = [
-            emit.load(emit.at(emit.at(x, builder.mul(apart, emit.number(n))), offset)) for n in range(SIDE)
-        ]
-        columns = [_backward(emit, data[j::6]) for j in range(6)]
-        shift = emit.load(emit.at(bias, offset))
-        found = [v for a in range(4) for v in _backward(emit, [column[a] for column in columns])]
-        for value in found:
-            odd = emit.fma(value, emit.constant(0), odd)
-        found = [emit.add(value, shift) for value in found]
-        following.append(odd)
-        before = builder.block
-        with builder.if_then(builder.icmp_signed("!=", others, emit.number(0))):
-            added = [
-                emit.add(value, emit.load(emit.at(emit.load(emit.at(others, 8 * n), I64), offset)))
-                for n, value in enumerate(found)
-            ]
-            end = builder.block
-        merged = []
-        for plain, more in zip(found, added, strict=True):
-            phi = builder.phi(plain.type)
-            phi.add_incoming(plain, before)
-            phi.add_incoming(more, end)
-            merged.append(phi)
-        for n, value in enumerate(merged):
-            kept = emit.below(emit.above(value, bounds[0]), bounds[1])
-            emit.store(kept, emit.at(emit.load(emit.at(places, 8 * n), I64), offset))
-    emit.store(emit.sum(following[0]), check)
-
-
 @routine(*[types.int64] * 7)
 def _tiles_in(job: int, x: int, out: int, apart: int, begin: int, end: int, places: int) -> None:
     """Transform some tiles; the first of them goes to ``out``."""
@@ -304,7 +157,7 @@ def _tiles_in(job: int, x: int, out: int, apart: int, begin: int, end: int, plac
             for b in range(6):
                 lies = inside and 0 <= left + b < width
                 put(places, 6 * a + b, start + b * size if lies else zeros)
-        _to_tiles(places, channels // LANES, out + (tile - begin) * size, apart)
+        to_tiles(places, channels // LANES, out + (tile - begin) * size, apart)
 
 
 @device
@@ -376,7 +229,7 @@ def _tiles_out(
                 lies = a < rows and b < count
                 put(places, 4 * a + b, y + at if lies else spare)
                 put(others, 4 * a + b, first + at if lies else spare)
-        _from_tiles(
+        from_tiles(
             tiles + (tile - begin) * size, apart, places, others if summed else 0, word(job, _BIAS),
             columns // LANES, check, number(numbers, 0), number(numbers, 1),
         )  # fmt: skip
