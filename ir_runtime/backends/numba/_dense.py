@@ -40,7 +40,7 @@ from ._work import (
 __all__ = ["Dense", "Geometry", "Layout"]
 
 # Multiplications that are worth a second thread.
-WORTH = 200_000
+WORTH = 100_000
 # Bytes of rows that stay in the second cache beside a panel, while one panel after the other is used.
 ROWS = 1 << 18
 # Weights of more bytes than this do not: each panel is used for all rows, if they are fewer.

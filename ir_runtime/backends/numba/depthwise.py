@@ -36,7 +36,7 @@ from ._work import (
 __all__: list[str] = []
 
 # Multiplications that are worth a second thread.
-WORTH = 1 << 20
+WORTH = 1 << 18
 # Channels, and rows of the result, that are gone over while data and weights stay in the first cache.
 CHUNK = 8 * LANES
 ROWS = 8

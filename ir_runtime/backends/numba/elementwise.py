@@ -38,7 +38,7 @@ __all__ = ["Chain", "Link", "link_of"]
 # Fewer numbers than this are left to NumPy, which is sooner ready.
 LEAST = 1 << 11
 # Numbers times operations that are worth a second thread.
-WORTH = 1 << 18
+WORTH = 1 << 16
 # What a curve takes, in operations.
 CURVE = 4
 # Layouts of inputs for which a chain remembers how to go over them.

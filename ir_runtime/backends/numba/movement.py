@@ -27,7 +27,7 @@ __all__: list[str] = []
 
 # Elements of the map that a thread takes at a time, and numbers that are worth a second thread.
 SEVERAL = 64
-WORTH = 1 << 18
+WORTH = 1 << 16
 
 
 @backend.accelerates(Split, VariadicSplit)

@@ -36,7 +36,7 @@ from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, line, n
 __all__: list[str] = []
 
 # Numbers read that are worth a second thread.
-WORTH = 1 << 19
+WORTH = 1 << 17
 # Vectors of channels that are added up beside each other.
 ABREAST = 4
 
