@@ -16,6 +16,9 @@ __all__ = ["areas", "best_first", "greedy", "overlaps", "refine", "soft", "wide"
 
 Array = NDArray[Any]
 
+# Boxes that are compared with each other at a time.
+TOGETHER = 32
+
 
 def wide(numbers: Array) -> Array:
     """Floating-point numbers as boxes are computed with: f32 at least."""
@@ -85,25 +88,56 @@ def greedy(
     """
     if eta < 1:
         return _adaptive(boxes, threshold, eta, extra, inclusive, apart)
-    kept: list[int] = []
-    limit = boxes.dtype.type(threshold)
-    # In columns, with areas, as this is run for each box left: see `overlaps`.
-    rest, more = np.arange(len(boxes)), boxes.dtype.type(extra)
+    kept: list[Array] = []
+    room = len(boxes) if most < 0 else most
+    limit, more = boxes.dtype.type(threshold), boxes.dtype.type(extra)
+    rest = np.arange(len(boxes))
     left = np.concatenate([boxes.T, areas(boxes, extra)[None]])
-    while len(rest) and len(kept) != most:
+
+    def suppressed(winners: Array, others: Array) -> Array:
+        overlap = _pairs(winners, others, more, apart and bool(extra))
+        return np.asarray(overlap >= limit if inclusive else overlap > limit)
+
+    # Some of the best at a time: which of them are left, and then what those suppress.
+    while len(rest) and room > 0:
         deadline.check()
-        kept.append(int(rest[0]))
-        (x1, y1, x2, y2, area), left = left[:, 0], left[:, 1:]
-        width = np.minimum(left[2], x2) - np.maximum(left[0], x1)
-        height = np.minimum(left[3], y2) - np.maximum(left[1], y1)
-        meets = (width >= 0) & (height >= 0) if apart and extra else np.True_
-        shared = np.maximum(width + more, 0) * np.maximum(height + more, 0)
-        meets = meets & ~((shared <= 0) | (left[4] <= 0) | (area <= 0))
-        union = left[4] + area - shared
-        overlap = np.divide(shared, union, out=np.zeros_like(union), where=meets)
-        alive = ~(overlap >= limit) if inclusive else ~(overlap > limit)
-        rest, left = rest[1:][alive], left[:, alive]
-    return np.array(kept, np.int64)
+        some = min(TOGETHER, room)
+        best, others = left[:, :some], left[:, some:]
+        winners = _first_come(suppressed(best, best))
+        kept.append(rest[winners])
+        room -= len(winners)
+        if not room:
+            break
+        alive = ~suppressed(best[:, winners], others).any(axis=0)
+        rest, left = rest[some:][alive], others[:, alive]
+    return np.concatenate(kept) if kept else np.zeros(0, np.int64)
+
+
+def _first_come(suppresses: Array) -> list[int]:
+    """Which are left, when each that is left suppresses some of those behind it."""
+    left = np.ones(len(suppresses), np.bool_)
+    for index, row in enumerate(suppresses):
+        if left[index]:
+            left[index + 1 :] &= ~row[index + 1 :]
+    return np.flatnonzero(left).tolist()
+
+
+def _pairs(a: Array, b: Array, more: np.floating[Any], touching: bool) -> Array:
+    """As `overlaps`, of each box with each other one: given in columns, with their areas."""
+    x1, y1, x2, y2, area = a[:, :, None]
+    width, height = np.minimum(b[2], x2), np.minimum(b[3], y2)
+    width -= np.maximum(b[0], x1)
+    height -= np.maximum(b[1], y1)
+    meets = (width >= 0) & (height >= 0) if touching else np.True_
+    width += more
+    height += more
+    shared = np.maximum(width, 0, out=width)
+    shared *= np.maximum(height, 0, out=height)
+    # Said so that NaN goes on to the result, and so suppresses nothing.
+    meets = meets & ~((shared <= 0) | (b[4] <= 0) | (area <= 0))
+    union = b[4] + area
+    union -= shared
+    return np.asarray(np.divide(shared, union, out=np.zeros_like(union), where=meets))
 
 
 def _adaptive(

@@ -18,6 +18,7 @@ from . import (
     pooling,
     products,
     recurrence,
+    suppression,
 )
 from ._backend import backend
 
@@ -34,4 +35,5 @@ __all__ = [
     "pooling",
     "products",
     "recurrence",
+    "suppression",
 ]

@@ -14,6 +14,7 @@ from . import (
     deconvolution,
     elementwise,
     matrix,
+    mean_square,
     movement,
     normalization,
     pooling,
@@ -21,6 +22,7 @@ from . import (
     reductions,
     scans,
     selection,
+    suppression,
     views,
 )
 from ._backend import backend
@@ -33,6 +35,7 @@ __all__ = [
     "deconvolution",
     "elementwise",
     "matrix",
+    "mean_square",
     "movement",
     "normalization",
     "pooling",
@@ -40,6 +43,7 @@ __all__ = [
     "reductions",
     "scans",
     "selection",
+    "suppression",
     "views",
 ]
 

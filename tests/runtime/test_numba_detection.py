@@ -1,0 +1,131 @@
+"""Detection in the fast backends against the reference: which boxes are left, exactly, whatever the scores.
+
+The file is run once more for each kind of vectors, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.layers import layer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ir_runtime.backends import numba, numpy
+from ir_runtime.backends.numba import suppression
+from ir_runtime.backends.numba._target import TARGET, VECTORS
+from ir_runtime.backends.threads import at_most
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Array, Value
+
+AGAIN = "IR_RUNTIME_TEST_AGAIN"
+quick = settings(max_examples=15 if AGAIN in os.environ else 60, deadline=None)
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30], np.float32)
+BACKENDS = (numba.backend,) if AGAIN in os.environ else (numba.backend, numpy.backend)
+
+
+@pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"], autouse=True, scope="module")
+def shared(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test alone, and with a second thread for the smallest layer."""
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+        patch.setattr(suppression, "WORTH", 0)
+        with at_most(request.param), numba.backend.around():
+            yield
+
+
+def unknown(x: Array) -> Value:
+    return Value.unknown(ElementType.from_dtype(x.dtype), PartialShape.dynamic(x.ndim))
+
+
+def listed(found: Any) -> list[Array]:
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def agree(op: Any, *inputs: Array) -> int:
+    """Each backend gives exactly what the reference gives; how many rows that has."""
+    wanted = listed(op.evaluate(*inputs))
+    for backend in BACKENDS:
+        run = backend.kernel(op, [*map(unknown, inputs)])
+        assert run is not None
+        for ours, theirs in zip(listed(run(*inputs)), wanted, strict=True):
+            assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+            np.testing.assert_array_equal(ours, theirs)
+    return len(wanted[0])
+
+
+def detections(
+    batch: int, classes: int, count: int, seed: int, special: bool, round_numbers: bool
+) -> tuple[Array, Array]:
+    """Boxes that overlap much and little, with scores of which many are equal."""
+    rng = np.random.default_rng(seed)
+    boxes = rng.integers(0, 40, (batch, count, 4)) if round_numbers else rng.uniform(0, 20, (batch, count, 4))
+    found = boxes.astype(np.float32), rng.integers(-2, 9, (batch, classes, count)).astype(np.float32) / 8
+    for array in found:
+        if special and array.size:
+            array.reshape(-1)[rng.integers(0, array.size, 1 + array.size // 10)] = rng.choice(SPECIAL)
+    return found
+
+
+@quick
+@given(
+    st.sampled_from([1, 3, 4, 5, 9]), st.sampled_from(["corner", "center"]), st.booleans(), st.integers(1, 2),
+    st.integers(1, 3), st.sampled_from([1, 7, 40, 300]), st.sampled_from([0, 1, 5, 1000]),
+    st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.sampled_from([0.0, 0.3, -1.0]), st.booleans(), st.booleans(),
+    st.integers(0, 99),
+)  # fmt: skip
+def test_suppression(
+    version: int, encoding: str, ordered: bool, batch: int, classes: int, count: int, limit: int, iou: float,
+    above: float, special: bool, round_numbers: bool, seed: int,
+) -> None:  # fmt: skip
+    op = layer(
+        f"NonMaxSuppression-{version}", box_encoding=encoding, sort_result_descending=str(ordered).lower()
+    )
+    found = detections(batch, classes, count, seed, special, round_numbers)
+    agree(op, *found, np.array(limit), np.array(iou, np.float32), np.array(above, np.float32))
+
+
+def test_no_boxes_and_no_candidates() -> None:
+    op, limits = (
+        layer("NonMaxSuppression-9"),
+        (np.array([9]), np.array([0.5], np.float32), np.array([2], np.float32)),
+    )
+    assert agree(op, *detections(1, 3, 0, 0, False, True), *limits) == 0
+    assert agree(op, *detections(2, 3, 20, 0, False, True), *limits) == 0
+
+
+def test_inputs_that_are_absent_and_scores_that_are_lowered() -> None:
+    boxes, scores = detections(2, 2, 30, 5, False, False)
+    numbers = [np.array(20), *(np.array(x, np.float32) for x in (0.5, 0.1, 0.3))]
+    for version in (5, 9):
+        for count in range(len(numbers) + 1):
+            left = agree(layer(f"NonMaxSuppression-{version}"), boxes, scores, *numbers[:count])
+            assert bool(left) == bool(count)
+
+
+def test_candidates_too_many_to_be_sorted_as_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes, scores = detections(2, 5, 100, 3, True, False)
+    usual = numpy.suppression.Candidates.of(boxes, scores, -0.5)
+    monkeypatch.setattr(numpy.suppression, "BITS", 0)
+    found = numpy.suppression.Candidates.of(boxes, scores, -0.5)
+    assert len(found.rows) > 500
+    np.testing.assert_array_equal(found.rows, usual.rows)
+    np.testing.assert_array_equal(found.places, usual.places)
+
+
+@pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", sorted(set(VECTORS) - {TARGET.name}))
+def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
+    if "1 thread" not in request.node.name:
+        return
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
+    environment = os.environ | {"IR_RUNTIME_VECTORS": kind, AGAIN: "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
