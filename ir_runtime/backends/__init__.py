@@ -78,6 +78,8 @@ class Backend:
     finders: dict[type[Op], list[Finder]] = field(default_factory=dict)
     around: Callable[[], AbstractContextManager[object]] = nullcontext
     """What its kernels want around a run, such as a number of threads."""
+    compiling: Callable[[], AbstractContextManager[object]] = nullcontext
+    """What it wants around a compilation; when that ends, its kernels are ready."""
 
     def accelerates(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels for the given operations.

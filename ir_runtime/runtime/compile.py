@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ from ..errors import UnsupportedError
 from ..ir.body import Body
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
+from ..ir.pages import let_go
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, current, within
 from ..ops import Op
@@ -29,7 +31,6 @@ from .context import RUN, VARIABLES
 from .expected import Expected, expected
 from .guard import bytes_of, elements_of, guarded
 from .memory import Peak, peak
-from .pages import let_go
 from .plan import ExecutionPlan, Step
 from .promise import Promise
 from .remembered import Remembered, measuring, unfolded
@@ -66,7 +67,9 @@ def compile_plan(
     """
     needed = _needed(graph, outputs)
     _refuse_unknown(needed)
-    with within(limits or current()):
+    with within(limits or current()), ExitStack() as around:
+        for backend in backends:
+            around.enter_context(backend.compiling())
         values, packed = dict(types), _packed(graph, needed, types, outputs, backends) if fold else {}
         if fold:
             left = {layer.id for found in packed.values() for layer in found.layers}

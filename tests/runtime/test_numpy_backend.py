@@ -260,7 +260,7 @@ def test_what_is_not_finite_stays_in_its_windows(special: float) -> None:
 )
 def test_products_in_tiles(rows: int, depth: int, columns: int, stack: tuple[int, ...], tiled: bool) -> None:
     x, w = numbers(*stack, rows, depth), numbers(*stack, depth, columns, seed=1)
-    panels = Panels(w.swapaxes(-1, -2).copy().swapaxes(-1, -2), tiled)
+    panels = Panels.of(w.swapaxes(-1, -2).copy().swapaxes(-1, -2), w, tiled)
     wanted = (x.astype(np.float64) @ w).astype(np.float32)
     out = np.empty_like(wanted)
     panels.multiply(x, out)

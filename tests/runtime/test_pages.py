@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ir_runtime.ir.pages import let_go
 from ir_runtime.ir.tensor import Array
-from ir_runtime.runtime.pages import let_go
 
 SIZE = 64 << 20
 

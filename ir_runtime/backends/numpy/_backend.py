@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import Backend
-from ._threads import single_blas
+from ._threads import compiling, single_blas
 
 __all__ = ["backend"]
 
-backend = Backend("numpy", around=single_blas)
+backend = Backend("numpy", around=single_blas, compiling=compiling)

@@ -11,11 +11,16 @@ With other kernels, all columns are one panel, and all rows one tile.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
 import numpy as np
 
+from ...ir.pages import let_go
 from ...ir.tensor import Array
 from ._blas import kernels
-from ._memory import transposed
+from ._threads import later
 
 __all__ = ["WIDTH", "Panels", "tiled_product"]
 
@@ -28,19 +33,34 @@ WIDTH = 32
 CACHED = 1 << 17
 # Rows that the kernels take at once.
 ROWS = 6
+# Elements that are packed at once: some milliseconds, as other threads wait that long for each other.
+PIECE = 1 << 21
+# Columns that are copied together.
+BLOCK = 128
+
+
+Write: TypeAlias = Callable[[slice, Array], None]
+"""Writes some columns of a matrix into an array ``[..., panel, depth, column]``."""
 
 
 class Panels:
-    """A constant matrix ``[depth, columns]``, or a stack of them, cut into panels; the last may be narrower."""
+    """A constant matrix ``[depth, columns]``, or a stack of them, cut into panels; the last may be narrower.
 
-    def __init__(self, matrix: Array, tiled: bool | None = None) -> None:
-        """Copy a matrix that lies in any order.
+    They are filled by the time that the model is compiled.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], write: Write, source: Array, tiled: bool | None = None
+    ) -> None:
+        """Make room for a matrix, which is written into it piece by piece, on several threads.
 
         Args:
-            matrix: f32 ``[..., depth, columns]``, with at least one element.
+            shape: ``[..., depth, columns]``, none of them 0.
+            write: writes some of the columns, f32.
+            source: the constant that they are made of; what lies in a mapped file is let go then.
             tiled: whether to cut it; by default, whether BLAS has kernels for that.
         """
-        self.depth, self.columns = matrix.shape[-2:]
+        *stack, self.depth, self.columns = shape
         self.size = self.depth * self.columns
         """Multiplications for each row."""
         tiled = TILED if tiled is None else tiled
@@ -49,12 +69,29 @@ class Panels:
         else:
             self.width = min(WIDTH, self.columns)
             self._most = UNPACKED // (self.depth * self.width)
-        whole = self.columns // self.width
-        self._panels = _cut(matrix[..., : whole * self.width], self.width)
-        rest = matrix[..., whole * self.width :]
-        self._rest = _contiguous(rest)[..., None, :, :] if rest.size else None
+        whole, rest = divmod(self.columns, self.width)
+        self._panels = np.empty((*stack, whole, self.depth, self.width), np.float32)
+        self._rest = np.empty((*stack, 1, self.depth, rest), np.float32) if rest else None
         self.count = whole + (self._rest is not None)
         """How many panels there are."""
+        later(lambda piece: write(*piece), self._pieces(), partial(let_go, source))
+
+    @classmethod
+    def of(cls, matrix: Array, source: Array, tiled: bool | None = None) -> Panels:
+        """Copy a matrix ``[..., depth, columns]`` that lies in any order."""
+        return cls(matrix.shape, partial(_copy, matrix), source, tiled)
+
+    def _pieces(self) -> list[tuple[slice, Array]]:
+        """Columns, and where to write them."""
+        whole = self._panels.shape[-3]
+        most = max(PIECE // (self._panels.size // whole), 1)
+        starts = range(0, whole, most)
+        parts = [self._panels[..., start : start + most, :, :] for start in starts]
+        pieces = [
+            (slice(start * self.width, (start + part.shape[-3]) * self.width), part)
+            for start, part in zip(starts, parts, strict=True)
+        ]
+        return pieces if self._rest is None else [*pieces, (slice(whole * self.width, None), self._rest)]
 
     def multiply(self, rows: Array, out: Array, panels: slice = slice(None)) -> None:
         """``rows @ matrix`` into ``out``, or only the columns of some panels; for a stack, one by one."""
@@ -114,22 +151,14 @@ def tiled_product(matrix: Array, columns: Array) -> Array:
     return out
 
 
-def _cut(matrix: Array, width: int) -> Array:
-    """``[..., panel, depth, column]``, contiguous."""
-    *stack, depth, columns = matrix.shape
-    if width == columns:
-        return _contiguous(matrix)[..., None, :, :]
-    panels = np.empty((*stack, columns // width, depth, width), matrix.dtype)
-    for index in range(columns // width):
-        panels[..., index, :, :] = matrix[..., index * width : (index + 1) * width]
-    return panels
-
-
-def _contiguous(matrix: Array) -> Array:
-    turned = matrix.swapaxes(-1, -2)
-    if matrix.ndim == 2 and turned.flags.c_contiguous:
-        return transposed(turned)
-    return np.require(matrix, requirements=["C", "A"])
+def _copy(matrix: Array, columns: slice, out: Array) -> None:
+    """Copy columns of ``[..., depth, columns]`` into ``[..., panel, depth, column]``."""
+    some = matrix[..., columns]
+    width = out.shape[-1]
+    apart = some.reshape(*some.shape[:-1], -1, width).swapaxes(-2, -3)
+    # Rows that are turned into columns are still in the cache when the rest of their lines is read.
+    for start in range(0, width, BLOCK):
+        out[..., start : start + BLOCK] = apart[..., start : start + BLOCK]
 
 
 TILED = kernels() in PROCESSORS

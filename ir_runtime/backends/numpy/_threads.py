@@ -12,7 +12,8 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from queue import SimpleQueue
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from ..threads import most
 from ._blas import Blas
 
-__all__ = ["each", "share", "single_blas"]
+__all__ = ["compiling", "each", "later", "share", "single_blas"]
 
 # Multiplications, or so, that are worth a second thread, about 0.15 ms of them: a sleeping thread takes 20 µs
 # to come, up to 0.2 ms on a virtual machine whose other cores are idle. What it has not begun by then is
@@ -32,8 +33,10 @@ WORTH = 1 << 23
 class _Job:
     """Pieces of work, taken one by one by whoever is free; the caller takes part, so it never waits in vain."""
 
-    def __init__(self, work: Callable[..., None], pieces: Sequence[Any]) -> None:
-        self._work, self._pieces = work, deque(pieces)
+    def __init__(
+        self, work: Callable[..., None], pieces: Sequence[Any], behind: Callable[[], None] | None = None
+    ) -> None:
+        self._work, self._pieces, self._behind = work, deque(pieces), behind
         self._left, self._lock, self._done = len(pieces), threading.Lock(), threading.Lock()
         self._done.acquire()
         self.failure: BaseException | None = None
@@ -55,8 +58,11 @@ class _Job:
     def _count(self, pieces: int) -> None:
         with self._lock:
             self._left -= pieces
-            if pieces and not self._left:
-                self._done.release()
+            if not pieces or self._left:
+                return
+            if self._behind is not None and self.failure is None:
+                self._behind()
+            self._done.release()
 
     def _abandon(self) -> int:
         """Take all that is left, so that nobody begins it; what was begun is finished."""
@@ -126,6 +132,43 @@ def each(work: Callable[[Any], None], pieces: Sequence[Any], size: int) -> None:
     _crew.call(job, helpers)
     job.help()
     job.finish()
+
+
+_LATER: ContextVar[list[_Job] | None] = ContextVar("later", default=None)
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """Around a compilation: what it leaves for `later` is done when it ends."""
+    if _LATER.get() is not None:  # of a graph inside another
+        yield
+        return
+    jobs: list[_Job] = []
+    token = _LATER.set(jobs)
+    try:
+        with single_blas():
+            yield
+            for job in jobs:
+                job.help()
+                job.finish()
+    finally:
+        _LATER.reset(token)
+
+
+def later(work: Callable[[Any], None], pieces: Sequence[Any], behind: Callable[[], None]) -> None:
+    """Call ``work`` with every piece, then ``behind``: on other threads, while the compilation goes on.
+
+    Outside of one, and where there are no others, this is done at once.
+    """
+    jobs, helpers = _LATER.get(), most(threads) - 1
+    if jobs is None or helpers < 1 or not _blas.runs:
+        for piece in pieces:
+            work(piece)
+        behind()
+        return
+    job = _Job(work, pieces, behind)
+    jobs.append(job)
+    _crew.call(job, min(helpers, len(pieces)))
 
 
 def _forget() -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -125,7 +126,8 @@ def _transforms() -> tuple[Array, Array, Array]:
 
 
 _AT, _G, _BT = _transforms()
-# Both axes in one product: 36 places from 36 numbers, 16 numbers from 36 places.
+# Both axes in one product: 36 places from 9 numbers or 36, 16 numbers from 36 places.
+_FILTERS = np.kron(_G, _G).astype(np.float32)
 _DATA = np.kron(_BT, _BT).astype(np.float32)
 _RESULT = np.kron(_AT, _AT).astype(np.float32)
 
@@ -133,6 +135,12 @@ _RESULT = np.kron(_AT, _AT).astype(np.float32)
 def _evaluated(w: Array) -> Panels:
     """Filters ``[outputs, C, 3, 3]`` at each place, as matrices ``[C, outputs]``."""
     outputs, channels = w.shape[:2]
+    return Panels((PLACES, channels, outputs), partial(_evaluate, w), w)
+
+
+def _evaluate(w: Array, columns: slice, out: Array) -> None:
+    """Some outputs into ``[place, panel, channel, output]``."""
+    _, panels, channels, width = out.shape
+    filters = w[columns].reshape(panels, width, channels, -1).transpose(3, 0, 2, 1)
     with np.errstate(all="ignore"):  # what is not finite shows in the results
-        places = np.kron(_G, _G).astype(np.float32) @ w.reshape(-1, KERNEL * KERNEL).T
-    return Panels(places.reshape(PLACES, outputs, channels).swapaxes(1, 2))
+        np.matmul(_FILTERS, filters.reshape(KERNEL * KERNEL, -1), out=out.reshape(PLACES, -1))

@@ -53,7 +53,7 @@ def _lengths(data: Value) -> tuple[int | None, ...]:
 
 def _pointwise(op: Convolution, w: Array) -> Kernel:
     """One product; over two axes, a part of what is computed line by line."""
-    packed = Panels(w.reshape(w.shape[:2]).T)
+    packed = Panels.of(w.reshape(w.shape[:2]).T, w)
     steps = (slice(None), slice(None), *(slice(None, None, s) for s in op.strides))
     strided = any(s != 1 for s in op.strides)
 
@@ -92,7 +92,7 @@ def _following(op: Op, inputs: Sequence[Value], wide: bool) -> Part | None:
 
 def _dense(op: Convolution, w: Array) -> Callable[..., Array]:
     outputs, kernel = len(w), w.shape[2:]
-    packed = Panels(np.moveaxis(w, 1, -1).reshape(outputs, -1).T)
+    packed = Panels((w[0].size, outputs), partial(_packed, w), w)
     fit = fitting(op, kernel)
 
     def compute(x: Array, w: Array, finish: Finish) -> Array:
@@ -105,6 +105,14 @@ def _dense(op: Convolution, w: Array) -> Callable[..., Array]:
         return channels_first(y)
 
     return compute
+
+
+def _packed(w: Array, columns: slice, out: Array) -> None:
+    """Some filters ``[outputs, C, kernel...]`` into ``[panel, element of the kernel and channel, output]``."""
+    _, channels, *kernel = w.shape
+    panels, _, width = out.shape
+    filters = w[columns].reshape(panels, width, channels, -1).transpose(0, 3, 2, 1)
+    out.reshape(panels, math.prod(kernel), channels, width)[...] = filters
 
 
 def _image(every: Array, packed: Panels, out: Array, finish: Finish, first: int) -> None:
@@ -130,7 +138,7 @@ def _image(every: Array, packed: Panels, out: Array, finish: Finish, first: int)
 def _few(op: Convolution, w: Array) -> Kernel:
     """Of a picture's few channels, patches are copied element by element of the kernel: along lines, not channels."""
     outputs, _, *kernel = w.shape
-    packed = Panels(w.reshape(outputs, -1).T)
+    packed = Panels.of(w.reshape(outputs, -1).T, w)
     fit = fitting(op, tuple(kernel))
     axes = len(kernel)
     # From windows of images [channel, position..., 1, element..., 1].

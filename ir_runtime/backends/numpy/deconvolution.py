@@ -34,7 +34,7 @@ def spread_out(
     if output_shape is not None and output_shape.known() is None:
         return None
     outputs, kernel = w.shape[1], w.shape[2:]
-    packed = Panels(np.moveaxis(w, 1, -1).reshape(len(w), -1))
+    packed = Panels.of(np.moveaxis(w, 1, -1).reshape(len(w), -1), w)
     more = () if output_shape is None else (output_shape,)
 
     @lru_cache(maxsize=64)

@@ -28,7 +28,7 @@ def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
         return None
     if a.shape.rank is None or a.shape.rank < 2 or op.transpose_a:
         return None
-    weights = Panels(known.T if op.transpose_b else known)
+    weights = Panels.of(known.T if op.transpose_b else known, known)
 
     def compute(x: Array, _: Array, finish: Finish) -> Array:
         y = np.empty((*x.shape[:-1], weights.columns), np.float32)

@@ -73,7 +73,7 @@ class Pass:
         w, r, b = (_ordered(array) for array in (w, r, b))
         width = WIDTH if len(r) % WIDTH == 0 else len(r)
         panels = r.reshape(-1, width, r.shape[1]).swapaxes(1, 2)
-        return cls(backwards, Panels(w.T), panels, b)
+        return cls(backwards, Panels.of(w.T, w), panels, b)
 
     def run(self, x: Array, hidden: Array, cell: Array, y: Array) -> None:
         """Go along ``x[batch, time, input]``; the states ``[batch, hidden]`` are changed in place."""

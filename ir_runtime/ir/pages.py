@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.tensor import Array
+from .tensor import Array
 
 __all__ = ["let_go"]
 
