@@ -136,9 +136,17 @@ class Machine:
         llvm.add_symbol(routine.name, self._addresses[routine.name])
 
 
-@cache
+_FIRST = threading.Lock()
+
+
 def machine() -> Machine:
-    """That of this process."""
+    """That of this process, of which there is one, whichever threads ask for it first at the same time."""
+    with _FIRST:
+        return _only()
+
+
+@cache
+def _only() -> Machine:
     return Machine()
 
 
