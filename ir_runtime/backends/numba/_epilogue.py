@@ -132,6 +132,9 @@ def _product(known: Array | None, row: Array, missing: float = 1) -> Array | Non
     return known * row
 
 
+_NONE = [NOTHING] * EXTRAS
+
+
 @dataclass(frozen=True)
 class Finish:
     """The stages of an epilogue, as kernels read them.
@@ -172,7 +175,9 @@ class Finish:
         return cls(np.array(words, np.int64), np.array(numbers, np.float32), extras, tuple(rows), cost)
 
     def partners(self, extras: Sequence[Array], axis: int) -> list[Array]:
-        """The tensors that are read besides, their columns last, as `EXTRAS` rows of numbers."""
+        """The tensors that are read besides, their columns last: `EXTRAS` arrays."""
+        if not self.extras:
+            return _NONE
         found = [line(moved(extras[index], axis, -1)) for index in self.extras]
         return found + [NOTHING] * (EXTRAS - len(found))
 

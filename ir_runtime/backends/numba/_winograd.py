@@ -116,7 +116,7 @@ class Winograd:
         first, second = self.finish.partners(extras, 1)
         if size:
             second = np.empty(size, np.float32)
-        share(_worker.address, job, y.reshape(-1), x, first, second, threads())
+        share(_worker.address, job, y, x, first, second, threads())
 
     def _job(
         self, shape: Sequence[int], pads: Sequence[tuple[int, int]], out: Sequence[int]

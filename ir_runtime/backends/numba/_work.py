@@ -42,8 +42,8 @@ NOTHING = np.empty(0, np.float32)
 
 
 def line(x: Array) -> Array:
-    """All numbers, 1-D and one after the other; no copy if they lie so."""
-    return np.ascontiguousarray(x.reshape(-1))  # the numbers of every other column are 1-D, too
+    """The numbers one after the other; no copy if they lie so."""
+    return x if x.flags.c_contiguous else np.ascontiguousarray(x)
 
 
 class Worker(Routine):

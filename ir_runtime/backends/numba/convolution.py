@@ -93,7 +93,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
         rows = y.size // outputs
         if rows:
             dense.run(
-                _flat(x), y.reshape(-1), extras, 1, rows,
+                _flat(x), y, extras, 1, rows,
                 lambda: (rows, Layout.MATRIX, 4 * channels, _NO_OFFSET, None),
             )  # fmt: skip
         return channels_first(y)
@@ -141,7 +141,7 @@ def _windows_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
 
         if y.size:
             way = padded if any(map(any, op.pads(lengths, kernel))) else inside
-            way.run(_flat(x), y.reshape(-1), extras, 1, x.shape, describe)
+            way.run(_flat(x), y, extras, 1, x.shape, describe)
         return channels_first(y)
 
     return compute
@@ -186,7 +186,7 @@ def _picture_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
             offsets = (plane * np.arange(channels)[:, None] + within).reshape(-1)
             return math.prod(y.shape[:-1]), Layout.INSIDE, 0, offsets, geometry
 
-        dense.run(pictures.reshape(-1), y.reshape(-1), extras, 1, x.shape, describe)
+        dense.run(pictures, y, extras, 1, x.shape, describe)
         return channels_first(y)
 
     return compute

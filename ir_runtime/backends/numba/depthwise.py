@@ -214,7 +214,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue) -> Kernel:
         source = line(widened(channels_last(x)))
         partners = [line(rows_of(widened(extras[index], 1), 1)) for index in ending.extras]
         first, second = (*partners, NOTHING, NOTHING)[:2]
-        share(WORKER.address, job, y.reshape(-1), source, first, second, shared)
+        share(WORKER.address, job, y, source, first, second, shared)
         found = channels_first(np.ascontiguousarray(y[..., :channels]) if short else y)
         return found[:, :, 0] if flat else found
 

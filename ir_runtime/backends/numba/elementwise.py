@@ -160,14 +160,14 @@ class Chain:
         if plan is None:
             return self._one_by_one(arrays)
         out = np.empty(plan.shape, np.float32)
-        source = np.ascontiguousarray(x.transpose(plan.order)).reshape(-1)
+        source = np.ascontiguousarray(x.transpose(plan.order))
         operands = [
-            np.ascontiguousarray(other.transpose(order)).reshape(-1)
+            np.ascontiguousarray(other.transpose(order))
             for other, order in zip(others, plan.orders, strict=True)
         ]
         first, second = (*operands, NOTHING, NOTHING)[:2]
         share(
-            WORKER.address, plan.job, out.reshape(-1), source, first, second, threads() if plan.large else 1
+            WORKER.address, plan.job, out, source, first, second, threads() if plan.large else 1
         )
         return out.transpose(plan.back)
 

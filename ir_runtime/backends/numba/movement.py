@@ -108,7 +108,7 @@ def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
         y = np.empty((images, height, width, groups * half), np.float32)
         job = np.array([images * height * width, half], np.int64)
         shared = threads() if y.size >= WORTH else 1
-        share(SHUFFLE.address, job, y.reshape(-1), line(stored), NOTHING, NOTHING, shared)
+        share(SHUFFLE.address, job, y, line(stored), NOTHING, NOTHING, shared)
         return channels_first(y)
 
     return kernel

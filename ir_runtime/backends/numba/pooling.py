@@ -239,7 +239,7 @@ def _pooling(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
         job, shape = job_for(len(x), x.shape[2:], rows.shape[-1])
         y = np.empty(shape, np.float32)
         shared = threads() if y.size * math.prod(op.kernel) >= WORTH else 1
-        share(POOL.address, job, y.reshape(-1), line(rows), NOTHING, NOTHING, shared)
+        share(POOL.address, job, y, line(rows), NOTHING, NOTHING, shared)
         return channels_first(_narrowed(y, x.shape[1]))
 
     return kernel
@@ -283,5 +283,5 @@ def _means(x: Array, counts: tuple[int, ...]) -> Array:
     groups = -(-channels // (LANES * vectors))
     job = np.array([height, width, channels, *counts, n * math.prod(counts) * groups, vectors], np.int64)
     shared = threads() if x.size >= WORTH else 1
-    share(ADAPT.address, job, y.reshape(-1), line(rows), NOTHING, NOTHING, shared)
+    share(ADAPT.address, job, y, line(rows), NOTHING, NOTHING, shared)
     return channels_first(_narrowed(y, x.shape[1]))

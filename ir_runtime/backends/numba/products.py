@@ -50,7 +50,7 @@ def _product(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:
         rows = y.size // columns
         if rows:
             dense.run(
-                line(x), y.reshape(-1), extras, -1, rows,
+                line(x), y, extras, -1, rows,
                 lambda: (rows, Layout.MATRIX, 4 * depth, _NO_OFFSET, None),
             )  # fmt: skip
         return y
