@@ -19,10 +19,12 @@ class Unary:
     Args:
         run: takes the input, returns the outputs of the layer.
         place: which input it is.
+        view: whether the outputs always lie in the memory of that input, and so take none.
     """
 
     run: Callable[[Array], Array | tuple[Array, ...]]
     place: int = 0
+    view: bool = False
 
     def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
         return self.run(arrays[self.place])

@@ -3,6 +3,7 @@
 A step whose result has a size that is known needs no guard: such sizes are added up once, when compiling.
 Others get one around their kernel. It must cost next to nothing where the same shapes come again and again:
 
+* a view takes no memory;
 * a result whose unknown lengths are all those of one input is in proportion to it;
 * what an operation that is `bounded` can make is no more than the product of what it is given, and mostly
   that is little;
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends import Kernel
+from ..backends import Kernel, Unary
 from ..ir.tensor import Array, TensorType
 from .context import RUN, Run
 from .expected import Expected
@@ -54,6 +55,8 @@ def guarded(
         bounded: whether no result has more elements than the product, or the sum, of what the inputs have,
             where none is empty.
     """
+    if isinstance(kernel, Unary) and kernel.view:
+        return kernel
     if all(type.shape.is_static or _most(type) <= NEGLIGIBLE for type in outputs):
         return kernel
     for index, type in enumerate(inputs):

@@ -28,16 +28,18 @@ def numbers(*shape: int, seed: int = 0) -> Array:
 
 
 def check(model: ov.Model, *data: Array, rtol: float = 1e-4) -> CompiledModel:
-    """Run on both backends; what they give must be the same."""
+    """Run on all backends; what they give must be the same."""
     read = ir_runtime.read_model(*_saved(model))
-    compiled = ir_runtime.compile_model(read, backend="numba")
     for array in data:
         array.setflags(write=False)
-    found, wanted = compiled(list(data)), ir_runtime.compile_model(read, backend="reference")(list(data))
-    for index in range(len(wanted)):
-        a, b = found[index], wanted[index]
-        largest = np.abs(b[np.isfinite(b)]).max(initial=0)
-        np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-5 * largest)
+    wanted = ir_runtime.compile_model(read, backend="reference")(list(data))
+    for backend in ("numpy", "numba"):
+        compiled = ir_runtime.compile_model(read, backend=backend)
+        found = compiled(list(data))
+        for index in range(len(wanted)):
+            a, b = found[index], wanted[index]
+            largest = np.abs(b[np.isfinite(b)]).max(initial=0)
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-5 * largest, err_msg=backend)
     return compiled
 
 

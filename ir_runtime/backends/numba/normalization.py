@@ -6,13 +6,13 @@ from enum import IntEnum
 
 import numpy as np
 
-from ...ir.graph import Layer, Port
+from ...ir.graph import Layer
 from ...ir.tensor import Array, Value
 from ...ops.activation.softmax import LogSoftmax, SoftMax
 from ...ops.arithmetic.binary import Divide, Multiply
 from ...ops.normalization import MVN
-from ...ops.reduction import ReduceMean
 from .. import Kernel, Look, Match
+from .._mean_square import by_mean_square
 from ..numpy._memory import is_f32
 from ._backend import backend
 from ._curves import apply
@@ -190,63 +190,8 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
 
 @backend.recognises(Multiply, Divide)
 def root_mean_square(look: Look, layer: Layer) -> Match | None:
-    """``x / sqrt(mean(x²) + eps)`` over the last axis, f32, in the ways that exporters spell it."""
-    first, second = look.sources(layer)
-    if isinstance(layer.op, Divide):
-        return _by_root(look, layer, first, second, ())
-    for x, other in ((first, second), (second, first)):
-        if (inverse := look.made_by(other, "Divide")) is not None:
-            above, below = look.sources(inverse)
-            if look.number(above) == 1 and (found := _by_root(look, layer, x, below, (inverse,))) is not None:
-                return found
-        if (inverse := look.made_by(other, "Power")) is not None:
-            base, exponent = look.sources(inverse)
-            if look.number(exponent) == -0.5:
-                return _by_mean(look, layer, x, base, (inverse,))
-    return None
-
-
-def _by_root(look: Look, layer: Layer, x: Port, root: Port, after: tuple[Layer, ...]) -> Match | None:
-    if (made := look.made_by(root, "Sqrt")) is not None:
-        return _by_mean(look, layer, x, look.sources(made)[0], (made, *after))
-    power = look.made_by(root, "Power")
-    if power is None or look.number(look.sources(power)[1]) != 0.5:
+    """``x / sqrt(mean(x²) + eps)`` over the last axis, f32."""
+    found = by_mean_square(look, layer)
+    if found is None:
         return None
-    return _by_mean(look, layer, x, look.sources(power)[0], (power, *after))
-
-
-def _by_mean(look: Look, layer: Layer, x: Port, raised: Port, after: tuple[Layer, ...]) -> Match | None:
-    """What comes after is ``raised``, the mean and epsilon."""
-    added = look.made_by(raised, "Add")
-    if added is None or not is_f32(look.seen(x)) or not look.seen(x).shape.rank:
-        return None
-    one, two = look.sources(added)
-    mean, eps = (one, two) if look.number(two) is not None else (two, one)
-    reduced, epsilon = look.made_by(mean, "ReduceMean"), look.number(eps)
-    if (
-        reduced is None
-        or epsilon is None
-        or not isinstance(reduced.op, ReduceMean)
-        or not reduced.op.keep_dims
-    ):
-        return None
-    squares, axes = look.sources(reduced)
-    if look.seen(axes).ints() not in ((-1,), ((look.seen(x).shape.rank or 0) - 1,)):
-        return None
-    squared = look.made_by(squares, "Power", "Multiply")
-    if squared is None or look.sources(squared)[0] != x:
-        return None
-    other = look.sources(squared)[1]
-    if look.number(other) != 2 if squared.type == "Power" else other != x:
-        return None
-    ports = _ports(look, x, squared, reduced, added, *after)
-    return Match(
-        (squared, reduced, added, *after, layer), ports, normalising(Mode.SQUARES, epsilon, len(ports) - 1)
-    )
-
-
-def _ports(look: Look, x: Port, *layers: Layer) -> tuple[Port, ...]:
-    """What the layers of a match read from outside: the tensor first, then numbers."""
-    inside = {layer.id for layer in layers}
-    outside = [s for layer in layers for s in look.sources(layer) if s != x and s.layer not in inside]
-    return (x, *dict.fromkeys(outside))
+    return Match(found.layers, found.reads, normalising(Mode.SQUARES, found.epsilon, len(found.reads) - 1))

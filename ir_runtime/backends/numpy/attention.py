@@ -5,21 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from ...ir.element import ElementType
+from ...ir.graph import Layer
 from ...ir.tensor import Array, Value
 from ...ops.sequence.attention import ScaledDotProductAttention
-from .. import Kernel
+from .. import Kernel, Look, Match
+from .._heads import sharing_heads
 from ._backend import backend
 from ._memory import is_f32
-from ._threads import each
+from ._products import parts
+from ._threads import each, share
 
 __all__ = ["fits"]
 
 # Scores that several passes go over while they are in the second cache.
 SCORES = 1 << 17
+# At most so many queries are answered for several heads together.
+FEW = 4
 
 
 def fits(query: Value, key: Value, value: Value, *others: Value) -> bool:
@@ -43,49 +49,88 @@ def attention(
         rows, columns = q.shape[2], k.shape[2]
         if mask is not None:
             full = np.broadcast_shapes(mask.shape, (*batch, rows, columns))
-            mask = np.broadcast_to(mask, full) if full == (*batch, rows, columns) else None
+            mask = mask if full == (*batch, rows, columns) else None
         if not columns or not q.shape[3] or (mask is None and rest and rest[0].ndim and not op.causal):
             return op.evaluate(q, k, v, *rest)  # rare: no keys, or a mask that has more than the scores
-        factor = np.float32(rest[1].item() if len(rest) > 1 else 1 / math.sqrt(q.shape[3]))
+        factor = rest[1].item() if len(rest) > 1 else 1 / math.sqrt(q.shape[3])
         q, k, v = (np.broadcast_to(x, (*batch, *x.shape[2:])) for x in (q, k, v))
-        # What follows puts the heads of a token side by side: so they are written.
-        out = np.empty((batch[0], rows, batch[1], v.shape[3]), np.float32).transpose(0, 2, 1, 3)
-        hide = _hide(op.causal, mask, columns)
-
-        def work(piece: tuple[int, int, int]) -> None:
-            n, head, start = piece
-            part = slice(start, start + step)
-            scores = (q[n, head, part] * factor) @ k[n, head].T
-            hide(scores, n, head, start)
-            np.subtract(scores, np.maximum.reduce(scores, axis=1, keepdims=True), out=scores)
-            np.exp(scores, out=scores)
-            sums = np.add.reduce(scores, axis=1, keepdims=True)
-            np.divide(scores @ v[n, head], sums, out=out[n, head, part])
-
-        step = max(SCORES // columns, 16)
-        pieces = list(product(range(batch[0]), range(batch[1]), range(0, rows, step)))
-        each(work, pieces, math.prod(batch) * rows * columns * (q.shape[3] + v.shape[3]))
-        return out
+        return attend(q, k, v, mask, factor, op.causal)
 
     return kernel
 
 
-def _hide(causal: bool, mask: Array | None, columns: int) -> Callable[[Array, int, int, int], None]:
-    """How to hide keys from scores ``[queries, keys]`` of one head, whose first query is given."""
+@backend.recognises(ScaledDotProductAttention)
+def shared_heads(look: Look, layer: Layer) -> Match | None:
+    """Attention whose keys and values are repeated for every head of the queries that shares them."""
+    return sharing_heads(look, layer, attention, attend)
 
-    def by_mask(scores: Array, n: int, head: int, start: int) -> None:
+
+def attend(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
+    """The mean of values ``[batch, shared heads, keys, values]`` for queries ``[batch, heads, queries, width]``.
+
+    Heads are a multiple of the shared ones.
+    """
+    batch, heads, rows, width = q.shape
+    groups, columns = k.shape[1], k.shape[2]
+    hidden = None if mask is None else np.broadcast_to(mask, (batch, heads, rows, columns))
+    # What follows puts the heads of a token side by side: so they are written.
+    out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
+    hide, times, scale = _hide(causal, hidden, columns), heads // groups, np.float32(factor)
+
+    def few(piece: slice) -> None:
+        """All queries of some shared heads."""
+        keys, values = k[:, piece], v[:, piece]
+        count = keys.shape[1] * times
+        own = slice(piece.start * times, piece.start * times + count)
+        shared = (batch, keys.shape[1], times * rows)
+        scores = np.matmul((q[:, own] * scale).reshape(*shared, width), keys.transpose(0, 1, 3, 2))
+        seen = scores.reshape(batch, count, rows, columns)
+        hide(seen, (slice(None), own), 0)
+        sums = _soften(scores)
+        np.divide(np.matmul(scores, values), sums, out=(found := np.empty((*shared, v.shape[3]), np.float32)))
+        out[:, own] = found.reshape(batch, count, rows, v.shape[3])
+
+    def work(piece: tuple[int, int, int]) -> None:
+        """Some queries of one head."""
+        n, head, start = piece
+        part = slice(start, start + step)
+        scores = (q[n, head, part] * scale) @ k[n, head // times].T
+        hide(scores, (n, head), start)
+        sums = _soften(scores)
+        np.divide(scores @ v[n, head // times], sums, out=out[n, head, part])
+
+    size = batch * heads * rows * columns * (width + v.shape[3])
+    if rows <= FEW:
+        each(few, parts(groups, min(share(size), groups)), size)
+    else:
+        step = max(SCORES // columns, 16)
+        each(work, list(product(range(batch), range(heads), range(0, rows, step))), size)
+    return out
+
+
+def _soften(scores: Array) -> Array:
+    """Make exponentials of scores, and return the sum of each row."""
+    np.subtract(scores, np.maximum.reduce(scores, axis=-1, keepdims=True), out=scores)
+    np.exp(scores, out=scores)
+    return np.asarray(np.add.reduce(scores, axis=-1, keepdims=True))
+
+
+def _hide(causal: bool, mask: Array | None, columns: int) -> Callable[[Array, Any, int], None]:
+    """How to hide keys from scores ``[..., queries, keys]`` of some heads, whose first query is given."""
+
+    def by_mask(scores: Array, heads: Any, start: int) -> None:
         assert mask is not None
-        part = mask[n, head, start : start + len(scores)]
+        part = mask[heads][..., start : start + scores.shape[-2], :]
         if part.dtype == np.bool_:
             np.copyto(scores, -np.inf, where=~part)
         else:
             np.add(scores, part, out=scores)
 
-    def by_place(scores: Array, n: int, head: int, start: int) -> None:
-        later = np.arange(columns) > np.arange(start, start + len(scores))[:, None]
+    def by_place(scores: Array, heads: Any, start: int) -> None:
+        later = np.arange(columns) > np.arange(start, start + scores.shape[-2])[:, None]
         np.copyto(scores, -np.inf, where=later)
 
-    def nothing(scores: Array, n: int, head: int, start: int) -> None:
+    def nothing(scores: Array, heads: Any, start: int) -> None:
         pass
 
     return by_place if causal else nothing if mask is None else by_mask

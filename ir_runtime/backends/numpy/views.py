@@ -33,19 +33,22 @@ Shape: TypeAlias = tuple[int, ...]
 REMEMBERED = 64
 
 
-def unary(shape: PartialShape, of: Callable[[Shape], Any], how: Callable[[Any], Any]) -> Kernel | None:
+def unary(
+    shape: PartialShape, of: Callable[[Shape], Any], how: Callable[[Any], Any], view: bool = True
+) -> Kernel | None:
     """A kernel of the data alone, which may have one shape or many.
 
     Args:
         shape: what is known of the shape of the data.
         of: what is to be done to data of a shape; raises where that cannot be.
         how: the function of the data that does it.
+        view: whether that never copies.
     """
     if not shape.is_static:
         remembered = lru_cache(maxsize=REMEMBERED)(lambda found: how(of(found)))
-        return Unary(lambda x: remembered(x.shape)(x))
+        return Unary(lambda x: remembered(x.shape)(x), view=view)
     try:
-        return Unary(how(of(shape.static)))
+        return Unary(how(of(shape.static)), view=view)
     except (IRError, ValueError, IndexError):
         return None  # what is wrong, the operation says when it runs
 
@@ -61,7 +64,9 @@ def shaped(op: Op, data: Value, *others: Value) -> Kernel | None:
         found: Shape = op.evaluate(nothing(shape), *known).shape
         return found
 
-    return unary(data.shape, target, lambda lengths: methodcaller("reshape", lengths))
+    return unary(
+        data.shape, target, lambda lengths: methodcaller("reshape", lengths), type(op) is not Reshape
+    )
 
 
 def nothing(shape: Shape) -> Array:
@@ -93,7 +98,7 @@ def ordered(op: Transpose, data: Value, order: Value) -> Kernel | None:
     axes = order.ints()
     if axes is None:
         return None
-    return Unary(methodcaller("transpose", axes or None))
+    return Unary(methodcaller("transpose", axes or None), view=True)
 
 
 @backend.accelerates(Slice, StridedSlice)
