@@ -18,7 +18,7 @@ from .products import back
 
 Array = NDArray[Any]
 
-__all__ = ["Axis", "Filter", "cubic_weights", "resample", "rounded"]
+__all__ = ["Axis", "Filter", "Taps", "along_each", "cubic_weights", "resample", "rounded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,10 @@ class Taps:
     def take(self, x: Array, tap: int) -> Array:
         """The elements that one tap of each position sees."""
         return np.asarray(x.take(self.index[:, tap], self.number, mode="clip"))
+
+    def shared(self) -> Taps:
+        """With weights that add up to 1."""
+        return Taps(self.number, self.index, _shares(self.weight))
 
     def column(self, tap: int, rank: int) -> Array:
         """The weights of one tap, broadcastable to an array of that rank."""
@@ -100,6 +104,13 @@ class Filter:
     antialias: bool = False
     cut: bool = True
     """Whether bytes lose their fraction in modes linear_onnx and cubic; all else is rounded."""
+
+    def steps(self, axes: Sequence[Axis]) -> list[Taps]:
+        """The neighbours along each of the axes that do not stay as they are."""
+        # For linear, one axis that shrinks is enough to adapt the triangles of all.
+        stretch = self.antialias and any(a.scale < 1 for a in axes)
+        pillow = self.mode.endswith("_pillow")
+        return [self.taps(a, stretch) for a in axes if not (a.before == a.after if pillow else a.stays)]
 
     def taps(self, axis: Axis, stretch: bool) -> Taps:
         """The neighbours of each position; ``stretch`` is for linear, whose triangles then follow the scale."""
@@ -199,10 +210,8 @@ def _shares(weight: Array) -> Array:
 
 def resample(x: Array, axes: Sequence[Axis], how: Filter) -> Array:
     """Resample ``x`` along axes; those that keep their length are left alone."""
-    # For linear, one axis that shrinks is enough to adapt the triangles of all.
-    stretch = how.antialias and any(a.scale < 1 for a in axes)
     pillow = how.mode.endswith("_pillow")
-    steps = [how.taps(a, stretch) for a in axes if not (a.before == a.after if pillow else a.stays)]
+    steps = how.steps(axes)
     if how.mode == "nearest":
         for step in steps:
             x = step.take(x, 0)
@@ -221,9 +230,15 @@ def resample(x: Array, axes: Sequence[Axis], how: Filter) -> Array:
     if whole:
         total = _together(wide, steps, divide=how.mode == "linear")
         return _settle(total, x.dtype, nearest=averages or not (how.cut and x.dtype.itemsize == 1))
-    for step in sorted(steps, key=lambda s: len(s.index) / x.shape[s.number]):
-        wide = _along(wide, Taps(step.number, step.index, _shares(step.weight)) if averages else step)
+    wide = along_each(wide, [step.shared() for step in steps] if averages else steps)
     return np.asarray(wide.astype(x.dtype, copy=False))
+
+
+def along_each(x: Array, steps: Sequence[Taps]) -> Array:
+    """Weighted sums along one axis after the other, those first that make it smaller."""
+    for step in sorted(steps, key=lambda s: len(s.index) / x.shape[s.number]):
+        x = _along(x, step)
+    return x
 
 
 def _along(x: Array, taps: Taps) -> Array:

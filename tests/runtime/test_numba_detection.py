@@ -1,4 +1,4 @@
-"""Detection in the fast backends against the reference: which boxes are left, exactly, whatever the scores.
+"""Detection in the fast backends against the reference: maps that are resized, and which boxes are left, exactly.
 
 The file is run once more for each kind of vectors, in a process of its own.
 """
@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import numba, numpy
-from ir_runtime.backends.numba import suppression
+from ir_runtime.backends.numba import interpolation, suppression
 from ir_runtime.backends.numba._target import TARGET, VECTORS
 from ir_runtime.backends.threads import at_most
 from ir_runtime.ir.element import ElementType
@@ -35,7 +35,8 @@ BACKENDS = (numba.backend,) if AGAIN in os.environ else (numba.backend, numpy.ba
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        patch.setattr(suppression, "WORTH", 0)
+        for module in (interpolation, suppression):
+            patch.setattr(module, "WORTH", 0)
         with at_most(request.param), numba.backend.around():
             yield
 
@@ -46,6 +47,58 @@ def unknown(x: Array) -> Value:
 
 def listed(found: Any) -> list[Array]:
     return list(found) if isinstance(found, tuple) else [found]
+
+
+def maps(*shape: int, special: bool) -> Array:
+    rng = np.random.default_rng(shape)
+    x = rng.standard_normal(shape).astype(np.float32)
+    if special:
+        x.reshape(-1)[rng.integers(0, x.size, 1 + x.size // 30)] = rng.choice(SPECIAL)
+    return x
+
+
+@quick
+@given(
+    st.sampled_from([4, 11]), st.sampled_from(["nearest", "linear", "linear_onnx", "cubic"]),
+    st.sampled_from(["half_pixel", "asymmetric", "align_corners"]),
+    st.sampled_from(["round_prefer_floor", "ceil", "simple"]), st.booleans(), st.booleans(),
+    st.sampled_from([1, 3, 16, 33, 65]), st.sampled_from([(1, 1), (5, 7), (8, 3)]),
+    st.sampled_from([(1, 1), (5, 7), (3, 9), (10, 14), (1, 2)]), st.booleans(),
+)  # fmt: skip
+def test_maps_that_are_resized(
+    version: int, mode: str, coordinates: str, nearest: str, antialias: bool, by_size: bool, channels: int,
+    before: tuple[int, int], after: tuple[int, int], special: bool,
+) -> None:  # fmt: skip
+    op = layer(
+        f"Interpolate-{version}", mode=mode, coordinate_transformation_mode=coordinates, nearest_mode=nearest,
+        antialias=str(antialias).lower(), shape_calculation_mode="sizes" if by_size else "scales",
+    )  # fmt: skip
+    sizes, scales = np.array(after), (np.array(after) / before).astype(np.float32)
+    targets = [sizes, scales] if version == 4 else [sizes if by_size else scales]
+    x, others = maps(2, channels, *before, special=special), [*targets, np.array([2, 3])]
+    wanted = op.evaluate(x, *others)
+    stored = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    for backend in BACKENDS:
+        known = Value.unknown(ElementType.f32, PartialShape("?,?,?,?"))
+        run = backend.kernel(op, [known, *map(unknown, others)])
+        assert run is not None
+        for data in (x, stored):
+            data.setflags(write=False)
+            (found,) = listed(run(data, *others))
+            assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_resized_maps_stay_channels_last() -> None:
+    x = maps(1, 6, 7, 20, special=False).transpose(0, 3, 1, 2)
+    op = layer("Interpolate-11", mode="nearest", shape_calculation_mode="scales")
+    inputs = [np.array([2, 3], np.float32), np.array([2, 3])]
+    for backend in BACKENDS:
+        known = Value.unknown(ElementType.f32, PartialShape("1,20,6,7"))
+        run = backend.kernel(op, [known, *map(unknown, inputs)])
+        assert run is not None
+        (found,) = listed(run(x, *inputs))
+        assert found.transpose(0, 2, 3, 1).flags.c_contiguous
 
 
 def agree(op: Any, *inputs: Array) -> int:

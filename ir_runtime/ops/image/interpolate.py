@@ -154,17 +154,26 @@ class Resize(Padded):
         if 0 in shape:
             return np.zeros(shape, data.dtype)
         x = self.padded(data)
-        where = self.where(None if axes is None else axes.tolist(), x.ndim, axes is None) or ()
+        return resample(x, self.plan(x.shape, shape, target, axes), self.filter())
+
+    def plan(
+        self, before: Sequence[int], after: Sequence[int], target: Array, axes: Array | None
+    ) -> list[Axis]:
+        """The axes to resample, of padded data of one shape into another."""
+        rank = len(before)
+        where = self.where(None if axes is None else axes.tolist(), rank, axes is None) or ()
         plan = []
         for axis, wanted in zip(where, target.astype(np.float32), strict=False):
-            before = x.shape[axis]
             by_size = self.shape_calculation_mode == "sizes"
-            scale = wanted / np.float32(max(before, 1)) if by_size else wanted
-            plan.append(Axis(axis, before, shape[axis], float(scale)))
-        how = Filter(
+            scale = wanted / np.float32(max(before[axis], 1)) if by_size else wanted
+            plan.append(Axis(axis, before[axis], after[axis], float(scale)))
+        return plan
+
+    def filter(self) -> Filter:
+        """How elements are weighed."""
+        return Filter(
             self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.cube_coeff, self.antialias
         )
-        return resample(x, plan, how)
 
 
 def scaled(length: Dimension, factor: float) -> Dimension:
