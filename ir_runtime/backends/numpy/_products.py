@@ -7,12 +7,13 @@ from ._finish import Finish
 from ._panels import Panels
 from ._threads import each, share
 
-__all__ = ["FINISHING", "blocks_of", "finish_all", "multiply", "parts"]
+__all__ = ["FINISHING", "blocks_for", "blocks_of", "finish_all", "multiply", "parts"]
 
 # An element of a result takes as long to finish as so many multiplications of a product.
 FINISHING = 32
-# Elements of a result that are finished while they are in the second cache.
-FINISHED = 1 << 16
+# Elements of a result that are finished while they are in the second cache; and where threads share them:
+# after each call of NumPy, they may wait for each other for as long as it takes to finish that many.
+FINISHED, SHARED = 1 << 17, 1 << 19
 
 
 def parts(count: int, most: int, grain: int = 1) -> list[slice]:
@@ -31,7 +32,7 @@ def multiply(rows: Array, weights: Panels, out: Array, finish: Finish) -> None:
     size = rows.shape[0] * weights.size
     most = share(size)
     if len(rows) >= weights.columns or weights.count == 1:
-        blocks = max(2 * most if most > 1 else 1, out.size // FINISHED)
+        blocks = blocks_for(out.size, most)
 
         def work(part: slice) -> None:
             weights.multiply(rows[part], out[part])
@@ -39,7 +40,7 @@ def multiply(rows: Array, weights: Panels, out: Array, finish: Finish) -> None:
 
         each(work, parts(len(rows), blocks, 16), size)
     else:
-        shares = parts(weights.count, 2 * most if most > 1 else 1)
+        shares = parts(weights.count, most)
         each(lambda part: weights.multiply(rows, out, part), shares, size)
         finish_all(out, finish)
 
@@ -51,5 +52,9 @@ def finish_all(out: Array, finish: Finish) -> None:
 
 def blocks_of(out: Array) -> list[slice]:
     """Rows that are finished while they are in the second cache, and enough blocks for every thread."""
-    most = share(out.size * FINISHING)
-    return parts(len(out), max(2 * most if most > 1 else 1, out.size // FINISHED))
+    return parts(len(out), blocks_for(out.size, share(out.size * FINISHING)))
+
+
+def blocks_for(elements: int, threads: int) -> int:
+    """In how many blocks to take so many elements, some for each thread."""
+    return max(1, elements // FINISHED) if threads < 2 else max(1, elements // SHARED // threads) * threads

@@ -27,7 +27,7 @@ __all__ = ["compiling", "each", "later", "share", "single_blas"]
 # Multiplications, or so, that are worth a second thread, about 0.15 ms of them: a sleeping thread takes 20 µs
 # to come, up to 0.2 ms on a virtual machine whose other cores are idle. What it has not begun by then is
 # done without it.
-WORTH = 1 << 23
+WORTH = 1 << 24
 
 
 class _Job:

@@ -16,13 +16,11 @@ from ._backend import backend
 from ._chain import Chain
 from ._finish import Finish, Rows
 from ._memory import by_memory, channels_last, is_f32
-from ._products import FINISHING, parts
+from ._products import FINISHING, blocks_for, parts
 from ._threads import each, share
 
 __all__ = ["soften"]
 
-# Elements that several passes go over while they are in the second cache.
-BLOCK = 1 << 16
 # Rows so short that to find the largest of each takes longer than all else, and the difference of elements
 # whose exponentials are far from the smallest number.
 SHORT, ALIKE = 64, 60
@@ -118,8 +116,7 @@ def _largest(rows: Array) -> Array | np.float32:
 
 def _blocks(count: int, length: int) -> list[slice]:
     """Rows that stay in the cache, and enough of them for every thread."""
-    most = share(count * length * FINISHING)
-    return parts(count, max(2 * most if most > 1 else 1, count * length // BLOCK))
+    return parts(count, blocks_for(count * length, share(count * length * FINISHING)))
 
 
 @backend.accelerates(ReduceMean)

@@ -25,7 +25,7 @@ from ...ops.pooling.windowed import (
 from .. import Kernel
 from ._backend import backend
 from ._memory import channels_first, channels_last, is_f32, padded
-from ._products import parts
+from ._products import blocks_for, parts
 from ._threads import each, share
 
 __all__: list[str] = []
@@ -33,8 +33,6 @@ __all__: list[str] = []
 UNREAD = np.empty(0)
 # An element of a window takes as long as so many multiplications of a product.
 COST = 6
-# Elements of a result that several passes go over while they are in the second cache.
-BLOCK = 1 << 16
 
 
 @backend.accelerates(MaxPool1)
@@ -121,8 +119,7 @@ def _pool(
         done(out, lines)
 
     size = y.size * math.prod(windows.kernel) * COST
-    most = share(size)
-    blocks = max(2 * most if most > 1 else 1, y[:1].size // BLOCK)
+    blocks = blocks_for(y[:1].size, share(size))
     each(work, [(n, lines) for n in range(len(x)) for lines in parts(windows.count[0], blocks)], size)
     return channels_first(y)
 
