@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from . import (
     attention,
+    conversions,
     convolution,
     deconvolution,
     elementwise,
@@ -32,6 +33,7 @@ from ._memory import keep_freed_memory
 __all__ = [
     "attention",
     "backend",
+    "conversions",
     "convolution",
     "deconvolution",
     "elementwise",

@@ -115,8 +115,8 @@ _ZERO = Value.constant(np.float32(0))
 
 def bent(curve: Curve, x: Array, out: Array | None = None) -> Array:
     """A curve of every element, into ``out`` or a new array that lies as ``x`` does."""
-    if out is None and x.flags.c_contiguous:
-        made = np.empty(x.shape, np.float32)
+    if x.flags.c_contiguous and (out is None or out is x):
+        made = np.empty(x.shape, np.float32) if out is None else out
         curve(x.reshape(-1), made.reshape(-1))
         return made
     line = flat(x)
@@ -146,6 +146,8 @@ def shifted(ufunc: np.ufunc, other: Value, ours: Value) -> Callable[..., Array] 
     shaped = row.reshape(-1, *(1,) * (-1 - axis))
 
     def kernel(x: Array, out: Array | None = None) -> Array:
+        if x.size <= SMALL:
+            return ufunc(x, shaped, out=out)  # type: ignore[no-any-return]
         result = np.empty_like(x) if out is None else out
         source, target = moved(x, axis, -1), moved(result, axis, -1)
         if source.flags.c_contiguous and target.flags.c_contiguous:

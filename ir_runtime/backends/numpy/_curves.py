@@ -37,6 +37,9 @@ Curve: TypeAlias = Callable[[Array, Array], None]
 # NumPy takes 0.3 µs more to add a number of Python than an array of one.
 _ONE, _THREE, _SIXTH = (np.full((), number, np.float32) for number in (1, 3, 1 / 6))
 
+# Of so few numbers, a pass takes no longer than the call.
+FEW = 1 << 10
+
 # Numbers at a time where there are several passes: two rows of them fit into the second cache.
 CHUNK = 1 << 17
 
@@ -99,8 +102,12 @@ def _bounded(lower: float, upper: float) -> Curve:
 def along(ufunc: np.ufunc, row: Array) -> Curve:
     """A ufunc of rows, one behind the other, and ``row``."""
     tile = spread(row)
+    number = row.reshape(()) if row.size == 1 else None
 
     def curve(x: Array, out: Array) -> None:
+        if number is not None and x.size <= FEW:
+            ufunc(x, number, out=out)
+            return
         if x.size <= tile.size:
             ufunc(x, tile[: x.size], out=out)
             return

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
 from ...ops.movement.concat import Concat
 from ...ops.movement.gather import Gather, Gather1, Gather7, Pick
+from ...ops.movement.pad import Pad1, Pad12, Padding
 from ...ops.movement.split import Split, VariadicSplit
-from .. import Kernel
+from .. import Kernel, Unary
 from ._backend import backend
 from .views import nothing, unary
 
@@ -36,6 +38,34 @@ def one(op: Pick, data: Value, indices: Value, axis: Value) -> Kernel | None:
         return op.evaluate(x, i, axis)
 
     return kernel
+
+
+@backend.accelerates(Gather, Gather1, Gather7)
+def several(op: Pick, data: Value, indices: Value, axis: Value) -> Kernel | None:
+    """Slices along a known axis, as NumPy takes them; where an index is outside, it is left to the operation."""
+    place = _place(data, axis)
+    if op.batch or place is None or not indices.shape.rank or indices.element not in _INDICES:
+        return None
+
+    def kernel(x: Array, indices: Array, axis: Array) -> Array:
+        try:
+            return x.take(indices, place)
+        except IndexError:
+            return op.evaluate(x, indices, axis)
+
+    return kernel
+
+
+@backend.accelerates(Pad1, Pad12)
+def unpadded(op: Padding, data: Value, begin: Value, end: Value, *fill: Value) -> Kernel | None:
+    """Nothing is added: what exporters write who do not know whether windows fit."""
+    before, after = begin.known(), end.known()
+    if before is None or after is None or before.any() or after.any():
+        return None
+    return Unary(lambda x: x, view=True) if data.shape.rank == before.size == after.size else None
+
+
+_INDICES = (ElementType.i32, ElementType.i64)
 
 
 @backend.accelerates(Split, VariadicSplit)
