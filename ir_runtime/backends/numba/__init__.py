@@ -19,6 +19,7 @@ from . import (
     pooling,
     products,
     recurrence,
+    spelled,
     suppression,
 )
 from ._backend import backend
@@ -37,5 +38,6 @@ __all__ = [
     "pooling",
     "products",
     "recurrence",
+    "spelled",
     "suppression",
 ]
