@@ -37,6 +37,7 @@ class Setting:
         backend: of this package.
         exact: whether OpenVINO must not quantise anything that the model does not.
         config: further properties for OpenVINO.
+        streams: how many runs at once share the threads; by default, what the runtime makes of the hint.
     """
 
     model: str
@@ -47,10 +48,12 @@ class Setting:
     backend: str | None = None
     exact: bool = True
     config: Mapping[str, str] | None = None
+    streams: int | None = None
 
     def properties(self, runtime: Runtime) -> dict[str, str]:
         """The properties that say so to a runtime."""
-        said = {} if self.threads is None else {"INFERENCE_NUM_THREADS": str(self.threads)}
+        numbers = {"INFERENCE_NUM_THREADS": self.threads, "NUM_STREAMS": self.streams}
+        said = {name: str(number) for name, number in numbers.items() if number is not None}
         if runtime == OURS:
             return said | ({} if self.backend is None else {"BACKEND": self.backend})
         said |= {**_F32, "PERFORMANCE_HINT": self.hint.upper()} | (_EXACT if self.exact else {})

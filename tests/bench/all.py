@@ -1,4 +1,4 @@
-"""Everything that is measured against OpenVINO: networks, a language model, dynamic shapes, chains, starts.
+"""Everything that is measured against OpenVINO: networks, a language model, dynamic shapes, chains, streams, starts.
 
 Names choose rows by their first column; without any, all are measured.
 """
@@ -10,7 +10,8 @@ import dynamic
 import language
 import models
 import start
+import streams
 from shared import program
 
 if __name__ == "__main__":
-    program(models.PART, language.PART, dynamic.PART, chain.PART, start.PART)()
+    program(models.PART, language.PART, dynamic.PART, chain.PART, streams.PART, start.PART)()

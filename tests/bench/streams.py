@@ -1,0 +1,76 @@
+"""What several requests at once bring: answers a second of one stream, and of as many as there are threads.
+
+Each stream has one thread. The scaling is the second rate divided by the first, measured by turns.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from shared import TESTS, Options, Part, Row, attempted, fresh, milliseconds, program, ratio, selected
+
+MODELS = ("mobilenet_v2", "resnet50", "bert_base", "lstm")
+
+
+def measure(options: Options) -> Iterator[Row]:
+    """A row for each model and backend."""
+    for model in selected(MODELS, options):
+        for backend in options.backends:
+            row = {"model": model, "backend": backend}
+            yield attempted(row, lambda: fresh(_figures, model, backend, options))  # noqa: B023
+
+
+def _figures(model: str, backend: str, options: Options) -> Row:
+    from ir_runtime.bench.timing import Until, alternate
+
+    ways = [(runtime, streams) for runtime in ("ir_runtime", "openvino") for streams in (1, options.threads)]
+    runs = [_runner(runtime, model, backend, options, streams) for runtime, streams in ways]
+    rates = [timing.rate for timing in alternate(runs, Until(4, options.seconds))]
+    one, several, their_one, their_several = rates
+    return {
+        "one": one,
+        "all": several,
+        "scaling": several / one,
+        "OpenVINO's one": their_one,
+        "OpenVINO's all": their_several,
+        "its scaling": their_several / their_one,
+    }
+
+
+def _runner(runtime: Any, model: str, backend: str, options: Options, streams: int) -> Any:
+    """So many requests at once, each with a thread."""
+    from ir_runtime.bench.sides import Setting, Side
+    from ir_runtime.bench.timing import runner
+
+    path = str(options.dir / f"{model}.xml")
+    side = Side(runtime, Setting(path, threads=streams, backend=backend, streams=streams))
+    return runner(side, _inputs(model), requests=streams)
+
+
+def _inputs(model: str) -> list[Any]:
+    if str(TESTS) not in sys.path:
+        sys.path.insert(0, str(TESTS))
+    from models.zoo import example_inputs
+
+    return list(example_inputs(model).values())
+
+
+PART = Part(
+    "Streams of one thread each: answers a second of one, and of one for each thread",
+    {
+        "model": str,
+        "backend": str,
+        "one": milliseconds,
+        "all": milliseconds,
+        "scaling": ratio,
+        "OpenVINO's one": milliseconds,
+        "OpenVINO's all": milliseconds,
+        "its scaling": ratio,
+    },
+    measure,
+)
+
+if __name__ == "__main__":
+    program(PART)()
