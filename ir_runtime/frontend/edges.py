@@ -72,12 +72,11 @@ class _Reading:
 
     def edge(self, element: Element) -> None:
         try:
-            ends = {end: self._end(element, end) for end in _SIDES}
+            source, target = self._end(element, _FROM), self._end(element, _TO)
         except ParseError as problem:
             self.report.found.append(problem.diagnostic)
             self.astray = True
             return
-        source, target = ends[_FROM], ends[_TO]
         if target is None:
             return
         if source is None:

@@ -1,15 +1,14 @@
 """Every operation, grouped as the specification groups them.
 
 A module of this package is a group, or a package where a group is large; its name is the group's.
-Modules that start with an underscore are what groups share. Other packages add operations with `op`, and announce the module that does so
+Modules that start with an underscore are what groups share. A module is imported when a model has one of its
+operations, or somebody asks for all of them: `registry` knows where they are. Other packages add operations with `op`, and announce the module that does so
 as an entry point of the group ``ir_runtime.ops``.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
-from pkgutil import walk_packages
 
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
@@ -37,10 +36,6 @@ __all__ = [
     "payload",
     "registry",
 ]
-
-for _module in walk_packages(__path__, f"{__name__}."):
-    if "._" not in _module.name:
-        import_module(_module.name)
 
 
 @cache

@@ -6,8 +6,9 @@ import difflib
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from functools import cache, lru_cache
+from inspect import get_annotations
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
@@ -121,13 +122,29 @@ def payload(*, doc: str = "") -> Any:
 def read_schema(cls: type) -> Mapping[str, Attribute]:
     """The attributes a class annotates, with those of its bases first."""
     schema = {}
-    for name, kind in get_type_hints(cls).items():
-        if get_origin(kind) is ClassVar or name.startswith("_"):
-            continue
+    for name, kind in _annotated(cls).items():
         given = getattr(cls, name, MISSING)
         a = given if isinstance(given, Attribute) else attr(given)
         schema[name] = Attribute(name, kind, a.default, a.gt, a.ge, a.le, a.doc, a.xml or name, a.payload)
     return types.MappingProxyType(schema)
+
+
+def _annotated(cls: type) -> dict[str, Any]:
+    """Names and types, those of bases first; what many classes inherit is read once."""
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        found |= _annotated_here(base)
+    return found
+
+
+@cache
+def _annotated_here(cls: type) -> dict[str, Any]:
+    said: dict[str, Any] = get_annotations(cls, eval_str=True)
+    return {name: kind for name, kind in said.items() if not (name.startswith("_") or _is_shared(kind))}
+
+
+def _is_shared(kind: Any) -> bool:
+    return get_origin(kind) is ClassVar
 
 
 def _choices(kind: Any) -> tuple[Any, ...]:

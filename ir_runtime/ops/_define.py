@@ -208,7 +208,7 @@ class Op:
 
     def bodies(self) -> tuple[Body, ...]:
         """The graphs inside a layer of this operation."""
-        return tuple(value for value in vars(self).values() if isinstance(value, Body))
+        return tuple([value for value in vars(self).values() if isinstance(value, Body)])
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
         """`evaluate` for inputs of these element types, which it is told if it asks for them."""

@@ -1,10 +1,16 @@
-"""Which operations there are, by type and by the opset in which each version appeared."""
+"""Which operations there are, by type and by the opset in which each version appeared.
+
+A model needs few of them, so the modules that define them are imported when somebody asks.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ._index import MODULES
 
 if TYPE_CHECKING:
     from ._define import Op
@@ -13,14 +19,36 @@ __all__ = ["Registry", "registry"]
 
 
 class Registry:
-    """Operations by type, then by the opset that introduced the version."""
+    """Operations by type, then by the opset that introduced the version.
 
-    def __init__(self) -> None:
+    Args:
+        package: where modules are that define operations.
+        modules: those of each type, which is in small letters: relative to the package, with spaces between.
+    """
+
+    def __init__(self, package: str = "", modules: Mapping[str, str] | None = None) -> None:
         self._versions: dict[str, dict[int, type[Op]]] = {}
         self._names: dict[str, str] = {}  # OpenVINO reads type names without regard to case
+        self._package = package
+        self._modules = modules or {}
+
+    def _import(self, type: str) -> None:
+        """See to it that every version of an operation is here."""
+        for module in self._modules.get(type.lower(), "").split():
+            import_module(f"{self._package}.{module}")
+
+    def _import_all(self) -> None:
+        for type in self._modules:
+            self._import(type)
 
     def add(self, cls: type[Op], aliases: tuple[str, ...] = ()) -> None:
-        """Register one version of an operation."""
+        """Register one version of an operation.
+
+        Raises:
+            ValueError: if there is one of that type and opset.
+        """
+        if not cls.__module__.startswith(f"{self._package}."):
+            self._import(cls.name)
         versions = self._versions.setdefault(cls.name, {})
         if cls.since in versions:
             raise ValueError(f"{cls.versioned_name()} is defined twice")
@@ -37,6 +65,7 @@ class Registry:
 
     def name(self, type: str) -> str | None:
         """The name of an operation, however a file spells its type."""
+        self._import(type)
         return self._names.get(type.lower())
 
     def versions(self, type: str) -> list[type[Op]]:
@@ -51,15 +80,18 @@ class Registry:
 
     def near(self, type: str) -> str | None:
         """The name of an operation that ``type`` may be a misspelling of."""
+        self._import_all()
         found = difflib.get_close_matches(type.lower(), self._names, n=1)
         return self._names[found[0]] if found else None
 
     def __iter__(self) -> Iterator[type[Op]]:
+        self._import_all()
         for _, versions in sorted(self._versions.items()):
             yield from (cls for _, cls in sorted(versions.items()))
 
     def __len__(self) -> int:
+        self._import_all()
         return sum(map(len, self._versions.values()))
 
 
-registry = Registry()
+registry = Registry(__package__, MODULES)

@@ -31,6 +31,8 @@ class Agreement:
 
     def inputs(self, layer: Layer, arriving: Sequence[Value | None]) -> list[Value | None] | None:
         """What the layer declares that it gets, where it gets something else; ``None`` if all is well."""
+        if _are_declared(layer.inputs, arriving):
+            return None
         sources = self.graph.sources(layer)
         pairs = enumerate(zip(layer.inputs, sources, arriving, strict=True))
         wrong = {}
@@ -55,6 +57,10 @@ class Agreement:
             mark=Mark(port=spec.id, dim=_first(spec.type.shape, value.shape)),
             causes=self._causes(source, value.shape, spec.type.shape),
         )
+
+    def is_declared(self, layer: Layer, values: Sequence[Value]) -> bool:
+        """Whether all outputs are just what the layer declares, as they are in most layers of most models."""
+        return len(values) == len(layer.outputs) and _are_declared(layer.outputs, values)
 
     def outputs(self, layer: Layer, values: Sequence[Value], quiet: bool = False) -> list[Value]:
         """The values to go on with; ``quiet`` where the layer has been reported already."""
@@ -122,6 +128,16 @@ class Agreement:
     def _causes(self, port: Port, shape: PartialShape, other: PartialShape) -> tuple[Cause, ...]:
         dim = _first(shape, other)
         return () if self.explain is None or dim is None else self.explain(port, dim)
+
+
+def _are_declared(ports: Sequence[PortSpec], values: Sequence[Value | None]) -> bool:
+    """Whether each is of the type that its port declares, with nothing left open."""
+    for port, value in zip(ports, values, strict=True):
+        if value is None or (type := port.type) is None or type.element is not value.type.element:
+            return False
+        if not type.shape.is_static or type.shape != value.type.shape:
+            return False
+    return True
 
 
 def _agree(declared: TensorType, found: TensorType) -> bool:

@@ -27,7 +27,8 @@ def check(graph: Graph, report: Diagnostics) -> None:
 
 
 def _check_inputs(graph: Graph, layer: Layer, report: Diagnostics) -> None:
-    for index, source in enumerate(graph.sources(layer)):
+    sources = graph.sources(layer)
+    for index, source in enumerate(sources) if None in sources else ():
         if source is not None or Port(layer.id, index) in graph.severed:
             continue
         port = layer.op.port_of(index) if layer.op else None
@@ -43,9 +44,9 @@ def _check_inputs(graph: Graph, layer: Layer, report: Diagnostics) -> None:
 
 def _check_outputs(layer: Layer, report: Diagnostics) -> None:
     op = layer.op
-    if op is None or op.name == "Result" or any(p.variadic for p in op.outputs):
+    if op is None or op.name == "Result" or 0 < len(layer.outputs) <= len(op.outputs):
         return
-    if len(layer.outputs) > len(op.outputs) or not layer.outputs:
+    if not any(port.variadic for port in op.outputs):
         report.error(
             Code.PORT_COUNT,
             f"declares {len(layer.outputs)} outputs; {op.versioned_name()} has {len(op.outputs)}",

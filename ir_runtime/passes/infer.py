@@ -122,11 +122,12 @@ class _Walk:
             self.report.error(refusal.code, refusal.message, layer.where, refusal.hint, causes=why)
         values += _declared(layer)[len(values) :]  # where it is not even known how many there are
         self._keep(layer, values)
-        if self.compare:
+        if self.compare and not self.agreement.is_declared(layer, values):
             self._keep(layer, self.agreement.outputs(layer, values, quiet=declared is not None))
 
     def _keep(self, layer: Layer, values: Sequence[Value]) -> None:
-        self.known |= {Port(layer.id, i): v for i, v in enumerate(values)}
+        for index, value in enumerate(values):
+            self.known[Port(layer.id, index)] = value
 
     def _arriving(self, layer: Layer, index: int, source: Port | None) -> Value | None:
         if source is not None:
