@@ -26,20 +26,19 @@ from ..passes.compressed import Found, compressed
 from ..passes.fuse import Group, fuse
 from ..passes.infer import Inferred, infer
 from .append import growing
-from .blame import blame
-from .context import RUN, VARIABLES
-from .expected import Expected, expected
+from .context import VARIABLES
+from .expected import expected
+from .fold import evaluated
+from .fold import fold as fold_constants
 from .guard import bytes_of, elements_of, guarded
-from .memory import Peak, peak
+from .memory import Peak, freeing, peak
+from .needed import needed, sinks
 from .plan import ExecutionPlan, Step
 from .promise import Promise
 from .remembered import Remembered, measuring, unfolded
+from .visits import Visitor, kept
 
 __all__ = ["compile_plan"]
-
-# A folded constant may be this much larger than what it is made of, before it is cheaper to make it anew.
-_GROWTH = 16
-_SMALL = 1 << 20
 
 
 def compile_plan(
@@ -65,17 +64,16 @@ def compile_plan(
         LimitError: if a run needs more memory than they allow, whatever its data are; it names the layer.
         UnsupportedError: if an operation that is needed has no implementation here.
     """
-    needed = _needed(graph, outputs)
-    _refuse_unknown(needed)
+    layers = needed(graph, outputs)
     with within(limits or current()), ExitStack() as around:
         for backend in backends:
             around.enter_context(backend.compiling())
-        values, packed = dict(types), _packed(graph, needed, types, outputs, backends) if fold else {}
+        values, packed = dict(types), _packed(graph, layers, types, outputs, backends) if fold else {}
         if fold:
             left = {layer.id for found in packed.values() for layer in found.layers}
             values |= {Port(id, 0): Value(values[Port(id, 0)].type) for id in left}
-            _fold(graph, [layer for layer in needed if layer.id not in left], values, outputs)
-        return _Planner(graph, values, types.bodies, backends, fold, packed).plan(needed, outputs)
+            fold_constants(graph, [layer for layer in layers if layer.id not in left], values, outputs)
+        return _Planner(graph, values, types.bodies, backends, fold, packed).plan(layers, outputs)
 
 
 def _packed(
@@ -88,107 +86,6 @@ def _packed(
     """The compressed weights that some backend may multiply as they are."""
     readers = {op for backend in backends for op in backend.packed}
     return compressed(graph, layers, types, outputs, readers) if readers else {}
-
-
-def _needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
-    waiting = [port.layer for port in outputs] + [layer.id for layer in _sinks(graph)]
-    found: set[int] = set()
-    while waiting:
-        if (layer := waiting.pop()) not in found:
-            found.add(layer)
-            waiting += [s.layer for s in graph.sources(graph[layer]) if s is not None]
-    return [layer for layer in graph if layer.id in found or layer.type == "Parameter"]
-
-
-def _sinks(graph: Graph) -> list[Layer]:
-    return [layer for layer in graph if layer.op is not None and layer.op.sink]
-
-
-def _refuse_unknown(layers: Sequence[Layer]) -> None:
-    unknown = [layer for layer in layers if layer.op is None]
-    if not unknown:
-        return
-    names = ", ".join(sorted({f"{layer.type} ({layer.version})" for layer in unknown}))
-    raise UnsupportedError(
-        f"these operations are unknown, or have attributes that are not allowed: {names}",
-        code=Code.UNKNOWN_OPERATION,
-        where=unknown[0].where,
-        hint="declare an operation of your own with ir_runtime.ops.op; see examples/custom_op",
-    )
-
-
-def _fold(
-    graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outputs: Collection[Port]
-) -> dict[Port, Value]:
-    """Evaluate every pure layer whose inputs are all constants; ``values`` learns the results.
-
-    Contents that only such layers read are forgotten: of a weight that is decompressed in several
-    steps, its bytes in the file and the last result are all that stays.
-    """
-    needed, done = {layer.id for layer in layers}, set()
-    left = current().memory
-    for layer in layers:
-        deadline.check(layer.where)
-        ports = [Port(layer.id, i) for i in range(len(layer.outputs))]
-        sources = [s for s in graph.sources(layer) if s is not None]
-        if any(values[p].known() is None for p in ports):
-            if not _foldable(graph, layer, values, left):
-                continue
-            arrays = _evaluate(graph, layer, [_contents(graph[s.layer], values[s]) for s in sources], left)
-            left -= sum(array.nbytes for array in arrays)
-            values |= {p: _constant(values[p], a) for p, a in zip(ports, arrays, strict=False)}
-        done.add(layer.id)
-        for source in sources:
-            readers = {reader.layer for reader in graph.readers(source)} & needed
-            if source.layer in done and source not in outputs and readers <= done:
-                values[source] = Value(values[source].type)
-    return values
-
-
-def _foldable(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int) -> bool:
-    sources = [s for s in graph.sources(layer) if s is not None]
-    if layer.op is None or not layer.op.pure or not sources or not layer.outputs:
-        return False
-    if any(values[s].known() is None and graph[s.layer].type != "Constant" for s in sources):
-        return False
-    made_of = sum(bytes_of(values[s].type) for s in sources)
-    makes = sum(bytes_of(values[Port(layer.id, i)].type) for i in range(len(layer.outputs)))
-    return makes <= min(max(_GROWTH * made_of, _SMALL), left)
-
-
-def _contents(layer: Layer, value: Value) -> Value:
-    """What a constant holds, also where it is packed."""
-    if layer.op is None or value.known() is not None:
-        return value
-    return Value(value.type, layer.op.evaluate())
-
-
-@dataclass(frozen=True, slots=True)
-class _Folding:
-    """A layer that is evaluated when compiling, for when it fails."""
-
-    layer: Layer
-    expected: Expected
-    also: tuple[Layer, ...] = ()
-
-
-def _evaluate(graph: Graph, layer: Layer, inputs: Sequence[Value], left: int) -> Sequence[Array]:
-    assert layer.op is not None
-    arrays = [array for v in inputs if (array := v.known()) is not None]
-    reads = [s for s in graph.sources(layer) if s is not None]
-    known = expected(graph, (layer,), reads, [v.element for v in inputs])
-    try:
-        if (need := sum(map(bytes_of, known.types(arrays)))) > left:
-            current().check("memory", current().memory - left + need)
-        with np.errstate(all="ignore"):
-            results = layer.op.evaluator([v.element for v in inputs])(*arrays)
-    except Exception as reason:
-        raise blame(_Folding(layer, known), arrays, reason) from reason
-    return results if isinstance(results, tuple) else (results,)
-
-
-def _constant(value: Value, array: Array) -> Value:
-    return Value.constant(array, value.element)
 
 
 @dataclass(slots=True)
@@ -225,7 +122,7 @@ class _Planner:
             groups = [self._built(group) for group in groups]
         steps = [self._step(group) for group in groups]
         wanted = tuple(self._slot(port) for port in outputs)
-        steps = _free(steps, wanted)
+        steps = freeing(steps, wanted)
         return ExecutionPlan(
             tuple(steps),
             inputs,
@@ -263,7 +160,7 @@ class _Planner:
 
     def _running(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> dict[int, Layer]:
         """The layers that compute what is not known of the outputs; packed constants are among them."""
-        found = {layer.id for layer in _sinks(self.graph)}
+        found = {layer.id for layer in sinks(self.graph)}
         waiting = [*outputs, *(port for n in found for port in self._reads(self.graph[n]))]
         while waiting:
             port = waiting.pop()
@@ -299,7 +196,7 @@ class _Planner:
         writes = {Port(layer.id, index) for index in range(len(layer.outputs))}
         steps = [planner._step(planner._group(each, {*sources, *writes})) for each in layers]
         wanted = tuple(map(planner._slot, sorted(writes)))
-        plan = ExecutionPlan(tuple(_free(steps, wanted)), inputs, wanted, tuple(planner.slots))
+        plan = ExecutionPlan(tuple(freeing(steps, wanted)), inputs, wanted, tuple(planner.slots))
         return Match(layers, reads, Remembered(plan))
 
     def _group(self, layer: Layer, read: Collection[Port]) -> Group:
@@ -387,15 +284,10 @@ class _Planner:
                 continue
             layers = self.packed[port].layers
             for layer in layers:
-                arrays = self._evaluated(layer)
-                self.values[Port(layer.id, 0)] = _constant(self.values[Port(layer.id, 0)], arrays[0])
+                (array,) = evaluated(self.graph, layer, self.values, current().memory)
+                self.values[Port(layer.id, 0)] = Value.constant(array, self.values[Port(layer.id, 0)].element)
             for layer in layers[:-1]:
                 self.values[Port(layer.id, 0)] = Value(self.values[Port(layer.id, 0)].type)
-
-    def _evaluated(self, layer: Layer) -> Sequence[Array]:
-        sources = [s for s in self.graph.sources(layer) if s is not None]
-        inputs = [_contents(self.graph[s.layer], self.values[s]) for s in sources]
-        return _evaluate(self.graph, layer, inputs, current().memory)
 
     def _contextual(self, layer: Layer, op: Op) -> Kernel:
         """The reference of an operation with bodies or variables."""
@@ -403,9 +295,9 @@ class _Planner:
         if op.asks("visit"):
             plans = {body.name: self._body(layer.id, body) for body in op.bodies()}
             self.inside[layer.id] = max((plan.peak for plan in plans.values()), default=0)
-            context["visit"] = _Visitor(plans)
+            context["visit"] = Visitor(plans)
         kernel = partial(op.evaluate, **context)
-        return _kept(kernel, layer, self._outputs(layer)) if op.asks("visit") else kernel
+        return kept(kernel, layer, self._outputs(layer)) if op.asks("visit") else kernel
 
     def _outputs(self, layer: Layer) -> Sequence[TensorType]:
         return [self.values[Port(layer.id, i)].type for i in range(len(layer.outputs))]
@@ -423,48 +315,3 @@ class _Planner:
             return value
         found = self.packed.get(port)
         return Value(value.type, compressed=None if found is None else found.weights)
-
-
-# What a Parameter of a body receives that the port map leaves out, as nothing reads it.
-_UNREAD = np.empty(0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Visitor:
-    """Runs the bodies of a layer, watched as the run is that they are part of."""
-
-    plans: Mapping[str, ExecutionPlan]
-
-    def __call__(self, body: Body, feeds: Mapping[int, Array]) -> dict[int, Array]:
-        arrays = [feeds.get(parameter, _UNREAD) for parameter in body.parameters]
-        found = self.plans[body.name].execute(arrays, RUN.get())
-        return dict(zip(body.results, found, strict=True))
-
-
-def _kept(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) -> Kernel:
-    """A kernel whose results are held against what was inferred: a port map may say one thing and do another."""
-    promises = [Promise.of(layer, type) for type in types]
-
-    def keeping(*arrays: Array) -> Array | tuple[Array, ...]:
-        results = kernel(*arrays)
-        for promise, array in zip(
-            promises, results if isinstance(results, tuple) else (results,), strict=False
-        ):
-            promise.check(array)
-        return results
-
-    return keeping
-
-
-def _free(steps: Sequence[Step], wanted: Sequence[int]) -> list[Step]:
-    """Tell each step which slots it is the last to read; constants and outputs stay."""
-    kept = set(wanted)
-    made = {slot for step in steps for slot in step.writes}
-    read_later: set[int] = set()
-    freed = []
-    for step in reversed(steps):
-        touched = set(step.reads) | set(step.writes)
-        frees = tuple(sorted(s for s in touched if s in made and s not in kept and s not in read_later))
-        read_later |= touched
-        freed.append(replace(step, frees=frees))
-    return freed[::-1]

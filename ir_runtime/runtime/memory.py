@@ -1,13 +1,14 @@
-"""How much memory a plan needs at once, as far as it is known before it runs."""
+"""When a plan gives memory back, and how much it needs at once, as far as it is known before it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from .plan import Step
 
-__all__ = ["Peak", "peak"]
+__all__ = ["Peak", "freeing", "peak"]
 
 
 class Peak(NamedTuple):
@@ -37,3 +38,17 @@ def peak(
             most = Peak(now, step)
         used -= sum(sizes[slot] for slot in step.frees)
     return most
+
+
+def freeing(steps: Sequence[Step], wanted: Sequence[int]) -> list[Step]:
+    """Tell each step which slots it is the last to read; constants and outputs stay."""
+    kept = set(wanted)
+    made = {slot for step in steps for slot in step.writes}
+    read_later: set[int] = set()
+    freed = []
+    for step in reversed(steps):
+        touched = set(step.reads) | set(step.writes)
+        frees = tuple(sorted(s for s in touched if s in made and s not in kept and s not in read_later))
+        read_later |= touched
+        freed.append(replace(step, frees=frees))
+    return freed[::-1]

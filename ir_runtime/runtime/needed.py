@@ -1,0 +1,46 @@
+"""Which layers a plan is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..codes import Code
+from ..errors import UnsupportedError
+from ..ir.graph import Graph, Layer, Port
+
+__all__ = ["needed", "sinks"]
+
+
+def needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
+    """The layers that ``outputs`` follow from, in order; inputs and what runs for its effects are among them.
+
+    Raises:
+        UnsupportedError: if one of them is not known.
+    """
+    waiting = [port.layer for port in outputs] + [layer.id for layer in sinks(graph)]
+    found: set[int] = set()
+    while waiting:
+        if (layer := waiting.pop()) not in found:
+            found.add(layer)
+            waiting += [s.layer for s in graph.sources(graph[layer]) if s is not None]
+    layers = [layer for layer in graph if layer.id in found or layer.type == "Parameter"]
+    _refuse_unknown(layers)
+    return layers
+
+
+def sinks(graph: Graph) -> list[Layer]:
+    """The layers that run though nobody reads them."""
+    return [layer for layer in graph if layer.op is not None and layer.op.sink]
+
+
+def _refuse_unknown(layers: Sequence[Layer]) -> None:
+    unknown = [layer for layer in layers if layer.op is None]
+    if not unknown:
+        return
+    names = ", ".join(sorted({f"{layer.type} ({layer.version})" for layer in unknown}))
+    raise UnsupportedError(
+        f"these operations are unknown, or have attributes that are not allowed: {names}",
+        code=Code.UNKNOWN_OPERATION,
+        where=unknown[0].where,
+        hint="declare an operation of your own with ir_runtime.ops.op; see examples/custom_op",
+    )
