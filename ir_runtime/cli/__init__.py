@@ -8,20 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 
 from .. import __version__
-from .bench import bench
 from .exits import Exit, reported
-from .explain import explain
-from .inspect import inspect
-from .kernels import kernels
-from .ops import ops
-from .run import run
-from .shapes import shapes
-from .validate import validate
 
 __all__ = ["Exit", "main"]
 
@@ -41,8 +34,21 @@ where an error comes from, IR_RUNTIME_BACKEND names the backend to use where --b
 """
 
 
+# Each is in the module of its name.
+_COMMANDS = ("run", "validate", "shapes", "inspect", "bench", "ops", "explain", "kernels")
+
+
 class _Program(click.Group):
-    """Every failure ends in one message and an exit code."""
+    """Every failure ends in one message and an exit code. A command is imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        found: click.Command = getattr(import_module(f".{name}", __name__), name)
+        return found
 
     def main(self, *args: Any, **extra: Any) -> Any:
         if hasattr(sys.stdout, "reconfigure"):  # names in a model may not fit the terminal's encoding
@@ -69,7 +75,3 @@ class _Program(click.Group):
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 def main() -> None:
     """Read, validate and run OpenVINO IR models with NumPy."""
-
-
-for _command in (run, validate, shapes, inspect, bench, ops, explain, kernels):
-    main.add_command(_command)

@@ -14,6 +14,8 @@ from .render import clean, dump, number, plural, table
 from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..api.compiled import CompiledModel
     from ..api.model import Model
     from ..api.ports import Output
@@ -82,9 +84,8 @@ def run(
     """
     from ..api.core import compile_model
     from .feeding import collect
-    from .saving import check_target
 
-    target = None if output is None else check_target(output)
+    target = None if output is None else _target(output)
     net = read(model, weights, example, values, limits=limits)
     if shapes:
         net.reshape(shapes_of(shapes))
@@ -97,6 +98,12 @@ def run(
         click.echo(dump(_record(model, compiled, feeds, tensors)))
     else:
         click.echo(_text(tensors))
+
+
+def _target(output: str) -> Path:
+    from .saving import check_target
+
+    return check_target(output)
 
 
 @dataclass(frozen=True)
@@ -112,8 +119,8 @@ class _Tensor:
 
 
 def _results(net: Model, compiled: CompiledModel, feeds: dict[Output, Feed]) -> list[_Tensor]:
+    from .names import unique
     from .progress import progress
-    from .saving import unique
     from .summary import summarize
 
     arrays = {port: feed.array for port, feed in feeds.items()}

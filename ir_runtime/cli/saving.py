@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -16,8 +16,9 @@ import numpy as np
 from ..errors import InputError
 from ..files import place_of, replacing, temporary
 from ..ir.tensor import Array
+from .names import unique
 
-__all__ = ["check_target", "save", "unique"]
+__all__ = ["check_target", "save"]
 
 
 def check_target(path: str) -> Path:
@@ -42,20 +43,6 @@ def save(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
             _archive(file, plain)
         return dict.fromkeys(plain, target)
     return _folder(target, plain)
-
-
-def unique(names: Iterable[str]) -> list[str]:
-    """Names of which no two are the same, even where case does not count."""
-    taken: set[str] = set()
-    found = []
-    for name in names:
-        number, candidate = 1, name
-        while candidate.casefold() in taken:
-            number += 1
-            candidate = f"{name}_{number}"
-        taken.add(candidate.casefold())
-        found.append(candidate)
-    return found
 
 
 def _plain(array: Array) -> Array:
