@@ -23,6 +23,7 @@ class Compressed:
         scale: factors that broadcast to the shape of the codes; ``None`` for 1.
         zero: what is subtracted first, likewise; ``None`` for 0.
         shape: rows and columns of the matrix.
+        arithmetic: the type to which differences and products are rounded: f16, bf16 or f32.
     """
 
     codes: Array | Packed
@@ -30,6 +31,7 @@ class Compressed:
     scale: Array | None
     zero: Array | None
     shape: tuple[int, int]
+    arithmetic: ElementType = ElementType.f32
 
     @property
     def apart(self) -> tuple[int, ...]:

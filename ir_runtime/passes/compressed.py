@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -130,8 +131,19 @@ class _Search:
             return None
         if self._element(steps[0]) is not ElementType.f32 or steps[-1].type != "Convert":
             return None
-        weights = Compressed(codes, op.element_type, scale, zero, (shape[0], shape[1]))
+        arithmetic = self._arithmetic(steps)
+        if arithmetic is None or {arithmetic, op.element_type} == {ElementType.f16, ElementType.bf16}:
+            return None
+        weights = Compressed(codes, op.element_type, scale, zero, (shape[0], shape[1]), arithmetic)
         return Found(weights, tuple(reversed(steps)))
+
+    def _arithmetic(self, steps: list[Layer]) -> ElementType | None:
+        """The type of all that is computed; ``None`` if there are several, or numbers are rounded again later."""
+        first, wide = self._element(steps[-1]), ElementType.f32
+        outward = [(step.type, self._element(step)) for step in reversed(steps)]
+        same = all(element is first for type, element in outward if type in ("Subtract", "Multiply"))
+        widening = all(b is a or b is wide for (_, a), (_, b) in pairwise(outward))
+        return first if same and widening else None
 
     def _alone(self, layer: Layer) -> Layer | None:
         """The layer that feeds the first input, if nobody else reads it, or it is a constant."""

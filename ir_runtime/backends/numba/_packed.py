@@ -1,165 +1,188 @@
-"""Compressed matrices in panels, and how their codes are put there."""
+"""Compressed matrices as kernels want them: the bytes of the file if whole vectors can be read, else rows with gaps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ...ir.compressed import Compressed
 from ...ir.element import ElementType as E
 from ...ir.tensor import Array, Packed
-from ...ops._convert import NF4
-from ._codes import COLUMNS, Kind, bytes_of_row
-from ._compile import kernel
+from ...ops._convert import convert
+from ._codes import BITS, COLUMNS, MATRIX, Kind
 from ._vectors import LANES
 
-__all__ = ["PackedPanels", "pack"]
+__all__ = ["PackedMatrix", "pack"]
 
 _KINDS = {
-    E.u4: Kind.NIBBLE, E.i4: Kind.NIBBLE, E.u2: Kind.NIBBLE, E.nf4: Kind.TABLE, E.f4e2m1: Kind.TABLE,
-    E.u8: Kind.BYTE, E.i8: Kind.BYTE, E.f16: Kind.HALF, E.bf16: Kind.BRAIN, E.f8e4m3: Kind.HALF,
+    E.u4: Kind.FOUR, E.i4: Kind.FOUR, E.u2: Kind.FOUR, E.nf4: Kind.FOUR, E.f4e2m1: Kind.FOUR,
+    E.u8: Kind.UNSIGNED, E.i8: Kind.SIGNED, E.f16: Kind.HALF, E.bf16: Kind.BRAIN, E.f8e4m3: Kind.HALF,
     E.f8e5m2: Kind.HALF,
 }  # fmt: skip
-# Numbers without a sign are stored with these subtracted, as their zero points are: sums cancel less.
-_SHIFTS = {E.u4: 8, E.u8: 128}
-# Which bits of a code to flip for that; a nibble has 8 more than the number.
-_FLIPS = {E.i4: 8, E.u8: 128}
-# Panels that are made at a time.
-_STEP = 8
-# Bytes of a row at a time: they and what is made of them stay in the first cache.
-_RUN = 128
+_SMALL_FLOATS = (E.f8e4m3, E.f8e5m2)
+_ROUNDED = {
+    Kind.SIGNED: Kind.SIGNED_ROUNDED, Kind.UNSIGNED: Kind.UNSIGNED_ROUNDED, Kind.HALF: Kind.HALF_ROUNDED,
+}  # fmt: skip
+_RANGES = {E.u8: (0.0, 255.0), E.i8: (-128.0, 127.0)}
+# Columns that are put in order at a time.
+_STEP = 512
 
 
 @dataclass(frozen=True)
-class PackedPanels:
-    """A compressed matrix of ``depth`` rows, in panels.
+class _Rounding:
+    """How a type of few digits rounds.
+
+    Args:
+        least: the power of two below which numbers have as many digits behind the point as above it.
+        factor: times the power of two in a number, it is what rounds when it is added and taken away.
+        whole: up to this, whole numbers are exact.
+        most: what stays below is finite.
+    """
+
+    least: float
+    factor: float
+    whole: float
+    most: float
+
+
+_ROUNDINGS = {
+    E.f16: _Rounding(2.0**-14, 1.5 * 2.0**13, 2048, 65504),
+    E.bf16: _Rounding(2.0**-126, 1.5 * 2.0**16, 256, 2.0**100),
+    E.f32: _Rounding(0, 0, np.inf, np.inf),
+}
+
+
+@dataclass(frozen=True)
+class PackedMatrix:
+    """A compressed matrix, and where it lies.
 
     Args:
         kind: how the codes are stored.
-        codes: the panels, u8.
-        scale: ``[panels, groups, columns]``.
-        zero: likewise; empty if there are none.
-        table: the numbers that 16 codes stand for.
-        depth: rows.
-        columns: those of the matrix; the last panel may have more.
+        words: what `_codes.MATRIX` says of it, without gains.
+        columns: those of the product.
+        groups: how many follow each other along a column.
+        size: rows of a group in the file.
+        padded: rows of a group as stored; those behind ``size`` are to meet zeros.
+        kept: what ``words`` has the addresses of.
     """
 
     kind: Kind
-    codes: Array
-    scale: Array
-    zero: Array
-    table: Array
-    depth: int
+    words: Array
     columns: int
-
-    @property
-    def groups(self) -> int:
-        """Groups of rows with a scale each."""
-        return int(self.scale.shape[1])
+    groups: int
+    size: int
+    padded: int
+    kept: tuple[Any, ...]
 
     @property
     def panels(self) -> int:
-        """How many there are."""
-        return len(self.scale)
+        """How many times `COLUMNS` it has, rounded up."""
+        return -(-self.columns // COLUMNS)
+
+    @property
+    def depth(self) -> int:
+        """Rows as stored."""
+        return self.groups * self.padded
+
+    def spread(self, x: Array) -> Array:
+        """Rows that meet the matrix, with zeros where it has gaps; contiguous."""
+        if self.padded == self.size:
+            return np.ascontiguousarray(x)
+        wide = np.zeros((len(x), self.groups, self.padded), np.float32)
+        wide[:, :, : self.size] = x.reshape(len(x), self.groups, self.size)
+        return wide.reshape(len(x), -1)
 
 
-def pack(weights: Compressed, rows: bool) -> PackedPanels | None:
-    """Panels of a matrix whose outputs are its rows, or its columns; ``None`` for types that have no kernel."""
-    kind, groups = _KINDS.get(weights.element), weights.groups(rows)
+def pack(weights: Compressed, rows: bool) -> PackedMatrix | None:
+    """A matrix whose outputs are its rows, or its columns; ``None`` for those that kernels cannot take exactly."""
+    kind, groups, rounding = _KINDS.get(weights.element), weights.groups(rows), _ROUNDINGS[weights.arithmetic]
     if kind is None or groups is None:
         return None
-    outputs, depth = weights.shape if rows else weights.shape[::-1]
-    count = -(-outputs // COLUMNS)
-    codes = _aligned(count * depth * bytes_of_row(kind)).reshape(count, depth, -1)
-    _fill(kind, weights, rows, codes)
+    if rounding.factor and weights.scale is not None and kind is not Kind.FOUR:
+        if weights.arithmetic is not E.f16 or kind not in _ROUNDED:
+            return None
+        kind = _ROUNDED[kind]
     scale, zero = weights.scales(rows)
-    shift = _SHIFTS.get(weights.element, 0)
-    if zero is not None or shift:
-        zero = np.broadcast_to(np.float32(-shift) if zero is None else zero - np.float32(shift), scale.shape)
-    points = np.empty((0, 0, 0), np.float32) if zero is None else _per_panel(zero, count)
-    return PackedPanels(
-        kind, codes, _per_panel(scale, count), points, _table(weights.element), depth, outputs
-    )
+    outputs, depth = weights.shape if rows else weights.shape[::-1]
+    size = depth // groups
+    padded = -(-size // LANES) * LANES
+    codes = _stored(weights, rows, kind, groups, padded)
+    table = _table(weights.element, weights.arithmetic)
+    if kind not in (Kind.HALF, Kind.BRAIN) and not _exact(
+        _range(weights.element, codes, table), scale, zero, rounding
+    ):
+        return None
+    zeros = np.zeros((1, 1), np.float32) if zero is None else zero
+    zeros = np.broadcast_to(zeros, (outputs, groups))
+    steps = np.array([rounding.least, rounding.factor], np.float32)
+    words = np.zeros(MATRIX, np.int64)
+    words[:] = (
+        kind, codes.ctypes.data, codes.strides[0], table.ctypes.data, groups, padded, outputs - 1,
+        scale.ctypes.data, *scale.strides, zeros.ctypes.data, *zeros.strides, 0, steps.ctypes.data,
+    )  # fmt: skip
+    return PackedMatrix(kind, words, outputs, groups, size, padded, (codes, table, scale, zeros, steps))
 
 
-def _fill(kind: Kind, weights: Compressed, rows: bool, panels: Array) -> None:
-    four, flips = kind in (Kind.NIBBLE, Kind.TABLE), _FLIPS.get(weights.element, 0)
-    if four and rows and isinstance(weights.codes, Packed) and weights.shape[1] % 2 == 0:
-        raw = weights.codes.raw[: weights.codes.size // 2].reshape(weights.shape[0], -1)
-        _put_pairs(raw, 17 * flips, panels)
-        return
-    for first, some in weights.blocks(rows, _STEP * COLUMNS):
-        place = panels[first // COLUMNS : first // COLUMNS + _STEP]
-        codes = np.ascontiguousarray(_stored(weights.element, some))
-        if four:
-            _put_nibbles(codes, flips, place)
-        else:
-            _put_whole(codes, flips, place.view(codes.dtype))
+def _range(element: E, codes: Array, table: Array) -> tuple[float, float]:
+    if element in _RANGES:
+        return _RANGES[element]
+    numbers = table if _KINDS[element] is Kind.FOUR else codes.view(np.float16)
+    return float(numbers.min()), float(numbers.max())
 
 
-def _per_panel(numbers: Array, count: int) -> Array:
-    """``[outputs, groups]`` as ``[panels, groups, columns]``."""
-    outputs, groups = numbers.shape
-    full = np.zeros((count * COLUMNS, groups), np.float32)
-    full[:outputs] = numbers
-    return np.ascontiguousarray(full.reshape(count, COLUMNS, groups).transpose(0, 2, 1))
+def _exact(codes: tuple[float, float], scale: Array, zero: Array | None, rounding: _Rounding) -> bool:
+    """Whether only the product with the scale needs rounding, and it is finite."""
+    lowest, highest = codes
+    if zero is not None:
+        lowest, highest = lowest - float(zero.max()), highest - float(zero.min())
+    reach = max(-lowest, highest)
+    if (
+        zero is not None
+        and rounding.factor
+        and not (reach <= rounding.whole and np.array_equal(zero, np.rint(zero)))
+    ):
+        return False
+    largest = reach * float(np.abs(scale).max())
+    return bool(np.isfinite(largest) and largest < rounding.most)
 
 
-def _aligned(size: int) -> Array:
-    raw = np.empty(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size]
+def _stored(weights: Compressed, rows: bool, kind: Kind, groups: int, padded: int) -> Array:
+    """Codes ``[outputs, bytes]``."""
+    outputs, depth = weights.shape if rows else weights.shape[::-1]
+    if rows and groups * padded == depth and weights.element.bits == BITS[kind]:
+        if isinstance(weights.codes, Packed):
+            return weights.codes.raw[: outputs * depth // 2].reshape(outputs, -1)
+        return np.ascontiguousarray(weights.codes.reshape(outputs, depth)).view(np.uint8)
+    found = np.zeros((outputs, groups * padded * BITS[kind] // 8), np.uint8)
+    for first, some in weights.blocks(rows, _STEP):
+        found[first : first + len(some)] = _spread(
+            _bits(weights.element, some), groups, padded, kind is Kind.FOUR
+        )
+    return found
 
 
-def _table(element: E) -> Array:
-    if element is E.nf4:
-        return NF4
-    if element is E.f4e2m1:
-        return np.arange(16, dtype=np.uint8).view(element.dtype).astype(np.float32)
-    return np.arange(-8, 8, dtype=np.float32)
-
-
-def _stored(element: E, codes: Array) -> Array:
+def _bits(element: E, codes: Array) -> Array:
     """Codes as bits: u8 or u16."""
-    if element in (E.f8e4m3, E.f8e5m2):
+    if element in _SMALL_FLOATS:
         codes = codes.astype(np.float16)
-    codes = codes.view(np.uint16 if codes.itemsize == 2 else np.uint8)
-    return codes + np.uint8(8) if element is E.u2 else codes
+    codes = np.ascontiguousarray(codes)
+    return codes.view(np.uint16 if codes.itemsize == 2 else np.uint8)
 
 
-@kernel
-def _put_pairs(raw: Array, flips: int, panels: Array) -> None:
-    """Rows of packed nibbles: two rows of a panel at a time."""
-    outputs, pairs = raw.shape
-    for panel in range(len(panels)):
-        for start in range(0, pairs, _RUN):
-            for byte in range(COLUMNS // 2):
-                low = panel * COLUMNS + byte // LANES * 2 * LANES + byte % LANES
-                first, second = min(low, outputs - 1), min(low + LANES, outputs - 1)
-                for k in range(start, min(start + _RUN, pairs)):
-                    a, b = raw[first, k] ^ flips, raw[second, k] ^ flips
-                    panels[panel, 2 * k, byte] = a & 15 | (b & 15) << 4
-                    panels[panel, 2 * k + 1, byte] = a >> 4 | b & 240
-
-
-@kernel
-def _put_nibbles(codes: Array, flips: int, panels: Array) -> None:
+def _spread(codes: Array, groups: int, padded: int, four: bool) -> Array:
+    """Rows of codes as bytes, with zeros behind each group."""
     outputs, depth = codes.shape
-    for panel in range(len(panels)):
-        for byte in range(COLUMNS // 2):
-            low = panel * COLUMNS + byte // LANES * 2 * LANES + byte % LANES
-            first, second = min(low, outputs - 1), min(low + LANES, outputs - 1)
-            for k in range(depth):
-                a, b = codes[first, k] ^ flips, codes[second, k] ^ flips
-                panels[panel, k, byte] = a & 15 | (b & 15) << 4
+    wide = np.zeros((outputs, groups, padded), codes.dtype)
+    wide[:, :, : depth // groups] = codes.reshape(outputs, groups, -1)
+    flat = wide.reshape(outputs, -1)
+    return (flat[:, ::2] & 15) | (flat[:, 1::2] << 4) if four else flat.view(np.uint8)
 
 
-@kernel
-def _put_whole(codes: Array, flips: int, panels: Array) -> None:
-    outputs, depth = codes.shape
-    for panel in range(len(panels)):
-        for column in range(COLUMNS):
-            output = min(panel * COLUMNS + column, outputs - 1)
-            for k in range(depth):
-                panels[panel, k, column] = codes[output, k] ^ flips
+def _table(element: E, arithmetic: E) -> Array:
+    """What the codes of 4 bits stand for, in the type that the file computes with; zeros for other codes."""
+    if _KINDS[element] is not Kind.FOUR:
+        return np.zeros(16, np.float32)
+    codes = np.arange(16, dtype=np.uint8) & np.uint8(2**element.bits - 1)
+    return convert(convert(codes.view(element.dtype), arithmetic, element), E.f32, arithmetic)

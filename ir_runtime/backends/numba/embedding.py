@@ -74,14 +74,14 @@ class _Table:
         return self._weights.shape[1]
 
     def rows(self, places: Array) -> Array:
-        """Some rows as f32."""
-        element = self._weights.element
+        """Some rows as f32, computed in the type of the file."""
+        element, arithmetic = self._weights.element, self._weights.arithmetic
         codes = self._codes[places]
         if self._packed:
             codes = Packed(codes.reshape(-1), element, (len(places), self._weights.shape[1])).unpack()
-        numbers = convert(codes, E.f32, element).reshape(len(places), self._groups, -1)
+        numbers = convert(codes, arithmetic, element).reshape(len(places), self._groups, -1)
         if self._zero is not None:
-            numbers = numbers - self._zero[places].astype(np.float32)[..., None]
+            numbers = numbers - self._zero[places][..., None]
         if self._scale is not None:
-            numbers = numbers * self._scale[places].astype(np.float32)[..., None]
-        return numbers.reshape(len(places), -1)
+            numbers = numbers * self._scale[places][..., None]
+        return convert(numbers, E.f32, arithmetic).reshape(len(places), -1)
