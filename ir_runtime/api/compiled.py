@@ -84,9 +84,9 @@ class CompiledModel:
         self._model.add_outputs([outputs] if isinstance(outputs, str) else outputs or ())
         self._inputs = list(map(ConstOutput.of, self._model.inputs))
         self._outputs = list(map(ConstOutput.of, self._model.outputs))
+        self._streams = Streams.of(self.config)
         self._plan = self._compile(fold=self.backend != "reference")
         self._every: ExecutionPlan | None = None
-        self._streams = Streams.of(self.config)
         self._running = 0
         self._variables: dict[str, Array] = {}
         self._lock = threading.Lock()
@@ -177,7 +177,8 @@ class CompiledModel:
 
     def _compile(self, fold: bool) -> ExecutionPlan:
         ports = [output._port for output in self._outputs]
-        return compile_plan(self._model._graph, self._model._values, ports, self._chain, fold, self.limits)
+        with at_most(self._streams.threads):
+            return compile_plan(self._model._graph, self._model._values, ports, self._chain, fold, self.limits)
 
     def _every_layer(self) -> ExecutionPlan:
         with self._lock:
