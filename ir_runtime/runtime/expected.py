@@ -67,11 +67,12 @@ def expected(
 ) -> Expected:
     """The layers of a step that reads ``reads``; each may also read what layers before it make."""
     places: list[tuple[int, ...]] = []
-    ids = [layer.id for layer in layers]
+    given = {port: place for place, port in reversed(list(enumerate(reads)))}
+    before: dict[int, int] = {}
     for index, layer in enumerate(layers):
-        before = {id: n - index for n, id in enumerate(ids[:index])}
         sources = [source for source in graph.sources(layer) if source is not None]
-        places.append(tuple(before[s.layer] if s.layer in before else reads.index(s) for s in sources))
+        places.append(tuple(before[s.layer] - index if s.layer in before else given[s] for s in sources))
+        before[layer.id] = index
     return Expected(layers, tuple(places), tuple(elements))
 
 

@@ -167,6 +167,10 @@ def _in_full(other: Value, ours: Value) -> Array | None:
     shape = ours.shape.static
     if math.prod(shape) > SMALL or known.ndim > len(shape):
         return None
+    if known.size == 1:
+        return known.reshape(()).copy()  # which is as good
+    if known.shape == shape:
+        return known.copy()
     try:
         return np.broadcast_to(known, shape).copy()
     except ValueError:  # the result is larger
