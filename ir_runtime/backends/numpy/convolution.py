@@ -18,7 +18,7 @@ from ._lines import Lines, Part
 from ._memory import FEW, channels_first, channels_last, is_f32, padded, rows_of
 from ._panels import Panels
 from ._products import multiply, parts
-from ._threads import each
+from ._threads import each, share
 from ._windows import fitting, windows
 from ._winograd import suits, winograd
 from .depthwise import depthwise
@@ -27,6 +27,8 @@ __all__: list[str] = []
 
 # Patches are copied side by side for one matrix product; so many bytes of them stay in the second cache.
 PATCHES = 600_000
+# Threads take so many times as much: they may wait for each other after each call of NumPy.
+SHARED = 4
 # Fewer rows than this are not worth that BLAS packs the filters for each product.
 LEAST_ROWS = 224
 
@@ -131,8 +133,8 @@ def _image(every: Array, packed: Panels, out: Array, finish: Finish, first: int)
         packed.multiply(patches, rows)
         finish(rows, first + start)
 
-    lines = _lines(size, inner)
-    each(work, [slice(line, line + lines) for line in range(0, len(every), lines)], out.size * size)
+    count = _blocks(len(every), size, inner, share(out.size * size))
+    each(work, parts(len(every), count), out.size * size)
 
 
 def _few(op: Convolution, w: Array) -> Kernel:
@@ -158,13 +160,18 @@ def _few(op: Convolution, w: Array) -> Kernel:
             packed.multiply(patches.T, rows)
             finish(rows, image * out[0] * inner + lines.start * inner)
 
-        blocks = -(-out[0] // _lines(packed.depth, inner))
-        each(
-            work, [(n, part) for n in range(len(x)) for part in parts(out[0], blocks)], y.size * packed.depth
-        )
+        multiplied = y.size * packed.depth
+        blocks = _blocks(out[0], packed.depth, inner, share(multiplied))
+        each(work, [(n, part) for n in range(len(x)) for part in parts(out[0], blocks)], multiplied)
         return channels_first(y)
 
     return Rows(compute, 2, 1)
+
+
+def _blocks(lines: int, size: int, inner: int, threads: int) -> int:
+    """In how many blocks to take lines of patches: where threads share them, larger ones, and one for each."""
+    some = _lines(size, inner)
+    return -(-lines // some) if threads < 2 else max(-(-lines // (SHARED * some)), threads)
 
 
 def _lines(size: int, inner: int) -> int:
