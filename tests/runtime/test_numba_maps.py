@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import Absorbing
-from ir_runtime.backends.numba import backend, depthwise, elementwise, movement, pooling
+from ir_runtime.backends.numba import backend, depthwise, elementwise, joining, movement, pooling
 from ir_runtime.backends.numba._target import TARGET, VECTORS
 from ir_runtime.backends.threads import at_most
 from ir_runtime.errors import InferenceError
@@ -40,7 +40,7 @@ LENGTHS = (1, 2, 3, 6, 7, 8, 15, 17)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        for module in (depthwise, elementwise, movement, pooling):
+        for module in (depthwise, elementwise, joining, movement, pooling):
             patch.setattr(module, "WORTH", 0)
         patch.setattr(elementwise, "LEAST", 0)
         with at_most(request.param):
@@ -273,6 +273,23 @@ def test_shuffles_stay_channels_last(shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(run(data, target), op.evaluate(x, target))
     if h * w > 1:
         assert run(x, target).transpose(0, 2, 3, 1).flags.c_contiguous
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 8, 9), (3, 7, 5), (2, 1, 40), (0, 4, 4)], ids=str)
+@pytest.mark.parametrize("channels", [(1,), (3, 16), (17, 32, 5), (64, 64, 1, 7)], ids=str)
+def test_maps_joined(shape: tuple[int, int, int], channels: tuple[int, ...]) -> None:
+    """Stored with channels last, as parts of larger maps, and otherwise."""
+    op, (n, h, w) = layer("Concat-1", axis="1"), shape
+    last = [numbers(n, h, w, c, seed=i).transpose(0, 3, 1, 2) for i, c in enumerate(channels)]
+    parts = [
+        numbers(n, h, w, c + 9, seed=i).transpose(0, 3, 1, 2)[:, 2 : 2 + c] for i, c in enumerate(channels)
+    ]
+    run = backend.kernel(op, [unknown(x) for x in last])
+    assert run is not None
+    for arrays in (last, parts, [*map(np.ascontiguousarray, last)], [*last[:-1], last[-1][:, ::-1]]):
+        np.testing.assert_array_equal(run(*arrays), op.evaluate(*arrays))
+    if n * h * w > 1:
+        assert run(*last).transpose(0, 2, 3, 1).flags.c_contiguous
 
 
 def test_splits_are_views() -> None:
