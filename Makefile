@@ -19,6 +19,7 @@ demo: $(VENV)/run ## recognise handwritten digits with the shipped model
 setup: $(VENV)/test ## make the virtual environment for working on the project
 
 test: $(VENV)/test lint type ## lint, types, and all tests but the exhaustive ones
+	$(BIN)/ir-runtime kernels
 	$(BIN)/pytest -n 2 -m "not oracle"
 
 lint: $(VENV)/test ## style
