@@ -1,4 +1,4 @@
-"""Recurrent cells of the numba backend against the reference, along sequences of any length and alone.
+"""Recurrent cells of the fast backends against the reference, along sequences of any length and alone.
 
 The file is run once more for each kind of vectors, in a process of its own.
 """
@@ -17,6 +17,7 @@ from harness.layers import layer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ir_runtime.backends import Backend, numba, numpy
 from ir_runtime.backends.numba import backend, recurrence
 from ir_runtime.backends.numba._target import TARGET, VECTORS
 from ir_runtime.backends.threads import at_most
@@ -56,19 +57,21 @@ def listed(found: Any) -> list[Array]:
     return list(found) if isinstance(found, tuple) else [found]
 
 
-def agree(op: Any, varying: list[Array], constant: list[Array]) -> None:
+def agree(op: Any, varying: list[Array], constant: list[Array], backend: Backend = numba.backend) -> None:
     """Any layout of the inputs gives what the reference gives, and none is changed."""
-    run = backend.kernel(op, [*map(unknown, varying), *map(Value.constant, constant)])
-    assert run is not None
+    known = [Value.unknown(ElementType.from_dtype(x.dtype), PartialShape(x.shape)) for x in varying]
     wanted = op.evaluate(*varying, *constant)
     apart = [np.repeat(x, 2, axis=-1)[..., ::2] for x in varying]
-    for inputs in (varying, apart):
-        for x in inputs:
-            x.setflags(write=False)
-        found = run(*inputs, *constant)
-        for ours, theirs in zip(listed(found), listed(wanted), strict=True):
-            assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
-            np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-5)
+    for values in (known, [*map(unknown, varying)]):
+        run = backend.kernel(op, [*values, *map(Value.constant, constant)])
+        assert run is not None
+        for inputs in (varying, apart):
+            for x in inputs:
+                x.setflags(write=False)
+            found = run(*inputs, *constant)
+            for ours, theirs in zip(listed(found), listed(wanted), strict=True):
+                assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+                np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-5)
 
 
 def weights(kind: str, directions: int, inputs: int, hidden: int, after: bool) -> list[Array]:
@@ -104,9 +107,11 @@ def test_sequences(
     whole = data.draw(st.booleans())
     lengths = np.array([time if whole else data.draw(st.integers(0, time)) for _ in range(batch)])
     states = [numbers(batch, directions, hidden, seed=i) for i in range(1 + (name == "LSTM"))]
-    agree(
-        op, [numbers(batch, time, inputs), *states, lengths], weights(name, directions, inputs, hidden, after)
-    )
+    varying = [numbers(batch, time, inputs), *states, lengths]
+    constant = weights(name, directions, inputs, hidden, after)
+    agree(op, varying, constant)
+    if usual and not clip and AGAIN not in os.environ:
+        agree(op, varying, constant, numpy.backend)
 
 
 @quick
@@ -133,6 +138,18 @@ def test_what_is_not_finite_stays_where_it_is(name: str) -> None:
     agree(op, [x, *states, np.array([5, 5, 4, 3])], weights(name, 1, 3, 20, False))
 
 
+@pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_states_so_large_that_blas_takes_threads(
+    name: str, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numpy.recurrence, "LARGE", 0)
+    op = layer(f"{name}Sequence-5", direction="forward", **attributes(name, 300, 0, True, False))
+    states = [numbers(batch, 1, 300, seed=i) for i in range(1 + (name == "LSTM"))]
+    varying = [numbers(batch, 6, 3), *states, np.full(batch, 6)]
+    agree(op, varying, weights(name, 1, 3, 300, False), numpy.backend)
+
+
 def test_nothing_to_do_and_lengths_that_are_too_long() -> None:
     op = layer("GRUSequence-5", direction="forward", **attributes("GRU", 8, 0, True, False))
     constant = weights("GRU", 1, 3, 8, False)
@@ -142,6 +159,17 @@ def test_nothing_to_do_and_lengths_that_are_too_long() -> None:
     assert run is not None
     with pytest.raises(InferenceError, match="sequence_lengths holds 5"):
         run(x, hidden, lengths, *constant)
+    for wrong in ([x, hidden[:1], lengths[:1]], [x[:, :, :2], hidden, lengths[:1]]):
+        with pytest.raises((ValueError, IndexError)):
+            run(*wrong, *constant)
+
+
+def test_functions_of_a_second_direction_are_not_looked_at() -> None:
+    how = {"hidden_size": "8", "direction": "bidirectional", "activations": f"{USUAL['LSTM']},relu,relu,relu"}
+    states = [numbers(2, 2, 8, seed=i) for i in range(2)]
+    for each in (numba.backend, numpy.backend):
+        op = layer("LSTMSequence-5", **how)
+        agree(op, [numbers(2, 4, 3), *states, np.array([4, 4])], weights("LSTM", 2, 3, 8, False), each)
 
 
 def test_cells_with_unusual_gates_are_left_to_the_reference() -> None:

@@ -51,7 +51,7 @@ def one_state(
         return None
 
     def kernel(x: Array, hidden: Array, lengths: Array, *constants: Array) -> tuple[Array, ...]:
-        if not runner.takes(x, lengths):
+        if not runner.takes(x, lengths, hidden):
             return op.evaluate(x, hidden, lengths, *constants)
         return runner.run(x, hidden, None, lengths)
 
@@ -75,7 +75,7 @@ def two_states(
         return None
 
     def kernel(x: Array, hidden: Array, cell: Array, lengths: Array, *constants: Array) -> tuple[Array, ...]:
-        if not runner.takes(x, lengths):
+        if not runner.takes(x, lengths, hidden, cell):
             return op.evaluate(x, hidden, cell, lengths, *constants)
         return runner.run(x, hidden, cell, lengths)
 
@@ -97,12 +97,10 @@ def step(
         return None
 
     def kernel(x: Array, *others: Array) -> Array | tuple[Array, ...]:
-        if not x.size:
+        lengths, given = np.ones(len(x), np.int64), [array[:, None] for array in (x, *others[:states])]
+        if not runner.takes(given[0], lengths, *given[1:]):
             return op.evaluate(x, *others)
-        lengths = np.ones(len(x), np.int64)
-        _, *found = runner.run(
-            x[:, None], others[0][:, None], others[1][:, None] if states == 2 else None, lengths
-        )
+        _, *found = runner.run(given[0], given[1], given[2] if states == 2 else None, lengths)
         return found[0][:, 0] if states == 1 else (found[0][:, 0], found[1][:, 0])
 
     return kernel
@@ -157,7 +155,8 @@ class Runner:
         again = _ordered(r, kind, hidden).reshape(directions * gates, hidden, 1, hidden)
         STEPS.prepare()
         dense = Dense(packed(given, None, bias), Epilogue(), directions * rows, 1, inputs, NOTHING)
-        curves = tuple(int(_CURVES[name]) for name in op.activations)
+        # There may be more: a second direction has the functions of the first.
+        curves = [int(_CURVES[name]) for name in op.activations[:3]]
         clip = np.float32(op.clip) if op.clip > 0 else np.float32(np.inf)
         bounds = np.array([-clip, clip], np.float32).view(np.int64)
         settings = np.array([*curves, *[0] * (3 - len(curves)), *bounds], np.int64)
@@ -166,9 +165,12 @@ class Runner:
             settings,
         )  # fmt: skip
 
-    def takes(self, x: Array, lengths: Array) -> bool:
-        """Whether there is something to do, and no length that is refused."""
-        if not x.size or lengths.shape != x.shape[:1]:
+    def takes(self, x: Array, lengths: Array, *states: Array) -> bool:
+        """Whether there is something to do, and nothing that is refused."""
+        expected = (len(x), len(self.backwards), self.hidden)
+        if not x.size or x.shape[2] != self.inputs.depth or lengths.shape != x.shape[:1]:
+            return False
+        if any(state.shape != expected for state in states):
             return False
         return bool((lengths >= 0).all() and (lengths <= x.shape[1]).all())
 

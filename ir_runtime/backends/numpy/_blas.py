@@ -52,6 +52,20 @@ class Blas:
                 if not self.runs and self._before:
                     self._set(self._before)
 
+    @contextlib.contextmanager
+    def several(self, count: int) -> Iterator[None]:
+        """Inside the only run that goes on, let it use so many threads after all."""
+        with self._lock:
+            allowed = self._set is not None and self.runs == 1 and count > 1
+            if allowed:
+                self._set(count)
+        try:
+            yield
+        finally:
+            if allowed:
+                with self._lock:
+                    self._set(1)
+
 
 def kernels() -> str:
     """What processors the kernels in use are made for, such as ``SkylakeX``; empty if it is not known."""

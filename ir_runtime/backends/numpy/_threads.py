@@ -22,7 +22,7 @@ import numpy as np
 from ..threads import most
 from ._blas import Blas
 
-__all__ = ["compiling", "each", "later", "share", "single_blas"]
+__all__ = ["compiling", "each", "later", "several_blas", "share", "single_blas"]
 
 # Multiplications, or so, that are worth a second thread, about 0.15 ms of them: a sleeping thread takes 20 µs
 # to come, up to 0.2 ms on a virtual machine whose other cores are idle. What it has not begun by then is
@@ -114,6 +114,11 @@ _blas = Blas()
 _crew = _Crew()
 single_blas = _blas.single
 threads = _blas.threads
+
+
+def several_blas() -> contextlib.AbstractContextManager[None]:
+    """Let threads of BLAS itself share the products inside, as many as the run may use."""
+    return _blas.several(most(threads))
 
 
 def share(size: int) -> int:
