@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, overload
 
 from ..codes import Code
+from ..diagnostics import one_line
 from ..errors import InputError
 from .dimension import Dimension, DimensionLike
 
@@ -69,6 +70,9 @@ class Rank(int):
 
 _FAR = (1 << 63) - 1
 _rank = lru_cache(64)(Rank)
+
+# Characters of a shape in a message: any shape of a network has fewer.
+_SHOWN = 120
 
 
 def _lengths_of(dims: tuple[Dimension, ...]) -> tuple[int, ...] | None:
@@ -254,5 +258,9 @@ class PartialShape(Sequence[Dimension]):
     def __str__(self) -> str:
         return "[...]" if self._dims is None else f"[{','.join(map(str, self._dims))}]"
 
+    def __format__(self, spec: str) -> str:
+        """As in messages: without the middle of what would fill lines."""
+        return format(one_line(str(self), _SHOWN), spec)
+
     def __repr__(self) -> str:
-        return f"<PartialShape: {self}>"
+        return f"<PartialShape: {self!s}>"

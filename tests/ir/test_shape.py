@@ -123,3 +123,10 @@ def test_what_is_equal() -> None:
 def test_copies() -> None:
     for text in ("?,3", "...", ""):
         assert str(PartialShape(PartialShape(text))) == str(PartialShape(text))
+
+
+def test_messages_show_the_ends_of_long_shapes() -> None:
+    long = PartialShape([2**62] * 30)
+    assert len(str(long)) > 500
+    assert f"{long}" == f"{str(long)[:90]} … {str(long)[-30:]}"
+    assert f"{PartialShape([1, -1]):>8}" == "   [1,?]"
