@@ -188,6 +188,10 @@ def test_one_process_makes_kernels_in_the_background(alone: Path, monkeypatch: p
     assert started == []
     _making.in_background()
     assert started == [[sys.executable, "-m", "ir_runtime.backends.numba"]]
+    with pytest.raises(ZeroDivisionError), _making.Making.marked():
+        raise ZeroDivisionError
+    _making.in_background()
+    assert len(started) == 1  # what failed is not tried again at once
 
 
 def test_kernels_are_loaded_without_numba() -> None:

@@ -66,17 +66,18 @@ class Making:
     @classmethod
     @contextmanager
     def marked(cls) -> Iterator[bool]:
-        """Whether this process is the one; the mark is gone afterwards."""
+        """Whether this process is the one; the mark is gone afterwards.
+
+        Where making fails, it stays until it is too old, so that not every program tries again at once.
+        """
         mark = folder() / cls.MARK
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_at_it(mark):
             yield False
             return
         mark.write_text(str(os.getpid()))
-        try:
-            yield True
-        finally:
-            mark.unlink(missing_ok=True)
+        yield True
+        mark.unlink(missing_ok=True)
 
 
 def _is_at_it(mark: Path) -> bool:
