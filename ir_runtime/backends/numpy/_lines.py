@@ -41,9 +41,9 @@ Alone: TypeAlias = Callable[[Array, Finish], Array]
 
 @dataclass(frozen=True)
 class Part:
-    """A convolution with constant filters over two axes, and what is done to its result in place."""
+    """A convolution with constant filters over two axes, or what needs no neighbours; and what is done in place."""
 
-    op: Forward
+    op: Forward | None
     kernel: tuple[int, int]
     columns: int
     """Channels of the result."""
@@ -81,23 +81,21 @@ class Plan(NamedTuple):
 class Lines:
     """A kernel that runs its parts, one or several, over blocks of lines.
 
-    ``following`` makes a part of an operation, or declines. It is also told whether the last part needs
-    neighbours.
+    ``following`` makes a part of an operation, or declines. It is also told what the last part is.
     """
 
     parts: tuple[Part, ...]
-    following: Callable[[Op, Sequence[Value], bool], Part | None]
+    following: Callable[[Op, Sequence[Value], Part], Part | None]
 
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
         """A kernel that also does what ``op`` does."""
         *before, last = self.parts
         if (stage := stage_of(op, inputs, place, AXIS)) is not None:
             return replace(self, parts=(*before, replace(last, stages=(*last.stages, stage))))
-        wide = last.take is not None
         # With two parts that need neighbours, more would be made twice; without, there is nothing to gain.
-        if place or (before and not wide):
+        if place or (before and last.take is None):
             return None
-        part = self.following(op, inputs, wide)
+        part = self.following(op, inputs, last)
         return None if part is None else replace(self, parts=(*self.parts, part))
 
     def __call__(self, *arrays: Array) -> Array:
@@ -140,7 +138,7 @@ class Lines:
 def _together(chain: Sequence[Part]) -> Callable[..., Array | None]:
     """What runs parts one behind the other over blocks of lines, or tells that it is better to run them alone."""
     plan_for = lru_cache(maxsize=16)(lambda *how: _plan(chain, *how))
-    last = chain[-1]
+    last, worth = chain[-1], _worth(chain)
 
     def run(x: Array, *finishes: Finish) -> Array | None:
         plan = plan_for(x.shape[2], x.shape[3], share(1 << 62))
@@ -162,23 +160,31 @@ def _together(chain: Sequence[Part]) -> Callable[..., Array | None]:
 
         size = plan.size * len(x)
         pieces = [(image, block) for image in range(len(x)) for block in plan.blocks]
-        each(work, pieces, size if size >= WORTH else 0)
+        each(work, pieces, size if size >= worth else 0)
         return channels_first(y)
 
     return run
 
 
+def _worth(chain: Sequence[Part]) -> int:
+    """What is worth a second thread; `each` has a limit of its own."""
+    return WORTH if any(part.take is not None for part in chain) else 0
+
+
 def _plan(chain: Sequence[Part], height: int, width: int, threads: int) -> Plan:
-    lengths, maps, pads = (height, width), [], []
+    lengths, maps, pads = (height, width), [], list[Pads]()
     for part in chain:
-        fit = fitting(part.op, part.kernel)(lengths)
-        lengths = (fit.out[0], fit.out[1])
+        if part.op is None:
+            pads.append(((0, 0), (0, 0)))
+        else:
+            fit = fitting(part.op, part.kernel)(lengths)
+            lengths = (fit.out[0], fit.out[1])
+            pads.append(fit.pads)
         maps.append(lengths)
-        pads.append(fit.pads)
     costs = [w * (part.cost + FINISHING * part.columns) for part, (_, w) in zip(chain, maps, strict=True)]
     size = sum(cost * h for cost, (h, _) in zip(costs, maps, strict=True))
     lines, columns = maps[-1]
-    most = threads if size >= WORTH else 1
+    most = min(share(size), threads) if size >= _worth(chain) else 1
     between = sum(h * w * part.columns for part, (h, w) in zip(chain, maps, strict=True))
     between -= lines * columns * chain[-1].columns
     count = blocks_for(between, most)
@@ -196,7 +202,8 @@ def _block(chain: Sequence[Part], lines: slice, heights: Sequence[int], pads: Se
     """What each part makes for some lines of the last result."""
     found, around = [lines], list[Pads]()
     for part, height, (top, sides) in zip(chain[::-1], heights[-2::-1], pads[::-1], strict=True):
-        stride, reach = part.op.strides[0], (part.kernel[0] - 1) * part.op.dilations[0] + 1
+        stride, dilation = (1, 1) if part.op is None else (part.op.strides[0], part.op.dilations[0])
+        reach = (part.kernel[0] - 1) * dilation + 1
         first = found[0].start * stride - top[0]
         needed = (found[0].stop - found[0].start - 1) * stride + reach
         start = min(max(first, 0), height)

@@ -23,7 +23,7 @@ from ._windows import fitting, windows
 from ._winograd import suits, winograd
 from .depthwise import depthwise
 
-__all__: list[str] = []
+__all__ = ["following"]
 
 # Patches are copied side by side for one matrix product; so many bytes of them stay in the second cache.
 PATCHES = 600_000
@@ -75,17 +75,18 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
 
     if w.ndim != 4 or strided:
         return Rows(lambda x, _, finish: compute(x, finish), 2, 1)
-    return Lines((Part(op, (1, 1), packed.columns, packed.size, run, alone=compute),), _following)
+    return Lines((Part(op, (1, 1), packed.columns, packed.size, run, alone=compute),), following)
 
 
-def _following(op: Op, inputs: Sequence[Value], wide: bool) -> Part | None:
-    """A product of channels if the part before is ``wide``, else a convolution of one channel each."""
+def following(op: Op, inputs: Sequence[Value], last: Part) -> Part | None:
+    """A convolution of one channel each behind a product of channels, a product behind anything else."""
     if len(inputs) != 2:
         return None
+    product = last.op is not None and last.take is None
     shape = inputs[1].shape.static if inputs[1].shape.is_static else ()
-    if wide and isinstance(op, Convolution) and shape[2:] == (1, 1):
+    if not product and isinstance(op, Convolution) and shape[2:] == (1, 1):
         kernel = dense(op, *inputs)
-    elif not wide and isinstance(op, GroupConvolution) and shape[1:3] == (1, 1):
+    elif product and isinstance(op, GroupConvolution) and shape[1:3] == (1, 1):
         kernel = grouped(op, *inputs)
     else:
         return None
@@ -187,7 +188,7 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
     if w is None or not w.size or not is_f32(data, filters):
         return None
     if w.shape[1:3] == (1, 1) and w.ndim == 5:
-        return Lines((depthwise(op, w),), _following)
+        return Lines((depthwise(op, w),), following)
     return _grouped(op, w)
 
 

@@ -14,9 +14,11 @@ from ._backend import backend
 from ._chain import SMALL, Chain, mapped, shifted
 from ._curves import CURVES, along
 from ._finish import BOUNDS, UFUNCS, Finish, Rows, row_for, ufunc_of
+from ._lines import Lines, Part
 from ._memory import is_f32, moved
 from ._products import FINISHING, blocks_of
 from ._threads import each
+from .convolution import following
 
 __all__: list[str] = []
 
@@ -32,7 +34,7 @@ def by_rows(op: Op, a: Value, b: Value) -> Kernel | None:
         return None
     run = along(ufunc, row)
 
-    def compute(x: Array, _: Array, finish: Finish) -> Array:
+    def compute(x: Array, finish: Finish) -> Array:
         seen = np.ascontiguousarray(moved(x, axis, -1))
         y = np.empty(seen.shape, np.float32)
         rows, out = seen.reshape(-1, row.size), y.reshape(-1, row.size)
@@ -44,7 +46,12 @@ def by_rows(op: Op, a: Value, b: Value) -> Kernel | None:
         each(work, blocks_of(out), out.size * FINISHING)
         return moved(y, -1, axis)
 
-    return Rows(compute, 2, axis)
+    def lines(source: Array, out: Array) -> None:
+        run(np.ascontiguousarray(source).reshape(-1), out.reshape(-1))
+
+    if axis == 1 and a.shape.rank == 4:
+        return Lines((Part(None, (1, 1), row.size, 0, lines, alone=compute),), following)
+    return Rows(lambda x, _, finish: compute(x, finish), 2, axis)
 
 
 @backend.accelerates(*UFUNCS, *BOUNDS)
