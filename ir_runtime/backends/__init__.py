@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -80,6 +80,10 @@ class Backend:
     """What its kernels want around a run, such as a number of threads."""
     compiling: Callable[[], AbstractContextManager[object]] = nullcontext
     """What it wants around a compilation; when that ends, its kernels are ready."""
+    homes: Mapping[str, str] = field(default_factory=dict)
+    """Modules of its package that are imported when a model has an operation of that type; spaces between.
+
+    What multiplies compressed weights is looked for before, so it cannot be in one of them."""
 
     def accelerates(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels for the given operations.
@@ -121,8 +125,13 @@ class Backend:
 
         return register
 
+    def _import(self, op: type) -> None:
+        for module in self.homes.get(getattr(op, "name", ""), "").split():
+            import_module(f"{__name__}.{self.name}.{module}")
+
     def match(self, look: Look, layer: Layer) -> Match | None:
         """The first match that ends with a layer, or ``None``."""
+        self._import(type(layer.op))
         found = (finder(look, layer) for finder in self.finders.get(type(layer.op), ()))  # type: ignore[arg-type]
         return next((match for match in found if match is not None), None)
 
@@ -133,6 +142,7 @@ class Backend:
 
     def kernel(self, op: Op, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
         """The first kernel offered for a layer, or ``None``."""
+        self._import(type(op))
         how = {"unread": unread} if len(op.outputs) > 1 else {}
         if len(inputs) < sum(not (port.optional or port.variadic) for port in op.inputs):
             return None  # which the operation itself refuses, in words

@@ -4,51 +4,15 @@
 operations without a kernel here work unchanged. Kernels take constants apart once, when the model is
 compiled, and finish their fresh results in place: bias, residual and activation of the layers that
 read nothing else.
+
+Modules with kernels are imported when a model has their operations: `_index` lists them.
 """
 
 from __future__ import annotations
 
-from . import (
-    attention,
-    conversions,
-    convolution,
-    deconvolution,
-    elementwise,
-    interpolation,
-    matrix,
-    mean_square,
-    movement,
-    normalization,
-    pooling,
-    recurrence,
-    reductions,
-    scans,
-    selection,
-    suppression,
-    views,
-)
 from ._backend import backend
 from ._memory import keep_freed_memory
 
-__all__ = [
-    "attention",
-    "backend",
-    "conversions",
-    "convolution",
-    "deconvolution",
-    "elementwise",
-    "interpolation",
-    "matrix",
-    "mean_square",
-    "movement",
-    "normalization",
-    "pooling",
-    "recurrence",
-    "reductions",
-    "scans",
-    "selection",
-    "suppression",
-    "views",
-]
+__all__ = ["backend"]
 
 keep_freed_memory()
