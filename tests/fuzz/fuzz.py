@@ -19,6 +19,7 @@ from ir_runtime.cli.render import table
 
 from .corpus import Corpus, build
 from .mutations import KINDS, Kind, Recipe, mutant, recipe
+from .target import compiled_backends
 from .worker import Pool, Result
 
 
@@ -94,7 +95,7 @@ def main(
     corpus, tally = build(), Tally()
     kinds = KINDS if kind == "both" else tuple(k for k in KINDS if k == kind)
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
-    with Pool(corpus, workers) as pool:
+    with Pool(corpus, workers, compiled_backends()) as pool:
         try:
             for done, result in pool.run(_recipes(corpus, kinds, seed, count, end)):
                 tally.add(done, result)

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 
 import ir_runtime as ir
+from ir_runtime.backends import available
 from ir_runtime.codes import Code
 
 from .corpus import Case
 
-__all__ = ["RUNNING", "Broken", "probe"]
+__all__ = ["BACKENDS", "RUNNING", "Broken", "compiled_backends", "probe"]
 
 RUNNING = ir.Limits(memory=1 << 28, trips=200, seconds=0.5)
 """What a run may take. Reading and checking keep to their bounds without being told."""
 
 BACKENDS = ("reference", "numpy")
-"""Those that need no compiler, whose time and memory are not those of the file."""
+"""Those that need no compiler, whose time and memory are not those of the file: unless asked, no others."""
 LARGEST_INPUT = 1 << 18
 """Elements of an input above which a model is not run."""
 LOOKED_AT = 200
@@ -47,8 +48,22 @@ class Broken(Exception):
         self.how, self.found = how, found
 
 
-def probe(case: Case) -> str:
+def compiled_backends() -> tuple[str, ...]:
+    """All backends that can run here; what they compile once for a machine is there afterwards."""
+    if "numba" in available():
+        from ir_runtime.backends.numba._making import make_all
+
+        for _ in make_all():
+            pass
+    return available()
+
+
+def probe(case: Case, backends: Sequence[str] = BACKENDS) -> str:
     """Put one input through everything; ``"model"``, or the code of what reading it raised.
+
+    Args:
+        case: the input.
+        backends: on which to run it.
 
     Raises:
         Broken: if an error, or what it says, is not as promised.
@@ -64,7 +79,7 @@ def probe(case: Case) -> str:
         _code(lambda: models.extend(ir.read_fragments(text, strict=False)))
     for model in models[:3]:
         _look(model)
-        _run(model)
+        _run(model, backends)
         _code(lambda model=model: _save(model))  # type: ignore[misc]
         _code(lambda model=model: _reshape(model))  # type: ignore[misc]
     return outcome
@@ -98,8 +113,8 @@ def _save(model: ir.Model) -> None:
         ir.read_model(path)
 
 
-def _run(model: ir.Model) -> None:
-    for backend in BACKENDS:
+def _run(model: ir.Model, backends: Sequence[str]) -> None:
+    for backend in backends:
         _code(lambda backend=backend: _infer(model, backend))  # type: ignore[misc]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from .corpus import Case
 from .mutations import Recipe, mutant
-from .target import Broken, probe
+from .target import BACKENDS, Broken, probe
 
 __all__ = ["MEMORY", "SECONDS", "Pool", "Result", "guarded"]
 
@@ -48,7 +48,7 @@ class _TooSlow(BaseException):
     """Not an ``Exception``: nothing in the package may catch it."""
 
 
-def guarded(case: Case, seconds: float = SECONDS) -> Result:
+def guarded(case: Case, seconds: float = SECONDS, backends: Sequence[str] = BACKENDS) -> Result:
     """Probe one input in this process; whatever gets out, and the time it takes, becomes a finding."""
     start, before, most = time.process_time(), _memory("VmRSS"), _memory("VmHWM")
     outcome, finding, detail = "finding", "", ""
@@ -57,7 +57,7 @@ def guarded(case: Case, seconds: float = SECONDS) -> Result:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            outcome = probe(case)
+            outcome = probe(case, backends)
     except BaseException as reason:
         signal.setitimer(signal.ITIMER_PROF, 0)
         finding, detail = _signature(reason), "".join(traceback.format_exception(reason, limit=-60))
@@ -91,16 +91,16 @@ def _signature(reason: BaseException) -> str:
     return f"{type(reason).__name__.lstrip('_')} in {place}"
 
 
-def _serve(ends: Connection, corpus: Sequence[Case], log: str) -> None:
+def _serve(ends: Connection, corpus: Sequence[Case], log: str, backends: Sequence[str]) -> None:
     """The life of a worker: recipes in, results out, until it is interrupted or something breaks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with open(log, "w") as file:
         faulthandler.enable(file)
-        guarded(corpus[0])  # imports, threads and buffers are not the fault of an input
+        guarded(corpus[0], backends=backends)  # imports, threads and buffers are not the fault of an input
         _bound()
         while (recipe := ends.recv()) is not None:
             faulthandler.dump_traceback_later(_PATIENCE, exit=True, file=file)
-            result = guarded(mutant(corpus, recipe))
+            result = guarded(mutant(corpus, recipe), backends=backends)
             faulthandler.cancel_dump_traceback_later()
             ends.send(result)
             if result.memory > 1 << 26:
@@ -127,6 +127,7 @@ def _forget() -> None:
 class _Worker:
     corpus: Sequence[Case]
     log: Path
+    backends: Sequence[str]
     process: Any = None
     ends: Any = None
     recipe: Recipe | None = None
@@ -137,7 +138,7 @@ class _Worker:
             context = mp.get_context("spawn")
             self.ends, other = context.Pipe()
             self.process = context.Process(
-                target=_serve, args=(other, self.corpus, str(self.log)), daemon=True
+                target=_serve, args=(other, self.corpus, str(self.log), self.backends), daemon=True
             )
             self.process.start()
             other.close()
@@ -171,13 +172,14 @@ class Pool:
 
     corpus: Sequence[Case]
     size: int = 2
+    backends: Sequence[str] = BACKENDS
     _workers: list[_Worker] = field(default_factory=list)
     _folder: Any = None
 
     def __enter__(self) -> Pool:
         self._folder = tempfile.TemporaryDirectory(prefix="ir_runtime-fuzz-")
         logs = (Path(self._folder.name) / f"{i}.log" for i in range(self.size))
-        self._workers = [_Worker(self.corpus, log) for log in logs]
+        self._workers = [_Worker(self.corpus, log, self.backends) for log in logs]
         return self
 
     def __exit__(self, *_: object) -> None:
