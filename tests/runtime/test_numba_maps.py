@@ -292,16 +292,6 @@ def test_maps_joined(shape: tuple[int, int, int], channels: tuple[int, ...]) -> 
         assert run(*last).transpose(0, 2, 3, 1).flags.c_contiguous
 
 
-def test_splits_are_views() -> None:
-    x, axis, lengths = numbers(2, 7, 3), np.array(1), np.array([2, -1, 1])
-    op = layer("VariadicSplit-1")
-    run = backend.kernel(op, [unknown(x), Value.constant(axis), Value.constant(lengths)])
-    assert run is not None
-    for found, wanted in zip(run(x, axis, lengths), op.evaluate(x, axis, lengths), strict=True):
-        np.testing.assert_array_equal(found, wanted)
-        assert np.shares_memory(found, x)
-
-
 @pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
 @pytest.mark.oracle
 @pytest.mark.parametrize("kind", sorted(set(VECTORS) - {TARGET.name}))

@@ -180,3 +180,27 @@ def test_a_shape_that_comes_at_run_time(target: list[int], backend: str) -> None
         compiled([feeds[0], np.array([4])])
     empty = compiled([np.ones((0, 2), np.float32), np.array([-1, 2])])[0]
     assert empty.shape == (0, 2)
+
+
+@backends
+@pytest.mark.parametrize("dims", ["2 8 3", "-1 -1 3"])
+@pytest.mark.parametrize("lengths", [None, [2, -1, 1], [1, 6, 1], [8, 0]], ids=str)
+def test_parts_are_views(lengths: list[int] | None, dims: str, backend: str) -> None:
+    net = Net()
+    x = net.parameter("x", dims.replace("-1", "?").replace(" ", ","), out=f"FP32 {dims}")
+    if lengths is None:
+        ends = net.layer("Split", [x, net.constant(-2)], ["FP32"] * 4, num_splits=4)
+    else:
+        sources = [x, net.constant(-2), net.constant(lengths)]
+        ends = net.layer("VariadicSplit", sources, ["FP32"] * len(lengths))
+    for end in ends:
+        net.result(end)
+    model = ir.read_model(net.xml(), net.weights)
+    compiled, reference = (ir.compile_model(model, backend=name) for name in (backend, "reference"))
+    assert all(isinstance(step.kernel, Unary) for step in compiled._plan.steps)
+    array = np.arange(48, dtype=np.float32).reshape(2, 8, 3)
+    for found, wanted in zip(compiled(array).values(), reference(array).values(), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    if dims[0] == "-":
+        with pytest.raises(ir.ExecutionError, match="split"):
+            compiled(np.ones((2, 6 if lengths is None else 2, 3), np.float32))

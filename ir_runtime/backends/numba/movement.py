@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +11,6 @@ from llvmlite import ir
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
-from ...ops.movement.split import Split, VariadicSplit
 from ...ops.shape.reshape import Reshape
 from .. import Kernel
 from ..numpy._memory import channels_first
@@ -28,30 +26,6 @@ __all__: list[str] = []
 # Elements of the map that a thread takes at a time, and numbers that are worth a second thread.
 SEVERAL = 64
 WORTH = 1 << 16
-
-
-@backend.accelerates(Split, VariadicSplit)
-def split(
-    op: Split | VariadicSplit, data: Value, *others: Value, unread: Collection[int] = ()
-) -> Kernel | None:
-    """Of any type, in places that are constant: views, found once for each shape."""
-    known = [other.known() for other in others]
-    if data.element is ElementType.string or any(array is None for array in known):
-        return None
-
-    @lru_cache(maxsize=16)
-    def places(shape: tuple[int, ...]) -> list[tuple[slice, ...]]:
-        axis = int(np.asarray(known[0]).reshape(-1)[0]) % len(shape)
-        parts = op.evaluate(np.broadcast_to(np.int8(0), shape), *known)  # type: ignore[arg-type]
-        lengths = [part.shape[axis] for part in (parts if isinstance(parts, tuple) else (parts,))]
-        ends = np.cumsum(lengths).tolist()
-        before = (slice(None),) * axis
-        return [(*before, slice(end - length, end)) for length, end in zip(lengths, ends, strict=True)]
-
-    def kernel(x: Array, *_: Array) -> tuple[Array, ...]:
-        return tuple([x[place] for place in places(x.shape)])
-
-    return kernel
 
 
 @instruction(types.int64, types.int64, types.int64)
