@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ._language import device
-from ._rows import copied, dots, mixed, scaled, softened, turned
+from ._rows import copied, dots, mixed, turned
+from ._sums import scaled, softened
 from ._threads import share
 from ._tile import SINGLE, TALL, WIDE, multiply
 from ._vectors import LANES

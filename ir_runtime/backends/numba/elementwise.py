@@ -13,27 +13,14 @@ import numpy as np
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...ops import Op
-from ...ops._elementwise import Binary
-from ...ops.arithmetic.binary import (
-    Add,
-    Divide,
-    Maximum,
-    Minimum,
-    Multiply,
-    Power,
-    SquaredDifference,
-    Subtract,
-)
-from ...ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
 from .. import Kernel
-from ..numpy._memory import is_f32
-from ._activations import ACTIVATIONS, bend_of
 from ._backend import backend
+from ._links import LINKED, Link, link_of
 from ._program import BLOCK, HEAD, STEP, WORKER, Code
 from ._threads import share, threads
 from ._work import CALL_B, CALL_C, NOTHING
 
-__all__ = ["Chain", "Link", "link_of"]
+__all__ = ["Chain"]
 
 # Fewer numbers than this are left to NumPy, which is sooner ready.
 LEAST = 1 << 11
@@ -45,83 +32,6 @@ CURVE = 4
 REMEMBERED = 16
 # Operands that are no constants.
 OPERANDS = (CALL_B, CALL_C)
-
-# The code if the numbers so far are the first input, and if they are the second.
-_PAIRS: dict[type[Op], tuple[Code, Code]] = {
-    Add: (Code.ADD, Code.ADD),
-    Subtract: (Code.SUBTRACT, Code.SUBTRACT_FROM),
-    Multiply: (Code.MULTIPLY, Code.MULTIPLY),
-    Divide: (Code.DIVIDE, Code.DIVIDE_INTO),
-    Maximum: (Code.MAXIMUM, Code.MAXIMUM_OF),
-    Minimum: (Code.MINIMUM, Code.MINIMUM_OF),
-    SquaredDifference: (Code.SQUARED_DIFFERENCE, Code.SQUARED_DIFFERENCE),
-}
-_SINGLES: dict[type[Op], Code] = {
-    Abs: Code.ABSOLUTE,
-    Negative: Code.NEGATIVE,
-    Sqrt: Code.ROOT,
-    Floor: Code.FLOOR,
-    Ceiling: Code.CEILING,
-}
-
-
-@dataclass(frozen=True)
-class Link:
-    """One layer of a chain.
-
-    Args:
-        op: its operation.
-        place: which of its inputs the numbers so far are.
-        inputs: how many others it has.
-        code: what is done, without the number of a curve.
-        settings: two numbers of a curve.
-        constant: the operand, if it is constant.
-        paired: whether the operand is another input.
-    """
-
-    op: Op
-    place: int
-    inputs: int
-    code: int
-    settings: tuple[float, float] = (0.0, 0.0)
-    constant: Array | None = None
-    paired: bool = False
-
-
-def link_of(op: Op, inputs: Sequence[Value], place: int) -> Link | None:
-    """What a layer does to f32 numbers, its input ``place``; ``None`` if its result may have another shape."""
-    if not is_f32(*inputs) or inputs[place].shape.rank is None:
-        return None
-    others = len(inputs) - 1
-    if place == 0 and (bend := bend_of(op, inputs)) is not None:
-        return Link(op, place, others, Code.CURVE + bend.curve, (bend.a, bend.b))
-    if (code := _single(op, inputs)) is not None:
-        return Link(op, place, others, code)
-    if type(op) not in _PAIRS or not isinstance(op, Binary) or op.auto_broadcast != "numpy":
-        return None
-    other = inputs[1 - place]
-    if not _spreads(other.shape, inputs[place].shape):
-        return None
-    constant = other.known()
-    return Link(op, place, others, _PAIRS[type(op)][place], constant=constant, paired=constant is None)
-
-
-def _single(op: Op, inputs: Sequence[Value]) -> Code | None:
-    if isinstance(op, Round):
-        return Code.ROUND if op.mode == "half_to_even" else None
-    if isinstance(op, Power):
-        exponent = inputs[1].known()
-        is_square = exponent is not None and exponent.size == 1 and exponent.reshape(-1)[0] == 2
-        return Code.SQUARE if is_square and _spreads(inputs[1].shape, inputs[0].shape) else None
-    return _SINGLES.get(type(op))
-
-
-def _spreads(other: PartialShape, ours: PartialShape) -> bool:
-    """Whether a tensor probably broadcasts to another one, and not the other way round; runs find out."""
-    if other.rank is None or ours.rank is None or other.rank > ours.rank:
-        return False
-    pairs = zip(other[::-1], ours[::-1], strict=False)
-    return all(a == 1 or (a == b if a.is_static and b.is_static else b != 1) for a, b in pairs)
 
 
 @dataclass(frozen=True)
@@ -166,9 +76,7 @@ class Chain:
             for other, order in zip(others, plan.orders, strict=True)
         ]
         first, second = (*operands, NOTHING, NOTHING)[:2]
-        share(
-            WORKER.address, plan.job, out, source, first, second, threads() if plan.large else 1
-        )
+        share(WORKER.address, plan.job, out, source, first, second, threads() if plan.large else 1)
         return out.transpose(plan.back)
 
     def _remember(self, key: Any, x: Array, others: Sequence[Array]) -> _Plan | None:
@@ -301,7 +209,7 @@ def _grouped(
     return tuple(length for length, _ in groups), strides
 
 
-@backend.accelerates(*_PAIRS, *_SINGLES, Round, Power, *ACTIVATIONS)
+@backend.accelerates(*LINKED)
 def elementwise(op: Op, *inputs: Value) -> Kernel | None:
     """f32, as long as the result is of the shape of one input."""
     for place in range(min(len(inputs), 2)):

@@ -17,7 +17,7 @@ from ..numpy._memory import is_f32
 from ._backend import backend
 from ._curves import apply
 from ._epilogue import Epilogue, Finish, Fused, add_rows, finish
-from ._rows import centred, root, scaled, shifted, softened, squares, total
+from ._sums import centred, root, scaled, shifted, softened, squares, total
 from ._threads import share, threads
 from ._work import (
     CALL_A,
