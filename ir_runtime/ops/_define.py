@@ -95,14 +95,19 @@ class Op:
     sink: ClassVar[bool] = False
     """Whether it runs though nobody reads its outputs, as what assigns a variable does."""
     _asks: ClassVar[frozenset[str]] = frozenset()
+    _declared: ClassVar[Mapping[str, Input | Output]] = {}
+    """The ports that this class declares itself."""
 
     def __init_subclass__(cls) -> None:
-        ports: dict[str, Input | Output] = {}
+        cls._declared = {
+            n: replace(p, name=n) for n, p in vars(cls).items() if isinstance(p, (Input, Output))
+        }
+        found: dict[str, Input | Output] = {}
         for base in reversed(cls.__mro__):
-            ports |= {k: v for k, v in vars(base).items() if isinstance(v, Input | Output)}
-        named = [replace(port, name=name) for name, port in ports.items() if getattr(cls, name) is not None]
-        cls.inputs = tuple(p for p in named if isinstance(p, Input))
-        cls.outputs = tuple(p for p in named if isinstance(p, Output))
+            found |= vars(base).get("_declared", {})
+        ports = [port for name, port in found.items() if getattr(cls, name) is not None]
+        cls.inputs = tuple(p for p in ports if isinstance(p, Input))
+        cls.outputs = tuple(p for p in ports if isinstance(p, Output))
         cls._asks = _keywords(cls.evaluate)
 
     def __init__(self, **values: Any) -> None:
