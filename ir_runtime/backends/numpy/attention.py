@@ -22,9 +22,10 @@ from ._threads import each, share
 
 __all__ = ["fits"]
 
-# Scores that several passes go over while they are in the second cache.
-SCORES = 1 << 17
-# At most so many queries are answered for several heads together.
+# Scores that several passes go over while they are in the second cache; and where threads share them, which may
+# wait for each other after each call of NumPy.
+SCORES, SHARED = 1 << 17, 1 << 19
+# At most so many queries are answered for several heads together, however many keys there are.
 FEW = 4
 
 
@@ -77,7 +78,7 @@ def attend(q: Array, k: Array, v: Array, mask: Array | None, factor: float, caus
     out = np.empty((batch, rows, heads, v.shape[3]), np.float32).transpose(0, 2, 1, 3)
     hide, times, scale = _hide(causal, hidden, columns), heads // groups, np.float32(factor)
 
-    def few(piece: slice) -> None:
+    def together(piece: slice) -> None:
         """All queries of some shared heads."""
         keys, values = k[:, piece], v[:, piece]
         count = keys.shape[1] * times
@@ -100,8 +101,10 @@ def attend(q: Array, k: Array, v: Array, mask: Array | None, factor: float, caus
         np.divide(scores @ v[n, head // times], sums, out=out[n, head, part])
 
     size = batch * heads * rows * columns * (width + v.shape[3])
-    if rows <= FEW:
-        each(few, parts(groups, min(share(size), groups)), size)
+    threads = share(size)
+    most = SCORES if threads < 2 else SHARED
+    if rows <= FEW or batch * times * rows * columns <= most // 2:
+        each(together, parts(groups, max(threads, batch * heads * rows * columns // most)), size)
     else:
         step = max(SCORES // columns, 16)
         each(work, list(product(range(batch), range(heads), range(0, rows, step))), size)
