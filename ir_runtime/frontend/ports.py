@@ -96,7 +96,8 @@ class PortReader:
                 where,
             )
             return PartialShape.dynamic()
-        check_size(shape, self.limits, replace(where, line=port.sourceline))
+        if len(texts) > self.limits.rank or _least(shape) > self.limits.elements:
+            check_size(shape, self.limits, replace(where, line=port.sourceline))
         return shape
 
     def _bad_port(self, port: Element, what: str, hint: str, mark: Mark, where: Location) -> None:

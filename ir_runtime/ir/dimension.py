@@ -168,7 +168,7 @@ class Dimension(Interval):
         if isinstance(length, tuple | list):
             return cls(*length)
         if isinstance(length, str):
-            return cls(length)
+            return _usual(int(length)) if _is_number(length) else cls(length)
         try:
             return cls(operator.index(length))
         except TypeError:
@@ -310,10 +310,14 @@ def _parse(text: str) -> tuple[int, int | None]:
     if not dots and low in ("?", "-1"):
         return 0, None
     ends = [None if dots and part in ("", "-1") else part for part in (low, high if dots else low)]
-    if any(part is not None and not (part.isascii() and part.isdecimal()) for part in ends):
+    if any(part is not None and not _is_number(part) for part in ends):
         raise ValueError(f"{text[:40]!r} is no length, such as 3, ?, 1..8 or ..8")
     first, last = (None if part is None else int(part) for part in ends)
     return first or 0, last
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
 
 
 def _bounds(number: IntervalLike) -> tuple[int | None, int | None]:
