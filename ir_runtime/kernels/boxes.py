@@ -5,6 +5,7 @@ A box is four numbers in the last axis: two corners, each coordinate of the firs
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ __all__ = ["areas", "best_first", "greedy", "overlaps", "refine", "soft", "wide"
 
 Array = NDArray[Any]
 
-# Boxes that are compared with each other at a time.
-TOGETHER = 32
+# Boxes that are left, and others, that are compared at a time: what is known of the pairs stays in the cache.
+TOGETHER, ABREAST = 64, 512
 
 
 def wide(numbers: Array) -> Array:
@@ -94,8 +95,8 @@ def greedy(
     rest = np.arange(len(boxes))
     left = np.concatenate([boxes.T, areas(boxes, extra)[None]])
 
-    def suppressed(winners: Array, others: Array) -> Array:
-        overlap = _pairs(winners, others, more, apart and bool(extra))
+    def suppresses(a: Array, b: Array) -> Array:
+        overlap = _overlaps_of(a, b, more, apart and bool(extra))
         return np.asarray(overlap >= limit if inclusive else overlap > limit)
 
     # Some of the best at a time: which of them are left, and then what those suppress.
@@ -103,14 +104,62 @@ def greedy(
         deadline.check()
         some = min(TOGETHER, room)
         best, others = left[:, :some], left[:, some:]
-        winners = _first_come(suppressed(best, best))
+        winners = _first_come(suppresses(best[:, :, None], best[:, None]))
         kept.append(rest[winners])
         room -= len(winners)
         if not room:
             break
-        alive = ~suppressed(best[:, winners], others).any(axis=0)
+        best, alive = best[:, winners], np.ones(others.shape[1], np.bool_)
+        for one, other in _candidates(best, others, more, limit):
+            found = suppresses(best[:, one], others[:, other])
+            alive[other[found]] = False
         rest, left = rest[some:][alive], others[:, alive]
     return np.concatenate(kept) if kept else np.zeros(0, np.int64)
+
+
+def _candidates(
+    a: Array, b: Array, more: np.floating[Any], limit: np.floating[Any]
+) -> Iterator[tuple[Array, Array]]:
+    """The pairs of boxes, given in columns with their areas, that overlap by the limit, and a few besides.
+
+    The overlap is ``shared / (areas - shared)``, so it is the limit where ``shared`` is a part of the areas.
+    """
+    count = a.shape[1]
+    if not limit > 0:
+        everything = np.indices((count, b.shape[1])).reshape(2, -1)
+        yield everything[0], everything[1]
+        return
+    part = limit / (1 + limit) * a.dtype.type(1 - 1e-5)
+    most = min(ABREAST, b.shape[1])
+    # Arrays of the same shape are gone over fastest.
+    wide = np.repeat(a[:, :, None], most, axis=2)
+    wide[4] *= part
+    areas = b[4] * part
+    room = np.empty((3, count, most), a.dtype)
+    none = np.zeros((count, most), a.dtype)
+    for start in range(0, b.shape[1], ABREAST):
+        others = b[:, start : start + most]
+        length = others.shape[1]
+        x1, y1, x2, y2, least = wide[:, :, :length]
+        shared, height, edge = room[:, :, :length]
+        _sides(x1, x2, others[0], others[2], more, shared, edge)
+        _sides(y1, y2, others[1], others[3], more, height, edge)
+        np.maximum(shared, none[:, :length], out=shared)
+        np.multiply(shared, height, out=shared)
+        np.add(least, areas[start : start + most], out=edge)
+        one, other = np.divmod(np.flatnonzero(shared >= edge), length)
+        yield one, other + start
+
+
+def _sides(
+    low: Array, high: Array, lows: Array, highs: Array, more: np.floating[Any], out: Array, edge: Array
+) -> None:
+    """The lengths that boxes share along an axis."""
+    np.minimum(high, highs, out=out)
+    np.maximum(low, lows, out=edge)
+    np.subtract(out, edge, out=out)
+    if more:
+        np.add(out, more, out=out)
 
 
 def _first_come(suppresses: Array) -> list[int]:
@@ -122,20 +171,19 @@ def _first_come(suppresses: Array) -> list[int]:
     return np.flatnonzero(left).tolist()
 
 
-def _pairs(a: Array, b: Array, more: np.floating[Any], touching: bool) -> Array:
-    """As `overlaps`, of each box with each other one: given in columns, with their areas."""
-    x1, y1, x2, y2, area = a[:, :, None]
-    width, height = np.minimum(b[2], x2), np.minimum(b[3], y2)
-    width -= np.maximum(b[0], x1)
-    height -= np.maximum(b[1], y1)
+def _overlaps_of(a: Array, b: Array, more: np.floating[Any], touching: bool) -> Array:
+    """As `overlaps`, of boxes that are given in columns, with their areas."""
+    width, height = np.minimum(a[2], b[2]), np.minimum(a[3], b[3])
+    width -= np.maximum(a[0], b[0])
+    height -= np.maximum(a[1], b[1])
     meets = (width >= 0) & (height >= 0) if touching else np.True_
     width += more
     height += more
     shared = np.maximum(width, 0, out=width)
     shared *= np.maximum(height, 0, out=height)
     # Said so that NaN goes on to the result, and so suppresses nothing.
-    meets = meets & ~((shared <= 0) | (b[4] <= 0) | (area <= 0))
-    union = b[4] + area
+    meets = meets & ~((shared <= 0) | (a[4] <= 0) | (b[4] <= 0))
+    union = b[4] + a[4]
     union -= shared
     return np.asarray(np.divide(shared, union, out=np.zeros_like(union), where=meets))
 
