@@ -131,6 +131,8 @@ def _marked(kernel: Callable[..., Any], guard: Guard) -> Kernel:
 
 def elements_of(type: TensorType) -> int:
     """The number of elements that a tensor has at least."""
+    if type.shape.is_static:
+        return math.prod(type.shape.static)
     return 0 if type.shape.rank is None else math.prod([dim.min for dim in type.shape])
 
 

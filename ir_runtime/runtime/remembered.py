@@ -35,6 +35,8 @@ def measuring(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Valu
     """
     found: dict[int, int] = {}
     for layer in layers:
+        if not found and not isinstance(layer.op, Measurement):
+            continue
         if layer.op is None or not layer.op.pure or layer.op.bodies():
             continue
         sources = [s for s in graph.sources(layer) if s is not None]

@@ -29,8 +29,12 @@ def by_rows(op: Op, a: Value, b: Value) -> Kernel | None:
     if not is_f32(a, b) or (ufunc := ufunc_of(op, 0, b)) is None or not a.shape.rank or a.shape.rank < 3:
         return None
     least = math.prod(length.min for length in a.shape)
-    axis = next((axis for axis in (1, -1) if row_for(b, a, axis) is not None), None)
-    if least <= SMALL or axis is None or b.shape.static == () or (row := row_for(b, a, axis)) is None:
+    if least <= SMALL or not b.shape.rank:
+        return None
+    axis, row = 1, row_for(b, a, 1)
+    if row is None:
+        axis, row = -1, row_for(b, a, -1)
+    if row is None:
         return None
     run = along(ufunc, row)
 
