@@ -24,17 +24,17 @@ def kernels(as_json: bool) -> None:
 
     load("numba")
     from ..backends.numba._language import ROUTINES
-    from ..backends.numba._machine import folder, missing
-    from ..backends.numba._making import make_all
+    from ..backends.numba._machine import folder
+    from ..backends.numba._making import make_all, waiting
 
-    waiting = len(missing())
+    missing = len(waiting())
     with click.progressbar(
-        make_all(), length=waiting, label="compiling kernels", file=sys.stderr, hidden=_hidden(waiting)
+        make_all(), length=missing, label="compiling kernels", file=sys.stderr, hidden=_hidden(missing)
     ) as made:
         count = sum(1 for _ in made)
     found = {"folder": str(folder()), "kernels": len(ROUTINES), "made": count}
     click.echo(dump(found) if as_json else f"{len(ROUTINES)} kernels, {count} of them new, in {folder()}")
 
 
-def _hidden(waiting: int) -> bool:
-    return not waiting or not sys.stderr.isatty()
+def _hidden(missing: int) -> bool:
+    return not missing or not sys.stderr.isatty()

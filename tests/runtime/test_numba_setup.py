@@ -88,6 +88,8 @@ def test_machine_code_is_made_once_and_kept(alone: Path, monkeypatch: pytest.Mon
     file = _machine.folder() / f"{worker.name}.o"
     assert file.is_relative_to(alone)
     assert _machine.missing() == []
+    assert not _making.ready()  # for there may be more of them
+    assert list(_making.make_all()) == []
     assert _making.ready()
     made = file.read_bytes()
     monkeypatch.setattr(_machine, "make", lambda routine: pytest.fail("it is there already"))

@@ -2,44 +2,14 @@
 
 The innermost loops are written in LLVM's language for vectors, on activations that are stored with
 their channels last, as in the backend ``numpy``, on which this one falls back.
+
+Modules with kernels are imported when a model has their operations: `_index` lists them. Those that multiply
+compressed weights are asked before.
 """
 
 from __future__ import annotations
 
-from . import (
-    attention,
-    compressed,
-    convolution,
-    depthwise,
-    elementwise,
-    embedding,
-    interpolation,
-    joining,
-    movement,
-    normalization,
-    pooling,
-    products,
-    recurrence,
-    spelled,
-    suppression,
-)
+from . import compressed, embedding
 from ._backend import backend
 
-__all__ = [
-    "attention",
-    "backend",
-    "compressed",
-    "convolution",
-    "depthwise",
-    "elementwise",
-    "embedding",
-    "interpolation",
-    "joining",
-    "movement",
-    "normalization",
-    "pooling",
-    "products",
-    "recurrence",
-    "spelled",
-    "suppression",
-]
+__all__ = ["backend", "compressed", "embedding"]

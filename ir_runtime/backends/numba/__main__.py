@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from . import __name__ as _loads_all_kernels  # noqa: F401
 from ._making import Making, make_all
 
 if __name__ == "__main__":

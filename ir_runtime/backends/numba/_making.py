@@ -9,28 +9,44 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 from ._language import Routine
 from ._machine import folder, make, missing
 
-__all__ = ["Making", "in_background", "make_all", "ready"]
+__all__ = ["Making", "in_background", "make_all", "ready", "waiting"]
 
 # Seconds after which whoever said to be making kernels is taken for dead.
 _PATIENCE = 600
 
 
+# Stands beside the kernels once all of them are there.
+_COMPLETE = "complete"
+
+
 def ready() -> bool:
     """Whether every kernel is in the cache."""
-    return not missing()
+    return (folder() / _COMPLETE).exists()
+
+
+def waiting() -> list[Routine]:
+    """The kernels of all modules that are missing."""
+    for module in iter_modules([str(Path(__file__).parent)], f"{__package__}."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    return missing()
 
 
 def make_all() -> Iterator[Routine]:
     """Make what is missing; gives each kernel once it is there."""
-    for routine in missing():
+    for routine in waiting():
         if not (folder() / f"{routine.name}.o").exists():  # another process may have made it meanwhile
             make(routine)
         yield routine
+    with suppress(OSError):  # which was said when the kernels could not be kept
+        (folder() / _COMPLETE).touch()
 
 
 def in_background() -> None:

@@ -1,6 +1,6 @@
 """The modules that offer kernels for each type of operation.
 
-Written by ``python tests/runtime/test_numpy_index.py``.
+Written by ``python tests/runtime/test_backend_index.py``.
 """
 
 __all__ = ["MODULES"]
