@@ -56,6 +56,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cache of its own, and no kernels but those that a test makes."""
     monkeypatch.setattr(_language, "ROUTINES", {})
     monkeypatch.setattr(_machine, "ROUTINES", _language.ROUTINES)
+    monkeypatch.setattr(_making, "iter_modules", lambda *_: [])
     monkeypatch.setenv("IR_RUNTIME_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
