@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -23,6 +22,7 @@ from .bodies import BODIES, read_body
 from .document import Element, integer
 from .names import rt_info, tensor_names
 from .ports import PortReader, check_size, dim_text
+from .unknown import meant, unknown_operation
 from .weights import Weights, packed_bytes
 
 __all__ = ["LayerReader"]
@@ -185,7 +185,7 @@ class LayerReader:
         where: Location,
     ) -> Op | None:
         if cls is None:
-            message, hint = _unknown_operation(type, version, suggest=self._suggesting())
+            message, hint = unknown_operation(type, version, suggest=self._suggesting())
             self.report.error(Code.UNKNOWN_OPERATION, message, where, hint)
             return None
         known = _attribute_names(cls)  # type: ignore[arg-type]  # classes can be hashed
@@ -194,7 +194,7 @@ class LayerReader:
                 Code.UNKNOWN_ATTRIBUTE,
                 f"{cls.versioned_name()} has no attribute {name!r}; it is ignored",
                 where,
-                _meant(name, sorted(known - data.keys())) if self._suggesting() else "",
+                meant(name, sorted(known - data.keys())) if self._suggesting() else "",
             )
         try:
             return self._build(cls, data, bodies, where)
@@ -264,26 +264,6 @@ def _inputs(reader: PortReader, element: Element, where: Location) -> tuple[Port
     ports = tuple(reader.read(element, "input", where))
     names = tensor_names(element.get("output_names"))  # a Result may name the output of the model
     return tuple(replace(port, names=(*names, *port.names)) for port in ports) if names else ports
-
-
-def _unknown_operation(type: str, version: str, suggest: bool) -> tuple[str, str]:
-    """Message and hint for an operation that there is not."""
-    versions = registry.versions(type)
-    if versions:
-        oldest = versions[0]
-        return f"{version} has no {oldest.name}; it starts with opset{oldest.since}", ""
-    near = registry.near(type) if suggest else None
-    hint = f"did you mean {near}? Otherwise " if near else ""
-    hint += "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
-    if version and not version.startswith("opset"):
-        return f"{type!r} is an operation of {version!r}, which is outside OpenVINO's opsets", hint
-    opset = f" ({version})" if version else ""
-    return f"there is no operation {type!r}{opset}", hint
-
-
-def _meant(name: str, names: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else ""
 
 
 def _fixed(shape: PartialShape) -> tuple[int, ...]:
