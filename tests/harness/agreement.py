@@ -1,0 +1,36 @@
+"""How near the results of the fast backends must be to those of the reference."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.tensor import Array
+
+__all__ = ["assert_agree"]
+
+# Relative to a number, and to the largest of a result: sums of thousands of products have few digits of their
+# own near zero. f16 and bf16 have about 3 and 2 digits, f64 nearly 16; numbers of 8 bits are equal.
+RTOL = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-3, "bf16": 1.6e-2}
+FLOOR = {"f64": 1e-11, "f32": 5e-5, "f16": 2e-3, "bf16": 1.6e-2}
+
+
+def assert_agree(found: Array, wanted: Array, backend: str) -> None:
+    """Fail unless a result is that of the reference: reals nearly, all else exactly.
+
+    Args:
+        found: what a fast backend gave.
+        wanted: what the reference gave.
+        backend: the name of the fast one.
+
+    Raises:
+        AssertionError: if they differ.
+    """
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), backend
+    element = ElementType.from_dtype(found.dtype) if found.dtype != object else ElementType.string
+    if not element.real:
+        np.testing.assert_array_equal(found, wanted, err_msg=backend)
+        return
+    a, b = found.astype(np.float64), wanted.astype(np.float64)
+    floor = FLOOR.get(element.label, 0) * np.abs(b[np.isfinite(b)]).max(initial=0.0)
+    np.testing.assert_allclose(a, b, rtol=RTOL.get(element.label, 0), atol=floor, err_msg=backend)
