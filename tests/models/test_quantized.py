@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import openvino as ov
 import pytest
-from harness.oracle import PLUGIN, answer, core
+from harness.oracle import PLUGIN, core
 
 import ir_runtime
 from ir_runtime.backends import available
 from models.quantized import OUTPUT_STEP, pictures, quantized_cnn
 
-# Not with kernels for integers, which are the plugin's own approximation.
+# Not with kernels for integers, which are the plugin's own approximation, another one on each processor.
 AS_WRITTEN = {**PLUGIN, "LP_TRANSFORMS_MODE": "NO"}
 
 
@@ -27,10 +27,7 @@ def test_agrees_within_a_step(compress: bool, backend: str, tmp_path: Path) -> N
     assert types.count("FakeQuantize") == (7 if compress else 11)
     found = ir_runtime.compile_model(model, backend=backend)(pictures())[0]
     assert len(np.unique(found)) > 20
-    for wanted in (
-        core().compile_model(path, "CPU", AS_WRITTEN)(pictures())[0],
-        answer(core().read_model(path), [pictures()])[0],
-    ):
-        steps = np.abs(found - wanted) / OUTPUT_STEP
-        assert steps.max() < 1.001
-        assert steps.mean() < 0.01
+    wanted = core().compile_model(path, "CPU", AS_WRITTEN)(pictures())[0]
+    steps = np.abs(found - wanted) / OUTPUT_STEP
+    assert steps.max() < 1.001
+    assert steps.mean() < 0.01

@@ -212,12 +212,16 @@ def test_observers_see_a_real_network_layer_by_layer(backend: str) -> None:
         np.testing.assert_allclose(extra[name], outputs[0], rtol=1e-5, atol=1e-5)
 
 
-def test_both_backends_compute_the_same_intermediate_results() -> None:
+def test_backends_compute_the_same_intermediate_results() -> None:
     model = ir.read_model(DIGITS / "digits.xml")
     results = [ir.compile_model(model, backend=b, outputs="*")(IMAGES) for b in available()]
     assert len(results[0]) > 10
-    for port in results[0]:
-        np.testing.assert_allclose(results[1][port], results[0][port], rtol=1e-4, atol=1e-4)
+    for found in results[1:]:
+        for port, wanted in results[0].items():
+            if wanted.dtype.kind == "f":
+                np.testing.assert_allclose(found[port], wanted, rtol=1e-4, atol=1e-4)
+            else:  # which of two pixels is the larger one, rounding may decide
+                assert np.mean(found[port] != wanted) < 1e-3
 
 
 @backends
