@@ -55,6 +55,8 @@ class Part:
     """Copies lines, with padding around them, to where ``run`` wants them; ``None`` if it needs no neighbours."""
     alone: Alone | None = None
     """How to run it where it is not computed line by line."""
+    ready: Callable[[], object] | None = None
+    """Packs the filters; called once it is known which kernel computes the layer."""
     stages: tuple[Stage, ...] = ()
 
 
@@ -108,6 +110,9 @@ class Lines:
 
     @cached_property
     def _kernel(self) -> Kernel:
+        for part in self.parts:
+            if part.ready is not None:
+                part.ready()
         apart = [part.alone or _together((part,)) for part in self.parts]
         together = _together(self.parts) if len(apart) > 1 else apart[0]
         places = self._places()

@@ -24,9 +24,9 @@ from ._blas import Blas
 
 __all__ = ["compiling", "each", "later", "several_blas", "share", "single_blas"]
 
-# Multiplications, or so, that are worth a second thread, about 0.15 ms of them: a sleeping thread takes 20 µs
-# to come, up to 0.2 ms on a virtual machine whose other cores are idle. What it has not begun by then is
-# done without it.
+# Multiplications, or so, that are worth a second thread, about 0.3 ms of them: a sleeping thread takes 20 µs
+# to come, up to 0.2 ms on a virtual machine whose other cores are idle; and after each call of NumPy, two threads
+# may wait some 10 µs for each other. What it has not begun by then is done without it.
 WORTH = 1 << 24
 
 

@@ -55,7 +55,8 @@ def _lengths(data: Value) -> tuple[int | None, ...]:
 
 def _pointwise(op: Convolution, w: Array) -> Kernel:
     """One product; over two axes, a part of what is computed line by line."""
-    packed = Panels.of(w.reshape(w.shape[:2]).T, w)
+    columns = len(w)
+    packed = cache(partial(Panels.of, w.reshape(w.shape[:2]).T, w))
     steps = (slice(None), slice(None), *(slice(None, None, s) for s in op.strides))
     strided = any(s != 1 for s in op.strides)
 
@@ -65,17 +66,17 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
         op.windows(x.shape[2:], kernel)  # says so if none fits
         seen = x[steps] if strided else x
         rows = rows_of(seen, 1)
-        y = np.empty((len(seen), *seen.shape[2:], packed.columns), np.float32)
-        flat = y.reshape(-1, packed.columns)
-        multiply(rows, packed, flat, finish)
+        y = np.empty((len(seen), *seen.shape[2:], columns), np.float32)
+        multiply(rows, packed(), y.reshape(-1, columns), finish)
         return channels_first(y)
 
     def run(source: Array, out: Array) -> None:
-        packed.multiply(source.reshape(-1, source.shape[-1]), out.reshape(-1, packed.columns))
+        packed().multiply(source.reshape(-1, source.shape[-1]), out.reshape(-1, columns))
 
     if w.ndim != 4 or strided:
+        packed()
         return Rows(lambda x, _, finish: compute(x, finish), 2, 1)
-    return Lines((Part(op, (1, 1), packed.columns, packed.size, run, alone=compute),), following)
+    return Lines((Part(op, (1, 1), columns, w.size, run, alone=compute, ready=packed),), following)
 
 
 def following(op: Op, inputs: Sequence[Value], last: Part) -> Part | None:
