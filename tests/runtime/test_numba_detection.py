@@ -1,4 +1,4 @@
-"""Detection in the fast backends against the reference: maps that are resized, and which boxes are left, exactly.
+"""Detection in the fast backends against the reference: maps that are resized, regions of them, and boxes that are left.
 
 The file is run once more for each kind of vectors, in a process of its own.
 """
@@ -18,9 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import numba, numpy
-from ir_runtime.backends.numba import interpolation, suppression
+from ir_runtime.backends.numba import interpolation, regions, suppression
 from ir_runtime.backends.numba._target import TARGET, VECTORS
+from ir_runtime.backends.numpy import suppression as planned
 from ir_runtime.backends.threads import at_most
+from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -35,7 +37,7 @@ BACKENDS = (numba.backend,) if AGAIN in os.environ else (numba.backend, numpy.ba
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        for module in (interpolation, suppression):
+        for module in (interpolation, regions, suppression):
             patch.setattr(module, "WORTH", 0)
         with at_most(request.param), numba.backend.around():
             yield
@@ -101,6 +103,53 @@ def test_resized_maps_stay_channels_last() -> None:
         assert found.transpose(0, 2, 3, 1).flags.c_contiguous
 
 
+@quick
+@given(
+    st.sampled_from(["", "asymmetric", "half_pixel_for_nn", "half_pixel"]), st.integers(0, 2),
+    st.integers(1, 3), st.integers(1, 4), st.sampled_from([1, 5, 40]), st.sampled_from([(1, 1), (7, 9)]),
+    st.booleans(), st.booleans(), st.sampled_from([1, 0.25]), st.integers(0, 99),
+)  # fmt: skip
+def test_means_of_points_in_regions(
+    mode: str, ratio: int, tall: int, wide: int, channels: int, lengths: tuple[int, int], special: bool,
+    round_numbers: bool, scale: float, seed: int,
+) -> None:  # fmt: skip
+    op = layer(
+        "ROIAlign-9" if mode else "ROIAlign-3", mode="avg", sampling_ratio=str(ratio), pooled_h=str(tall),
+        pooled_w=str(wide), spatial_scale=str(scale), **({"aligned_mode": mode} if mode else {}),
+    )  # fmt: skip
+    rng = np.random.default_rng(seed)
+    x = maps(2, channels, *lengths, special=special)
+    corners = rng.uniform(-6, 14, (5, 4)).astype(np.float32)
+    rois, entries = np.round(corners) if round_numbers else corners, rng.integers(0, 2, 5)
+    wanted = op.evaluate(x, rois, entries)
+    run = numba.backend.kernel(op, [*map(unknown, (x, rois, entries))])
+    assert run is not None
+    for data in (x, np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)):
+        (found,) = listed(run(data, rois, entries))
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_regions_that_are_refused_or_not_pooled() -> None:
+    how = {"pooled_h": "2", "pooled_w": "2", "sampling_ratio": "0", "spatial_scale": "1", "mode": "avg"}
+    op, x = layer("ROIAlign-9", aligned_mode="half_pixel", **how), maps(2, 3, 6, 6, special=False)
+    rois = np.array([[0, 0, 4, 4], [5, 0, 2, 4], [1, 1, 3, 3]], np.float32)
+    run = numba.backend.kernel(op, [*map(unknown, (x, rois, np.zeros(3, np.int64)))])
+    assert run is not None
+    for entries in ([0, 1, 0], [1, -1, 0]):
+        (found,) = listed(run(x, rois, np.array(entries)))
+        np.testing.assert_allclose(found, op.evaluate(x, rois, np.array(entries)), rtol=1e-5, atol=1e-6)
+        assert found[0].any()
+        assert not found[1].any()
+    for wrong in (rois, rois * np.array([1, 1, np.inf, 1], np.float32)):
+        with pytest.raises(InferenceError, match=r"batch entry 2|finite"):
+            run(x, wrong, np.array([0, 1, 2]))
+    assert (
+        numba.backend.kernel(layer("ROIAlign-3", **how | {"mode": "max"}), [*map(unknown, (x, rois, rois))])
+        is None
+    )
+
+
 def agree(op: Any, *inputs: Array) -> int:
     """Each backend gives exactly what the reference gives; how many rows that has."""
     wanted = listed(op.evaluate(*inputs))
@@ -164,9 +213,9 @@ def test_inputs_that_are_absent_and_scores_that_are_lowered() -> None:
 
 def test_candidates_too_many_to_be_sorted_as_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     boxes, scores = detections(2, 5, 100, 3, True, False)
-    usual = numpy.suppression.Candidates.of(boxes, scores, -0.5)
-    monkeypatch.setattr(numpy.suppression, "BITS", 0)
-    found = numpy.suppression.Candidates.of(boxes, scores, -0.5)
+    usual = planned.Candidates.of(boxes, scores, -0.5)
+    monkeypatch.setattr(planned, "BITS", 0)
+    found = planned.Candidates.of(boxes, scores, -0.5)
     assert len(found.rows) > 500
     np.testing.assert_array_equal(found.rows, usual.rows)
     np.testing.assert_array_equal(found.places, usual.places)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from ir_runtime.backends import Backend, numba, numpy
 from ir_runtime.backends.numba import backend, recurrence
 from ir_runtime.backends.numba._target import TARGET, VECTORS
+from ir_runtime.backends.numpy import recurrence as planned
 from ir_runtime.backends.threads import at_most
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
@@ -143,7 +144,7 @@ def test_what_is_not_finite_stays_where_it_is(name: str) -> None:
 def test_states_so_large_that_blas_takes_threads(
     name: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(numpy.recurrence, "LARGE", 0)
+    monkeypatch.setattr(planned, "LARGE", 0)
     op = layer(f"{name}Sequence-5", direction="forward", **attributes(name, 300, 0, True, False))
     states = [numbers(batch, 1, 300, seed=i) for i in range(1 + (name == "LSTM"))]
     varying = [numbers(batch, 6, 3), *states, np.full(batch, 6)]

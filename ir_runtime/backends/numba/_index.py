@@ -42,6 +42,7 @@ MODULES = {
     "Power": "elementwise",
     "RNNCell": "recurrence",
     "RNNSequence": "recurrence",
+    "ROIAlign": "regions",
     "ReLU": "elementwise",
     "ReduceMean": "pooling",
     "Reshape": "movement",

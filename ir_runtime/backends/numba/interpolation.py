@@ -34,7 +34,7 @@ from ._work import (
     word,
 )
 
-__all__: list[str] = []
+__all__ = ["blend"]
 
 # Multiplications that are worth a second thread.
 WORTH = 1 << 17
@@ -45,7 +45,7 @@ Number = Any
 
 
 @instruction(*[types.int64] * 8)
-def _blend(
+def blend(
     emit: Emit, out: Number, lines: Number, weights: Number, tall: Number, columns: Number, factors: Number,
     wide: Number, count: Number,
 ) -> None:  # fmt: skip
@@ -91,7 +91,7 @@ def _resize(call: int) -> None:
             put(table, i, x + n * image + word(rows, h * tall + i))
         target = out + index * columns * 4 * channels
         for w in range(columns):
-            _blend(
+            blend(
                 target + w * 4 * channels, table, weights + 4 * h * tall, tall, places + 8 * w * wide,
                 factors + 4 * w * wide, wide, channels,
             )  # fmt: skip

@@ -65,7 +65,7 @@ class Align(Op):
         """The result for one region of maps [C, H, W]."""
         y, x = self.points(region)
         height, width = maps.shape[1:]
-        if not y.size or not maps.size:
+        if not (y.size and x.size and maps.size):
             return np.zeros((len(maps), self.pooled_h, self.pooled_w), maps.dtype)
         within = inside(y, x, height, width)
         step = max(MOST_POINTS // within.size, 1)  # maps at once, so that their samples fit into memory
