@@ -145,3 +145,13 @@ def test_windows_that_do_not_fit_are_named() -> None:
     ours = Ours(net.xml(), net.weights)
     with pytest.raises(Exception, match="groupconvolution"):
         ours.run([numbers(1, 4, 2, 5)], "numpy")
+
+
+@pytest.mark.parametrize("kernel", [2, 3])
+@pytest.mark.parametrize("width", [7, 8])
+def test_many_channels_with_a_stride(width: int, kernel: int) -> None:
+    """Windows are taken one by one; there is a column that no window needs."""
+    net = Net()
+    x = net.parameter("x", f"1,2100,4,{width}")
+    net.result(depthwise(net, x, 2100, kernel, stride=2, pads_begin="0,0", pads_end="0,0"))
+    both(net, numbers(1, 2100, 4, width))
