@@ -28,7 +28,7 @@ from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 
 AGAIN = "IR_RUNTIME_TEST_AGAIN"
-quick = settings(max_examples=15 if AGAIN in os.environ else 60, deadline=None)
+quick = settings(max_examples=8 if AGAIN in os.environ else 40, deadline=None)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30], np.float32)
 BACKENDS = (numba.backend,) if AGAIN in os.environ else (numba.backend, numpy.backend)
 
