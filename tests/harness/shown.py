@@ -20,6 +20,7 @@ NO_MESSAGES = {
     ("ir_runtime/cli/arrays.py", "the header cannot be read"): _DAMAGED,
     ("ir_runtime/cli/arrays.py", "a length is negative"): _DAMAGED,
     ("ir_runtime/runtime/context.py", "cannot delete"): "completes a mapping; no operation deletes",
+    ("ir_runtime/backends/numba/_build.py", "cannot run by itself"): "tells whoever writes a kernel",
 }
 """What is raised, but never reaches a user; by file and part of the text, with the reason."""
 

@@ -53,7 +53,9 @@ def machine_code(routine: Routine) -> bytes:
     typing.refresh()
     target.refresh()
     with _override("cpu"):
-        found = _compiler.compile_extra(typing, target, routine.function, kinds, numba.types.void, _flags(), {})
+        found = _compiler.compile_extra(
+            typing, target, routine.function, kinds, numba.types.void, _flags(), {}
+        )
     module = llvm.parse_assembly(found.library.get_llvm_str())
     module.link_in(llvm.parse_assembly(_entry(routine, found.fndesc.llvm_func_name)))
     for part in (*module.functions, *module.global_variables):

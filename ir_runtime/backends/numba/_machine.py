@@ -178,10 +178,10 @@ def _keep(path: Path, code: bytes) -> None:
         fresh.write_bytes(zlib.crc32(code).to_bytes(_CHECKSUM, "little") + code)
         os.replace(fresh, path)
     except OSError as reason:
-        _warn_once(f"{path.parent}: {reason.strerror or reason}")
+        why = reason.strerror or reason
+        _warn_once(f"compiled kernels cannot be kept in {path.parent}: {why}; each process makes its own")
 
 
 @cache
-def _warn_once(reason: str) -> None:
-    message = f"compiled kernels cannot be kept in {reason}; each process makes its own"
+def _warn_once(message: str) -> None:
     warnings.warn(message, RuntimeWarning, stacklevel=2)
