@@ -35,49 +35,19 @@ _ORDER = (0, 1, 3, 2)
 _NO_OFFSET = np.zeros(1, np.int64)
 
 
-@backend.accelerates(RNNSequence, GRUSequence)
-def one_state(
-    op: RNNSequence | GRUSequence,
-    x: Value,
-    hidden: Value,
-    lengths: Value,
-    w: Value,
-    r: Value,
-    b: Value,
-    unread: Collection[int] = (),
+@backend.accelerates(RNNSequence, GRUSequence, LSTMSequence)
+def sequence(
+    op: RNNSequence | GRUSequence | LSTMSequence, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
     """f32 with constant weights."""
-    if not is_f32(x, hidden) or (runner := _runner(op, op.passes(), w, r, b)) is None:
+    *varying, _, w, r, b = inputs
+    if not is_f32(*varying) or (runner := _runner(op, op.passes(), w, r, b)) is None:
         return None
 
-    def kernel(x: Array, hidden: Array, lengths: Array, *constants: Array) -> tuple[Array, ...]:
-        if not runner.takes(x, lengths, hidden):
-            return op.evaluate(x, hidden, lengths, *constants)
-        return runner.run(x, hidden, None, lengths)
-
-    return kernel
-
-
-@backend.accelerates(LSTMSequence)
-def two_states(
-    op: LSTMSequence,
-    x: Value,
-    hidden: Value,
-    cell: Value,
-    lengths: Value,
-    w: Value,
-    r: Value,
-    b: Value,
-    unread: Collection[int] = (),
-) -> Kernel | None:
-    """f32 with constant weights."""
-    if not is_f32(x, hidden, cell) or (runner := _runner(op, op.passes(), w, r, b)) is None:
-        return None
-
-    def kernel(x: Array, hidden: Array, cell: Array, lengths: Array, *constants: Array) -> tuple[Array, ...]:
-        if not runner.takes(x, lengths, hidden, cell):
-            return op.evaluate(x, hidden, cell, lengths, *constants)
-        return runner.run(x, hidden, cell, lengths)
+    def kernel(*arrays: Array) -> tuple[Array, ...]:
+        x, *states, lengths, _, _, _ = arrays
+        takes = runner.takes(x, lengths, *states)
+        return runner.run(x, lengths, *states) if takes else op.evaluate(*arrays)
 
     return kernel
 
@@ -100,7 +70,7 @@ def step(
         lengths, given = np.ones(len(x), np.int64), [array[:, None] for array in (x, *others[:states])]
         if not runner.takes(given[0], lengths, *given[1:]):
             return op.evaluate(x, *others)
-        _, *found = runner.run(given[0], given[1], given[2] if states == 2 else None, lengths)
+        _, *found = runner.run(given[0], lengths, *given[1:])
         return found[0][:, 0] if states == 1 else (found[0][:, 0], found[1][:, 0])
 
     return kernel
@@ -174,7 +144,7 @@ class Runner:
             return False
         return bool((lengths >= 0).all() and (lengths <= x.shape[1]).all())
 
-    def run(self, x: Array, hidden: Array, cell: Array | None, lengths: Array) -> tuple[Array, ...]:
+    def run(self, x: Array, lengths: Array, hidden: Array, cell: Array | None = None) -> tuple[Array, ...]:
         """Go along ``x[batch, time, input]`` from states ``[batch, directions, hidden]``."""
         batch, time, inputs = x.shape
         directions, rows = len(self.backwards), batch * time

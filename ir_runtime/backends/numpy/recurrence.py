@@ -32,51 +32,19 @@ ORDER = (0, 1, 3, 2)
 LARGE = 1 << 19
 
 
-@backend.accelerates(RNNSequence, GRUSequence)
-def one_state(
-    op: RNNSequence | GRUSequence,
-    x: Value,
-    hidden: Value,
-    lengths: Value,
-    w: Value,
-    r: Value,
-    b: Value,
-    unread: Collection[int] = (),
+@backend.accelerates(RNNSequence, GRUSequence, LSTMSequence)
+def sequence(
+    op: RNNSequence | GRUSequence | LSTMSequence, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
     """f32 with constant weights and the usual functions; sequences that are shorter are left to the reference."""
-    passes = _passes(op, (x, hidden), (w, r, b))
+    *varying, _, w, r, b = inputs
+    passes = _passes(op, varying, (w, r, b))
     if passes is None:
         return None
 
-    def kernel(x: Array, hidden: Array, lengths: Array, *constants: Array) -> tuple[Array, ...]:
-        if not _whole(x, lengths):
-            return op.evaluate(x, hidden, lengths, *constants)
-        return _run(passes, x, hidden)
-
-    return kernel
-
-
-@backend.accelerates(LSTMSequence)
-def two_states(
-    op: LSTMSequence,
-    x: Value,
-    hidden: Value,
-    cell: Value,
-    lengths: Value,
-    w: Value,
-    r: Value,
-    b: Value,
-    unread: Collection[int] = (),
-) -> Kernel | None:
-    """As before."""
-    passes = _passes(op, (x, hidden, cell), (w, r, b))
-    if passes is None:
-        return None
-
-    def kernel(x: Array, hidden: Array, cell: Array, lengths: Array, *constants: Array) -> tuple[Array, ...]:
-        if not _whole(x, lengths):
-            return op.evaluate(x, hidden, cell, lengths, *constants)
-        return _run(passes, x, hidden, cell)
+    def kernel(*arrays: Array) -> tuple[Array, ...]:
+        x, *states, lengths, _, _, _ = arrays
+        return _run(passes, x, *states) if _whole(x, lengths) else op.evaluate(*arrays)
 
     return kernel
 
