@@ -78,7 +78,7 @@ def _measured(job: str) -> Start:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**_environment(), "PYTHONPATH": path},
     )
     if done.returncode:
         from ..errors import ExecutionError
@@ -86,6 +86,11 @@ def _measured(job: str) -> Start:
         said = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
         raise ExecutionError(f"the process that measures the start ended with {done.returncode}: {said}")
     return Start(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def _environment() -> dict[str, str]:
+    """With what Python compiles kept, as it is of packages that are installed."""
+    return {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def peak_memory() -> int | None:
