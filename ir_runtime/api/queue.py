@@ -24,11 +24,11 @@ class AsyncInferQueue:
         self._requests = [
             model.create_infer_request() for _ in range(jobs or model.get_property("INFERENCE_NUM_THREADS"))
         ]
-        self._idle: queue.LifoQueue[int] = queue.LifoQueue()
+        self._idle: queue.Queue[int] = queue.Queue()
         self._callback: Callable[[InferRequest, Any], None] | None = None
         self._failures: list[BaseException] = []
         self._userdata: list[Any] = [None] * len(self._requests)
-        for index in reversed(range(len(self._requests))):
+        for index in range(len(self._requests)):
             self._idle.put(index)
 
     def set_callback(self, callback: Callable[[InferRequest, Any], None]) -> None:
@@ -36,7 +36,7 @@ class AsyncInferQueue:
         self._callback = callback
 
     def start_async(self, inputs: Any = None, userdata: Any = None, share_inputs: bool = False) -> None:
-        """Run on the next idle request; waits for one if all are busy.
+        """Run on the request that has been idle longest; waits for one if all are busy.
 
         Raises:
             InputError: if the inputs do not fit.
@@ -60,9 +60,10 @@ class AsyncInferQueue:
 
     def get_idle_request_id(self) -> int:
         """The request that runs next; waits for one if all are busy."""
-        index = self._idle.get()
-        self._idle.put(index)
-        return index
+        with self._idle.not_empty:
+            while not self._idle.queue:
+                self._idle.not_empty.wait()
+            return self._idle.queue[0]
 
     def is_ready(self) -> bool:
         """Whether a request is idle."""
