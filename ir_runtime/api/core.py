@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..backends import prepare
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import InputError, IRError, ValidationError
@@ -252,10 +253,15 @@ def compile_model(
 
 
 class Core:
-    """Reads and compiles models. As OpenVINO's ``Core``."""
+    """Reads and compiles models. As OpenVINO's ``Core``.
+
+    The first one imports what most models need, which functions such as `read_model` do when a model needs it.
+    """
 
     def __init__(self, xml_config_file: str = "") -> None:
         self._config: dict[str, Any] = {}
+        with suppress(InputError):  # of a backend that is not there; compiling says so
+            prepare()
 
     @property
     def available_devices(self) -> list[str]:

@@ -21,10 +21,10 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Layer
 from ..ir.tensor import Array, Value
-from ..ops import Op
+from ..ops import Op, registry
 from ._match import Finder, Look, Match
 from ._unary import Unary
-from ._usual import usual
+from ._usual import TYPES, at_hand, usual
 
 __all__ = [
     "Absorbing",
@@ -84,6 +84,8 @@ class Backend:
     """Modules of its package that are imported when a model has an operation of that type; spaces between.
 
     What multiplies compressed weights is looked for before, so it cannot be in one of them."""
+    sights: Mapping[str, str] = field(default_factory=dict)
+    """Likewise, the modules that may find it to be the last of a `Match`."""
 
     def accelerates(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels for the given operations.
@@ -125,13 +127,13 @@ class Backend:
 
         return register
 
-    def _import(self, op: type) -> None:
-        for module in self.homes.get(getattr(op, "name", ""), "").split():
+    def _import(self, op: type, where: Mapping[str, str]) -> None:
+        for module in where.get(getattr(op, "name", ""), "").split():
             import_module(f"{__name__}.{self.name}.{module}")
 
     def match(self, look: Look, layer: Layer) -> Match | None:
         """The first match that ends with a layer, or ``None``."""
-        self._import(type(layer.op))
+        self._import(type(layer.op), self.sights)
         found = (finder(look, layer) for finder in self.finders.get(type(layer.op), ()))  # type: ignore[arg-type]
         return next((match for match in found if match is not None), None)
 
@@ -142,7 +144,7 @@ class Backend:
 
     def kernel(self, op: Op, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
         """The first kernel offered for a layer, or ``None``."""
-        self._import(type(op))
+        self._import(type(op), self.homes)
         how = {"unread": unread} if len(op.outputs) > 1 else {}
         if len(inputs) < sum(not (port.optional or port.variadic) for port in op.inputs):
             return None  # which the operation itself refuses, in words
@@ -199,3 +201,12 @@ def load(name: str | None = None, large: bool = False) -> tuple[str, tuple[Backe
             hint=f"pip install 'ir_runtime[{_NEEDS[name][1]}]'",
         )
     return name, tuple(import_module(f".{part}", __name__).backend for part in _CHAINS[name])
+
+
+def prepare() -> None:
+    """Import what most models need, so that reading and compiling the first one need not."""
+    _, backends = load(os.environ.get("IR_RUNTIME_BACKEND") or at_hand())
+    for type in TYPES:
+        for op in registry.versions(type):
+            for backend in backends[:1]:
+                backend._import(op, backend.homes)

@@ -6,7 +6,13 @@ import warnings
 from importlib import import_module
 from importlib.util import find_spec
 
-__all__ = ["usual"]
+__all__ = ["TYPES", "at_hand", "usual"]
+
+TYPES = (
+    "Add", "AvgPool", "Clamp", "Concat", "Convert", "Convolution", "Gather", "GroupConvolution", "MatMul", "MaxPool",
+    "Multiply", "MVN", "ReLU", "ReduceMean", "Reshape", "Sigmoid", "Slice", "SoftMax", "Split", "Transpose",
+)  # fmt: skip
+"""Operations that most models have."""
 
 
 def usual(large: bool) -> str:
@@ -29,3 +35,13 @@ def usual(large: bool) -> str:
     except (ImportError, OSError) as reason:  # an installation that is broken
         warnings.warn(f"numba cannot be used, so numpy is: {reason}", RuntimeWarning, stacklevel=2)
     return "numpy"
+
+
+def at_hand() -> str:
+    """The backend of large models as things are now; nothing is begun."""
+    if not find_spec("numba"):
+        return "numpy"
+    try:
+        return "numba" if import_module(".numba._making", __package__).ready() else "numpy"
+    except (ImportError, OSError):  # of which `usual` warns
+        return "numpy"

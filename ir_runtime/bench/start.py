@@ -27,6 +27,8 @@ __all__ = ["Start", "best", "measure", "peak_memory"]
 class Start:
     """What it took to get to the first answer. Times in seconds, memory in bytes.
 
+    ``imported`` is for the package and its first `Core`.
+
     ``base`` is the peak before the model was read, with the runtime and NumPy imported.
     """
 
@@ -57,7 +59,7 @@ def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Any], times: in
     """
     with TemporaryDirectory(prefix="ir-runtime-bench-") as folder:
         job = {"runtime": runtime, "setting": setting.record(), "inputs": str(store(inputs, Path(folder)))}
-        return best([_measured(json.dumps(job)) for _ in range(times)])
+        return best([_measured(json.dumps(job), setting.backend) for _ in range(times)])
 
 
 def best(starts: Sequence[Start]) -> Start:
@@ -69,7 +71,7 @@ def best(starts: Sequence[Start]) -> Start:
     return Start(**found)
 
 
-def _measured(job: str) -> Start:
+def _measured(job: str, backend: str | None) -> Start:
     package = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
@@ -78,7 +80,7 @@ def _measured(job: str) -> Start:
         capture_output=True,
         text=True,
         check=False,
-        env={**_environment(), "PYTHONPATH": path},
+        env={**_environment(backend), "PYTHONPATH": path},
     )
     if done.returncode:
         from ..errors import ExecutionError
@@ -88,9 +90,10 @@ def _measured(job: str) -> Start:
     return Start(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def _environment() -> dict[str, str]:
-    """With what Python compiles kept, as it is of packages that are installed."""
-    return {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+def _environment(backend: str | None) -> dict[str, str]:
+    """For one backend alone; with what Python compiles kept, as it is of packages that are installed."""
+    kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept if backend is None else {**kept, "IR_RUNTIME_BACKEND": backend}
 
 
 def peak_memory() -> int | None:
@@ -114,7 +117,7 @@ def peak_memory() -> int | None:
 def _answer(job: dict[str, Any]) -> Start:
     start = time.perf_counter()
     api = import_runtime(job["runtime"])
-    _ = api.Core, api.Tensor
+    _ = api.Core(), api.Tensor
     imported = time.perf_counter() - start
     inputs = restore(job["inputs"])
     base = peak_memory()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -17,15 +17,19 @@ import pytest
 
 from ir_runtime import backends
 
-TEXT = '''"""The modules that offer kernels for each type of operation.
+TEXT = '''"""The modules that offer kernels for each type of operation, and those that find matches ending with it.
 
 Written by ``python tests/runtime/test_backend_index.py``.
 """
 
-__all__ = ["MODULES"]
+__all__ = ["MATCHES", "MODULES"]
 
 MODULES = {{
-{lines}
+{offers}
+}}
+
+MATCHES: dict[str, str] = {{
+{finders}
 }}
 '''
 FAST = [name for name in backends.available() if name != "reference"]
@@ -39,24 +43,32 @@ def index(name: str) -> Path:
     return Path(package(name).__file__).with_name("_index.py")
 
 
-def lines(name: str) -> Iterator[str]:
-    """One for each type of operation that some module registers an offer for."""
+def text(name: str) -> str:
+    """The list, from all modules."""
     home = package(name)
     for module in iter_modules(home.__path__, f"{home.__name__}."):
         if not module.name.endswith("__main__"):
             import_module(module.name)
+    return TEXT.format(offers=lines(home.backend.offers), finders=lines(home.backend.finders)).replace(
+        "{\n\n}", "{}"
+    )
+
+
+def lines(registered: Mapping[Any, Sequence[Any]]) -> str:
+    """One for each type of operation that some module registers a function for."""
     found: dict[str, set[str]] = {}
-    for kind in (home.backend.offers, home.backend.finders):
-        for op, offers in kind.items():
-            found.setdefault(op.name, set()).update(offer.__module__ for offer in offers)
-    for type, modules in sorted(found.items()):
-        homes = " ".join(sorted(module.rpartition(".")[2] for module in modules))
-        yield f'    "{type}": "{homes}",'
+    for op, functions in registered.items():
+        found.setdefault(op.name, set()).update(function.__module__ for function in functions)
+    homes = {
+        type: " ".join(sorted(m.rpartition(".")[2] for m in modules))
+        for type, modules in sorted(found.items())
+    }
+    return "\n".join(f'    "{type}": "{home}",' for type, home in homes.items())
 
 
 @pytest.mark.parametrize("name", FAST)
 def test_it_is_up_to_date(name: str) -> None:
-    assert index(name).read_text(encoding="utf-8") == TEXT.format(lines="\n".join(lines(name)))
+    assert index(name).read_text(encoding="utf-8") == text(name)
 
 
 @pytest.mark.parametrize("name", FAST)
@@ -64,7 +76,7 @@ def test_what_multiplies_compressed_weights_is_there_from_the_beginning(name: st
     """They are asked for before any operation is."""
     count = f"from ir_runtime.backends.{name} import backend; print(sum(map(len, backend.packed.values())))"
     found = subprocess.run([sys.executable, "-c", count], capture_output=True, text=True, check=True)
-    list(lines(name))
+    text(name)
     assert int(found.stdout) == sum(map(len, package(name).backend.packed.values()))
 
 
@@ -74,7 +86,7 @@ def test_only_what_is_needed_is_imported(name: str) -> None:
 import sys
 from ir_runtime.backends.{name} import backend
 from ir_runtime.ops import registry
-backend._import(registry.resolve("MatMul"))
+backend._import(registry.resolve("MatMul"), backend.homes)
 assert registry.resolve("MatMul") in backend.offers
 assert "{package(name).__name__}.convolution" not in sys.modules
 """
@@ -83,4 +95,4 @@ assert "{package(name).__name__}.convolution" not in sys.modules
 
 if __name__ == "__main__":
     for name in FAST:
-        index(name).write_text(TEXT.format(lines="\n".join(lines(name))), encoding="utf-8")
+        index(name).write_text(text(name), encoding="utf-8")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .. import Backend
-from ._index import MODULES
+from ._index import MATCHES, MODULES
 from ._threads import running
 
 __all__ = ["backend"]
 
-backend = Backend("numba", around=running, homes=MODULES)
+backend = Backend("numba", around=running, homes=MODULES, sights=MATCHES)

@@ -1,9 +1,9 @@
-"""The modules that offer kernels for each type of operation.
+"""The modules that offer kernels for each type of operation, and those that find matches ending with it.
 
 Written by ``python tests/runtime/test_backend_index.py``.
 """
 
-__all__ = ["MODULES"]
+__all__ = ["MATCHES", "MODULES"]
 
 MODULES = {
     "Abs": "elementwise",
@@ -14,7 +14,7 @@ MODULES = {
     "Clamp": "elementwise",
     "Concat": "joining",
     "Convolution": "convolution",
-    "Divide": "elementwise normalization",
+    "Divide": "elementwise",
     "Elu": "elementwise",
     "Erf": "elementwise",
     "Exp": "elementwise",
@@ -30,12 +30,12 @@ MODULES = {
     "LSTMSequence": "recurrence",
     "LogSoftmax": "normalization",
     "MVN": "normalization",
-    "MatMul": "products spelled",
+    "MatMul": "products",
     "MaxPool": "pooling",
     "Maximum": "elementwise",
     "Minimum": "elementwise",
     "Mish": "elementwise",
-    "Multiply": "elementwise normalization",
+    "Multiply": "elementwise",
     "Negative": "elementwise",
     "NonMaxSuppression": "suppression",
     "PReLU": "elementwise",
@@ -55,4 +55,11 @@ MODULES = {
     "Subtract": "elementwise",
     "Swish": "elementwise",
     "Tanh": "elementwise",
+}
+
+MATCHES: dict[str, str] = {
+    "Divide": "normalization",
+    "MatMul": "spelled",
+    "Multiply": "normalization",
+    "ScaledDotProductAttention": "attention",
 }

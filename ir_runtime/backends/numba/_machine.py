@@ -23,7 +23,6 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from ... import __version__
-from ...files import temporary
 from ._language import ROUTINES, Routine
 from ._target import TARGET
 
@@ -172,6 +171,8 @@ def _read(path: Path) -> bytes | None:
 
 
 def _keep(path: Path, code: bytes) -> None:
+    from ...files import temporary
+
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = temporary(path, "part")

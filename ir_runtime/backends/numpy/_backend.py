@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .. import Backend
-from ._index import MODULES
+from ._index import MATCHES, MODULES
 from ._threads import compiling, single_blas
 
 __all__ = ["backend"]
 
-backend = Backend("numpy", around=single_blas, compiling=compiling, homes=MODULES)
+backend = Backend("numpy", around=single_blas, compiling=compiling, homes=MODULES, sights=MATCHES)

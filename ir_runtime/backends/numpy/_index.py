@@ -1,9 +1,9 @@
-"""The modules that offer kernels for each type of operation.
+"""The modules that offer kernels for each type of operation, and those that find matches ending with it.
 
 Written by ``python tests/runtime/test_backend_index.py``.
 """
 
-__all__ = ["MODULES"]
+__all__ = ["MATCHES", "MODULES"]
 
 MODULES = {
     "Abs": "elementwise",
@@ -24,7 +24,7 @@ MODULES = {
     "Cos": "elementwise",
     "Cosh": "elementwise",
     "CumSum": "scans",
-    "Divide": "elementwise mean_square",
+    "Divide": "elementwise",
     "Exp": "elementwise",
     "Floor": "elementwise",
     "GRUSequence": "recurrence",
@@ -41,7 +41,7 @@ MODULES = {
     "MaxPool": "pooling",
     "Maximum": "elementwise",
     "Minimum": "elementwise",
-    "Multiply": "elementwise mean_square",
+    "Multiply": "elementwise",
     "Negative": "elementwise",
     "NonMaxSuppression": "suppression",
     "PReLU": "elementwise",
@@ -70,4 +70,10 @@ MODULES = {
     "Transpose": "views",
     "Unsqueeze": "views",
     "VariadicSplit": "movement",
+}
+
+MATCHES: dict[str, str] = {
+    "Divide": "mean_square",
+    "Multiply": "mean_square",
+    "ScaledDotProductAttention": "attention",
 }
