@@ -80,7 +80,9 @@ class CompiledModel:
         self._model = model.raise_if_invalid(_HARMLESS).clone()
         if wants_f16(self.config):
             self._model.narrow()
-        self.backend, self._chain = load(backend or self.config.get("BACKEND"), _is_large(self._model._values))
+        self.backend, self._chain = load(
+            backend or self.config.get("BACKEND"), _is_large(self._model._values)
+        )
         self._model.add_outputs([outputs] if isinstance(outputs, str) else outputs or ())
         self._inputs = list(map(ConstOutput.of, self._model.inputs))
         self._outputs = list(map(ConstOutput.of, self._model.outputs))
@@ -178,7 +180,9 @@ class CompiledModel:
     def _compile(self, fold: bool) -> ExecutionPlan:
         ports = [output._port for output in self._outputs]
         with at_most(self._streams.threads):
-            return compile_plan(self._model._graph, self._model._values, ports, self._chain, fold, self.limits)
+            return compile_plan(
+                self._model._graph, self._model._values, ports, self._chain, fold, self.limits
+            )
 
     def _every_layer(self) -> ExecutionPlan:
         with self._lock:
