@@ -63,7 +63,7 @@ class AsyncInferQueue:
         with self._idle.not_empty:
             while not self._idle.queue:
                 self._idle.not_empty.wait()
-            return self._idle.queue[0]
+            return int(self._idle.queue[0])
 
     def is_ready(self) -> bool:
         """Whether a request is idle."""
