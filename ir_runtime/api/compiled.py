@@ -46,6 +46,9 @@ _HARMLESS = frozenset(
 )
 
 
+# Where outputs declare what they are not, inference went on with that, as the layers behind expect it.
+_DECLARED = frozenset({Code.DECLARED_SHAPE, Code.DECLARED_TYPE})
+
 # Bytes of all tensors, constants and activations, from which on loading machine code is worth it.
 _LARGE = 1 << 20
 
@@ -78,6 +81,9 @@ class CompiledModel:
         self.config = check_config(config)
         self.limits = limits or model.limits
         self._model = model.raise_if_invalid(_HARMLESS).clone()
+        if any(error.code in _DECLARED for error in model.report.errors):
+            self._model.compute_types()
+            self._model.raise_if_invalid(_HARMLESS)
         if wants_f16(self.config):
             self._model.narrow()
         self.backend, self._chain = load(

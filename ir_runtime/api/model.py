@@ -274,6 +274,12 @@ class Model:
         self._graph = narrow(self._graph, self._values)
         self._values = infer(self._graph, Diagnostics(), parameters)
 
+    def compute_types(self) -> None:
+        """Take types and shapes from the operations alone, as running does, whatever outputs declare."""
+        self.report = Diagnostics()
+        parameters = self._all_parameters(self._parameters or {})
+        self._values = infer(self._graph, self.report, parameters, compare=False)
+
     def constant(self, name: str) -> Array:
         """The contents of the Constant layer of that name."""
         layers = [la for la in self._graph.of_type("Constant") if la.name == name]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -12,6 +14,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
+from ...limits import room
 from .._broadcast import broadcast_shapes
 from .._define import Input, Op, Output, attr, op
 from .._lengths import check_vector, count_of, lengths_of
@@ -162,4 +165,7 @@ class Tile(Op):
         return PartialShape([length * n for length, n in zip(lengths, times, strict=True)])
 
     def evaluate(self, data: Array, repeats: Array) -> Array:
-        return np.tile(data, np.maximum(repeats, 0).tolist())
+        times = np.maximum(repeats, 0).tolist()
+        lengths = [a * b for a, b in zip_longest(data.shape[::-1], times[::-1], fillvalue=1)]
+        room(math.prod(max(n, 1) for n in lengths), data.itemsize)  # also where another length is 0
+        return np.tile(data, times)
