@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from ..codes import Code
-from ..diagnostics import Diagnostics, Mark
+from ..diagnostics import Diagnostics, Mark, Severity
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Value
 from .infer import Inferred, infer
@@ -14,6 +14,34 @@ from .infer import Inferred, infer
 __all__ = ["audit"]
 
 _WIRING = (Code.DANGLING_EDGE, Code.UNCONNECTED, Code.CONNECTED_TWICE, Code.DUPLICATE_ID, Code.BAD_ELEMENT)
+
+
+class _Errors:
+    """What is wrong already, each finding looked at once: there may be very many of them, and of bodies."""
+
+    def __init__(self, report: Diagnostics) -> None:
+        self._report, self._seen = report, 0
+        self._layers: set[str | None] = set()
+        self._miswired = False
+
+    @property
+    def layers(self) -> set[str | None]:
+        """The layers that are wrong, by name."""
+        self._look()
+        return self._layers
+
+    @property
+    def miswired(self) -> bool:
+        """Whether it is not known which layers are read."""
+        self._look()
+        return self._miswired
+
+    def _look(self) -> None:
+        for found in self._report.found[self._seen :]:
+            if found.severity is Severity.ERROR:
+                self._layers.add(found.layer)
+                self._miswired = self._miswired or found.code in _WIRING
+        self._seen = len(self._report.found)
 
 
 def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
@@ -24,10 +52,14 @@ def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
         known: what `infer` found out about them.
         report: takes the findings.
     """
+    _audit(graph, known, report, _Errors(report))
+
+
+def _audit(graph: Graph, known: Inferred, report: Diagnostics, errors: _Errors) -> None:
     _names(graph, report)
     _tensor_names(graph, report)
-    _unread(graph, report)
-    _contents(graph, known, report)
+    _unread(graph, report, errors)
+    _contents(graph, known, report, errors)
     for layer in graph.layers.values():
         bodies = layer.bodies()
         inferred = {body.name: known.bodies.get((layer.id, body.name)) for body in bodies}
@@ -38,7 +70,9 @@ def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
             ):  # the other branch is known to run
                 _say_dead(layer, body.name, report)
             # What never runs, or of which nothing is known, is held against what it declares itself.
-            audit(body.graph, infer(body.graph, report, explain=True) if inner is None else inner, report)
+            if inner is None:
+                inner = infer(body.graph, report, explain=True)
+            _audit(body.graph, inner, report, errors)
 
 
 def _say_dead(layer: Layer, name: str, report: Diagnostics) -> None:
@@ -75,11 +109,11 @@ def _tensor_names(graph: Graph, report: Diagnostics) -> None:
             )
 
 
-def _unread(graph: Graph, report: Diagnostics) -> None:
+def _unread(graph: Graph, report: Diagnostics, errors: _Errors) -> None:
     """Layers that no output depends on; of those in a row, the last."""
-    if graph.severed or any(found.code in _WIRING for found in report.errors):
+    if graph.severed or errors.miswired:
         return  # which layers would be read is not known
-    wrong = {found.layer for found in report.errors}
+    wrong = errors.layers
     for layer in graph.layers.values():
         ends = (
             layer.name in wrong or layer.type in ("Result", "Parameter") or layer.op is None or layer.op.sink
@@ -94,9 +128,9 @@ def _unread(graph: Graph, report: Diagnostics) -> None:
         )
 
 
-def _contents(graph: Graph, known: Mapping[Port, Value], report: Diagnostics) -> None:
+def _contents(graph: Graph, known: Mapping[Port, Value], report: Diagnostics, errors: _Errors) -> None:
     """What operations say about constants that inference accepts."""
-    wrong = {found.layer for found in report.errors}
+    wrong = errors.layers
     for layer in graph.layers.values():
         inputs = [known.get(source) for source in graph.sources(layer) if source is not None]
         values = [value for value in inputs if value is not None]
