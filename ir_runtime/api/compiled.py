@@ -87,7 +87,7 @@ class CompiledModel:
         if wants_f16(self.config):
             self._model.narrow()
         self.backend, self._chain = load(
-            backend or self.config.get("BACKEND"), _is_large(self._model._values)
+            backend or self.config.get("BACKEND"), lambda: _is_large(self._model._values)
         )
         self._model.add_outputs([outputs] if isinstance(outputs, str) else outputs or ())
         self._inputs = list(map(ConstOutput.of, self._model.inputs))

@@ -174,18 +174,20 @@ def _missing(name: str) -> str | None:
     return None if package is None or find_spec(package) else package
 
 
-def load(name: str | None = None, large: bool = False) -> tuple[str, tuple[Backend, ...]]:
+def load(
+    name: str | None = None, large: Callable[[], bool] = lambda: False
+) -> tuple[str, tuple[Backend, ...]]:
     """A backend by name, followed by those it falls back on.
 
     Args:
         name: ``reference``, ``numpy`` or ``numba``; by default what ``IR_RUNTIME_BACKEND`` says, else what
             is `usual`.
-        large: whether it is for a model that is worth loading machine code for.
+        large: says whether it is for a model that is worth loading machine code for; asked where that decides.
 
     Raises:
         InputError: if there is no such backend, or what it needs is not installed.
     """
-    name = name or os.environ.get("IR_RUNTIME_BACKEND") or usual(large)
+    name = name or os.environ.get("IR_RUNTIME_BACKEND") or usual(large())
     if name not in _CHAINS:
         near = difflib.get_close_matches(name, _CHAINS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""

@@ -27,7 +27,6 @@ def usual(large: bool) -> str:
     if not large or not find_spec("numba"):
         return "numpy"
     try:
-        import_module(".numba", __package__)
         making = import_module(".numba._making", __package__)
         if making.ready():
             return "numba"

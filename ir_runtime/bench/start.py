@@ -20,7 +20,7 @@ from typing import Any
 from .feeding import restore, store
 from .sides import Runtime, Setting, Side, import_runtime
 
-__all__ = ["Start", "best", "measure", "peak_memory"]
+__all__ = ["Start", "best", "environment", "measure", "peak_memory"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _measured(job: str, backend: str | None) -> Start:
         capture_output=True,
         text=True,
         check=False,
-        env={**_environment(backend), "PYTHONPATH": path},
+        env={**environment(backend), "PYTHONPATH": path},
     )
     if done.returncode:
         from ..errors import ExecutionError
@@ -90,8 +90,8 @@ def _measured(job: str, backend: str | None) -> Start:
     return Start(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def _environment(backend: str | None) -> dict[str, str]:
-    """For one backend alone; with what Python compiles kept, as it is of packages that are installed."""
+def environment(backend: str | None = None) -> dict[str, str]:
+    """That of a process that is measured: for one backend alone, if it is given; with what Python compiles kept, as it is of packages that are installed."""
     kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return kept if backend is None else {**kept, "IR_RUNTIME_BACKEND": backend}
 

@@ -5,7 +5,6 @@ Wall time of whole processes, by turns; the fastest of each counts.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from pathlib import Path
 from statistics import median
 
 from shared import TESTS, Options, Part, Row, milliseconds, program, ratio
+
+from ir_runtime.bench.start import environment
 
 DIGITS = TESTS.parent / "examples" / "digits"
 TIMES = 7
@@ -32,13 +33,11 @@ F32 = ', {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}'
 def measure(options: Options) -> Iterator[Row]:
     """A row for each way to start; the last is OpenVINO's."""
     commands = _commands(options)
-    # What Python compiles is kept, as it is of packages that are installed.
-    environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     taken: dict[tuple[str, str], list[float]] = {name: [] for name in commands}
     for number in range(TIMES + 1):
         for name, command in commands.items():
             start = time.perf_counter()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment())
             if number:  # the first one fills the caches of files
                 taken[name].append(time.perf_counter() - start)
     theirs = min(taken["script, openvino", ""])

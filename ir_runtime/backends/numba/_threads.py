@@ -14,7 +14,7 @@ from functools import cache
 from ...ir.tensor import Array
 from ..numpy._threads import single_blas
 from ..threads import most
-from ._team import Team, borrowed, given_back
+from ._team import borrowed, given_back
 from ._team import sharing as _sharing
 
 __all__ = ["running", "share", "threads"]
@@ -24,8 +24,8 @@ class _Run(threading.local):
     """What the run of this thread has."""
 
     threads: int = 0
-    team: Team | None = None
-    address: int = 0
+    team: int = 0
+    """The address of its team, if it has one."""
 
 
 _RUN = _Run()
@@ -45,18 +45,18 @@ def threads() -> int:
 @contextlib.contextmanager
 def running() -> Iterator[None]:
     """Around a run: BLAS on one thread, and a team that helps."""
-    before = _RUN.threads, _RUN.team, _RUN.address
+    before = _RUN.threads, _RUN.team
     count = most(_cores())
-    team = borrowed(count - 1) if count > 1 and before[1] is None else None
+    team = borrowed(count - 1) if count > 1 and not _RUN.team else None
     with single_blas():
         try:
             _RUN.threads = count
             if team is not None:
-                _RUN.team, _RUN.address = team, team.address
+                _RUN.team = team.address
                 team.begin()
             yield
         finally:
-            _RUN.threads, _RUN.team, _RUN.address = before
+            _RUN.threads, _RUN.team = before
             if team is not None:
                 team.end()
                 given_back(team)
@@ -67,8 +67,8 @@ def share(worker: int, job: Array, out: Array, a: Array, b: Array, c: Array, thr
 
     All arrays are contiguous: kernels are given addresses only.
     """
-    if threads > 1 and not _RUN.address:  # outside runs, as when weights are packed
+    if threads > 1 and not _RUN.team:  # outside runs, as when weights are packed
         with running():
-            _sharing()(_RUN.address, worker, job, out, a, b, c, threads)
+            _sharing()(_RUN.team, worker, job, out, a, b, c, threads)
         return
-    _sharing()(_RUN.address, worker, job, out, a, b, c, threads)
+    _sharing()(_RUN.team, worker, job, out, a, b, c, threads)
