@@ -19,16 +19,18 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from . import properties
     from .api.compiled import CompiledModel
-    from .api.core import Core, compile_model, read_fragment, read_fragments, read_model, validate
+    from .api.core import Core, compile_model
     from .api.model import Model
     from .api.nodes import Input, Node
     from .api.ports import ConstOutput, Output
     from .api.profiling import ProfilingInfo
     from .api.queue import AsyncInferQueue
+    from .api.reading import read_fragment, read_fragments, read_model
     from .api.request import InferRequest
     from .api.results import OVDict
     from .api.saving import save_model, serialize
     from .api.tensor import Tensor
+    from .api.validating import validate
     from .diagnostics import Diagnostic, Diagnostics, Location, Severity
     from .errors import (
         ExecutionError,
@@ -49,16 +51,18 @@ if TYPE_CHECKING:
 # Where each public name lives. Nothing is imported before it is used, so importing the package is free.
 _HOMES = {
     "api.compiled": ("CompiledModel",),
-    "api.core": ("Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"),
+    "api.core": ("Core", "compile_model"),
     "api.model": ("Model",),
     "api.nodes": ("Input", "Node"),
     "api.ports": ("ConstOutput", "Output"),
     "api.queue": ("AsyncInferQueue",),
     "api.profiling": ("ProfilingInfo",),
+    "api.reading": ("read_fragment", "read_fragments", "read_model"),
     "api.request": ("InferRequest",),
     "api.results": ("OVDict",),
     "api.saving": ("save_model", "serialize"),
     "api.tensor": ("Tensor",),
+    "api.validating": ("validate",),
     "diagnostics": ("Diagnostic", "Diagnostics", "Location", "Severity"),
     "errors": (
         "ExecutionError",

@@ -14,7 +14,7 @@ from ..ir.tensor import Array
 from .ports import Output
 
 if TYPE_CHECKING:
-    from .model import Model
+    from .view import View
 
 __all__ = ["Input", "Node"]
 
@@ -22,7 +22,7 @@ __all__ = ["Input", "Node"]
 class Input:
     """An input of a layer. As OpenVINO's ``Input``."""
 
-    def __init__(self, model: Model, port: Port) -> None:
+    def __init__(self, model: View, port: Port) -> None:
         self._model, self._port = model, port
 
     def get_source_output(self) -> Output:
@@ -83,7 +83,7 @@ class Input:
 class Node:
     """A layer of a model. As OpenVINO's ``Node``, to look at."""
 
-    def __init__(self, model: Model, layer: Layer) -> None:
+    def __init__(self, model: View, layer: Layer) -> None:
         self._model, self.layer = model, layer
 
     @property

@@ -13,8 +13,8 @@ from ..ir.shape import PartialShape, Shape
 from ..ir.tensor import TensorType
 
 if TYPE_CHECKING:
-    from .model import Model
     from .nodes import Input, Node
+    from .view import View
 
 __all__ = ["ConstOutput", "Output", "show_ports"]
 
@@ -27,7 +27,7 @@ class Output:
 
     def __init__(
         self,
-        model: Model,
+        model: View,
         port: Port,
         type: TensorType,
         names: tuple[str, ...] = (),

@@ -174,7 +174,7 @@ def _feeds(
     seed: int,
 ) -> dict[Output, Feed]:
     """An array for each input, of the shape that it is to have."""
-    from ..api.core import read_model
+    from ..api.reading import read_model
     from .feeding import collect
 
     net = read_model(model, weights)

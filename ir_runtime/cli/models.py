@@ -48,7 +48,7 @@ def read(
     limits: Limits | None = None,
 ) -> Model:
     """Read a model, or an example of a page; warnings about it go to stderr."""
-    from ..api.core import read_model
+    from ..api.reading import read_model
     from ..limits import DEFAULT
 
     given = dict(map(parse_value, values))

@@ -98,7 +98,7 @@ def _matching(pattern: str) -> list[str]:
 
 
 def _check(file: str, how: Mapping[str, Any], strict: bool) -> Diagnostics:
-    from ..api.core import validate as check
+    from ..api.validating import validate as check
 
     report = check(file, **how)
     if strict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from types import CodeType
@@ -19,6 +19,7 @@ from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Bounds, TensorType, Value
 from ._attributes import Attribute, attr, payload, read_schema
+from ._ports import Element, Input, Output, bind, port_at
 from ._reals import at_ends
 from ._registry import registry
 
@@ -26,47 +27,6 @@ __all__ = ["Element", "InferenceError", "Input", "Op", "Output", "attr", "op", "
 
 # Values are followed through shape arithmetic, not through data: beyond this many elements they are data.
 FOLLOWED = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """A type variable of the specification: a name and the element types it may take.
-
-    Ports that share a type variable have the same element type in one layer, unless it is one of
-    those (indices, axes, lengths) of which OpenVINO lets every port have its own.
-    """
-
-    name: str
-    allowed: tuple[ElementType, ...]
-    doc: str = ""
-    shared: bool = True
-
-    @property
-    def default(self) -> ElementType:
-        """The type to take where a fragment of a model does not say."""
-        usual = (ElementType.f32, ElementType.i64, ElementType.boolean)
-        return next((e for e in usual if e in self.allowed), self.allowed[0])
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """An input port. A variadic one takes all inputs from its place on."""
-
-    element: Element
-    doc: str = ""
-    optional: bool = False
-    variadic: bool = False
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """An output port. Its element type is a type variable, a fixed type, or the name of an attribute."""
-
-    element: Element | ElementType | str
-    doc: str = ""
-    variadic: bool = False
-    name: str = ""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(attr, payload))
@@ -241,7 +201,7 @@ class Op:
 
     def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
         """Check the inputs against the declaration, then infer the type of each output."""
-        bound = self._bind(inputs)
+        bound = bind(self.inputs, inputs)
         result = self.infer(*inputs, **context)
         shapes = result if isinstance(result, tuple) else (result,)
         last = self.outputs[-1:]
@@ -264,44 +224,7 @@ class Op:
     @classmethod
     def port_of(cls, index: int) -> Input | None:
         """The declared input at a position; the variadic one serves all from its place on."""
-        if index < len(cls.inputs):
-            return cls.inputs[index]
-        return cls.inputs[-1] if cls.inputs and cls.inputs[-1].variadic else None
-
-    def _bind(self, inputs: tuple[Value, ...]) -> dict[str, ElementType]:
-        required = sum(not (p.optional or p.variadic) for p in self.inputs)
-        if len(inputs) < required or (inputs and self.port_of(len(inputs) - 1) is None):
-            raise InferenceError(f"takes {self._arity(required)}, got {len(inputs)}", code=Code.PORT_COUNT)
-        bound: dict[str, ElementType] = {}
-        first: dict[str, str] = {}
-        for index, value in enumerate(inputs):
-            port = self.port_of(index)
-            assert port is not None
-            element = value.element
-            if element is ElementType.dynamic:
-                continue
-            if element not in port.element.allowed:
-                allowed = ", ".join(map(str, port.element.allowed))
-                raise InferenceError(
-                    f"{_named(port, index)} is {element}; allowed are {allowed}", code=Code.ELEMENT_TYPE
-                )
-            first.setdefault(port.element.name, _named(port, index))
-            if bound.setdefault(port.element.name, element) is not element and port.element.shared:
-                raise InferenceError(
-                    f"{_named(port, index)} is {element} where {bound[port.element.name]} is expected, the type of "
-                    f"{first[port.element.name]}",
-                    code=Code.ELEMENT_TYPE,
-                    hint="a Convert layer gives one of them the type of the other",
-                )
-        return bound
-
-    def _arity(self, required: int) -> str:
-        if self.inputs and self.inputs[-1].variadic:
-            return f"at least {required} inputs"
-        most = len(self.inputs)
-        names = ", ".join(p.name for p in self.inputs)
-        count = str(most) if most == required else f"{required} to {most}"
-        return f"{count} inputs ({names})" if names else "no inputs"
+        return port_at(cls.inputs, index)
 
     def _element(self, port: Output, bound: Mapping[str, ElementType]) -> ElementType:
         if isinstance(port.element, ElementType):
@@ -324,11 +247,6 @@ def _keywords(function: Callable[..., Any]) -> frozenset[str]:
         asked = signature(function).parameters.values()
         return frozenset(p.name for p in asked if p.kind is p.KEYWORD_ONLY)
     return frozenset(code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount])
-
-
-def _named(port: Input, index: int) -> str:
-    """What messages call an input: one of many by its place, counted from 0."""
-    return f"input {index}" if port.variadic else f"input {port.name!r}"
 
 
 def _value(type: TensorType, contents: Array | Bounds | None) -> Value:

@@ -20,17 +20,7 @@ from ir_runtime.backends import _usual
 from ir_runtime.backends.numba import _language, _machine, _making, _target
 from ir_runtime.backends.numba._language import routine, types
 from ir_runtime.backends.numba._threads import running, share, threads
-from ir_runtime.backends.numba._work import (
-    CALL_A,
-    CALL_OUT,
-    COUNTER,
-    NOTHING,
-    Worker,
-    number,
-    put_number,
-    take,
-    word,
-)
+from ir_runtime.backends.numba._work import NOTHING, Worker, given, number, put_number, take
 from ir_runtime.backends.threads import at_most
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.xml"
@@ -65,9 +55,9 @@ def doubling(name: str) -> Worker:
     """Doubles eight numbers, a unit each."""
 
     def double(call: int) -> None:
-        x, out = word(call, CALL_A), word(call, CALL_OUT)
+        _, out, x, _, _, counter = given(call)
         while True:
-            unit = take(call + 8 * COUNTER)
+            unit = take(counter)
             if unit >= 8:
                 break
             put_number(out, unit, number(x, unit) * np.float32(2))

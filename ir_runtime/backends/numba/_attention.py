@@ -15,7 +15,7 @@ from ._sums import scaled, softened
 from ._threads import share
 from ._tile import SINGLE, TALL, WIDE, multiply
 from ._vectors import LANES
-from ._work import CALL_A, CALL_JOB, COUNTER, Worker, number, put, take, word
+from ._work import Worker, given, number, put, take, word
 
 __all__ = ["ATTEND", "BLOCK", "DECODE", "WORDS", "share"]
 
@@ -116,14 +116,14 @@ def _rest_to_zero(row: int, first: int, count: int, none: int) -> None:
 
 def _attend(call: int) -> None:
     """A unit is some queries of one head."""
-    job = word(call, CALL_JOB)
+    job, _, scratch, _, _, counter = given(call)
     heads, shared, queries, keys = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
     width, values = word(job, 5), word(job, 6)
     q, k, v, mask, out = job + 8 * 7, job + 8 * 11, job + 8 * 15, job + 8 * 19, job + 8 * 23
     causal, block, none, factor = word(job, 27), word(job, 28), word(job, 30), number(job, 62)
     lines = (keys + LANES - 1) // LANES * LANES
     wide = (values + LANES - 1) // LANES * LANES
-    scores = word(call, CALL_A) + take(call + 8 * COUNTER + 8) * word(job, 29)
+    scores = scratch + take(counter + 8) * word(job, 29)
     turned_keys = scores + 4 * block * lines
     packed = turned_keys + 4 * lines * width
     about = packed + 4 * wide * keys
@@ -133,7 +133,7 @@ def _attend(call: int) -> None:
     blocks = (queries + block - 1) // block
     units = word(job, 0) * heads * blocks
     before = -1
-    unit = take(call + 8 * COUNTER)
+    unit = take(counter)
     while unit < units:
         index, first = unit // blocks, unit % blocks * block
         batch, head = index // heads, index % heads
@@ -166,21 +166,21 @@ def _attend(call: int) -> None:
         _by_panels(places, rows, packed, keys, seen, values, values, offset, none, target, word(out, 3))
         for row in range(rows):
             scaled(target + row * word(out, 3), values, np.float32(1) / number(about, 2 * row))
-        unit = take(call + 8 * COUNTER)
+        unit = take(counter)
 
 
 def _decode(call: int) -> None:
     """A unit is all queries of the heads that share keys."""
-    job = word(call, CALL_JOB)
+    job, _, scratch, _, _, counter = given(call)
     heads, shared, queries, keys = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
     width, values = word(job, 5), word(job, 6)
     q, k, v, mask, out = job + 8 * 7, job + 8 * 11, job + 8 * 15, job + 8 * 19, job + 8 * 23
     causal, none, factor = word(job, 27), word(job, 30), number(job, 62)
-    scores = word(call, CALL_A) + take(call + 8 * COUNTER + 8) * word(job, 29)
+    scores = scratch + take(counter + 8) * word(job, 29)
     lines = (keys + LANES - 1) // LANES * LANES
     about = scores + 4 * lines * shared * queries
     groups = heads // shared
-    unit = take(call + 8 * COUNTER)
+    unit = take(counter)
     while unit < word(job, 0) * groups:
         batch, group = unit // groups, unit % groups
         key = word(k, 0) + batch * word(k, 1) + group * word(k, 2)
@@ -209,7 +209,7 @@ def _decode(call: int) -> None:
                 goal = target + line // queries * word(out, 2) + line % queries * word(out, 3)
                 place = scores + 4 * (lines * line + first)
                 mixed(place, value + first * word(v, 3), word(v, 3), some, values, goal)
-        unit = take(call + 8 * COUNTER)
+        unit = take(counter)
 
 
 ATTEND, DECODE = Worker(_attend), Worker(_decode)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
 from ._language import instruction, routine, types
-from ._vectors import INTS, LANES, VECTOR, Emit
+from ._vectors import INTS, LANES, VECTOR, Emit, Load, Store
 
 __all__ = ["Curve", "apply", "exponential"]
 
@@ -173,56 +174,21 @@ SHAPES: dict[Curve, Shape] = {
 }
 
 
-def _in_place(curve: Curve) -> Any:
-    """The instruction that applies a curve to numbers that lie in a row: address, count, a, b."""
+@instruction(types.int64, types.int64, types.int64, types.float32, types.float32)
+def _bend(emit: Emit, address: Value, count: Value, curve: Value, a: Value, b: Value) -> None:
+    first, second = emit.splat(a), emit.splat(b)
 
-    def write(emit: Emit, address: Value, count: Value, a: Value, b: Value) -> None:
-        first, second = emit.splat(a), emit.splat(b)
-
-        def body(
-            offset: Value, load: Callable[[Value], Value], store: Callable[[Value, Value], None]
-        ) -> None:
+    def go(shape: Shape) -> None:
+        def body(offset: Value, load: Load, store: Store) -> None:
             place = emit.at(address, offset)
-            store(SHAPES[curve](emit, load(place), first, second), place)
+            store(shape(emit, load(place), first, second), place)
 
         emit.over(count, body)
 
-    write.__name__ = curve.name.lower()
-    return instruction(types.int64, types.int64, types.float32, types.float32)(write)
-
-
-_clamped, _sigmoids, _swishes, _tanhs = map(_in_place, (Curve.CLAMP, Curve.SIGMOID, Curve.SWISH, Curve.TANH))
-_gelus, _gelu_tanhs, _hard_sigmoids = map(_in_place, (Curve.GELU, Curve.GELU_TANH, Curve.HARD_SIGMOID))
-_hswishes, _elus, _exps, _leakies = map(_in_place, (Curve.HSWISH, Curve.ELU, Curve.EXP, Curve.LEAKY))
-_mishes, _erfs = map(_in_place, (Curve.MISH, Curve.ERF))
+    emit.choose(curve, {number: partial(go, shape) for number, shape in SHAPES.items()})
 
 
 @routine(types.int64, types.int64, types.int64, types.float32, types.float32)
 def apply(address: int, count: int, curve: int, a: float, b: float) -> None:
     """Apply a curve in place to ``count`` f32 that lie at an address."""
-    if curve == 1:
-        _clamped(address, count, a, b)
-    elif curve == 2:
-        _sigmoids(address, count, a, b)
-    elif curve == 3:
-        _swishes(address, count, a, b)
-    elif curve == 4:
-        _tanhs(address, count, a, b)
-    elif curve == 5:
-        _gelus(address, count, a, b)
-    elif curve == 6:
-        _gelu_tanhs(address, count, a, b)
-    elif curve == 7:
-        _hard_sigmoids(address, count, a, b)
-    elif curve == 8:
-        _hswishes(address, count, a, b)
-    elif curve == 9:
-        _elus(address, count, a, b)
-    elif curve == 10:
-        _exps(address, count, a, b)
-    elif curve == 11:
-        _leakies(address, count, a, b)
-    elif curve == 12:
-        _mishes(address, count, a, b)
-    elif curve == 13:
-        _erfs(address, count, a, b)
+    _bend(address, count, curve, a, b)

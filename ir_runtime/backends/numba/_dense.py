@@ -21,21 +21,7 @@ from ._panels import WORDS, Panels
 from ._threads import share, threads
 from ._tile import GRAIN, multiply
 from ._vectors import LANES
-from ._work import (
-    CALL_A,
-    CALL_B,
-    CALL_C,
-    CALL_JOB,
-    CALL_OUT,
-    COUNTER,
-    Worker,
-    done_with,
-    number,
-    put,
-    room,
-    take,
-    word,
-)
+from ._work import Worker, done_with, given, number, put, room, take, word
 
 __all__ = ["Dense", "Geometry", "Layout"]
 
@@ -231,8 +217,7 @@ def _padded(places: int, x: int, g: int, first: int, rows: int, step: int, zeros
 
 @Worker
 def _worker(call: int) -> None:
-    job, out, x = word(call, CALL_JOB), word(call, CALL_OUT), word(call, CALL_A)
-    first, second = word(call, CALL_B), word(call, CALL_C)
+    job, out, x, first, second, counter = given(call)
     rows, chunk, panels, taps = word(job, _ROWS), word(job, _CHUNK), word(job, _PANELS), word(job, _TAPS)
     layout, stride, geometry = word(job, _LAYOUT), word(job, _STRIDE), word(job, _GEOMETRY)
     words, numbers, zeros = word(job, _WORDS), word(job, _NUMBERS), word(job, _ZEROS)
@@ -243,7 +228,7 @@ def _worker(call: int) -> None:
     places = room(8 * chunk * (taps if layout == 2 else 1))
     known = -1
     while True:
-        unit = take(call + 8 * COUNTER)
+        unit = take(counter)
         if unit >= chunks * panels:
             break
         if word(job, _BY_PANEL) != 0:

@@ -26,11 +26,11 @@ from ..numpy._finish import row_for
 from ..numpy._memory import is_f32, moved, same_shape
 from ._activations import Bend, bend_of
 from ._curves import Curve, apply
-from ._language import instruction, routine, types
-from ._vectors import Emit
+from ._language import device, instruction, routine, types
+from ._vectors import Emit, Load, Store
 from ._work import NOTHING, line, number, word
 
-__all__ = ["EXTRAS", "Epilogue", "Finish", "Fused", "add_rows", "finish"]
+__all__ = ["EXTRAS", "Epilogue", "Finish", "Fused", "add_rows", "conclude", "finish"]
 
 EXTRAS = 2
 """Tensors of the same shape that a kernel can read besides its own inputs."""
@@ -219,7 +219,7 @@ def _of_rows(name: str, how: Callable[[Emit, Any, Any], Any]) -> Any:
     """An instruction for ``count`` numbers at an address, and others at a second one."""
 
     def write(emit: Emit, out: Any, other: Any, count: Any) -> None:
-        def body(offset: Any, load: Callable[..., Any], store: Callable[..., None]) -> None:
+        def body(offset: Any, load: Load, store: Store) -> None:
             place = emit.at(out, offset)
             store(how(emit, load(place), load(emit.at(other, offset))), place)
 
@@ -232,6 +232,26 @@ def _of_rows(name: str, how: Callable[[Emit, Any, Any], Any]) -> Any:
 add_rows = _of_rows("add_rows", lambda emit, x, y: emit.add(x, y))
 _multiply = _of_rows("multiply_rows", lambda emit, x, y: emit.multiply(x, y))
 _subtract = _of_rows("subtract_rows", lambda emit, x, y: emit.subtract(x, y))
+
+
+@device
+def conclude(
+    words: int, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int,
+    count: int, stride: int,
+) -> None:  # fmt: skip
+    """Do sum and bounds, then the stages, on a block that is stored; arguments as those of `finish`."""
+    low, high = number(numbers, 0), number(numbers, 1)
+    lines, length = rows, count
+    if stride == 4 * count:  # side by side, so all at once
+        lines, length = 1, rows * count
+    for row in range(lines):
+        at = start + row * stride
+        if word(words, 0) != 0:
+            add_rows(out + at, first + at, length)
+        if low > -np.inf or high < np.inf:
+            apply(out + at, length, 1, low, high)
+    if word(words, 1) > 0:
+        finish(words, numbers, first, second, out, start, column, rows, count, stride)
 
 
 @routine(*[types.int64] * 10)

@@ -26,7 +26,7 @@ from ... import __version__
 from ._language import ROUTINES, Routine
 from ._target import TARGET
 
-__all__ = ["RUNTIME", "Machine", "folder", "machine", "missing", "target_machine"]
+__all__ = ["RUNTIME", "Machine", "folder", "machine", "missing", "place_of", "target_machine"]
 
 _CHECKSUM = 4
 
@@ -65,10 +65,14 @@ def _base() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 
 
+def place_of(routine: Routine) -> Path:
+    """Where the machine code of a routine is kept."""
+    return folder() / f"{routine.name}.o"
+
+
 def missing() -> list[Routine]:
     """The routines whose machine code is not in the cache; those that others call come first."""
-    place = folder()
-    return [known for known in _in_order() if not (place / f"{known.name}.o").exists()]
+    return [known for known in _in_order() if not place_of(known).exists()]
 
 
 def _in_order() -> list[Routine]:
@@ -128,7 +132,7 @@ class Machine:
             return self._addresses[routine.name]
 
     def _load(self, routine: Routine) -> None:
-        code = _read(folder() / f"{routine.name}.o") or make(routine)
+        code = _read(place_of(routine)) or make(routine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         self._addresses[routine.name] = self._engine.get_function_address(routine.name)
@@ -157,7 +161,7 @@ def make(routine: Routine) -> bytes:
     for needed in routine.needs():
         symbols.address(needed)
     code = machine_code(routine)
-    _keep(folder() / f"{routine.name}.o", code)
+    _keep(place_of(routine), code)
     return code
 
 

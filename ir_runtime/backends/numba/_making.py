@@ -14,7 +14,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 from ._language import Routine
-from ._machine import folder, make, missing
+from ._machine import folder, make, missing, place_of
 
 __all__ = ["Making", "in_background", "make_all", "ready", "waiting"]
 
@@ -42,7 +42,7 @@ def waiting() -> list[Routine]:
 def make_all() -> Iterator[Routine]:
     """Make what is missing; gives each kernel once it is there."""
     for routine in waiting():
-        if not (folder() / f"{routine.name}.o").exists():  # another process may have made it meanwhile
+        if not place_of(routine).exists():  # another process may have made it meanwhile
             make(routine)
         yield routine
     with suppress(OSError):  # which was said when the kernels could not be kept

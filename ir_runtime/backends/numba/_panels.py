@@ -13,7 +13,7 @@ from ._language import device, instruction, types
 from ._threads import share, threads
 from ._tile import SINGLE, TALL, WIDE
 from ._vectors import INTS, LANES, Emit
-from ._work import CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, number, put_number, take, word
+from ._work import NOTHING, Worker, given, number, put_number, take, word
 
 __all__ = ["WORDS", "Panels", "aligned", "arranged", "packed", "split"]
 
@@ -146,11 +146,11 @@ def _block(
 
 def _fill(call: int) -> None:
     """Copy what the panels hold, a unit for each."""
-    job, out = word(call, CALL_JOB), word(call, CALL_OUT)
+    job, out, _, _, _, counter = given(call)
     taps, depth, columns = word(job, 4), word(job, 5), word(job, 6)
     by_group, by_column, by_tap, by_row = word(job, 7), word(job, 8), word(job, 9), word(job, 10)
     while True:
-        unit = take(call + 8 * COUNTER)
+        unit = take(counter)
         if unit >= word(job, 0):
             break
         entry = word(job, 1) + 8 * WORDS * unit

@@ -6,14 +6,15 @@ vectors; nothing is compiled for a chain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 from ._curves import apply
 from ._language import device, instruction, types
-from ._vectors import F32, Emit
-from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, Worker, number, take, word
+from ._vectors import F32, Emit, Load, Store
+from ._work import Worker, given, number, take, word
 
 __all__ = ["BLOCK", "HEAD", "OPERATIONS", "STEP", "WORKER", "Code"]
 
@@ -86,25 +87,11 @@ _SINGLES: dict[Code, Callable[[Emit, Value], Value]] = {
     Code.NEGATIVE: lambda emit, x: emit.builder.fneg(x),
     Code.SQUARE: lambda emit, x: emit.multiply(x, x),
     Code.ROOT: lambda emit, x: emit.root(x),
-    Code.FLOOR: lambda emit, x: emit.builder.call(emit._intrinsic("llvm.floor", 1), [x]),
-    Code.CEILING: lambda emit, x: emit.builder.call(emit._intrinsic("llvm.ceil", 1), [x]),
+    Code.FLOOR: lambda emit, x: emit.intrinsic("llvm.floor", x),
+    Code.CEILING: lambda emit, x: emit.intrinsic("llvm.ceil", x),
     Code.ROUND: lambda emit, x: emit.rounded(x),
     Code.SAME: lambda emit, x: x,
 }
-
-
-def _choose(emit: Emit, number: Value, ways: Mapping[int, Callable[[], None]]) -> None:
-    """Go the way of a number."""
-    builder = emit.builder
-    after = builder.append_basic_block("chosen")
-    switch = builder.switch(number, after)
-    for key, way in ways.items():
-        block = builder.append_basic_block("way")
-        switch.add_case(emit.number(key), block)
-        builder.position_at_end(block)
-        way()
-        builder.branch(after)
-    builder.position_at_end(after)
 
 
 @instruction(*[types.int64] * 8)
@@ -118,14 +105,11 @@ def _pairs(
     """
     step = emit.builder.mul(count, emit.number(4))
 
-    def way(code: Code, single: bool) -> Callable[[], None]:
-        return lambda: go(code, single)
-
     def go(code: Code, single: bool) -> None:
         with emit.loop(rows, [out, x, y]) as (_, (target, source, other), following):
             same = emit.splat(emit.load(other, F32)) if single else None
 
-            def body(offset: Value, load: Callable[..., Value], store: Callable[..., None]) -> None:
+            def body(offset: Value, load: Load, store: Store) -> None:
                 first = load(emit.at(source, offset))
                 second = same if single else load(emit.at(other, offset))
                 store(_PAIRS[code](emit, first, second), emit.at(target, offset))
@@ -134,29 +118,26 @@ def _pairs(
             following += [emit.at(target, step), emit.at(source, step), emit.at(other, apart)]
 
     number = emit.builder.add(code, emit.builder.mul(single, emit.number(_SINGLE)))
-    _choose(emit, number, {c + s * _SINGLE: way(c, bool(s)) for c in _PAIRS for s in (0, 1)})
+    emit.choose(number, {c + s * _SINGLE: partial(go, c, bool(s)) for c in _PAIRS for s in (0, 1)})
 
 
 @instruction(*[types.int64] * 4)
 def _singles(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> None:
     """``count`` numbers by themselves."""
 
-    def way(code: Code) -> Callable[[], None]:
-        return lambda: go(code)
-
     def go(code: Code) -> None:
-        def body(offset: Value, load: Callable[..., Value], store: Callable[..., None]) -> None:
+        def body(offset: Value, load: Load, store: Store) -> None:
             store(_SINGLES[code](emit, load(emit.at(x, offset))), emit.at(out, offset))
 
         emit.over(count, body)
 
-    _choose(emit, code, {c: way(c) for c in _SINGLES})
+    emit.choose(code, {c: partial(go, c) for c in _SINGLES})
 
 
 @device
 def _carry_out(
-    call: int, job: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int
-) -> None:
+    job: int, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int
+) -> None:  # fmt: skip
     """All operations, on rows of ``count`` numbers."""
     step = job + 8 * HEAD
     for _ in range(word(job, OPERATIONS)):
@@ -169,7 +150,7 @@ def _carry_out(
             _singles(code, out, x, rows * count)
         else:
             slot, down, along = word(step, 1), word(step, 4), word(step, 5)
-            base = word(call, slot) if slot > 0 else 0
+            base = first if slot == 1 else second if slot == 2 else 0
             y = base + word(step, 2) + image * word(step, 3) + row * down + column * along
             if rows == 1 or down == along * count:
                 _pairs(code, along == 0, out, x, y, 1, rows * count, 0)
@@ -180,26 +161,26 @@ def _carry_out(
 
 
 def _work(call: int) -> None:
-    job, out, x = word(call, CALL_JOB), word(call, CALL_OUT), word(call, CALL_A)
+    job, out, x, first, second, counter = given(call)
     height, width, tall, wide = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
     across = (width + wide - 1) // wide
     per_image = (height + tall - 1) // tall * across
     blocks = word(job, 0)
-    index = take(call + 8 * COUNTER)
+    index = take(counter)
     while index < blocks:
         image = index // per_image
         rest = index - image * per_image
         row, column = rest // across * tall, rest % across * wide
         rows, count = min(tall, height - row), min(wide, width - column)
         at = 4 * ((image * height + row) * width + column)
-        _carry_out(call, job, out + at, x + at, image, row, column, rows, count)
-        index = take(call + 8 * COUNTER)
+        _carry_out(job, first, second, out + at, x + at, image, row, column, rows, count)
+        index = take(counter)
 
 
 WORKER = Worker(_work)
-"""Carries out a program on images of rows of f32 numbers: reads them as `CALL_A`, operands as `CALL_B`, `CALL_C`.
+"""Carries out a program on images of rows of f32 numbers: reads them as A, operands as B and C.
 
 Its job: how many blocks; rows and numbers in a row; rows and numbers in a block; operations. Then for each: its
-`Code`; its operand, 0 for a constant; where that begins, in bytes, or the address of a constant; how many bytes
+`Code`; its operand, 1 or 2, 0 for a constant; where that begins, in bytes, or the address of a constant; how many bytes
 on it is for the next image, row, number; and two f32, the settings of a curve.
 """

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
 
 from ._language import instruction, types
-from ._vectors import F32, I32, LANES, VECTOR, Emit
+from ._vectors import F32, I32, LANES, Emit, Load, Store
 
-__all__ = ["copied", "dots", "mixed", "turned"]
+__all__ = ["copied", "dots", "mixed", "transposed", "turned"]
 
 Value = Any
 
@@ -19,7 +19,7 @@ Value = Any
 def copied(emit: Emit, x: Value, count: Value, out: Value) -> None:
     """Copy numbers."""
 
-    def body(offset: Value, load: Callable[..., Value], store: Callable[..., None]) -> None:
+    def body(offset: Value, load: Load, store: Store) -> None:
         store(load(emit.at(x, offset)), emit.at(out, offset))
 
     emit.over(count, body)
@@ -42,24 +42,15 @@ def dots(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Valu
                 following.append(emit.fma(factor, other, now[r]))
         done = builder.mul(whole, emit.number(LANES))
         rest = builder.sub(count, done)
-        mask = emit.first(rest)
         offset = builder.mul(done, emit.number(4))
-        before = builder.block
-        with builder.if_then(builder.icmp_signed(">", rest, emit.number(0))):
-            factor = emit.masked_load(emit.at(x, offset), mask)
-            more = [
-                emit.fma(
-                    factor, emit.masked_load(emit.at(emit.at(start, steps[r]), offset), mask), following[r]
-                )
-                for r in range(rows_here)
-            ]
-            inside = builder.block
-        found = []
-        for a, b in zip(more, following, strict=True):
-            phi = builder.phi(VECTOR)
-            phi.add_incoming(a, inside)
-            phi.add_incoming(b, before)
-            found.append(phi)
+
+        def last() -> list[Value]:
+            load, _ = emit.masked(rest)
+            factor = load(emit.at(x, offset))
+            others = (load(emit.at(emit.at(start, steps[r]), offset)) for r in range(rows_here))
+            return [emit.fma(factor, other, sum) for other, sum in zip(others, following, strict=True)]
+
+        found = emit.either(builder.icmp_signed(">", rest, emit.number(0)), last, lambda: following)
         for r, one in enumerate(found):
             emit.store(emit.sum(one), emit.at(target, 4 * r))
 
@@ -83,7 +74,7 @@ def mixed(emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, coun
     builder = emit.builder
     wide = 8
 
-    def block(vectors: int, offset: Value, access: list[tuple[Any, Any]]) -> None:
+    def block(vectors: int, offset: Value, access: Sequence[tuple[Load, Store]]) -> None:
         start = [load(emit.at(out, emit.at(offset, 4 * LANES * j))) for j, (load, _) in enumerate(access)]
         with emit.loop(rows, [emit.at(y, offset), weights, *start]) as (_, (at, weight, *now), following):
             factor = emit.splat(emit.load(weight, F32))
@@ -107,11 +98,7 @@ def mixed(emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, coun
         after.append(emit.at(offset, 4 * LANES))
     rest = builder.sub(left, builder.mul(whole, emit.number(LANES)))
     with builder.if_then(builder.icmp_signed(">", rest, emit.number(0))):
-        mask = emit.first(rest)
-        block(1, after[0], [(
-            lambda address: emit.masked_load(address, mask),
-            lambda value, address: emit.masked_store(value, address, mask),
-        )])  # fmt: skip
+        block(1, after[0], [emit.masked(rest)])
 
 
 @instruction(*[types.int64] * 4)
@@ -119,17 +106,22 @@ def turned(emit: Emit, x: Value, stride: Value, out: Value, width: Value) -> Non
     """A square of `LANES` rows, ``stride`` bytes apart, as columns of rows that are ``width`` bytes apart."""
     builder = emit.builder
     rows = [emit.load(emit.at(x, builder.mul(stride, emit.number(i)))) for i in range(LANES)]
-    step = 1
+    for i, row in enumerate(transposed(emit, rows)):
+        emit.store(row, emit.at(out, builder.mul(width, emit.number(i))))
+
+
+def transposed(emit: Emit, rows: Sequence[Value]) -> list[Value]:
+    """A square of `LANES` vectors, its rows as columns."""
+    found, step = list(rows), 1
     while step < LANES:
         low, high = _halves(step)
         for i in range(LANES):
             if not i & step:
-                a, b = rows[i], rows[i + step]
-                rows[i] = builder.shuffle_vector(a, b, low)
-                rows[i + step] = builder.shuffle_vector(a, b, high)
+                a, b = found[i], found[i + step]
+                found[i] = emit.builder.shuffle_vector(a, b, low)
+                found[i + step] = emit.builder.shuffle_vector(a, b, high)
         step *= 2
-    for i, row in enumerate(rows):
-        emit.store(row, emit.at(out, builder.mul(width, emit.number(i))))
+    return found
 
 
 def _halves(step: int) -> tuple[Value, Value]:

@@ -20,22 +20,8 @@ from ._curves import apply
 from ._language import device, instruction, types
 from ._panels import WORDS
 from ._tile import multiply
-from ._vectors import LANES, Emit
-from ._work import (
-    CALL_A,
-    CALL_JOB,
-    CALL_OUT,
-    COUNTER,
-    Worker,
-    done_with,
-    join,
-    look,
-    number,
-    put,
-    room,
-    take,
-    word,
-)  # fmt: skip
+from ._vectors import LANES, Emit, Load, Store
+from ._work import Worker, done_with, given, join, look, number, put, room, take, word
 
 __all__ = ["STEPS", "Kind"]
 
@@ -59,7 +45,7 @@ def _of_rows(count: int, how: Callable[..., Value]) -> Any:
         rows, (length, low, high) = given[:count], given[count:]
         bounds = emit.splat(low), emit.splat(high)
 
-        def body(offset: Value, load: Callable[..., Value], store: Callable[..., None]) -> None:
+        def body(offset: Value, load: Load, store: Store) -> None:
             found = how(emit, *(load(emit.at(row, offset)) for row in rows), *bounds)
             store(found, emit.at(out, offset))
 
@@ -150,7 +136,7 @@ def _gru_state(job: int, new: int, given: int, size: int, count: int, y: int, ol
 
 
 @device
-def _unit(call: int, job: int, step: int, phase: int, unit: int, table: int) -> None:
+def _unit(job: int, y: int, x: int, step: int, phase: int, unit: int, table: int) -> None:
     """Some columns of the state after a step; or, of a GRU that resets it before, the state that is reset."""
     kind, batch, directions, hidden = word(job, 0), word(job, 2), word(job, 3), word(job, 4)
     time, parts, total, chunk = word(job, 5), word(job, 6), word(job, 7), word(job, 8)
@@ -160,7 +146,7 @@ def _unit(call: int, job: int, step: int, phase: int, unit: int, table: int) -> 
     first = some * chunk
     rows = min(chunk, batch - first)
     backwards = word(word(job, 14), direction)
-    y, row, size = word(call, CALL_OUT), 4 * directions * time * hidden, 4 * hidden
+    row, size = 4 * directions * time * hidden, 4 * hidden
     start = word(job, 15) + 4 * direction * hidden
     scratch = word(job, 17) + 4 * direction * hidden
     for r in range(rows):
@@ -194,38 +180,38 @@ def _unit(call: int, job: int, step: int, phase: int, unit: int, table: int) -> 
         if step >= length:
             continue
         now = length - 1 - step if backwards != 0 else step
-        given = word(call, CALL_A) + ((entry * time + now) * directions + direction) * total * size + column
+        inputs = x + ((entry * time + now) * directions + direction) * total * size + column
         out = y + entry * row + (direction * time + now) * size + column
         state = entry * directions * size + column
         mine = gates + r * stride
         if kind == 3:
             cell = word(job, 16) + 4 * direction * hidden + state
-            _lstm(job, mine, span, given, size, count, out, cell)
+            _lstm(job, mine, span, inputs, size, count, out, cell)
         elif kind == 0:
-            _rnn(job, mine, span, given, size, count, out)
+            _rnn(job, mine, span, inputs, size, count, out)
         elif kind == 2:
-            _gru_gates(job, mine, span, given, size, count)
+            _gru_gates(job, mine, span, inputs, size, count)
             inner, low, high = mine + 2 * span, number(job, 46), number(job, 47)
-            _sums_of_parts(inner, given + 2 * size, given + size, inner, count, low, high)
-            _gru_state(job, inner, given, size, count, out, word(table, r) + column)
+            _sums_of_parts(inner, inputs + 2 * size, inputs + size, inner, count, low, high)
+            _gru_state(job, inner, inputs, size, count, out, word(table, r) + column)
         elif phase == 0:
-            _gru_gates(job, mine, span, given, size, count)
+            _gru_gates(job, mine, span, inputs, size, count)
             old = word(table, r) + column
-            _products(scratch + state, given + size, old, count, _INFINITY, _INFINITY)
+            _products(scratch + state, inputs + size, old, count, _INFINITY, _INFINITY)
         else:
             inner = mine + 2 * span
-            _sums(inner, inner, given + 2 * size, count, number(job, 46), number(job, 47))
+            _sums(inner, inner, inputs + 2 * size, count, number(job, 46), number(job, 47))
             old = y + entry * row + (direction * time + (now + 1 if backwards != 0 else now - 1)) * size
             if step == 0:
                 old = start + entry * directions * size
-            _gru_state(job, inner, given, size, count, out, old + column)
+            _gru_state(job, inner, inputs, size, count, out, old + column)
 
 
 def _steps(call: int) -> None:
-    job = word(call, CALL_JOB)
+    job, y, x, _, _, counter = given(call)
     phases, units, threads, done = word(job, 19), word(job, 24), word(job, 25), word(job, 26)
     table = room(word(job, 27))
-    home = take(call + 8 * COUNTER) * units // threads
+    home = take(counter) * units // threads
     for turn in range(word(job, 1) * phases):
         step, phase = turn // phases, turn % phases
         counted = done + 8 * turn * (units + 1)
@@ -235,9 +221,9 @@ def _steps(call: int) -> None:
             unit = (home + index) % units
             taken = counted + 8 * (unit + 1)
             if threads == 1:
-                _unit(call, job, step, phase, unit, table)
+                _unit(job, y, x, step, phase, unit, table)
             elif look(taken) == 0 and take(taken) == 0:
-                _unit(call, job, step, phase, unit, table)
+                _unit(job, y, x, step, phase, unit, table)
                 take(counted)
         if threads > 1:
             join(counted, units)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ._curves import exponential
 from ._language import instruction, types
-from ._vectors import F32, LANES, VECTOR, Emit
+from ._vectors import F32, LANES, Emit, Load, Store
 
 __all__ = ["centred", "root", "scaled", "shifted", "softened", "squares", "total"]
 
@@ -20,7 +20,7 @@ CHAINS = 4
 
 
 def _fold(
-    emit: Emit, count: Value, start: float, step: Callable[[Value, Value, Callable[..., Value], Callable[..., None]], Value],
+    emit: Emit, count: Value, start: float, step: Callable[[Value, Value, Load, Store], Value],
     join: Callable[[Value, Value], Value],
 ) -> Value:  # fmt: skip
     """Go over ``count`` numbers with accumulators; ``step`` gets one, an offset in bytes, and how to load and store.
@@ -45,19 +45,11 @@ def _fold(
         after += [emit.at(at, 4 * LANES), step(now_one, at, emit.load, emit.store)]
     offset, total = after
     rest = builder.sub(left, builder.mul(whole, emit.number(LANES)))
-    before = builder.block
-    with builder.if_then(builder.icmp_signed(">", rest, emit.number(0))):
-        mask = emit.first(rest)
-        made_last = step(
-            total, offset, lambda address: emit.masked_load(address, mask),
-            lambda value, address: emit.masked_store(value, address, mask),
-        )  # fmt: skip
-        kept = builder.select(mask, made_last, total)
-        inside = builder.block
-    found = builder.phi(VECTOR)
-    found.add_incoming(kept, inside)
-    found.add_incoming(total, before)
-    return found
+
+    def last() -> list[Value]:
+        return [builder.select(emit.first(rest), step(total, offset, *emit.masked(rest)), total)]
+
+    return emit.either(builder.icmp_signed(">", rest, emit.number(0)), last, lambda: [total])[0]
 
 
 def _larger(emit: Emit, a: Value, b: Value) -> Value:
@@ -77,8 +69,8 @@ def softened(
     times = emit.splat(factor)
     masked = builder.icmp_signed("!=", mask, emit.number(0))
 
-    def raised(add: bool) -> Value:
-        def largest(total: Value, at: Value, load: Callable[..., Value], store: Callable[..., None]) -> Value:
+    def raised(add: bool) -> list[Value]:
+        def largest(total: Value, at: Value, load: Load, store: Store) -> Value:
             score = emit.multiply(load(emit.at(x, at)), times)
             if add:
                 score = emit.add(score, load(emit.at(mask, at)))
@@ -86,19 +78,12 @@ def softened(
             return _larger(emit, total, score)
 
         found = _fold(emit, count, float("-inf"), largest, lambda a, b: _larger(emit, a, b))
-        return emit._across(found, lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+        return [emit.across(found, lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))]
 
-    with builder.if_else(masked) as (then, otherwise):
-        with then:
-            with_mask, first = raised(True), builder.block
-        with otherwise:
-            without, second = raised(False), builder.block
-    most = builder.phi(F32)
-    most.add_incoming(with_mask, first)
-    most.add_incoming(without, second)
+    (most,) = emit.either(masked, lambda: raised(True), lambda: raised(False))
     top = emit.splat(most)
 
-    def power(total: Value, at: Value, load: Callable[..., Value], store: Callable[..., None]) -> Value:
+    def power(total: Value, at: Value, load: Load, store: Store) -> Value:
         place = emit.at(out, at)
         found = exponential(emit, emit.subtract(load(place), top))
         store(found, place)
@@ -114,7 +99,7 @@ def scaled(emit: Emit, out: Value, count: Value, factor: Value) -> None:
     """Multiply numbers in place."""
     times = emit.splat(factor)
 
-    def body(offset: Value, load: Callable[..., Value], store: Callable[..., None]) -> None:
+    def body(offset: Value, load: Load, store: Store) -> None:
         place = emit.at(out, offset)
         store(emit.multiply(load(place), times), place)
 
@@ -126,7 +111,7 @@ def shifted(emit: Emit, out: Value, count: Value, other: Value) -> None:
     """Add one number to others in place."""
     more = emit.splat(other)
 
-    def body(offset: Value, load: Callable[..., Value], store: Callable[..., None]) -> None:
+    def body(offset: Value, load: Load, store: Store) -> None:
         place = emit.at(out, offset)
         store(emit.add(load(place), more), place)
 
@@ -145,7 +130,7 @@ def squares(emit: Emit, x: Value, count: Value, out: Value, mean: Value) -> None
     """The sum of the squares of what numbers have more than a mean."""
     middle = emit.splat(mean)
 
-    def step(sum: Value, at: Value, load: Callable[..., Value], _: Any) -> Value:
+    def step(sum: Value, at: Value, load: Load, _: Store) -> Value:
         more = emit.subtract(load(emit.at(x, at)), middle)
         return emit.fma(more, more, sum)
 
@@ -161,7 +146,7 @@ def centred(
     middle, times = emit.splat(mean), emit.splat(factor)
 
     def go(scales: bool, shifts: bool) -> None:
-        def body(offset: Value, load: Callable[..., Value], store: Callable[..., None]) -> None:
+        def body(offset: Value, load: Load, store: Store) -> None:
             found = emit.multiply(emit.subtract(load(emit.at(x, offset)), middle), times)
             if scales:
                 found = emit.multiply(found, load(emit.at(scale, offset)))

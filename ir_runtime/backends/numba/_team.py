@@ -22,19 +22,7 @@ from ...ir.tensor import Array
 from ._language import device, instruction, routine, types
 from ._machine import machine
 from ._vectors import I32, I64, Emit
-from ._work import (
-    CALL_A,
-    CALL_B,
-    CALL_C,
-    CALL_JOB,
-    CALL_OUT,
-    CALL_WORDS,
-    leave,
-    look,
-    put,
-    take,
-    word,
-)
+from ._work import CALL_WORDS, give, leave, look, put, take, word
 
 __all__ = ["Team", "borrowed", "given_back", "sharing"]
 
@@ -126,11 +114,7 @@ def attend(team: int, helper: int) -> None:
 def share(team: int, worker: int, job: int, out: int, a: int, b: int, c: int, threads: int) -> None:
     """Let so many threads do a worker's units; of arrays, the addresses of the objects are given."""
     call = _call_words()
-    put(call, CALL_JOB, _data(job))
-    put(call, CALL_OUT, _data(out))
-    put(call, CALL_A, _data(a))
-    put(call, CALL_B, _data(b))
-    put(call, CALL_C, _data(c))
+    give(call, _data(job), _data(out), _data(a), _data(b), _data(c))
     if threads <= 1:
         _go(worker, call)
         return

@@ -7,12 +7,12 @@ in panels, in the order in which it is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ._language import instruction, routine, types
 from ._target import TARGET
-from ._vectors import I64, LANES, Emit
+from ._vectors import I64, LANES, Emit, Load, Store
 
 __all__ = ["GRAIN", "SINGLE", "TALL", "WIDE", "multiply"]
 
@@ -55,21 +55,13 @@ def _tile(
     sums = _sums(emit, rows, vectors, start, places, step, taps, count, depth, panel)
     bounds = emit.splat(low), emit.splat(high)
     whole = emit.builder.icmp_signed("==", last, emit.number(LANES))
+    plain: tuple[Load, Store] = emit.load, emit.store
     with emit.builder.if_else(whole) as (then, otherwise):
         with then:
-            access = [(emit.load, emit.store)] * vectors
-            _finish(emit, sums, access, out, stride, other, bounds)
+            _finish(emit, sums, [plain] * vectors, out, stride, other, bounds)
         with otherwise:
-            access = [(emit.load, emit.store)] * (vectors - 1) + [_masked(emit, last)]
+            access = [*[plain] * (vectors - 1), emit.masked(last)]
             _finish(emit, sums, access, out, stride, other, bounds)
-
-
-def _masked(emit: Emit, count: Value) -> tuple[Callable[..., Value], Callable[..., None]]:
-    mask = emit.first(count)
-    return (
-        lambda address: emit.masked_load(address, mask),
-        lambda value, address: emit.masked_store(value, address, mask),
-    )
 
 
 def _sums(
@@ -95,26 +87,21 @@ def _sums(
 
 
 def _finish(
-    emit: Emit, sums: Sequence[Value], access: Sequence[tuple[Callable[..., Value], Callable[..., None]]],
-    out: Value, stride: Value, other: Value, bounds: tuple[Value, Value],
+    emit: Emit, sums: Sequence[Value], access: Sequence[tuple[Load, Store]], out: Value, stride: Value,
+    other: Value, bounds: tuple[Value, Value],
 ) -> None:  # fmt: skip
     """Add what is added, keep to the bounds, and store."""
     builder, vectors = emit.builder, len(access)
     steps = [builder.mul(stride, emit.number(i)) for i in range(len(sums) // vectors)]
-    before = builder.block
-    with builder.if_then(builder.icmp_signed("!=", other, emit.number(0))):
-        added = [
+
+    def added() -> list[Value]:
+        return [
             emit.add(sums[i * vectors + j], load(emit.at(emit.at(other, step), 4 * LANES * j)))
             for i, step in enumerate(steps)
             for j, (load, _) in enumerate(access)
         ]
-        end = builder.block
-    found = []
-    for plain, more in zip(sums, added, strict=True):
-        phi = builder.phi(plain.type)
-        phi.add_incoming(plain, before)
-        phi.add_incoming(more, end)
-        found.append(phi)
+
+    found = emit.either(builder.icmp_signed("!=", other, emit.number(0)), added, lambda: sums)
     for i, step in enumerate(steps):
         for j, (_, store) in enumerate(access):
             value = emit.below(emit.above(found[i * vectors + j], bounds[0]), bounds[1])

@@ -12,19 +12,7 @@ from ._language import device, instruction, types
 from ._panels import WORDS, Panels, arranged
 from ._threads import share, threads
 from ._vectors import I64, LANES, Emit
-from ._work import (
-    CALL_JOB,
-    CALL_OUT,
-    COUNTER,
-    NOTHING,
-    Worker,
-    done_with,
-    number,
-    put_number,
-    room,
-    take,
-    word,
-)
+from ._work import NOTHING, Worker, done_with, given, number, put_number, room, take, word
 
 __all__ = ["SIDE", "from_tiles", "to_tiles", "transformed"]
 
@@ -61,12 +49,12 @@ def _widened(out: int, apart: int, a: float, b: float, c: float) -> None:
 
 def _transform(call: int) -> None:
     """Filters into panels, a unit for each of one matrix."""
-    job, out = word(call, CALL_JOB), word(call, CALL_OUT)
+    job, out, _, _, _, counter = given(call)
     count, table, channels = word(job, 0), word(job, 1), word(job, 4)
     rows = room(4 * 54)
     found = rows + 4 * 18
     while True:
-        unit = take(call + 8 * COUNTER)
+        unit = take(counter)
         if unit >= count:
             break
         entry = table + 8 * WORDS * unit
@@ -160,20 +148,15 @@ def from_tiles(
             odd = emit.fma(value, emit.constant(0), odd)
         found = [emit.add(value, shift) for value in found]
         following.append(odd)
-        before = builder.block
-        with builder.if_then(builder.icmp_signed("!=", others, emit.number(0))):
-            added = [
-                emit.add(value, emit.load(emit.at(emit.load(emit.at(others, 8 * n), I64), offset)))
-                for n, value in enumerate(found)
-            ]
-            end = builder.block
-        merged = []
-        for plain, more in zip(found, added, strict=True):
-            phi = builder.phi(plain.type)
-            phi.add_incoming(plain, before)
-            phi.add_incoming(more, end)
-            merged.append(phi)
-        for n, value in enumerate(merged):
+
+        def place(table: Value, n: int) -> Value:
+            return emit.at(emit.load(emit.at(table, 8 * n), I64), offset)
+
+        def added() -> list[Value]:
+            return [emit.add(value, emit.load(place(others, n))) for n, value in enumerate(found)]
+
+        summed = builder.icmp_signed("!=", others, emit.number(0))
+        for n, value in enumerate(emit.either(summed, added, lambda: found)):
             kept = emit.below(emit.above(value, bounds[0]), bounds[1])
-            emit.store(kept, emit.at(emit.load(emit.at(places, 8 * n), I64), offset))
+            emit.store(kept, place(places, n))
     emit.store(emit.sum(following[0]), check)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +12,15 @@ from llvmlite import ir
 
 from ._target import TARGET
 
-__all__ = ["LANES", "Emit"]
+__all__ = ["LANES", "Emit", "Load", "Store"]
 
 LANES = TARGET.lanes
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 VECTOR, INTS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
 
 Value = Any  # llvmlite is not typed
+Load = Callable[[Value], Value]
+Store = Callable[[Value, Value], None]
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,7 @@ class Emit:
         done = self.builder.store(value, self.builder.inttoptr(address, ir.PointerType(value.type)))
         done.align = 4
 
-    def over(
-        self, count: Value, body: Callable[[Value, Callable[..., Value], Callable[..., None]], None]
-    ) -> None:
+    def over(self, count: Value, body: Callable[[Value, Load, Store], None]) -> None:
         """Go over ``count`` numbers, a vector at a time, the rest under a mask.
 
         ``body`` is given an offset in bytes, and what loads from, and stores at, an address there.
@@ -72,12 +72,7 @@ class Emit:
         done = self.builder.mul(whole, lanes)
         rest = self.builder.sub(count, done)
         with self.builder.if_then(self.builder.icmp_signed(">", rest, self.number(0))):
-            mask = self.first(rest)
-            body(
-                self.builder.mul(done, self.number(4)),
-                lambda address: self.masked_load(address, mask),
-                lambda value, address: self.masked_store(value, address, mask),
-            )
+            body(self.builder.mul(done, self.number(4)), *self.masked(rest))
 
     def first(self, count: Value) -> Value:
         """A mask of that many lanes."""
@@ -88,18 +83,26 @@ class Emit:
         )
         return self.builder.icmp_signed("<", ir.Constant(INTS, list(range(LANES))), same)
 
+    def masked(self, count: Value) -> tuple[Load, Store]:
+        """What loads, and what stores, that many lanes."""
+        mask = self.first(count)
+        return (
+            lambda address: self.masked_load(address, mask),
+            lambda value, address: self.masked_store(value, address, mask),
+        )
+
     def masked_load(self, address: Value, mask: Value) -> Value:
         """What lies at an address, 0 in lanes outside the mask, which are not read."""
         pointer = self.builder.inttoptr(address, ir.PointerType(VECTOR))
-        kind = ir.FunctionType(VECTOR, [pointer.type, I32, mask.type, VECTOR])
-        function = self._declared(f"llvm.masked.load.v{LANES}f32.p0", kind)
+        kinds = pointer.type, I32, mask.type, VECTOR
+        function = self.function(f"llvm.masked.load.v{LANES}f32.p0", VECTOR, *kinds)
         return self.builder.call(function, [pointer, ir.Constant(I32, 4), mask, self.constant(0)])
 
     def masked_store(self, value: Value, address: Value, mask: Value) -> None:
         """Put the lanes of the mask at an address."""
         pointer = self.builder.inttoptr(address, ir.PointerType(VECTOR))
-        kind = ir.FunctionType(ir.VoidType(), [VECTOR, pointer.type, I32, mask.type])
-        function = self._declared(f"llvm.masked.store.v{LANES}f32.p0", kind)
+        kinds = VECTOR, pointer.type, I32, mask.type
+        function = self.function(f"llvm.masked.store.v{LANES}f32.p0", None, *kinds)
         self.builder.call(function, [value, pointer, ir.Constant(I32, 4), mask])
 
     def add_atomically(self, address: Value, more: int) -> Value:
@@ -133,7 +136,13 @@ class Emit:
 
     def function(self, name: str, gives: Any, *kinds: Any) -> Value:
         """A function by its name; ``None`` stands for no result."""
-        return self._declared(name, ir.FunctionType(ir.VoidType() if gives is None else gives, kinds))
+        kind = ir.FunctionType(ir.VoidType() if gives is None else gives, kinds)
+        return self.builder.module.globals.get(name) or ir.Function(self.builder.module, kind, name)
+
+    def intrinsic(self, name: str, *vectors: Value) -> Value:
+        """What LLVM's function of that name makes of vectors."""
+        function = self.function(f"{name}.v{LANES}f32", VECTOR, *[VECTOR] * len(vectors))
+        return self.builder.call(function, vectors)
 
     def add(self, a: Value, b: Value) -> Value:
         return self.builder.fadd(a, b)
@@ -151,7 +160,7 @@ class Emit:
         """``a * b + c``, rounded once where the machine can."""
         if not TARGET.fused:
             return self.builder.fadd(self.builder.fmul(a, b), c)
-        return self.builder.call(self._intrinsic("llvm.fma", 3), [a, b, c])
+        return self.intrinsic("llvm.fma", a, b, c)
 
     def above(self, value: Value, low: Value) -> Value:
         """``max(value, low)``, where NaN stays NaN."""
@@ -163,41 +172,32 @@ class Emit:
 
     def magnitude(self, value: Value) -> Value:
         """The absolute value."""
-        return self.builder.call(self._intrinsic("llvm.fabs", 1), [value])
+        return self.intrinsic("llvm.fabs", value)
 
     def rounded(self, value: Value) -> Value:
         """The nearest whole number."""
-        return self.builder.call(self._intrinsic("llvm.rint", 1), [value])
+        return self.intrinsic("llvm.rint", value)
 
     def root(self, value: Value) -> Value:
         """The square root."""
-        return self.builder.call(self._intrinsic("llvm.sqrt", 1), [value])
+        return self.intrinsic("llvm.sqrt", value)
 
     def sum(self, value: Value) -> Value:
         """The sum of the lanes, by halves."""
-        return self._across(value, self.builder.fadd)
+        return self.across(value, self.builder.fadd)
 
-    def largest(self, value: Value) -> Value:
-        """The largest lane; NaN if there is one."""
-        return self._across(value, lambda a, b: self._select_larger(a, b))
-
-    def _select_larger(self, a: Value, b: Value) -> Value:
-        bigger = self.builder.select(self.builder.fcmp_ordered(">", a, b), a, b)
-        return self.builder.select(self.builder.fcmp_unordered("uno", a, a), a, bigger)
-
-    def _across(self, value: Value, how: Callable[[Value, Value], Value]) -> Value:
-        lanes = [self.builder.extract_element(value, ir.Constant(I32, i)) for i in range(LANES)]
-        while len(lanes) > 1:
-            half = len(lanes) // 2
-            lanes = [how(a, b) for a, b in zip(lanes[:half], lanes[half:], strict=True)]
-        return lanes[0]
-
-    def _intrinsic(self, name: str, arity: int) -> Value:
-        return self._declared(f"{name}.v{LANES}f32", ir.FunctionType(VECTOR, [VECTOR] * arity))
-
-    def _declared(self, name: str, kind: Any) -> Value:
-        known = self.builder.module.globals.get(name)
-        return known or ir.Function(self.builder.module, kind, name)
+    def across(self, value: Value, how: Callable[[Value, Value], Value]) -> Value:
+        """One number of all lanes, joined by halves in registers."""
+        count = LANES
+        while count > 1:
+            count //= 2
+            none = ir.Constant(value.type, ir.Undefined)
+            halves = (
+                ir.Constant(ir.VectorType(I32, count), list(range(start, start + count)))
+                for start in (0, count)
+            )
+            value = how(*(self.builder.shuffle_vector(value, none, half) for half in halves))
+        return self.builder.extract_element(value, ir.Constant(I32, 0))
 
     @contextmanager
     def loop(
@@ -231,6 +231,37 @@ class Emit:
         builder.branch(head)
         builder.position_at_end(after)
         following[:] = now
+
+    def either(
+        self, condition: Value, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]]
+    ) -> list[Value]:
+        """What ``then`` gives if a condition holds, else what ``otherwise`` gives; the other is not computed."""
+        builder, given = self.builder, []
+        with builder.if_else(condition) as branches:
+            for branch, values in zip(branches, (then, otherwise), strict=True):
+                with branch:
+                    given.append((values(), builder.block))
+        (first, yes), (second, no) = given
+        found = []
+        for one, other in zip(first, second, strict=True):
+            phi = builder.phi(one.type)
+            phi.add_incoming(one, yes)
+            phi.add_incoming(other, no)
+            found.append(phi)
+        return found
+
+    def choose(self, number: Value, ways: Mapping[int, Callable[[], None]]) -> None:
+        """Go the way of a number; none if it has none."""
+        builder = self.builder
+        after = builder.append_basic_block("chosen")
+        switch = builder.switch(number, after)
+        for key, way in ways.items():
+            block = builder.append_basic_block("way")
+            switch.add_case(self.number(key), block)
+            builder.position_at_end(block)
+            way()
+            builder.branch(after)
+        builder.position_at_end(after)
 
 
 def _rounded(x: float) -> float:

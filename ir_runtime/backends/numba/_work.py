@@ -1,11 +1,11 @@
 """Work that threads share: functions of an address that take units until none is left.
 
-A kernel is a `Worker`: a routine that is given the address of a call, eight words that say where things
-lie, and counters, all 0::
+A kernel is a `Worker`: a routine that is given the address of a call, words that say where things lie, and
+counters, all 0. It asks `given` for
 
-    CALL_JOB     the numbers that stay the same from call to call, an i64 array
-    CALL_OUT     the result; CALL_A, CALL_B, CALL_C: what is read
-    COUNTER      where `take` counts the units; the words after it count what else there is
+    job            the numbers that stay the same from call to call, an i64 array
+    out, a, b, c   the result, and what is read
+    counter        where `take` counts the units; the words after it count what else there is
 
 Threads that take units as they go need no equal shares: one that comes late, or is interrupted, takes
 fewer. Several phases in one call each count their own units; before the next one, `join` waits for those
@@ -27,15 +27,14 @@ from ._machine import machine
 from ._vectors import F32, I64, Emit
 
 __all__ = [
-    "CALL_A", "CALL_B", "CALL_C", "CALL_JOB", "CALL_OUT", "COUNTER", "CALL_WORDS", "NOTHING", "Worker", "done_with", "join", "leave",
-    "line", "look", "number", "put", "put_number", "room", "take", "word",
+    "CALL_WORDS", "NOTHING", "Worker", "done_with", "give", "given", "join", "leave", "line", "look", "number", "put",
+    "put_number", "room", "take", "word",
 ]  # fmt: skip
 
 Value = Any
 
-CALL_JOB, CALL_OUT, CALL_A, CALL_B, CALL_C = range(5)
-COUNTER = 8
-CALL_WORDS = 32
+# Where the counters begin, and how many words there are: each part is some lines of the cache.
+_COUNTER, CALL_WORDS = 8, 32
 
 NOTHING = np.empty(0, np.float32)
 """In place of an array that a worker does not read."""
@@ -80,6 +79,22 @@ def number(emit: Emit, address: Value, index: Value) -> Value:
 def put(emit: Emit, address: Value, index: Value, value: Value) -> None:
     """Put an i64 at an index from an address."""
     emit.store(value, emit.at(address, emit.builder.mul(index, emit.number(8))))
+
+
+@device
+def give(call: int, job: int, out: int, a: int, b: int, c: int) -> None:
+    """Say in a call where things lie."""
+    put(call, 0, job)
+    put(call, 1, out)
+    put(call, 2, a)
+    put(call, 3, b)
+    put(call, 4, c)
+
+
+@device
+def given(call: int) -> Any:
+    """What a worker is given: addresses of the job, the result, what is read, and the counters."""
+    return word(call, 0), word(call, 1), word(call, 2), word(call, 3), word(call, 4), call + 8 * _COUNTER
 
 
 @instruction(types.int64, types.int64, types.float32)

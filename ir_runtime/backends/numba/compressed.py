@@ -13,30 +13,14 @@ from ..numpy import _finish as _numpy
 from ..numpy._finish import Rows
 from ..numpy._memory import is_f32
 from ._backend import backend
-from ._codes import COLUMNS, GAIN, GROUPS, KIND, MATRIX, SIZE, VECTORS, arrange, dot, unpack
-from ._curves import apply
-from ._epilogue import Epilogue, Finish, Fused, add_rows, finish
-from ._language import device
+from ._codes import COLUMNS, GAIN, GROUPS, KIND, MATRIX, SIZE, VECTORS
+from ._epilogue import Epilogue, Finish, Fused, add_rows, conclude
 from ._packed import PackedMatrix, pack
 from ._threads import share, threads
 from ._tile import multiply
+from ._unpacking import arrange, dot, unpack
 from ._vectors import LANES
-from ._work import (
-    CALL_A,
-    CALL_B,
-    CALL_C,
-    CALL_JOB,
-    CALL_OUT,
-    COUNTER,
-    NOTHING,
-    Worker,
-    done_with,
-    line,
-    number,
-    put,
-    take,
-    word,
-)
+from ._work import NOTHING, Worker, done_with, given, line, put, take, word
 
 __all__: list[str] = []
 
@@ -51,41 +35,13 @@ AT_ONCE = 2
 PANELS, ROWS, BIAS, FINISH, NUMBERS, JOB = range(MATRIX, MATRIX + 6)
 
 
-@device
-def _finish(
-    words: int,
-    numbers: int,
-    first: int,
-    second: int,
-    out: int,
-    start: int,
-    column: int,
-    rows: int,
-    stride: int,
-) -> None:
-    """All of an epilogue behind the bias, on the columns of a panel."""
-    low, high = number(numbers, 0), number(numbers, 1)
-    for row in range(rows):
-        target = start + row * stride
-        if word(words, 0) != 0:
-            add_rows(out + target, first + target, COLUMNS)
-        if low > -np.inf or high < np.inf:
-            apply(out + target, COLUMNS, 1, low, high)
-    finish(words, numbers, first, second, out, start, column, rows, COLUMNS, stride)
-
-
 def _one(call: int) -> None:
     """One row by all panels."""
-    job, out, given, others = (
-        word(call, CALL_JOB),
-        word(call, CALL_OUT),
-        word(call, CALL_A),
-        word(call, CALL_B),
-    )
+    job, out, row, others, _, counter = given(call)
     kind, panels, bias = word(job, KIND), word(job, PANELS), word(job, BIAS)
     words, numbers = word(job, FINISH), word(job, NUMBERS)
-    x = arrange(kind, job, given)
-    first = take(call + 8 * COUNTER) * AT_ONCE
+    x = arrange(kind, job, row)
+    first = take(counter) * AT_ONCE
     while first < panels:
         for panel in range(first, min(first + AT_ONCE, panels)):
             at = 4 * COLUMNS * panel
@@ -93,22 +49,21 @@ def _one(call: int) -> None:
                 dot(kind, job, x, COLUMNS * panel + column, out + at + 4 * column)
             if words != 0:
                 add_rows(out + at, bias + at, COLUMNS)
-                _finish(words, numbers, word(others, 0), word(others, 1), out, at, at, 1, 0)
-        first = take(call + 8 * COUNTER) * AT_ONCE
-    if x != given:
+                conclude(words, numbers, word(others, 0), word(others, 1), out, at, at, 1, COLUMNS, 0)
+        first = take(counter) * AT_ONCE
+    if x != row:
         done_with(x)
 
 
 def _many(call: int) -> None:
     """Several rows by all panels, each of which is unpacked a part at a time."""
-    job, out, places = word(call, CALL_JOB), word(call, CALL_OUT), word(call, CALL_A)
+    job, out, places, others, scratch, counter = given(call)
     kind, panels, rows, bias = word(job, KIND), word(job, PANELS), word(job, ROWS), word(job, BIAS)
     size, words, numbers = word(job, SIZE), word(job, FINISH), word(job, NUMBERS)
-    others, scratch = word(call, CALL_B), word(call, CALL_C)
     depth, stride, none = word(job, GROUPS) * size, 4 * COLUMNS * panels, word(others, 2)
-    scratch += take(call + 8 * COUNTER + 8) * 4 * (DEPTH * COLUMNS + 16)
+    scratch += take(counter + 8) * 4 * (DEPTH * COLUMNS + 16)
     offset = scratch + 4 * DEPTH * COLUMNS
-    panel = take(call + 8 * COUNTER)
+    panel = take(counter)
     while panel < panels:
         at = 4 * COLUMNS * panel
         start = 0
@@ -128,8 +83,8 @@ def _many(call: int) -> None:
             )  # fmt: skip
             start = stop
         if words != 0:
-            _finish(words, numbers, word(others, 0), word(others, 1), out, at, at, rows, stride)
-        panel = take(call + 8 * COUNTER)
+            conclude(words, numbers, word(others, 0), word(others, 1), out, at, at, rows, COLUMNS, stride)
+        panel = take(counter)
 
 
 ONE, MANY = Worker(_one), Worker(_many)

@@ -12,26 +12,12 @@ from ...ops.convolution.forward import GroupConvolution
 from .. import Kernel
 from ..numpy._memory import channels_first, channels_last, is_f32, rows_of
 from ._backend import backend
-from ._curves import apply
-from ._epilogue import Epilogue, Finish, Fused, add_rows, finish
+from ._epilogue import Epilogue, Finish, Fused, conclude
 from ._language import device
 from ._threads import share, threads
 from ._vectors import LANES
 from ._windows import BESIDE, FEW, SIZE, Geometry, geometry, reach, strip, tile, widened
-from ._work import (
-    CALL_A,
-    CALL_B,
-    CALL_C,
-    CALL_JOB,
-    CALL_OUT,
-    COUNTER,
-    NOTHING,
-    Worker,
-    line,
-    number,
-    take,
-    word,
-)
+from ._work import NOTHING, Worker, given, line, take, word
 
 __all__: list[str] = []
 
@@ -108,18 +94,17 @@ def _vectors(
 
 
 def _work(call: int) -> None:
-    g = word(call, CALL_JOB)
+    g, y, x, partner, second, counter = given(call)
     width, channels, lines, columns = word(g, 1), word(g, 2), word(g, 3), word(g, 4)
     tall, wide, along, spread = word(g, 5), word(g, 6), word(g, 8), word(g, 9)
     apart, before, units, several = word(g, 10), word(g, 12), word(g, 13), word(g, 14)
     form, weights, bias, filler = word(g, 15), word(g, 16), word(g, 17), word(g, 18)
     words, numbers, table = word(g, 19), word(g, 20), word(g, 21)
-    x, y = word(call, CALL_A), word(call, CALL_OUT)
     beside = BESIDE if columns >= BESIDE else (FEW if columns >= FEW else 1)
     other = 7 if beside == BESIDE else (8 if beside == FEW else 9)
     step = SIZE * channels
     row, lane, vector = step * width, SIZE * LANES * wide, SIZE * LANES * tall * wide
-    unit = take(call + 8 * COUNTER)
+    unit = take(counter)
     while unit < units:
         start, end = unit * several, min(unit * several + several, lines)
         for place in range(0, columns, beside):
@@ -138,21 +123,8 @@ def _work(call: int) -> None:
             following = min(place + beside, columns - beside) if place + beside < columns else columns
             for index in range(start, end):
                 at = (index * columns + column) * step
-                _end(call, words, numbers, y, at, following - column, channels, step)
-        unit = take(call + 8 * COUNTER)
-
-
-@device
-def _end(call: int, words: int, numbers: int, y: int, at: int, rows: int, count: int, step: int) -> None:
-    """What follows, on elements beside each other."""
-    first, second = word(call, CALL_B), word(call, CALL_C)
-    low, high = number(numbers, 0), number(numbers, 1)
-    if word(words, 0) > 0:
-        add_rows(y + at, first + at, rows * count)
-    if low > -np.inf or high < np.inf:
-        apply(y + at, rows * count, 1, low, high)
-    if word(words, 1) > 0:
-        finish(words, numbers, first, second, y, at, 0, rows, count, step)
+                conclude(words, numbers, partner, second, y, at, 0, following - column, channels, step)
+        unit = take(counter)
 
 
 WORKER = Worker(_work)

@@ -18,7 +18,7 @@ from ._backend import backend
 from ._links import LINKED, Link, link_of
 from ._program import BLOCK, HEAD, STEP, WORKER, Code
 from ._threads import share, threads
-from ._work import CALL_B, CALL_C, NOTHING
+from ._work import NOTHING
 
 __all__ = ["Chain"]
 
@@ -30,8 +30,8 @@ WORTH = 1 << 16
 CURVE = 4
 # Layouts of inputs for which a chain remembers how to go over them.
 REMEMBERED = 16
-# Operands that are no constants.
-OPERANDS = (CALL_B, CALL_C)
+# Operands that are no constants, as programs call them.
+OPERANDS = (1, 2)
 
 
 @dataclass(frozen=True)

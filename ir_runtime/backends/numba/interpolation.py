@@ -18,21 +18,8 @@ from ..numpy.interpolation import Plan, resized, resizing
 from ._backend import backend
 from ._language import instruction, types
 from ._threads import share, threads
-from ._vectors import F32, I64, Emit
-from ._work import (
-    CALL_A,
-    CALL_JOB,
-    CALL_OUT,
-    COUNTER,
-    NOTHING,
-    Worker,
-    done_with,
-    line,
-    put,
-    room,
-    take,
-    word,
-)
+from ._vectors import F32, I64, Emit, Load, Store
+from ._work import NOTHING, Worker, done_with, given, line, put, room, take, word
 
 __all__ = ["blend"]
 
@@ -59,7 +46,7 @@ def blend(
     def at(place: Number, index: Number, kind: Any, size: int) -> Number:
         return emit.load(emit.at(place, emit.builder.mul(index, emit.number(size))), kind)
 
-    def body(offset: Number, load: Callable[..., Number], store: Callable[..., None]) -> None:
+    def body(offset: Number, load: Load, store: Store) -> None:
         with emit.loop(tall, [none]) as (i, (total,), below):
             row = emit.at(at(lines, i, I64, 8), offset)
             with emit.loop(wide, [none]) as (j, (part,), following):
@@ -72,18 +59,13 @@ def blend(
 
 
 def _resize(call: int) -> None:
-    job, out, x = word(call, CALL_JOB), word(call, CALL_OUT), word(call, CALL_A)
-    image, channels, count, lines, columns = (
-        word(job, 0),
-        word(job, 1),
-        word(job, 2),
-        word(job, 3),
-        word(job, 4),
-    )
+    job, out, x, _, _, counter = given(call)
+    image, channels = word(job, 0), word(job, 1)
+    count, lines, columns = word(job, 2), word(job, 3), word(job, 4)
     tall, wide, rows, weights = word(job, 5), word(job, 6), word(job, 7), word(job, 8)
     places, factors = word(job, 9), word(job, 10)
     table = room(8 * tall)
-    index = take(call + 8 * COUNTER)
+    index = take(counter)
     while index < count:
         n = index // lines
         h = index - n * lines
@@ -95,7 +77,7 @@ def _resize(call: int) -> None:
                 target + w * 4 * channels, table, weights + 4 * h * tall, tall, places + 8 * w * wide,
                 factors + 4 * w * wide, wide, channels,
             )  # fmt: skip
-        index = take(call + 8 * COUNTER)
+        index = take(counter)
     done_with(table)
 
 

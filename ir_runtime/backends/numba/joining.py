@@ -16,7 +16,7 @@ from ._backend import backend
 from ._language import instruction, types
 from ._threads import share, threads
 from ._vectors import I64, Emit
-from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, take, word
+from ._work import NOTHING, Worker, given, take, word
 
 __all__: list[str] = []
 
@@ -39,9 +39,9 @@ def _copied(emit: Emit, x: Any, size: Any, out: Any) -> None:
 
 def _join(call: int) -> None:
     """A unit is some elements of the map, of all parts."""
-    job, out, table = word(call, CALL_JOB), word(call, CALL_OUT), word(call, CALL_A)
+    job, out, table, _, _, counter = given(call)
     rows, parts, channels = word(job, 0), word(job, 1), word(job, 2)
-    start = take(call + 8 * COUNTER) * SEVERAL
+    start = take(counter) * SEVERAL
     while start < rows:
         some = min(SEVERAL, rows - start)
         target = out + 4 * channels * start
@@ -52,11 +52,11 @@ def _join(call: int) -> None:
             for row in range(some):
                 _copied(source + row * stride, 4 * count, target + 4 * channels * row)
             target += 4 * count
-        start = take(call + 8 * COUNTER) * SEVERAL
+        start = take(counter) * SEVERAL
 
 
 JOIN = Worker(_join)
-"""Its job: elements of the map, parts, and channels of the result; the parts are read as `CALL_A`."""
+"""Its job: elements of the map, parts, and channels of the result; the parts are read as A."""
 
 
 @backend.accelerates(Concat)

@@ -19,7 +19,7 @@ from ._language import device, instruction, types
 from ._threads import share, threads
 from ._vectors import I32, LANES, Emit
 from ._windows import SIZE
-from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, line, take, word
+from ._work import NOTHING, Worker, given, line, take, word
 
 __all__: list[str] = []
 
@@ -46,14 +46,14 @@ def _shuffled(x: int, y: int, half: int) -> None:
 
 
 def _shuffle(call: int) -> None:
-    job, x, y = word(call, CALL_JOB), word(call, CALL_A), word(call, CALL_OUT)
+    job, y, x, _, _, counter = given(call)
     count, half = word(job, 0), word(job, 1)
-    start = take(call + 8 * COUNTER) * SEVERAL
+    start = take(counter) * SEVERAL
     while start < count:
         for index in range(start, min(start + SEVERAL, count)):
             at = SIZE * 2 * half * index
             _shuffled(x + at, y + at, half)
-        start = take(call + 8 * COUNTER) * SEVERAL
+        start = take(counter) * SEVERAL
 
 
 SHUFFLE = Worker(_shuffle)

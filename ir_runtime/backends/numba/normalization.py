@@ -15,24 +15,10 @@ from .. import Kernel, Look, Match
 from .._mean_square import by_mean_square
 from ..numpy._memory import is_f32
 from ._backend import backend
-from ._curves import apply
-from ._epilogue import Epilogue, Finish, Fused, add_rows, finish
+from ._epilogue import Epilogue, Finish, Fused, conclude
 from ._sums import centred, root, scaled, shifted, softened, squares, total
 from ._threads import share, threads
-from ._work import (
-    CALL_A,
-    CALL_B,
-    CALL_C,
-    CALL_JOB,
-    CALL_OUT,
-    COUNTER,
-    NOTHING,
-    Worker,
-    line,
-    number,
-    take,
-    word,
-)
+from ._work import NOTHING, Worker, given, line, number, take, word
 
 __all__: list[str] = []
 
@@ -42,12 +28,12 @@ WORTH = 1 << 14
 
 
 def _normalise(call: int) -> None:
-    job, out, x = word(call, CALL_JOB), word(call, CALL_OUT), word(call, CALL_A)
+    job, out, x, partner, second, counter = given(call)
     rows, length, unit, mode = word(job, 0), word(job, 1), word(job, 2), word(job, 3)
     scale, shift, words, numbers = word(job, 4), word(job, 5), word(job, 6), word(job, 7)
     eps = number(job, 16)
     stride = 4 * length
-    first = take(call + 8 * COUNTER) * unit
+    first = take(counter) * unit
     while first < rows:
         for row in range(first, min(first + unit, rows)):
             source, target = x + row * stride, out + row * stride
@@ -64,31 +50,16 @@ def _normalise(call: int) -> None:
                 else:
                     factor = np.float32(1) / root(variance + eps)
             centred(source, length, scale, shift, target, mean, factor)
-            if word(words, 0) != 0:
-                add_rows(target, word(call, CALL_B) + row * stride, length)
-            if number(numbers, 0) > -np.inf or number(numbers, 1) < np.inf:
-                apply(target, length, 1, number(numbers, 0), number(numbers, 1))
-            finish(
-                words,
-                numbers,
-                word(call, CALL_B),
-                word(call, CALL_C),
-                out,
-                row * stride,
-                0,
-                1,
-                length,
-                stride,
-            )
-        first = take(call + 8 * COUNTER) * unit
+            conclude(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
+        first = take(counter) * unit
 
 
 def _soften(call: int) -> None:
-    job, out, x = word(call, CALL_JOB), word(call, CALL_OUT), word(call, CALL_A)
+    job, out, x, notes, _, counter = given(call)
     rows, length, unit, logarithm = word(job, 0), word(job, 1), word(job, 2), word(job, 3)
     stride = 4 * length
-    about = word(call, CALL_B) + take(call + 8 * COUNTER + 8) * 4 * _APART
-    first = take(call + 8 * COUNTER) * unit
+    about = notes + take(counter + 8) * 4 * _APART
+    first = take(counter) * unit
     while first < rows:
         for row in range(first, min(first + unit, rows)):
             source, target = x + row * stride, out + row * stride
@@ -99,7 +70,7 @@ def _soften(call: int) -> None:
                 shifted(target, length, -np.log(sum))
             else:
                 scaled(target, length, np.float32(1) / sum)
-        first = take(call + 8 * COUNTER) * unit
+        first = take(counter) * unit
 
 
 # Numbers from what one thread notes to what the next does: a line of the cache.

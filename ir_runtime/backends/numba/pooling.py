@@ -31,7 +31,7 @@ from ._language import device, instruction, types
 from ._threads import share, threads
 from ._vectors import LANES, Emit
 from ._windows import BESIDE, SIZE, geometry, reach, tile, widened
-from ._work import CALL_A, CALL_JOB, CALL_OUT, COUNTER, NOTHING, Worker, line, number, take, word
+from ._work import NOTHING, Worker, given, line, number, take, word
 
 __all__: list[str] = []
 
@@ -95,16 +95,15 @@ def _vectors(
 
 
 def _pool(call: int) -> None:
-    g = word(call, CALL_JOB)
+    g, y, x, _, _, counter = given(call)
     height, width, channels, lines, columns = word(g, 0), word(g, 1), word(g, 2), word(g, 3), word(g, 4)
     tall, wide, across, along = word(g, 5), word(g, 6), word(g, 7), word(g, 8)
     spread, apart, above, before = word(g, 9), word(g, 10), word(g, 11), word(g, 12)
     count, form, filler, factor = word(g, 13), word(g, 14), word(g, 15), number(g, 32)
-    x, y = word(call, CALL_A), word(call, CALL_OUT)
     beside = BESIDE if columns >= BESIDE else 1
     form += beside == 1
     step, row = SIZE * channels, SIZE * channels * width
-    index = take(call + 8 * COUNTER)
+    index = take(counter)
     while index < count:
         image = index // lines
         top = (index - image * lines) * across - above
@@ -125,7 +124,7 @@ def _pool(call: int) -> None:
                 left, right = reach(column * along - before, width, apart, wide)
                 inside = max((high - low) * (right - left), 1)
                 _scale(target + column * step, channels, np.float32(1) / np.float32(inside))
-        index = take(call + 8 * COUNTER)
+        index = take(counter)
 
 
 POOL = Worker(_pool)
@@ -161,14 +160,13 @@ _mean_abreast, _mean_double, _mean_single = _rectangle(ABREAST), _rectangle(2), 
 
 
 def _adapt(call: int) -> None:
-    g = word(call, CALL_JOB)
+    g, y, x, _, _, counter = given(call)
     height, width, channels, lines, columns = word(g, 0), word(g, 1), word(g, 2), word(g, 3), word(g, 4)
     count, vectors = word(g, 5), word(g, 6)
-    x, y = word(call, CALL_A), word(call, CALL_OUT)
     step = SIZE * channels
     span = LANES * vectors
     groups = (channels + span - 1) // span
-    index = take(call + 8 * COUNTER)
+    index = take(counter)
     while index < count:
         place = index // groups
         at = SIZE * min((index - place * groups) * span, channels - span)
@@ -185,7 +183,7 @@ def _adapt(call: int) -> None:
             _mean_double(source, width * step, step, rows, breadth, target, factor)
         else:
             _mean_single(source, width * step, step, rows, breadth, target, factor)
-        index = take(call + 8 * COUNTER)
+        index = take(counter)
 
 
 ADAPT = Worker(_adapt)

@@ -14,20 +14,7 @@ from .. import Kernel
 from ..numpy._memory import channels_first, channels_last, is_f32
 from ._backend import backend
 from ._threads import share, threads
-from ._work import (
-    CALL_A,
-    CALL_JOB,
-    CALL_OUT,
-    COUNTER,
-    NOTHING,
-    Worker,
-    done_with,
-    line,
-    put,
-    room,
-    take,
-    word,
-)  # fmt: skip
+from ._work import NOTHING, Worker, done_with, given, line, put, room, take, word
 from .interpolation import blend
 
 __all__: list[str] = []
@@ -39,18 +26,13 @@ MANY = 1 << 22
 
 
 def _align(call: int) -> None:
-    job, out, x = word(call, CALL_JOB), word(call, CALL_OUT), word(call, CALL_A)
-    count, image, channels, lines, columns = (
-        word(job, 0),
-        word(job, 1),
-        word(job, 2),
-        word(job, 3),
-        word(job, 4),
-    )
+    job, out, x, _, _, counter = given(call)
+    count, image, channels = word(job, 0), word(job, 1), word(job, 2)
+    lines, columns = word(job, 3), word(job, 4)
     entries, row_starts, rows, row_weights = word(job, 5), word(job, 6), word(job, 7), word(job, 8)
     column_starts, places, column_weights, most = word(job, 9), word(job, 10), word(job, 11), word(job, 12)
     table = room(8 * most)
-    index = take(call + 8 * COUNTER)
+    index = take(counter)
     while index < count:
         region = index // lines
         base = x + image * word(entries, region)
@@ -65,7 +47,7 @@ def _align(call: int) -> None:
                 out + 4 * channels * (index * columns + column), table, row_weights + 4 * first, tall,
                 places + 8 * start, column_weights + 4 * start, wide, channels,
             )  # fmt: skip
-        index = take(call + 8 * COUNTER)
+        index = take(counter)
     done_with(table)
 
 

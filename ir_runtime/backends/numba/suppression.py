@@ -18,20 +18,7 @@ from ._backend import backend
 from ._language import device, instruction, types
 from ._threads import share, threads
 from ._vectors import F32, I64, LANES, Emit
-from ._work import (
-    CALL_A,
-    CALL_JOB,
-    COUNTER,
-    NOTHING,
-    Worker,
-    done_with,
-    number,
-    put,
-    put_number,
-    room,
-    take,
-    word,
-)  # fmt: skip
+from ._work import NOTHING, Worker, done_with, given, number, put, put_number, room, take, word
 
 __all__: list[str] = []
 
@@ -74,12 +61,12 @@ def _is_suppressed(box: int, others: int, apart: int, count: int, limit: float) 
 
 
 def _suppress(call: int) -> None:
-    job, boxes = word(call, CALL_JOB), word(call, CALL_A)
+    job, _, boxes, _, _, counter = given(call)
     rows, classes, length, most = word(job, 0), word(job, 1), word(job, 2), word(job, 3)
     starts, places, left, limit = word(job, 4), word(job, 5), word(job, 6), number(job, 14)
     apart = 4 * most
     others = room(FACTS * apart)
-    row = take(call + 8 * COUNTER)
+    row = take(counter)
     while row < rows:
         start, end = word(starts, row), word(starts, row + 1)
         count, batch = 0, boxes + 4 * FACTS * length * (row // classes)
@@ -97,7 +84,7 @@ def _suppress(call: int) -> None:
                 put_number(line, count, number(box, fact))
             put(left, at, 1)
             count += 1
-        row = take(call + 8 * COUNTER)
+        row = take(counter)
     done_with(others)
 
 

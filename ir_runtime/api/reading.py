@@ -1,0 +1,139 @@
+"""Models from files, and from pages of the specification."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..diagnostics import Diagnostics
+from ..errors import InputError
+from ..frontend.load import load
+from ..frontend.source import SourceLike
+from ..frontend.weights import WeightsLike
+from ..limits import DEFAULT, Limits, within
+from .config import check_config
+from .model import Model
+
+# What only pages need is imported there: reading starts sooner.
+if TYPE_CHECKING:
+    from ..frontend.fragment import Page, Values
+
+__all__ = ["read_fragment", "read_fragments", "read_model"]
+
+
+def read_model(
+    model: SourceLike,
+    weights: WeightsLike | None = None,
+    config: Mapping[str, Any] | None = None,
+    *,
+    strict: bool = True,
+    limits: Limits = DEFAULT,
+    values: Values | None = None,
+    example: int | None = None,
+) -> Model:
+    """Read an OpenVINO IR.
+
+    Args:
+        model: path of the ``.xml``, its bytes, or an open file. A page of the specification will
+            do, too.
+        weights: path of the ``.bin``, its bytes, or an open file; by default the ``.bin`` beside the
+            ``.xml``. It is mapped, not read.
+        config: for OpenVINO's signature.
+        strict: raise if the model is not valid. Otherwise ``model.report`` has what is wrong.
+        limits: bounds on what the file, and running it, may ask for.
+        values: for a page: contents for input ports, as for `read_fragment`.
+        example: for a page: which of several examples, from 1.
+
+    Raises:
+        ParseError: if it cannot be read as an IR.
+        ValidationError: if the model contradicts itself or the specification.
+        UnsupportedError: if it has operations that are not known.
+        LimitError: if it asks for more than ``limits`` allow.
+    """
+    check_config(config)
+    report = Diagnostics()
+    with within(limits), _no_collection():
+        documents = load(model, weights, report, limits, values=values, example=example)
+        if len(documents) != 1:
+            raise InputError(
+                f"{documents[0].file} has {len(documents)} examples",
+                hint=f"choose one with example=1 … {len(documents)} (--example), or call read_fragments",
+            )
+        read = Model(documents[0], report)
+    return read.raise_if_invalid() if strict else read
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """What is read stays: to look for garbage in it again and again takes a tenth of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def read_fragment(
+    text: str,
+    *,
+    values: Values | None = None,
+    version: str | int | None = None,
+    name: str = "<fragment>",
+    example: int | None = None,
+    strict: bool = True,
+    limits: Limits = DEFAULT,
+) -> Model:
+    """Make a model of bare ``<layer>`` elements, as the specification prints them.
+
+    Input ports that nothing feeds become Parameters, those with a value Constants; outputs become
+    Results. A comment such as ``<!-- value is [2, 3] that means … -->`` gives a port its value.
+
+    Args:
+        text: the layers, or a whole page with one example.
+        values: contents for input ports, by port id, (layer id, port id) or name:
+            ``values={1: [2, 3]}``.
+        version: ``"ReduceL2-4"``, ``"opset4"`` or ``4``, where neither tag nor page says.
+        name: the file, for messages.
+        example: which of several examples, from 1.
+        strict: raise if the fragment is not valid. Otherwise ``model.report`` has what is wrong.
+        limits: bounds on what the page may ask for.
+
+    Raises:
+        ParseError: if there is no layer in it, or it is not well-formed.
+        InputError: if there are several examples and none is chosen, or a value fits no port.
+        ValidationError: if it contradicts itself or the specification.
+    """
+    from ..frontend.fragment import Page
+
+    with within(limits):
+        page = Page(text, values=values, version=version, name=name, limits=limits)
+        if example is None and len(page) > 1:
+            hint = f"choose one with example=1 … {len(page)}, or call read_fragments"
+            raise InputError(f"the page has {len(page)} examples", hint=hint)
+        return _example(page, 1 if example is None else example, strict)
+
+
+def read_fragments(
+    text: str,
+    *,
+    version: str | int | None = None,
+    name: str = "<fragment>",
+    strict: bool = True,
+    limits: Limits = DEFAULT,
+) -> list[Model]:
+    """Make a model of each example on a page of the specification; see `read_fragment`."""
+    from ..frontend.fragment import Page
+
+    with within(limits):
+        page = Page(text, version=version, name=name, limits=limits)
+        return [_example(page, number, strict) for number in range(1, len(page) + 1)]
+
+
+def _example(page: Page, number: int, strict: bool) -> Model:
+    report = Diagnostics()
+    model = Model(page.read(number, report), report)
+    return model.raise_if_invalid() if strict else model

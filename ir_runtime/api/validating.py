@@ -1,0 +1,90 @@
+"""What is wrong with a model, found without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..diagnostics import Diagnostics
+from ..errors import InputError, IRError, ValidationError
+from ..frontend.load import load
+from ..frontend.source import SourceLike, open_source
+from ..frontend.weights import WeightsLike
+from ..limits import DEFAULT, Limits, within
+from .model import Model, ShapeLike
+
+__all__ = ["validate"]
+
+
+def validate(
+    model: SourceLike | Model,
+    weights: WeightsLike | None = None,
+    *,
+    shapes: ShapeLike | Mapping[Any, ShapeLike] | None = None,
+    limits: Limits = DEFAULT,
+) -> Diagnostics:
+    """Find what is wrong with a model, without running it.
+
+    Args:
+        model: a path, bytes, an open file, or a model. A page of the specification counts as all of
+            its examples.
+        weights: as for `read_model`.
+        shapes: other shapes for the inputs, as `Model.reshape` takes them.
+        limits: bounds on what the file may ask for.
+
+    Returns:
+        A report: iterate over its findings, in the order of the file, each with ``code``, ``severity``,
+        ``message``, ``layer``, ``line``, ``excerpt``, ``causes`` and ``hint``; ``report.ok`` says
+        whether there is no error.
+    """
+    with within(limits):
+        return _validated(model, weights, shapes, limits)
+
+
+def _validated(
+    model: SourceLike | Model,
+    weights: WeightsLike | None,
+    shapes: ShapeLike | Mapping[Any, ShapeLike] | None,
+    limits: Limits,
+) -> Diagnostics:
+    from ..frontend.excerpt import Excerpts
+
+    report = Diagnostics()
+    if isinstance(model, Model):
+        report.found += model.report
+        _examine(model, report, shapes)
+        report.arrange()
+        return report
+    excerpt = None
+    try:
+        source = open_source(model, limits)
+        excerpt = Excerpts(source.data).of
+        for document in load(source, weights, report, limits):
+            _examine(Model(document, report), report, shapes)
+    except InputError:
+        raise
+    except IRError as problem:
+        report.found += getattr(problem, "diagnostics", ()) or (problem.diagnostic,)
+    report.arrange(excerpt)
+    return report
+
+
+def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | Mapping[Any, ShapeLike] | None) -> None:
+    """Add what is wrong, or odd, that reading and inference did not say."""
+    from ..passes.audit import audit
+    from ..passes.constants import check_bytes
+    from ..passes.constraints import check_lengths
+    from ..passes.variables import check_variables
+
+    graph, weights = model._graph, model._document.weights
+    audit(graph, model._values, report)
+    check_variables(graph, report)
+    if weights.data is not None:
+        check_bytes(graph, len(weights), weights.name, report)
+    if report.ok:
+        check_lengths(graph, model._values, {port._port.layer: port._type for port in model.inputs}, report)
+    if shapes is not None and report.ok:
+        try:
+            model.clone().reshape(shapes)
+        except ValidationError as problem:
+            report.found += problem.diagnostics
