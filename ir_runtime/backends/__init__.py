@@ -23,10 +23,11 @@ from ..ir.graph import Layer
 from ..ir.tensor import Array, Value
 from ..ops import Op, registry
 from ._match import Finder, Look, Match
-from ._unary import Unary
+from ._unary import UNREAD, Unary
 from ._usual import TYPES, at_hand, usual
 
 __all__ = [
+    "UNREAD",
     "Absorbing",
     "Backend",
     "Kernel",
@@ -145,7 +146,8 @@ class Backend:
     def kernel(self, op: Op, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
         """The first kernel offered for a layer, or ``None``."""
         self._import(type(op), self.homes)
-        how = {"unread": unread} if len(op.outputs) > 1 else {}
+        several = len(op.outputs) > 1 or any(port.variadic for port in op.outputs)
+        how = {"unread": unread} if several else {}
         if len(inputs) < sum(not (port.optional or port.variadic) for port in op.inputs):
             return None  # which the operation itself refuses, in words
         with np.errstate(all="ignore"):  # constants may hold what they like

@@ -31,7 +31,7 @@ from .expected import expected
 from .fold import evaluated
 from .fold import fold as fold_constants
 from .guard import bytes_of, elements_of, guarded
-from .memory import Peak, freeing, peak
+from .memory import Peak, freeing, peak, settled
 from .needed import needed, sinks
 from .plan import ExecutionPlan, Step
 from .promise import Promise
@@ -123,11 +123,11 @@ class _Planner:
         steps = [self._step(group) for group in groups]
         wanted = tuple(self._slot(port) for port in outputs)
         steps = freeing(steps, wanted)
-        return ExecutionPlan(
-            tuple(steps),
+        return settled(
+            steps,
             inputs,
             wanted,
-            tuple(self.slots),
+            self.slots,
             around=tuple(backend.around for backend in self.backends),
             promises=tuple(Promise.of(self.graph[p.layer], self.values[p].type) for p in outputs),
             peak=self._peak(steps, parameters).bytes,
@@ -196,7 +196,7 @@ class _Planner:
         writes = {Port(layer.id, index) for index in range(len(layer.outputs))}
         steps = [planner._step(planner._group(each, {*sources, *writes})) for each in layers]
         wanted = tuple(map(planner._slot, sorted(writes)))
-        plan = ExecutionPlan(tuple(freeing(steps, wanted)), inputs, wanted, tuple(planner.slots))
+        plan = settled(freeing(steps, wanted), inputs, wanted, planner.slots)
         return Match(layers, reads, Remembered(plan))
 
     def _group(self, layer: Layer, read: Collection[Port]) -> Group:

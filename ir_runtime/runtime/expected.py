@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ..errors import IRError
 from ..ir.element import ElementType
@@ -13,7 +14,8 @@ from ..ir.tensor import Array, TensorType, Value
 
 __all__ = ["Expected", "Refusal", "expected"]
 
-# In `Expected.places`, negative numbers: not an input of the step, but the result of the layer so many before.
+_Place: TypeAlias = tuple[int, int]
+"""An input of the step, and 0; or, if negative, of the layer so many before, which of its outputs."""
 
 
 class Refusal(Exception):
@@ -29,8 +31,8 @@ class Expected:
     """The layers of a step, and what each of them reads."""
 
     layers: tuple[Layer, ...]
-    places: tuple[tuple[int, ...], ...]
-    """For each layer, where its inputs are among those of the step."""
+    places: tuple[tuple[_Place, ...], ...]
+    """For each layer, where its inputs come from."""
     elements: tuple[ElementType, ...]
     """The element types of the step's inputs."""
 
@@ -44,7 +46,7 @@ class Expected:
         results: list[tuple[TensorType, ...]] = []
         for layer, places in zip(self.layers, self.places, strict=True):
             assert layer.op is not None
-            inputs = [Value(results[place][0]) if place < 0 else given[place] for place in places]
+            inputs = [Value(results[at][number]) if at < 0 else given[at] for at, number in places]
             try:
                 results.append(layer.op.infer_types(*inputs))
             except IRError as reason:
@@ -66,12 +68,18 @@ def expected(
     graph: Graph, layers: tuple[Layer, ...], reads: Sequence[Port], elements: Sequence[ElementType]
 ) -> Expected:
     """The layers of a step that reads ``reads``; each may also read what layers before it make."""
-    places: list[tuple[int, ...]] = []
+    places: list[tuple[_Place, ...]] = []
     given = {port: place for place, port in reversed(list(enumerate(reads)))}
     before: dict[int, int] = {}
+
+    def place(source: Port, index: int) -> _Place:
+        if source.layer in before:
+            return before[source.layer] - index, source.number
+        return given[source], 0
+
     for index, layer in enumerate(layers):
         sources = [source for source in graph.sources(layer) if source is not None]
-        places.append(tuple(before[s.layer] - index if s.layer in before else given[s] for s in sources))
+        places.append(tuple(place(source, index) for source in sources))
         before[layer.id] = index
     return Expected(layers, tuple(places), tuple(elements))
 

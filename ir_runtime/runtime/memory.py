@@ -1,14 +1,15 @@
-"""When a plan gives memory back, and how much it needs at once, as far as it is known before it runs."""
+"""When a plan gives memory back, where it keeps what, and how much it needs at once, as far as that is known."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
-from .plan import Step
+from ..ir.tensor import Array
+from .plan import ExecutionPlan, Step
 
-__all__ = ["Peak", "freeing", "peak"]
+__all__ = ["Peak", "freeing", "peak", "settled"]
 
 
 class Peak(NamedTuple):
@@ -52,3 +53,70 @@ def freeing(steps: Sequence[Step], wanted: Sequence[int]) -> list[Step]:
         read_later |= touched
         freed.append(replace(step, frees=frees))
     return freed[::-1]
+
+
+@dataclass(slots=True)
+class _Places:
+    """Numbers slots anew: what is never there at the same time may have the same place.
+
+    Args:
+        shared: the slots that may change places with others; the rest have one of their own.
+    """
+
+    shared: frozenset[int]
+    of: dict[int, int] = field(default_factory=dict)
+    """The place of a slot."""
+    free: list[int] = field(default_factory=list)
+    """Places that nobody uses now, the latest last: that is still in the processor's cache."""
+    count: int = 0
+
+    def moved(self, step: Step) -> Step:
+        """The step on places; they are to come in order. A result may take the place of what ends there."""
+        unread = {slot for slot in step.writes if slot in step.frees}
+        reads = tuple(map(self.place, step.reads))
+        ending = [slot for slot in step.frees if slot in self.shared]
+        self.free += [self.of[slot] for slot in ending if slot not in unread]
+        for slot in sorted(step.writes, key=unread.__contains__):
+            self.place(slot)
+        self.free += [self.of[slot] for slot in ending if slot in unread]
+        overwritten = {self.of[slot] for slot in step.writes if slot not in unread}
+        frees = tuple(sorted({self.of[slot] for slot in step.frees} - overwritten))
+        return replace(step, reads=reads, writes=tuple(map(self.place, step.writes)), frees=frees)
+
+    def place(self, slot: int) -> int:
+        """Where a slot is from now on."""
+        if slot not in self.of:
+            if slot in self.shared and self.free:
+                self.of[slot] = self.free.pop()
+            else:
+                self.of[slot], self.count = self.count, self.count + 1
+        return self.of[slot]
+
+
+def settled(
+    steps: Sequence[Step],
+    inputs: Iterable[int],
+    outputs: Iterable[int],
+    slots: Sequence[Array | None],
+    **more: Any,
+) -> ExecutionPlan:
+    """The plan of steps that know what they free, on as few slots as they need.
+
+    A run of a long model then touches few of them, and steps that are alike do the same to the same ones.
+
+    Args:
+        steps: in order.
+        inputs: where the inputs go.
+        outputs: where the outputs are at the end.
+        slots: constants in place, the rest empty.
+        more: what else the plan is to know.
+    """
+    made = frozenset(slot for step in steps for slot in step.writes if slots[slot] is None)
+    places = _Places(made)
+    given = tuple(map(places.place, inputs))
+    moved = tuple(map(places.moved, steps))
+    wanted = tuple(map(places.place, outputs))
+    arrays: list[Array | None] = [None] * places.count
+    for slot, place in places.of.items():
+        arrays[place] = slots[slot] if slot not in made else None
+    return ExecutionPlan(moved, given, wanted, tuple(arrays), **more)

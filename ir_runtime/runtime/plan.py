@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import length_hint
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +20,7 @@ from ..limits import DEFAULT, Limits, within
 from .blame import blame, is_placed
 from .context import RUN, Run, State
 from .expected import Expected
-from .moves import Move, move_of
+from .moves import Move, moves_of
 from .promise import Promise
 from .roots import root_of
 
@@ -87,8 +89,7 @@ class ExecutionPlan:
     """The memory of the constants, as `root_of` has it."""
 
     def __post_init__(self) -> None:
-        moves = (move_of(step.kernel, step.reads, step.writes, step.frees) for step in self.steps)
-        object.__setattr__(self, "moves", tuple(moves))
+        object.__setattr__(self, "moves", moves_of(self.steps))
         constants = (array for array in self.slots if array is not None)
         object.__setattr__(self, "roots", frozenset(map(root_of, constants)))
 
@@ -146,19 +147,18 @@ class ExecutionPlan:
 
     def _advance(self, env: list[Any], ends: float) -> None:
         """The run loop. It knows functions of the slots only; steps are looked at where one fails."""
-        clock = time.monotonic
-        moves, start = self.moves, 0
-        move: Move | None = None
+        clock, moves = time.monotonic, self.moves
+        going = iter(moves)
         try:
             for start in range(0, len(moves), CLOCKED):
                 if clock() > ends:
                     raise deadline.overdue(self.steps[start].layer.where)
-                for move in moves[start : start + CLOCKED]:
+                for move in islice(going, CLOCKED):
                     move(env)
         except Exception as reason:
             if is_placed(reason) or not moves:
                 raise
-            step = self.steps[0 if move is None else moves.index(move)]
+            step = self.steps[max(len(moves) - 1 - length_hint(going), 0)]
             raise blame(step, [env[slot] for slot in step.reads], reason) from reason
 
     def _watch(self, env: list[Any], run: Run) -> None:

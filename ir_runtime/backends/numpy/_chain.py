@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,7 @@ def shifted(ufunc: np.ufunc, other: Value, ours: Value) -> Callable[..., Array] 
     Along the axis that is stored last, the constant is repeated, for longer inner loops.
     """
     if (full := _in_full(other, ours)) is not None:
-        return lambda x, out=None: ufunc(x, full, out=out)
+        return _with_number(ufunc, full.tobytes(), full.dtype) if not full.ndim else _with(ufunc, full)
     axes = range(-(ours.shape.rank or 0), 0)
     found = next(((axis, row) for axis in axes if (row := row_for(other, ours, axis)) is not None), None)
     if found is None:
@@ -159,6 +159,16 @@ def shifted(ufunc: np.ufunc, other: Value, ours: Value) -> Callable[..., Array] 
     return kernel
 
 
+@lru_cache(256)
+def _with_number(ufunc: np.ufunc, number: bytes, dtype: np.dtype[Any]) -> Callable[..., Array]:
+    """Layers that use the same number share the function."""
+    return _with(ufunc, np.frombuffer(number, dtype).reshape(()))
+
+
+def _with(ufunc: np.ufunc, full: Array) -> Callable[..., Array]:
+    return lambda x, out=None: ufunc(x, full, out=out)
+
+
 def _in_full(other: Value, ours: Value) -> Array | None:
     """A constant in the shape of a small tensor, if that has room for it."""
     known = other.known()
@@ -168,7 +178,7 @@ def _in_full(other: Value, ours: Value) -> Array | None:
     if math.prod(shape) > SMALL or known.ndim > len(shape):
         return None
     if known.size == 1:
-        return known.reshape(()).copy()  # which is as good
+        return known.reshape(())  # which is as good
     if known.shape == shape:
         return known.copy()
     try:

@@ -73,6 +73,7 @@ MODULES = {
 }
 
 MATCHES: dict[str, str] = {
+    "Concat": "movement",
     "Divide": "mean_square",
     "Multiply": "mean_square",
     "ScaledDotProductAttention": "attention",

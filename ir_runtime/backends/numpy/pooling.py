@@ -22,15 +22,13 @@ from ...ops.pooling.windowed import (
     MaxWithIndices,
     Pooling,
 )
-from .. import Kernel
+from .. import UNREAD, Kernel
 from ._backend import backend
 from ._memory import channels_first, channels_last, is_f32, padded
 from ._products import blocks_for, parts
 from ._threads import each, share
 
 __all__: list[str] = []
-
-UNREAD = np.empty(0)
 # An element of a window takes as long as so many multiplications of a product.
 COST = 6
 

@@ -8,13 +8,11 @@ import numpy as np
 
 from ...ir.tensor import Array, Value
 from ...ops.sort.topk import Selection, TopK1, TopK3, TopK11
-from .. import Kernel
+from .. import UNREAD, Kernel
 from ._backend import backend
 from ._memory import moved
 
 __all__: list[str] = []
-
-UNREAD = np.empty(0)
 
 
 @backend.accelerates(TopK1, TopK3, TopK11)

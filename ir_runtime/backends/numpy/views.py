@@ -1,12 +1,12 @@
 """Other shapes, orders and regions of a tensor, as views that are known when compiling.
 
 What they follow from is constant, but for the shape of the data. Where that is known, too, a view is one
-call of NumPy; where it is not, what a shape leads to is remembered.
+call of NumPy; where it is not, what a shape leads to is remembered. Layers that do the same share the function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import itemgetter, methodcaller
 from typing import Any, TypeAlias
@@ -25,16 +25,25 @@ from ...ops.shape.squeeze import Squeeze, Squeeze1, Unsqueeze
 from .. import Kernel, Unary
 from ._backend import backend
 
-__all__ = ["nothing", "unary"]
+__all__ = ["SHARED", "Index", "Shape", "bounds", "nothing", "taking", "unary"]
 
 Shape: TypeAlias = tuple[int, ...]
 
+Index: TypeAlias = tuple[Any, ...]
+"""What NumPy takes in brackets."""
+
 # Shapes for which a view is remembered; lengths that grow with every run need no more of the past.
 REMEMBERED = 64
+# Functions that are kept for layers that do the same.
+SHARED = 1 << 10
 
 
 def unary(
-    shape: PartialShape, of: Callable[[Shape], Any], how: Callable[[Any], Any], view: bool = True
+    shape: PartialShape,
+    of: Callable[[Shape], Any],
+    how: Callable[[Any], Any],
+    view: bool = True,
+    only: tuple[int, int] | None = None,
 ) -> Kernel | None:
     """A kernel of the data alone, which may have one shape or many.
 
@@ -43,12 +52,13 @@ def unary(
         of: what is to be done to data of a shape; raises where that cannot be.
         how: the function of the data that does it.
         view: whether that never copies.
+        only: as `Unary` has it.
     """
     if not shape.is_static:
         remembered = lru_cache(maxsize=REMEMBERED)(lambda found: how(of(found)))
-        return Unary(lambda x: remembered(x.shape)(x), view=view)
+        return Unary(lambda x: remembered(x.shape)(x), view=view, only=only)
     try:
-        return Unary(how(of(shape.static)), view=view)
+        return Unary(how(of(shape.static)), view=view, only=only)
     except (IRError, ValueError, IndexError):
         return None  # what is wrong, the operation says when it runs
 
@@ -64,9 +74,12 @@ def shaped(op: Op, data: Value, *others: Value) -> Kernel | None:
         found: Shape = op.evaluate(nothing(shape), *known).shape
         return found
 
-    return unary(
-        data.shape, target, lambda lengths: methodcaller("reshape", lengths), type(op) is not Reshape
-    )
+    return unary(data.shape, target, _reshaping, type(op) is not Reshape)
+
+
+@lru_cache(SHARED)
+def _reshaping(lengths: Shape) -> Callable[[Any], Any]:
+    return methodcaller("reshape", *lengths) if lengths else methodcaller("reshape", ())
 
 
 def nothing(shape: Shape) -> Array:
@@ -98,18 +111,42 @@ def ordered(op: Transpose, data: Value, order: Value) -> Kernel | None:
     axes = order.ints()
     if axes is None:
         return None
-    return Unary(methodcaller("transpose", axes or None), view=True)
+    return Unary(_transposing(axes), view=True)
+
+
+@lru_cache(SHARED)
+def _transposing(axes: tuple[int, ...]) -> Callable[[Any], Any]:
+    return methodcaller("transpose", *axes)
 
 
 @backend.accelerates(Slice, StridedSlice)
 def region(op: Slice | StridedSlice, data: Value, *others: Value) -> Kernel | None:
     """A region between known bounds."""
+    found = bounds(op, others)
+    return None if found is None else unary(data.shape, found, taking)
+
+
+def bounds(op: Slice | StridedSlice, others: Sequence[Value]) -> Callable[[Shape], Index] | None:
+    """The region of data of a shape, if what says so is known."""
     known: list[Any] = [other.known() for other in others]
     if any(array is None for array in known):
         return None
-    return unary(data.shape, lambda shape: op.index(shape, *_with_axes(op, known)), itemgetter)
+    if isinstance(op, Slice) and len(known) == 3:
+        known.append(None)  # it is asked about its axes even where they are absent
+    return lambda shape: op.index(shape, *known)
 
 
-def _with_axes(op: Slice | StridedSlice, known: list[Any]) -> list[Any]:
-    """`Slice` is asked about its axes even where they are absent."""
-    return [*known, None] if isinstance(op, Slice) and len(known) == 3 else known
+def taking(*regions: Index) -> Callable[[Any], Any]:
+    """The function that gives a region of an array, or a tuple of several."""
+    return _taking(tuple(tuple(map(_spelled, region)) for region in regions))
+
+
+def _spelled(part: Any) -> Any:
+    """Part of an index as something that can be looked up."""
+    return (part.start, part.stop, part.step) if isinstance(part, slice) else part
+
+
+@lru_cache(SHARED)
+def _taking(spelled: tuple[Index, ...]) -> Callable[[Any], Any]:
+    regions = [tuple(slice(*p) if isinstance(p, tuple) else p for p in region) for region in spelled]
+    return itemgetter(*(region[0] if len(region) == 1 else region for region in regions))
