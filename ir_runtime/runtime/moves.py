@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeAlias
 
 from ..backends import Kernel, Unary
+from ..errors import ExecutionError
 
-__all__ = ["Move", "Moving", "moves_of"]
+__all__ = ["Move", "Moving", "given", "moves_of"]
 
 Move: TypeAlias = Callable[[list[Any]], None]
 """Takes the slots, puts results into them, and empties those that nobody reads any more.
@@ -140,11 +141,21 @@ def _several(kernel: Kernel, reads: _Slots, writes: _Slots, frees: _Slots) -> Mo
 
 
 def _pairs(writes: _Slots, results: Any) -> Iterable[tuple[int, Any]]:
-    """Slots and what goes there; an operation may have more outputs than its layer, but not fewer."""
-    outputs = results if isinstance(results, tuple) else (results,)
-    if len(outputs) < len(writes):
-        raise ValueError(f"it has {len(writes)} outputs, and gave {len(outputs)}")
-    return zip(writes, outputs)  # noqa: B905
+    return zip(writes, given(results, len(writes)))  # noqa: B905 - it has looked
 
+
+def given(results: Any, count: int) -> tuple[Any, ...]:
+    """What a kernel gave, as a tuple; an operation may have more outputs than its layer, but not fewer.
+
+    Raises:
+        ExecutionError: if they are fewer than ``count``.
+    """
+    outputs = results if isinstance(results, tuple) else (results,)
+    if len(outputs) < count:
+        raise ExecutionError(f"it has {count} outputs, but only {len(outputs)} came", hint=_LACKING)
+    return outputs
+
+
+_LACKING = "its code has to return an array for each of them"
 
 _BY_ARITY: dict[int, Callable[..., Move]] = {1: _unary, 2: _binary, 3: _ternary}

@@ -20,7 +20,7 @@ from ..limits import DEFAULT, Limits, within
 from .blame import blame, is_placed
 from .context import RUN, Run, State
 from .expected import Expected
-from .moves import Move, moves_of
+from .moves import Move, given, moves_of
 from .promise import Promise
 from .roots import root_of
 
@@ -53,9 +53,7 @@ class Step:
 
     def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
         """Compute the outputs that the last layer declares; an operation may have more."""
-        results = self.kernel(*args)
-        outputs = results if isinstance(results, tuple) else (results,)
-        return outputs[: len(self.writes)]
+        return given(self.kernel(*args), len(self.writes))[: len(self.writes)]
 
 
 class Observer(Protocol):

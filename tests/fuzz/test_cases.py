@@ -140,3 +140,30 @@ def body_that_nothing_is_fed_into() -> Net:
     x = net.parameter("x", "3,2")
     net.result(net.op("TensorIterator", x, inside=f"{ties}<body><layers>{inside}</body>"))
     return net
+
+
+@built(Code.CONTRADICTION)
+def parts_beyond_memory() -> Net:
+    """Of a tensor of which nothing is known, there might be any number."""
+    net = Net()
+    net.result(
+        net.layer("Split", [net.parameter("x", "..."), net.constant(0)], [""] * 2, num_splits=1 << 62)[0]
+    )
+    return net
+
+
+@built("model")
+def grid_of_a_side_beyond_memory_and_one_of_nothing() -> Net:
+    net = Net()
+    sizes = net.constant([844424930131971, 0]), net.constant([0, 68499574439680])
+    net.result(net.op("PriorBox", *sizes, offset=0.5))
+    return net
+
+
+@built(Code.LIMIT)
+def slice_of_an_axis_longer_than_any() -> Net:
+    net = Net()
+    x = net.parameter("x", "4,1495872112882155326..")
+    bounds = [net.constant([n]) for n in (0, 1, 1, 1)]
+    net.result(net.op("Slice", x, *bounds, version="opset8"))
+    return net

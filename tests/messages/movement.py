@@ -30,6 +30,7 @@ REFUSALS = [
     refusal("Split: lengths", "Split-1", "f32 3,4", 0, num_splits=2),
     refusal("Split: at most so long", "Split-1", "f32 1..3,4", 0, num_splits=4),
     refusal("Split: axis in a list", "Split-1", "f32 4", [0], num_splits=2),
+    refusal("Split: more parts than anything has", "Split-1", "f32 0,4", 0, num_splits=1 << 62),
     refusal("VariadicSplit: too short", "VariadicSplit-1", "f32 6", 0, [1, 2]),
     refusal("VariadicSplit: too long", "VariadicSplit-1", "f32 1..2", 0, [1, 2]),
     refusal("VariadicSplit: too long for -1", "VariadicSplit-1", "f32 6", 0, [7, -1]),

@@ -51,6 +51,20 @@ class _Broken(_Odd):
         raise IndexError("list index out of range")
 
 
+class _Fewer(Op):
+    """It forgets one of its outputs."""
+
+    data = Input(T_FLOAT, "any")
+    first = Output(T_FLOAT, "of the same shape")
+    second = Output(T_FLOAT, "likewise")
+
+    def infer(self, data: Value) -> tuple[PartialShape, ...]:
+        return data.shape, data.shape
+
+    def evaluate(self, data: Array) -> Array:
+        return data
+
+
 class _Confused(_Odd):
     """It has a mistake in its inference."""
 
@@ -81,6 +95,14 @@ def run(net: Net, **how: object) -> None:
 def odd_one(cls: type[Op]) -> None:
     with declared(cls):
         run(odd())
+
+
+def odd_pair(cls: type[Op]) -> None:
+    net = Net()
+    for number, end in enumerate(net.layer("Odd", [net.parameter("x", "2", out="FP32 2")], ["FP32 2"] * 2)):
+        net.result(end, name=f"result_{number}")
+    with declared(cls):
+        run(net)
 
 
 def invalid(cls: type[Op]) -> None:
@@ -114,6 +136,7 @@ REFUSALS = [
     Call("compiled all the same", not_even_looked_at),
     Call("no way to run it", lambda: odd_one(_Odd)),
     Call("more than was inferred", lambda: odd_one(_Longer)),
+    Call("an output too few", lambda: odd_pair(_Fewer)),
     Call("not enough memory", lambda: odd_one(_Vast)),
     Call("mistake in an operation", lambda: odd_one(_Broken)),
     Call("mistake in an inference", lambda: invalid(_Confused)),

@@ -72,6 +72,8 @@ class PriorBoxes(Op):
         height, width = (int(n) for n in output_size.ravel())
         image = image_size.ravel().astype(np.float32)
         self.infer(Value.constant(output_size), Value.constant(image_size))  # raises if there are too many
+        if not height * width * self.count():
+            return np.empty((2, 0), np.float32)  # one side of the grid may be of any length
         y, x = self.centres(height, width, image)
         priors = self.priors(image)
         boxes = np.empty((height, width, len(priors), 4), np.float32)

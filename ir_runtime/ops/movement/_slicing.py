@@ -63,7 +63,7 @@ def sliced(length: Dimension, start: Bound, stop: Bound, step: int | None) -> Di
     ]
     fewest, most = min(c for _, c in counts), max(c for _, c in counts)
     high = None if most > 2**64 else most
-    if abs(step) == 1 and all(c == n for n, c in counts if n <= _LONGEST):
+    if abs(step) == 1 and length.min <= _LONGEST and all(c == n for n, c in counts if n <= _LONGEST):
         return Dimension.between(length.min, high, length.symbol)
     return Dimension.between(fewest, high)
 

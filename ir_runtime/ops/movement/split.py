@@ -17,6 +17,9 @@ from .._lengths import check_vector, count_of, listed
 from .._types import T_ANY, T_AXIS
 from ._indices import one_axis
 
+MOST_PARTS = 1 << 20
+"""More outputs than any layer has."""
+
 
 @op("Split-1")
 class Split(Op):
@@ -37,17 +40,23 @@ class Split(Op):
             raise InferenceError(f"axis must be a scalar, not of shape {axis.shape}")
         shape, known = data.shape, axis.ints()
         if shape.rank is None:
-            return (shape,) * self.num_splits
+            return self._each(shape)
         if known is None:
             # Whichever axis it is, none gets longer.
-            return (PartialShape([Dimension.between(0, d.max) for d in shape]),) * self.num_splits
+            return self._each(PartialShape([Dimension.between(0, d.max) for d in shape]))
         place = normalize_axis(known[0], shape.rank)
-        return (shape.replace({place: self._part(shape, place)}),) * self.num_splits
+        return self._each(shape.replace({place: self._part(shape, place)}))
 
     def evaluate(self, data: Array, axis: Array) -> Array | tuple[Array, ...]:
         place = normalize_axis(int(axis), data.ndim)
         part = self._part(PartialShape(data.shape), place).get_length()
         return _cut(data, place, [part] * self.num_splits)
+
+    def _each(self, part: PartialShape) -> tuple[PartialShape, ...]:
+        """The shapes of all parts; where they are empty or unknown, any number of them would do."""
+        if self.num_splits > MOST_PARTS:
+            raise InferenceError(f"num_splits is {self.num_splits}; at most {MOST_PARTS} are allowed")
+        return (part,) * self.num_splits
 
     def _part(self, shape: PartialShape, axis: int) -> Dimension:
         """The length of each part."""
