@@ -1,4 +1,4 @@
-"""Maps of channels in the numba backend against the reference: depthwise convolutions, poolings, chains, shuffles.
+"""Maps of channels in the numba backend against the reference: depthwise convolutions, poolings, normalizations, chains, shuffles.
 
 The file is run once more for each kind of vectors, in a process of its own.
 """
@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import Absorbing
-from ir_runtime.backends.numba import backend, depthwise, elementwise, joining, movement, pooling
+from ir_runtime.backends.numba import backend, depthwise, elementwise, groups, joining, movement, pooling
 from ir_runtime.backends.numba._target import TARGET, VECTORS
 from ir_runtime.backends.threads import at_most
 from ir_runtime.errors import InferenceError
@@ -40,7 +40,7 @@ LENGTHS = (1, 2, 3, 6, 7, 8, 15, 17)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        for module in (depthwise, elementwise, joining, movement, pooling):
+        for module in (depthwise, elementwise, groups, joining, movement, pooling):
             patch.setattr(module, "WORTH", 0)
         patch.setattr(elementwise, "LEAST", 0)
         with at_most(request.param):
@@ -127,6 +127,70 @@ def test_depthwise(
     run = built(found)
     for data in layouts(x):
         same(run(data, w, *others), wanted)
+
+
+def chained(found: Any, wanted: Array) -> tuple[Any, Array, list[Array]]:
+    """With a product and a sum by channel, a sum with a map, and a curve behind it; what they give, what they read."""
+    ours, others = unknown(wanted), []
+    row, map = numbers(wanted.shape[1], *[1] * (wanted.ndim - 2), seed=1), numbers(*wanted.shape, seed=2)
+    for name, extra, constant in (
+        ("Multiply-1", [row], True), ("Add-1", [row], True), ("Add-1", [map], False), ("HSwish-4", [], True),
+    ):  # fmt: skip
+        after = layer(name)
+        values = [Value.constant(o) if constant else unknown(o) for o in extra]
+        found = absorbed(found, after, [ours, *values])
+        wanted = after.evaluate(wanted, *extra)
+        others += extra
+    return found, wanted, others
+
+
+@quick
+@given(
+    st.sampled_from([0, 1, 2]), st.sampled_from([1, 2, 3, 4]), st.sampled_from([1, 3, 4, 16, 17, 33]),
+    st.lists(st.sampled_from([1, 2, 7, 9, 17]), min_size=0, max_size=3),
+    st.sampled_from([None, np.nan, np.inf, -np.inf]), st.booleans(),
+)  # fmt: skip
+def test_groups_of_channels(
+    images: int, groups: int, width: int, lengths: list[int], odd: float | None, more: bool
+) -> None:
+    op = layer("GroupNormalization-12", num_groups=str(groups), epsilon="1e-3")
+    x = numbers(images, groups * width, *lengths) + np.float32(3)
+    if odd is not None and x.size:
+        x.reshape(-1)[x.size // 2] = odd
+    scale, bias = numbers(groups * width, seed=3), numbers(groups * width, seed=4)
+    wanted = op.evaluate(x, scale, bias)
+    found = backend.kernel(op, [unknown(x), Value.constant(scale), Value.constant(bias)])
+    others: list[Array] = []
+    if more and wanted.size:
+        found, wanted, others = chained(found, wanted)
+    run = built(found)
+    for data in layouts(x):
+        same(run(data, scale, bias, *others), wanted, 1e-4)
+
+
+@pytest.mark.parametrize("mode", ["inside_sqrt", "outside_sqrt"])
+@pytest.mark.parametrize("variance", [False, True])
+@pytest.mark.parametrize("channels", [1, 17, 130])
+def test_each_channel_by_itself(channels: int, variance: bool, mode: str) -> None:
+    op = layer("MVN-6", normalize_variance=str(variance).lower(), eps="1e-3", eps_mode=mode)
+    x, axes = numbers(2, channels, 9, 15) + np.float32(3), np.array([2, -1])
+    kernel = backend.kernel(op, [unknown(x, dynamic=True), Value.constant(axes)])
+    for data in layouts(x):
+        same(built(kernel)(data, axes), op.evaluate(x, axes), 1e-4)
+    found, wanted, others = chained(
+        backend.kernel(op, [unknown(x), Value.constant(axes)]), op.evaluate(x, axes)
+    )
+    same(built(found)(x, axes, *others), wanted, 1e-4)
+
+
+def test_means_of_large_maps() -> None:
+    """Sums of many numbers far from 0 keep their digits."""
+    op = layer("GroupNormalization-12", num_groups="2", epsilon="1e-5")
+    x = numbers(1, 4, 300, 300) + np.float32(100)
+    ones, zeros = np.ones(4, np.float32), np.zeros(4, np.float32)
+    found = backend.kernel(op, [unknown(x), Value.constant(ones), Value.constant(zeros)])
+    wanted = op.evaluate(x.astype(np.float64), ones, zeros)
+    np.testing.assert_allclose(built(found)(x, ones, zeros), wanted, atol=1e-3)
 
 
 def test_depthwise_over_one_axis() -> None:

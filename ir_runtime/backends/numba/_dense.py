@@ -162,18 +162,24 @@ def _matrix(places: int, base: int, rows: int, apart: int) -> None:
 
 
 @device
+def _window(g: int, index: int) -> Any:
+    """Which window that is: of which image, and where along each axis."""
+    deep, tall, wide = word(g, 3), word(g, 4), word(g, 5)
+    line = index // wide
+    plane = line // tall
+    image = plane // deep
+    return image, plane - image * deep, line - plane * tall, index - line * wide
+
+
+@device
 def _inside(places: int, x: int, g: int, first: int, rows: int) -> None:
     """Addresses of windows: of their first elements."""
     element, image = word(g, 18), word(g, 19)
-    tall, wide = word(g, 1), word(g, 2)
-    deep_out, tall_out, wide_out = word(g, 3), word(g, 4), word(g, 5)
+    tall, wide, wide_out = word(g, 1), word(g, 2), word(g, 5)
     r, index = 0, first
     while r < rows:
-        line = index // wide_out
-        column = index - line * wide_out
-        plane = line // tall_out
-        n = plane // deep_out
-        d, h = (plane - n * deep_out) * word(g, 6), (line - plane * tall_out) * word(g, 7)
+        n, plane, line, column = _window(g, index)
+        d, h = plane * word(g, 6), line * word(g, 7)
         start = x + n * image + (d * tall + h) * wide * element
         step = word(g, 8) * element
         count = min(wide_out - column, rows - r)
@@ -186,16 +192,11 @@ def _inside(places: int, x: int, g: int, first: int, rows: int) -> None:
 def _padded(places: int, x: int, g: int, first: int, rows: int, step: int, zeros: int) -> None:
     """Addresses of every element of windows; a table of ``step`` bytes for each element."""
     element, image = word(g, 18), word(g, 19)
-    deep, tall, wide = word(g, 0), word(g, 1), word(g, 2)
-    deep_out, tall_out, wide_out = word(g, 3), word(g, 4), word(g, 5)
+    deep, tall, wide, wide_out = word(g, 0), word(g, 1), word(g, 2), word(g, 5)
     r, index = 0, first
     while r < rows:
-        line = index // wide_out
-        column = index - line * wide_out
-        plane = line // tall_out
-        n = plane // deep_out
-        top = (plane - n * deep_out) * word(g, 6) - word(g, 9)
-        left = (line - plane * tall_out) * word(g, 7) - word(g, 10)
+        n, plane, line, column = _window(g, index)
+        top, left = plane * word(g, 6) - word(g, 9), line * word(g, 7) - word(g, 10)
         count = min(wide_out - column, rows - r)
         stride, before = word(g, 8), word(g, 11)
         table = places + 8 * r

@@ -94,28 +94,23 @@ def softened(
     emit.store(most, emit.at(about, 4))
 
 
-@instruction(*[types.int64] * 2, types.float32)
-def scaled(emit: Emit, out: Value, count: Value, factor: Value) -> None:
-    """Multiply numbers in place."""
-    times = emit.splat(factor)
+def _in_place(how: Callable[[Emit, Value, Value], Value]) -> Any:
+    """An instruction for numbers at an address, how many, and one more number."""
 
-    def body(offset: Value, load: Load, store: Store) -> None:
-        place = emit.at(out, offset)
-        store(emit.multiply(load(place), times), place)
+    def write(emit: Emit, out: Value, count: Value, other: Value) -> None:
+        same = emit.splat(other)
 
-    emit.over(count, body)
+        def body(offset: Value, load: Load, store: Store) -> None:
+            place = emit.at(out, offset)
+            store(how(emit, load(place), same), place)
+
+        emit.over(count, body)
+
+    return instruction(*[types.int64] * 2, types.float32)(write)
 
 
-@instruction(*[types.int64] * 2, types.float32)
-def shifted(emit: Emit, out: Value, count: Value, other: Value) -> None:
-    """Add one number to others in place."""
-    more = emit.splat(other)
-
-    def body(offset: Value, load: Load, store: Store) -> None:
-        place = emit.at(out, offset)
-        store(emit.add(load(place), more), place)
-
-    emit.over(count, body)
+scaled, shifted = _in_place(Emit.multiply), _in_place(Emit.add)
+"""Multiply numbers with one, or add one to them."""
 
 
 @instruction(*[types.int64] * 3)

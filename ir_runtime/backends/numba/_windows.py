@@ -6,7 +6,8 @@ longer than the rest, and nothing is padded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from ...ops._window import Sliding
 from ._language import device, instruction, types
 from ._vectors import LANES, VECTOR, Emit
 
-__all__ = ["BESIDE", "FEW", "SIZE", "Geometry", "geometry", "reach", "strip", "tile", "widened"]
+__all__ = ["BESIDE", "FEW", "SIZE", "Geometry", "geometry", "reach", "sliding", "strip", "tile", "widened"]
 
 Value = Any
+Write = Callable[..., None]
+"""Writes what `sliding` calls."""
 Combine = Callable[[Emit, Value, Value, Value], Value]
 """Takes what a window has so far, a vector of data, and one of weights."""
 
@@ -52,17 +55,27 @@ def reach(first: Value, length: Value, dilation: Value, kernel: Value) -> Any:
     return low, max(high, low)
 
 
-def strip(kernel: int, stride: int, bordered: bool) -> Any:
-    """Products with a kernel of fixed width, whose windows share the columns they load.
+def sliding(ways: Mapping[int, Write]) -> Any:
+    """An instruction that takes windows beside each other, in one of several ways.
 
-    Arguments: data, bytes between rows and between columns; weights; rows; result and bytes between its
-    columns; where to start from; index of the first column, columns; fillers.
+    Arguments: the number of the way; data, bytes between rows and between columns; weights; rows; result and
+    bytes between its columns; where to start from; index of the first column, columns; fillers; columns of the
+    kernel, its dilation, and the stride.
     """
+
+    def write(emit: Emit, form: Value, *given: Value) -> None:
+        emit.choose(form, {number: partial(way, emit, *given) for number, way in ways.items()})
+
+    return instruction(*[types.int64] * 15)(write)
+
+
+def strip(kernel: int, stride: int, bordered: bool) -> Write:
+    """Products with a kernel of fixed width, whose windows share the columns they load; dilation is 1."""
     beside, columns = BESIDE, (BESIDE - 1) * stride + kernel
 
     def write(
         emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, y: Value, step: Value,
-        start: Value, first: Value, width: Value, filler: Value,
+        start: Value, first: Value, width: Value, filler: Value, *_: Value,
     ) -> None:  # fmt: skip
         beginning = emit.load(start)
         load = _bordered(emit, first, width, filler) if bordered else _inside(emit)
@@ -77,14 +90,11 @@ def strip(kernel: int, stride: int, bordered: bool) -> Any:
             following += [emit.at(line, down), emit.at(weights, 4 * LANES * kernel), *sums]
         _put(emit, following[2:], y, step)
 
-    return instruction(*[types.int64] * 11)(write)
+    return write
 
 
-def tile(combine: Combine, beside: int) -> Any:
-    """Windows of any size, stride and dilation.
-
-    Arguments as those of `strip`, then columns of the kernel, its dilation, and the stride.
-    """
+def tile(combine: Combine, beside: int) -> Write:
+    """Windows of any size, stride and dilation."""
 
     def write(
         emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, y: Value, step: Value,
@@ -103,7 +113,7 @@ def tile(combine: Combine, beside: int) -> Any:
             below += [emit.at(line, down), *following]
         _put(emit, below[2:], y, step)
 
-    return instruction(*[types.int64] * 14)(write)
+    return write
 
 
 def _inside(emit: Emit) -> Callable[[Value, Value], Value]:

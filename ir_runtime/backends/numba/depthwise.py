@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from ._backend import backend
 from ._epilogue import Epilogue, Finish, Fused, conclude
 from ._language import device
 from ._threads import share, threads
-from ._vectors import LANES
-from ._windows import BESIDE, FEW, SIZE, Geometry, geometry, reach, strip, tile, widened
+from ._vectors import LANES, Emit
+from ._windows import BESIDE, FEW, SIZE, Geometry, geometry, reach, sliding, strip, tile, widened
 from ._work import NOTHING, Worker, given, line, take, word
 
 __all__: list[str] = []
@@ -27,15 +28,22 @@ WORTH = 1 << 18
 CHUNK = 8 * LANES
 ROWS = 8
 
-# Kernels three, five and seven wide, by their strides; all others are 0.
+# Kernels three, five and seven wide, by their strides, where all windows lie inside; where they do not, ten more.
 _FORMS = {(3, 1): 1, (3, 2): 2, (5, 1): 3, (5, 2): 4, (7, 1): 5}
+_BORDERED = 10
+# All others, by how many windows are taken beside each other.
+_MANY, _FEW, _ONE = 7, 8, 9
 
-_three, _three_beside = strip(3, 1, False), strip(3, 1, True)
-_three_by_two, _three_by_two_beside = strip(3, 2, False), strip(3, 2, True)
-_five, _five_beside = strip(5, 1, False), strip(5, 1, True)
-_five_by_two, _five_by_two_beside = strip(5, 2, False), strip(5, 2, True)
-_seven, _seven_beside = strip(7, 1, False), strip(7, 1, True)
-_many, _few, _one = (tile(lambda emit, sum, x, w: emit.fma(x, w, sum), n) for n in (BESIDE, FEW, 1))
+
+def _tap(emit: Emit, sum: Any, x: Any, w: Any) -> Any:
+    return emit.fma(x, w, sum)
+
+
+_slide = sliding({
+    **{form: strip(*shape, False) for shape, form in _FORMS.items()},
+    **{form + _BORDERED: strip(*shape, True) for shape, form in _FORMS.items()},
+    _MANY: tile(_tap, BESIDE), _FEW: tile(_tap, FEW), _ONE: tile(_tap, 1),
+})  # fmt: skip
 
 
 @device
@@ -51,45 +59,10 @@ def _vectors(
         w = weights + word(entry, 1) * lane
         for c in range(begin, end, LANES):
             at = SIZE * min(c, channels - LANES)
-            if form == 1:
-                _three(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
-            elif form == 2:
-                _three_by_two(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
-            elif form == 3:
-                _five(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
-            elif form == 4:
-                _five_by_two(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
-            elif form == 5:
-                _seven(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
-            elif form == 11:
-                _three_beside(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
-            elif form == 12:
-                _three_by_two_beside(
-                    data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler
-                )
-            elif form == 13:
-                _five_beside(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
-            elif form == 14:
-                _five_by_two_beside(
-                    data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler
-                )
-            elif form == 15:
-                _seven_beside(data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler)
-            elif form == 7:
-                _many(
-                    data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler,
-                    kernel, dilation, stride,
-                )  # fmt: skip
-            elif form == 8:
-                _few(
-                    data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler,
-                    kernel, dilation, stride,
-                )  # fmt: skip
-            else:
-                _one(
-                    data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler,
-                    kernel, dilation, stride,
-                )  # fmt: skip
+            _slide(
+                form, data + at, down, step, w, rows, out + at, step, bias + at, first, width, filler, kernel, dilation,
+                stride,
+            )  # fmt: skip
             w += apart
 
 
@@ -101,7 +74,7 @@ def _work(call: int) -> None:
     form, weights, bias, filler = word(g, 15), word(g, 16), word(g, 17), word(g, 18)
     words, numbers, table = word(g, 19), word(g, 20), word(g, 21)
     beside = BESIDE if columns >= BESIDE else (FEW if columns >= FEW else 1)
-    other = 7 if beside == BESIDE else (8 if beside == FEW else 9)
+    other = _MANY if beside == BESIDE else (_FEW if beside == FEW else _ONE)
     step = SIZE * channels
     row, lane, vector = step * width, SIZE * LANES * wide, SIZE * LANES * tall * wide
     unit = take(counter)
@@ -113,7 +86,7 @@ def _work(call: int) -> None:
             last = first + (beside - 1) * along + (wide - 1) * apart
             chosen = other
             if form > 0 and beside == BESIDE:
-                chosen = form if first >= 0 and last < width else form + 10
+                chosen = form if first >= 0 and last < width else form + _BORDERED
             for c in range(0, channels, CHUNK):
                 _vectors(
                     chosen, x + first * step, row, row * spread, step, weights + c // LANES * vector, lane, vector,

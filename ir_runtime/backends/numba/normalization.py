@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +17,24 @@ from .._mean_square import by_mean_square
 from ..numpy._memory import is_f32
 from ._backend import backend
 from ._epilogue import Epilogue, Finish, Fused, conclude
+from ._language import device
 from ._sums import centred, root, scaled, shifted, softened, squares, total
 from ._threads import share, threads
 from ._work import NOTHING, Worker, given, line, number, take, word
 
-__all__: list[str] = []
+__all__ = ["WORTH", "Mode", "factor_of"]
 
 # Numbers in a unit of work, and fewer than which are not worth a second thread.
 UNIT = 1 << 12
 WORTH = 1 << 14
+
+
+@device
+def factor_of(variance: Any, eps: float, mode: int) -> Any:
+    """What numbers of that variance, or mean of squares, are multiplied with; ``mode`` is a `Mode`."""
+    if mode == 0:
+        return np.float32(1)
+    return np.float32(1) / (root(variance) + eps if mode == 2 else root(variance + eps))
 
 
 def _normalise(call: int) -> None:
@@ -45,10 +55,7 @@ def _normalise(call: int) -> None:
             if mode != 0:
                 squares(source, length, target, mean)
                 variance = number(target, 0) / np.float32(length)
-                if mode == 2:
-                    factor = np.float32(1) / (root(variance) + eps)
-                else:
-                    factor = np.float32(1) / root(variance + eps)
+                factor = factor_of(variance, eps, mode)
             centred(source, length, scale, shift, target, mean, factor)
             conclude(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
         first = take(counter) * unit
@@ -88,6 +95,13 @@ class Mode(IntEnum):
     """The root of the variance, plus epsilon."""
     SQUARES = 3
     """The root of the mean of squares plus epsilon; no mean is subtracted."""
+
+    @classmethod
+    def of(cls, op: MVN) -> Mode:
+        """What an operation says."""
+        if not op.normalize_variance:
+            return cls.NOTHING
+        return cls.INSIDE if op.eps_mode == "inside_sqrt" else cls.OUTSIDE
 
 
 def normalising(mode: Mode, eps: float, others: int) -> Kernel:
@@ -134,8 +148,7 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
     rank = data.shape.rank
     if not is_f32(data) or not rank or axes.ints() not in ((-1,), (rank - 1,)):
         return None
-    mode = Mode.INSIDE if op.eps_mode == "inside_sqrt" else Mode.OUTSIDE
-    return normalising(mode if op.normalize_variance else Mode.NOTHING, op.eps, 1)
+    return normalising(Mode.of(op), op.eps, 1)
 
 
 @backend.accelerates(SoftMax, LogSoftmax)

@@ -28,9 +28,10 @@ from .. import Kernel
 from ..numpy._memory import channels_first, channels_last, is_f32
 from ._backend import backend
 from ._language import device, instruction, types
+from ._sums import scaled
 from ._threads import share, threads
 from ._vectors import LANES, Emit
-from ._windows import BESIDE, SIZE, geometry, reach, tile, widened
+from ._windows import BESIDE, SIZE, geometry, reach, sliding, tile, widened
 from ._work import NOTHING, Worker, given, line, number, take, word
 
 __all__: list[str] = []
@@ -53,20 +54,11 @@ def _sum(emit: Emit, found: Any, x: Any, _: Any) -> Any:
     return emit.add(found, x)
 
 
-_largest, _largest_one = tile(_larger, BESIDE), tile(_larger, 1)
-_sums, _sums_one = tile(_sum, BESIDE), tile(_sum, 1)
-
-
-@instruction(types.int64, types.int64, types.float32)
-def _scale(emit: Emit, address: Any, count: Any, factor: Any) -> None:
-    """Multiply so many numbers at an address."""
-    same = emit.splat(factor)
-
-    def body(offset: Any, load: Callable[..., Any], store: Callable[..., None]) -> None:
-        place = emit.at(address, offset)
-        store(emit.multiply(load(place), same), place)
-
-    emit.over(count, body)
+# The largest, and the sum, of several windows beside each other; one more for one at a time.
+_LARGEST, _SUM = 0, 2
+_slide = sliding({
+    _LARGEST: tile(_larger, BESIDE), _LARGEST + 1: tile(_larger, 1), _SUM: tile(_sum, BESIDE), _SUM + 1: tile(_sum, 1),
+})  # fmt: skip
 
 
 @device
@@ -78,20 +70,9 @@ def _vectors(
     for c in range(0, channels, LANES):
         at = SIZE * min(c, channels - LANES)
         a, b = x + at, y + at
-        if form == 0:
-            _largest(
-                a, down, right, 0, rows, b, right, filler, first, width, filler, kernel, dilation, stride
-            )
-        elif form == 1:
-            _largest_one(
-                a, down, right, 0, rows, b, right, filler, first, width, filler, kernel, dilation, stride
-            )
-        elif form == 2:
-            _sums(a, down, right, 0, rows, b, right, filler, first, width, filler, kernel, dilation, stride)
-        else:
-            _sums_one(
-                a, down, right, 0, rows, b, right, filler, first, width, filler, kernel, dilation, stride
-            )
+        _slide(
+            form, a, down, right, 0, rows, b, right, filler, first, width, filler, kernel, dilation, stride
+        )
 
 
 def _pool(call: int) -> None:
@@ -117,13 +98,13 @@ def _pool(call: int) -> None:
                 form, source + first * step, row * spread, step, high - low, target + column * step, filler,
                 first, width, wide, apart, along, channels,
             )  # fmt: skip
-        if form > 1 and factor > 0:
-            _scale(target, columns * channels, factor)
-        elif form > 1:
+        if form >= _SUM and factor > 0:
+            scaled(target, columns * channels, factor)
+        elif form >= _SUM:
             for column in range(columns):
                 left, right = reach(column * along - before, width, apart, wide)
                 inside = max((high - low) * (right - left), 1)
-                _scale(target + column * step, channels, np.float32(1) / np.float32(inside))
+                scaled(target + column * step, channels, np.float32(1) / np.float32(inside))
         index = take(counter)
 
 
@@ -197,7 +178,7 @@ at a time.
 @backend.accelerates(MaxPool1)
 def largest(op: MaxPool1, data: Value) -> Kernel | None:
     """f32 over two spatial axes. As in the reference, no result is NaN, nor below the lowest number."""
-    return _pooling(op, 0, _LOWEST) if _fits(op, data) else None
+    return _pooling(op, _LARGEST, _LOWEST) if _fits(op, data) else None
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
@@ -205,14 +186,14 @@ def largest_only(op: MaxWithIndices, data: Value, unread: Collection[int] = ()) 
     """As before, where nobody asks for indices."""
     if not _fits(op, data) or 1 not in unread:
         return None
-    kernel = _pooling(op, 0, _LOWEST)
+    kernel = _pooling(op, _LARGEST, _LOWEST)
     return lambda x: (kernel(x), _UNREAD)
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
 def mean(op: Average, data: Value) -> Kernel | None:
     """f32 over two spatial axes."""
-    return _pooling(op, 2, 0) if _fits(op, data) else None
+    return _pooling(op, _SUM, 0) if _fits(op, data) else None
 
 
 def _fits(op: Pooling, data: Value) -> bool:
