@@ -84,8 +84,11 @@ class Compressed:
         """The codes of some rows of the matrix, one number each."""
         if not isinstance(self.codes, Packed):
             return self.codes.reshape(self.shape)[first:last]
-        bits = self.shape[1] * self.element.bits
-        if bits % 8:
-            return self.codes.unpack().reshape(self.shape)[first:last]
-        raw = self.codes.raw[first * bits // 8 : last * bits // 8]
-        return Packed(raw, self.element, (last - first, self.shape[1])).unpack()
+        # Codes fill whole bytes, or three of them, some at a time.
+        columns, unit = self.shape[1], 3 if 8 % self.element.bits else 1
+        together = 8 * unit // self.element.bits
+        begin, end = first * columns, last * columns
+        raw = self.codes.raw[begin // together * unit : -(-end // together) * unit]
+        before = begin % together
+        codes = Packed(raw, self.element, (before + end - begin,)).unpack()
+        return codes[before:].reshape(last - first, columns)

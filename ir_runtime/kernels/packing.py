@@ -78,7 +78,10 @@ def _shifts(bits: int, high_first: bool) -> Codes:
 
 def _fields(raw: Bytes, bits: int, high_first: bool) -> Codes:
     mask = np.uint8((1 << bits) - 1)
-    return np.asarray(raw[:, None] >> _shifts(bits, high_first) & mask).ravel()
+    fields = np.empty((raw.size, 8 // bits), np.uint8)
+    for place, shift in enumerate(_shifts(bits, high_first)):  # inner loops over all bytes, not over one
+        np.bitwise_and(raw >> shift, mask, out=fields[:, place])
+    return fields.ravel()
 
 
 def _bytes(codes: Codes, bits: int, high_first: bool) -> Bytes:

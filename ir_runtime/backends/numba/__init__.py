@@ -3,13 +3,13 @@
 The innermost loops are written in LLVM's language for vectors, on activations that are stored with
 their channels last, as in the backend ``numpy``, on which this one falls back.
 
-Modules with kernels are imported when a model has their operations: `_index` lists them. Those that multiply
-compressed weights are asked before.
+Modules with kernels are imported when a model has their operations: `_index` lists them. What multiplies
+compressed weights is asked before.
 """
 
 from __future__ import annotations
 
-from . import compressed, embedding
+from . import compressed
 from ._backend import backend
 
-__all__ = ["backend", "compressed", "embedding"]
+__all__ = ["backend", "compressed"]

@@ -10,7 +10,7 @@ import numpy as np
 from ...ir.compressed import Compressed
 from ...ir.element import ElementType as E
 from ...ir.tensor import Array, Packed
-from ...ops._convert import convert
+from .._rounding import ROUNDINGS, exact, meanings
 from ._codes import BITS, COLUMNS, MATRIX, Kind
 from ._vectors import LANES
 
@@ -28,30 +28,6 @@ _ROUNDED = {
 _RANGES = {E.u8: (0.0, 255.0), E.i8: (-128.0, 127.0)}
 # Columns that are put in order at a time.
 _STEP = 512
-
-
-@dataclass(frozen=True)
-class _Rounding:
-    """How a type of few digits rounds.
-
-    Args:
-        least: the power of two below which numbers have as many digits behind the point as above it.
-        factor: times the power of two in a number, it is what rounds when it is added and taken away.
-        whole: up to this, whole numbers are exact.
-        most: what stays below is finite.
-    """
-
-    least: float
-    factor: float
-    whole: float
-    most: float
-
-
-_ROUNDINGS = {
-    E.f16: _Rounding(2.0**-14, 1.5 * 2.0**13, 2048, 65504),
-    E.bf16: _Rounding(2.0**-126, 1.5 * 2.0**16, 256, 2.0**100),
-    E.f32: _Rounding(0, 0, np.inf, np.inf),
-}
 
 
 @dataclass(frozen=True)
@@ -97,10 +73,10 @@ class PackedMatrix:
 
 def pack(weights: Compressed, rows: bool) -> PackedMatrix | None:
     """A matrix whose outputs are its rows, or its columns; ``None`` for those that kernels cannot take exactly."""
-    kind, groups, rounding = _KINDS.get(weights.element), weights.groups(rows), _ROUNDINGS[weights.arithmetic]
+    kind, groups, rounding = _KINDS.get(weights.element), weights.groups(rows), ROUNDINGS[weights.arithmetic]
     if kind is None or groups is None:
         return None
-    if rounding.factor and weights.scale is not None and kind is not Kind.FOUR:
+    if rounding.dropped and weights.scale is not None and kind is not Kind.FOUR:
         if weights.arithmetic is not E.f16 or kind not in _ROUNDED:
             return None
         kind = _ROUNDED[kind]
@@ -110,13 +86,14 @@ def pack(weights: Compressed, rows: bool) -> PackedMatrix | None:
     padded = -(-size // LANES) * LANES
     codes = _stored(weights, rows, kind, groups, padded)
     table = _table(weights.element, weights.arithmetic)
-    if kind not in (Kind.HALF, Kind.BRAIN) and not _exact(
+    if kind not in (Kind.HALF, Kind.BRAIN) and not exact(
         _range(weights.element, codes, table), scale, zero, rounding
     ):
         return None
     zeros = np.zeros((1, 1), np.float32) if zero is None else zero
     zeros = np.broadcast_to(zeros, (outputs, groups))
-    steps = np.array([rounding.least, rounding.factor], np.float32)
+    factor = 1.5 * 2.0**rounding.dropped if rounding.dropped else 0
+    steps = np.array([rounding.least, factor], np.float32)  # as `_codes` wants them
     words = np.zeros(MATRIX, np.int64)
     words[:] = (
         kind, codes.ctypes.data, codes.strides[0], table.ctypes.data, groups, padded, outputs - 1,
@@ -130,22 +107,6 @@ def _range(element: E, codes: Array, table: Array) -> tuple[float, float]:
         return _RANGES[element]
     numbers = table if _KINDS[element] is Kind.FOUR else codes.view(np.float16)
     return float(numbers.min()), float(numbers.max())
-
-
-def _exact(codes: tuple[float, float], scale: Array, zero: Array | None, rounding: _Rounding) -> bool:
-    """Whether only the product with the scale needs rounding, and it is finite."""
-    lowest, highest = codes
-    if zero is not None:
-        lowest, highest = lowest - float(zero.max()), highest - float(zero.min())
-    reach = max(-lowest, highest)
-    if (
-        zero is not None
-        and rounding.factor
-        and not (reach <= rounding.whole and np.array_equal(zero, np.rint(zero)))
-    ):
-        return False
-    largest = reach * float(np.abs(scale).max())
-    return bool(np.isfinite(largest) and largest < rounding.most)
 
 
 def _stored(weights: Compressed, rows: bool, kind: Kind, groups: int, padded: int) -> Array:
@@ -184,5 +145,4 @@ def _table(element: E, arithmetic: E) -> Array:
     """What the codes of 4 bits stand for, in the type that the file computes with; zeros for other codes."""
     if _KINDS[element] is not Kind.FOUR:
         return np.zeros(16, np.float32)
-    codes = np.arange(16, dtype=np.uint8) & np.uint8(2**element.bits - 1)
-    return convert(convert(codes.view(element.dtype), arithmetic, element), E.f32, arithmetic)
+    return meanings(element, arithmetic)

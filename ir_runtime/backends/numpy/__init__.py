@@ -5,14 +5,16 @@ operations without a kernel here work unchanged. Kernels take constants apart on
 compiled, and finish their fresh results in place: bias, residual and activation of the layers that
 read nothing else.
 
-Modules with kernels are imported when a model has their operations: `_index` lists them.
+Modules with kernels are imported when a model has their operations: `_index` lists them. Those that take
+compressed weights are asked before.
 """
 
 from __future__ import annotations
 
+from . import compressed, embedding
 from ._backend import backend
 from ._memory import keep_freed_memory
 
-__all__ = ["backend"]
+__all__ = ["backend", "compressed", "embedding"]
 
 keep_freed_memory()
