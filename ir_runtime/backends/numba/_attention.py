@@ -7,6 +7,8 @@ values are read once as they lie, and nothing is packed.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ._language import device
@@ -30,10 +32,11 @@ RUN = 32
 
 
 @device
-def _vectors(columns: int) -> int:
-    """Vectors of the next panel."""
+def _next(columns: int) -> Any:
+    """Vectors of the next panel, and how many columns it has of those that are left."""
     count = (columns + LANES - 1) // LANES
-    return WIDE if count >= WIDE else TALL if count >= TALL else SINGLE
+    vectors = WIDE if count >= WIDE else TALL if count >= TALL else SINGLE
+    return vectors, min(columns, vectors * LANES)
 
 
 @device
@@ -41,8 +44,7 @@ def _turn(x: int, stride: int, rows: int, width: int, out: int) -> None:
     """Panels whose columns are rows of ``width`` numbers."""
     done = 0
     while done < rows:
-        vectors = _vectors(rows - done)
-        columns = min(rows - done, vectors * LANES)
+        vectors, columns = _next(rows - done)
         apart = 4 * LANES * vectors
         for first in range(0, columns, LANES):
             some = min(LANES, columns - first)
@@ -65,8 +67,7 @@ def _pack(x: int, stride: int, rows: int, width: int, out: int) -> None:
     """Panels with ``rows`` rows of ``width`` columns."""
     done = 0
     while done < width:
-        vectors = _vectors(width - done)
-        columns = min(width - done, vectors * LANES)
+        vectors, columns = _next(width - done)
         for row in range(rows):
             copied(x + row * stride + 4 * done, columns, out + 4 * LANES * vectors * row)
         out += 4 * LANES * vectors * rows
@@ -81,26 +82,12 @@ def _by_panels(
     """Rows by panels that are ``length`` rows long, of which ``depth`` count; those with columns before ``until``."""
     done = 0
     while done < until:
-        vectors = _vectors(columns - done)
-        some = min(columns - done, vectors * LANES)
+        vectors, some = _next(columns - done)
         last = some - (vectors - 1) * LANES
         multiply(
-            vectors,
-            rows,
-            places,
-            0,
-            offset,
-            1,
-            depth,
-            panels,
-            out + 4 * done,
-            stride,
-            none,
-            0,
-            last,
-            -np.inf,
+            vectors, rows, places, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, last, -np.inf,
             np.inf,
-        )
+        )  # fmt: skip
         panels += 4 * LANES * vectors * length
         done += some
 
@@ -152,12 +139,8 @@ def _attend(call: int) -> None:
         for row in range(rows):
             line, adding = scores + 4 * lines * row, 0
             if word(mask, 0) != 0:
-                adding = (
-                    word(mask, 0)
-                    + batch * word(mask, 1)
-                    + head * word(mask, 2)
-                    + (first + row) * word(mask, 3)
-                )
+                adding = word(mask, 0) + batch * word(mask, 1) + head * word(mask, 2)
+                adding += (first + row) * word(mask, 3)
             count = min(keys, first + row + 1) if causal != 0 else keys
             softened(line, adding, count, line, about + 8 * row, factor)
             _rest_to_zero(line, count, seen, none)

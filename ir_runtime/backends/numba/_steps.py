@@ -136,75 +136,95 @@ def _gru_state(job: int, new: int, given: int, size: int, count: int, y: int, ol
 
 
 @device
-def _unit(job: int, y: int, x: int, step: int, phase: int, unit: int, table: int) -> None:
-    """Some columns of the state after a step; or, of a GRU that resets it before, the state that is reset."""
-    kind, batch, directions, hidden = word(job, 0), word(job, 2), word(job, 3), word(job, 4)
-    time, parts, total, chunk = word(job, 5), word(job, 6), word(job, 7), word(job, 8)
-    chunks = word(job, 9)
-    place, some = unit // chunks, unit % chunks
-    direction, part = place // parts, place % parts
-    first = some * chunk
-    rows = min(chunk, batch - first)
-    backwards = word(word(job, 14), direction)
-    row, size = 4 * directions * time * hidden, 4 * hidden
-    start = word(job, 15) + 4 * direction * hidden
-    scratch = word(job, 17) + 4 * direction * hidden
+def _place_states(
+    job: int, y: int, step: int, phase: int, direction: int, first: int, rows: int, table: int
+) -> None:
+    """Where the states lie that are multiplied: of the step before, at the beginning given, or reset."""
+    directions, hidden, time = word(job, 3), word(job, 4), word(job, 5)
+    size, backwards = 4 * hidden, word(word(job, 14), direction)
     for r in range(rows):
-        length = word(word(job, 13), first + r)
+        entry = first + r
+        length = word(word(job, 13), entry)
         before = length - step if backwards != 0 else step - 1
-        at = y + (first + r) * row + (direction * time + before) * size
+        at = y + ((entry * directions + direction) * time + before) * size
         if phase == 1:
-            at = scratch + (first + r) * directions * size
+            at = word(job, 17) + (entry * directions + direction) * size
         elif step == 0 or step >= length:
-            at = start + (first + r) * directions * size
+            at = word(job, 15) + (entry * directions + direction) * size
         put(table, r, at)
+
+
+@device
+def _multiply_states(job: int, phase: int, known: int, rows: int, table: int, gates: int) -> None:
+    """Some columns of the gates that a phase needs; ``known`` says of the first gate where its panel lies."""
+    total, parts, vectors, last = word(job, 7), word(job, 6), word(known, 1), word(known, 2)
+    span = 4 * LANES * vectors
+    stride = total * span
     at_once = 4 if rows == 8 else rows  # rather than 6 and 2
-    lowest = 2 * phase  # of the gates
-    highest = 2 if kind == 1 and phase == 0 else total
-    known = word(job, 10) + 8 * WORDS * (direction * total * parts + part)
-    vectors, last = word(known, 1), word(known, 2)
-    span, count = 4 * LANES * vectors, (vectors - 1) * LANES + last
-    column = 4 * (word(known, 3) - direction * total * hidden)
-    gates, stride = table + 8 * chunk, total * span
+    lowest = 2 * phase
+    highest = 2 if word(job, 0) == 1 and phase == 0 else total
     for gate in range(lowest, highest):
         entry = known + 8 * WORDS * gate * parts
         panel, bias, out = word(job, 11) + word(entry, 0), word(job, 12) + word(entry, 4), gates + gate * span
         for begin in range(0, rows, at_once):
             multiply(
-                vectors, min(at_once, rows - begin), table + 8 * begin, 0, word(job, 18), 1, hidden, panel,
+                vectors, min(at_once, rows - begin), table + 8 * begin, 0, word(job, 18), 1, word(job, 4), panel,
                 out + begin * stride, stride, bias, 0, last, -_INFINITY, _INFINITY,
             )  # fmt: skip
+
+
+@device
+def _finish_row(
+    job: int, y: int, x: int, step: int, phase: int, direction: int, entry: int, gates: int, span: int, count: int,
+    column: int, old: int,
+) -> None:  # fmt: skip
+    """The state of one entry after a step, from the products for its gates and the state ``old``."""
+    kind, directions, hidden = word(job, 0), word(job, 3), word(job, 4)
+    time, total, length = word(job, 5), word(job, 7), word(word(job, 13), entry)
+    backwards, size = word(word(job, 14), direction), 4 * hidden
+    low, high = number(job, 46), number(job, 47)
+    now = length - 1 - step if backwards != 0 else step
+    inputs = x + ((entry * time + now) * directions + direction) * total * size + column
+    place = entry * directions + direction
+    out, state, inner = y + (place * time + now) * size + column, place * size + column, gates + 2 * span
+    if kind == 3:
+        _lstm(job, gates, span, inputs, size, count, out, word(job, 16) + state)
+    elif kind == 0:
+        _rnn(job, gates, span, inputs, size, count, out)
+    elif kind == 2:
+        _gru_gates(job, gates, span, inputs, size, count)
+        _sums_of_parts(inner, inputs + 2 * size, inputs + size, inner, count, low, high)
+        _gru_state(job, inner, inputs, size, count, out, old)
+    elif phase == 0:
+        _gru_gates(job, gates, span, inputs, size, count)
+        _products(word(job, 17) + state, inputs + size, old, count, _INFINITY, _INFINITY)
+    else:
+        _sums(inner, inner, inputs + 2 * size, count, low, high)
+        before = now + 1 if backwards != 0 else now - 1
+        old = word(job, 15) + state if step == 0 else y + (place * time + before) * size + column
+        _gru_state(job, inner, inputs, size, count, out, old)
+
+
+@device
+def _unit(job: int, y: int, x: int, step: int, phase: int, unit: int, table: int) -> None:
+    """Some columns of the state after a step; or, of a GRU that resets it before, the state that is reset."""
+    parts, total, chunk, chunks = word(job, 6), word(job, 7), word(job, 8), word(job, 9)
+    place, some = unit // chunks, unit % chunks
+    direction, part = place // parts, place % parts
+    first = some * chunk
+    rows = min(chunk, word(job, 2) - first)
+    known = word(job, 10) + 8 * WORDS * (direction * total * parts + part)
+    span, count = 4 * LANES * word(known, 1), (word(known, 1) - 1) * LANES + word(known, 2)
+    column = 4 * (word(known, 3) - direction * total * word(job, 4))
+    gates = table + 8 * chunk
+    _place_states(job, y, step, phase, direction, first, rows, table)
+    _multiply_states(job, phase, known, rows, table, gates)
     for r in range(rows):
-        entry = first + r
-        length = word(word(job, 13), entry)
-        if step >= length:
-            continue
-        now = length - 1 - step if backwards != 0 else step
-        inputs = x + ((entry * time + now) * directions + direction) * total * size + column
-        out = y + entry * row + (direction * time + now) * size + column
-        state = entry * directions * size + column
-        mine = gates + r * stride
-        if kind == 3:
-            cell = word(job, 16) + 4 * direction * hidden + state
-            _lstm(job, mine, span, inputs, size, count, out, cell)
-        elif kind == 0:
-            _rnn(job, mine, span, inputs, size, count, out)
-        elif kind == 2:
-            _gru_gates(job, mine, span, inputs, size, count)
-            inner, low, high = mine + 2 * span, number(job, 46), number(job, 47)
-            _sums_of_parts(inner, inputs + 2 * size, inputs + size, inner, count, low, high)
-            _gru_state(job, inner, inputs, size, count, out, word(table, r) + column)
-        elif phase == 0:
-            _gru_gates(job, mine, span, inputs, size, count)
-            old = word(table, r) + column
-            _products(scratch + state, inputs + size, old, count, _INFINITY, _INFINITY)
-        else:
-            inner = mine + 2 * span
-            _sums(inner, inner, inputs + 2 * size, count, number(job, 46), number(job, 47))
-            old = y + entry * row + (direction * time + (now + 1 if backwards != 0 else now - 1)) * size
-            if step == 0:
-                old = start + entry * directions * size
-            _gru_state(job, inner, inputs, size, count, out, old + column)
+        if step < word(word(job, 13), first + r):
+            _finish_row(
+                job, y, x, step, phase, direction, first + r, gates + r * total * span, span, count, column,
+                word(table, r) + column,
+            )  # fmt: skip
 
 
 def _steps(call: int) -> None:
