@@ -160,6 +160,10 @@ class Diagnostic:
             "causes": [cause.record() for cause in self.causes],
         }
 
+    def showing(self, excerpt: Excerpt | None) -> Diagnostic:
+        """The finding with another line; where there is none, as for most of very many, it is itself."""
+        return self if excerpt is self.excerpt else replace(self, excerpt=excerpt)
+
     def text(self) -> str:
         """The finding with the line of the file that it is about."""
         first, *rest = str(self).split("\n")
@@ -205,7 +209,7 @@ class Diagnostics:
         """Put the findings in the order of the file, with the lines that they are about."""
         self.found.sort(key=lambda found: found.line or 0)
         if excerpt is not None:
-            self.found = [replace(found, excerpt=excerpt(found)) for found in self.found]
+            self.found = [found.showing(excerpt(found)) for found in self.found]
 
     def escalate(self) -> None:
         """Let every warning be an error."""

@@ -13,7 +13,7 @@ import pytest
 import ir_runtime as ir
 from ir_runtime import errors
 from ir_runtime.codes import Code
-from ir_runtime.diagnostics import Diagnostic, Diagnostics, Location, Severity
+from ir_runtime.diagnostics import Diagnostic, Diagnostics, Excerpt, Location, Severity
 
 CLASSES = [getattr(errors, name) for name in errors.__all__]
 
@@ -120,6 +120,23 @@ def test_reports() -> None:
         "excerpt": None,
         "causes": [],
     }
+
+
+def test_reports_show_lines_in_the_order_of_the_file() -> None:
+    """A finding without a line to show is not made anew: there may be very many."""
+    report = Diagnostics()
+    for line in (5, None, 3):
+        report.error(Code.CYCLE, f"wrong in {line}", Location("m.xml", line))
+    last, none, first = report
+    shown = Excerpt(3, "<layer>", 1, 7)
+    report.arrange(lambda found: shown if found.line == 3 else None)
+    assert [found.excerpt for found in report] == [None, shown, None]
+    nowhere, third, fifth = report
+    assert nowhere is none
+    assert fifth is last
+    assert (third.message, third.where) == (first.message, first.where)
+    report.arrange()
+    assert list(report) == [nowhere, third, fifth]
 
 
 def test_codes_are_stable_and_explained() -> None:
