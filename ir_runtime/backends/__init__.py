@@ -24,7 +24,7 @@ from ..ir.tensor import Array, Value
 from ..ops import Op, registry
 from ._match import Finder, Look, Match
 from ._unary import UNREAD, Unary
-from ._usual import TYPES, at_hand, usual
+from ._usual import TYPES, usual
 
 __all__ = [
     "UNREAD",
@@ -209,7 +209,7 @@ def load(
 
 def prepare() -> None:
     """Import what most models need, so that reading and compiling the first one need not."""
-    _, backends = load(os.environ.get("IR_RUNTIME_BACKEND") or at_hand())
+    _, backends = load(os.environ.get("IR_RUNTIME_BACKEND") or usual(True, begin=False))
     for type in TYPES:
         for op in registry.versions(type):
             for backend in backends[:1]:

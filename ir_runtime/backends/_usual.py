@@ -6,7 +6,7 @@ import warnings
 from importlib import import_module
 from importlib.util import find_spec
 
-__all__ = ["TYPES", "at_hand", "usual"]
+__all__ = ["TYPES", "usual"]
 
 TYPES = (
     "Add", "AvgPool", "Clamp", "Concat", "Convert", "Convolution", "Gather", "GroupConvolution", "MatMul", "MaxPool",
@@ -15,14 +15,13 @@ TYPES = (
 """Operations that most models have."""
 
 
-def usual(large: bool) -> str:
+def usual(large: bool, begin: bool = True) -> str:
     """The name of a backend.
-
-    Kernels that numba has not made yet are begun in the background; what is compiled until they are there
-    runs on numpy.
 
     Args:
         large: whether the model is worth loading machine code for, which takes 50 ms.
+        begin: whether kernels that numba has not made yet are begun in the background; what is compiled
+            until they are there runs on numpy. Without, things are left as they are, and nothing is said.
     """
     if not large or not find_spec("numba"):
         return "numpy"
@@ -30,17 +29,9 @@ def usual(large: bool) -> str:
         making = import_module(".numba._making", __package__)
         if making.ready():
             return "numba"
-        making.in_background()
+        if begin:
+            making.in_background()
     except (ImportError, OSError) as reason:  # an installation that is broken
-        warnings.warn(f"numba cannot be used, so numpy is: {reason}", RuntimeWarning, stacklevel=2)
+        if begin:
+            warnings.warn(f"numba cannot be used, so numpy is: {reason}", RuntimeWarning, stacklevel=2)
     return "numpy"
-
-
-def at_hand() -> str:
-    """The backend of large models as things are now; nothing is begun."""
-    if not find_spec("numba"):
-        return "numpy"
-    try:
-        return "numba" if import_module(".numba._making", __package__).ready() else "numpy"
-    except (ImportError, OSError):  # of which `usual` warns
-        return "numpy"

@@ -154,6 +154,8 @@ def test_numba_is_used_once_its_kernels_are_there(monkeypatch: pytest.MonkeyPatc
     begun = []
     monkeypatch.setattr(_making, "in_background", lambda: begun.append(1))
     monkeypatch.setattr(_making, "ready", lambda: False)
+    assert _usual.usual(True, begin=False) == "numpy"
+    assert begun == []
     assert _usual.usual(True) == "numpy"
     assert begun == [1]
     monkeypatch.setattr(_making, "ready", lambda: True)
@@ -168,6 +170,7 @@ def test_a_broken_installation_is_only_a_warning(monkeypatch: pytest.MonkeyPatch
         raise OSError("libllvmlite.so is damaged")
 
     monkeypatch.setattr(_making, "ready", broken)
+    assert _usual.usual(True, begin=False) == "numpy"
     with pytest.warns(RuntimeWarning) as caught:
         assert _usual.usual(True) == "numpy"
     same_as_before("messages/numba_broken", str(caught[0].message))
