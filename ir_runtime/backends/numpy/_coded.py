@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ir.tensor import Array
-from ._codes import BLOCK, Form, Room, Runs, along
+from ._codes import BLOCK, Form, Room, Runs, Step, along
 from ._finish import Finish
 from ._products import finish_all
 from ._threads import each
@@ -24,11 +24,18 @@ MANY, LARGE = 16, 1 << 19
 
 @dataclass(frozen=True)
 class Panel:
-    """Some columns of a matrix. Zero points and scales are ``[runs, columns]``, or one number."""
+    """Some columns of a matrix.
+
+    Args:
+        place: which ones.
+        kept: their codes.
+        steps: what makes numbers of them that are rounded then.
+        scale: factors behind that, for each run ``[runs, columns]``; ``None`` for 1.
+    """
 
     place: slice
     kept: Array
-    zero: Array | None
+    steps: tuple[Step, ...]
     scale: Array | None
 
 
@@ -41,7 +48,7 @@ class CodedMatrix:
         runs: how rows are stored.
         form: how codes are stored.
         panels: the codes, and what belongs to them.
-        dropped: how many binary digits products with scales lose to the file's arithmetic; 0 for none.
+        dropped: how many binary digits numbers lose to the file's arithmetic; 0 for none.
         gain: a factor for each column of the result, or for all.
     """
 
@@ -79,7 +86,7 @@ class CodedMatrix:
     def _product(self, rows: Array, panel: Panel, some: slice, numbers: Array, room: Room) -> Array:
         """The share of some runs in a product. For a few rows, scales are multiplied afterwards, if they may be."""
         stored = self.runs.stored
-        afterwards = panel.scale is not None and not self.dropped and len(rows) < MANY
+        afterwards = panel.scale is not None and len(rows) < MANY
         self._unpack(panel, some, numbers, room, scaled=not afterwards)
         taken = rows[:, some.start * stored : some.stop * stored]
         if not afterwards or panel.scale is None:
@@ -90,17 +97,17 @@ class CodedMatrix:
         return np.asarray(np.add.reduce(found, axis=0))
 
     def _unpack(self, panel: Panel, some: slice, out: Array, room: Room, scaled: bool) -> None:
-        """The numbers of some runs ``[runs, stored, columns]``, if need be divided by the power of two in `gain`."""
+        """The numbers of some runs ``[runs, stored, columns]``, but for `gain`, and scales unless ``scaled``."""
         most = self._at_once(out.shape[2], BLOCK)
         for first in range(some.start, some.stop, most):
             part = slice(first, min(first + most, some.stop))
             numbers = out[first - some.start : part.stop - some.start]
-            zero = None if panel.zero is None else _of(panel.zero, part)
-            self.form.numbers(panel.kept[part], zero, numbers, room)
-            if scaled and panel.scale is not None:
-                along(np.multiply, numbers, _of(panel.scale, part), room)
+            steps = [(ufunc, _of(rows, part)) for ufunc, rows in panel.steps]
+            self.form.numbers(panel.kept[part], steps, numbers, room)
             if self.dropped:
                 _round(numbers, self.dropped, room)
+            if scaled and panel.scale is not None:
+                along(np.multiply, numbers, panel.scale[part], room)
 
     def _at_once(self, columns: int, most: int) -> int:
         """How many runs have so many numbers."""

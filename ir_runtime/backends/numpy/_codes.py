@@ -1,8 +1,7 @@
 """Compressed matrices as NumPy unpacks them: codes in panels of columns, runs of rows at a time.
 
 A run has so few rows that its numbers stay in the second cache from the first step to the product. Codes of
-4 bits share their bytes so that the lower halves of a run are its first rows, and the upper halves the rest:
-each half is unpacked by one call. Rows of a scale or a zero point are laid side by side first, for NumPy takes
+4 bits lie four by four, one of each quarter of a run: each quarter is unpacked by one or two calls. Rows of a scale or a zero point are laid side by side first, for NumPy takes
 twice as long where inner loops are shorter than its buffer.
 """
 
@@ -11,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,19 @@ from ...ir.element import ElementType as E
 from ...ir.tensor import Array
 from ._memory import LOOP
 
-__all__ = ["BLOCK", "Form", "Halves", "LookedUp", "Room", "Runs", "Whole", "along", "packed", "places"]
+__all__ = [
+    "BLOCK",
+    "Form",
+    "LookedUp",
+    "Quarters",
+    "Room",
+    "Runs",
+    "Step",
+    "Whole",
+    "along",
+    "packed",
+    "places",
+]
 
 # Rows of a run at most, and columns of a panel: together as many numbers as are unpacked at a time.
 RUN, WIDTH = 128, 512
@@ -27,19 +39,22 @@ BLOCK = RUN * WIDTH
 # Columns of all panels but the last are a multiple of this, whole vectors.
 GRAIN = 16
 
+Step: TypeAlias = tuple[np.ufunc, Array]
+"""What to do to numbers, with a row for each run ``[runs, columns]``, or one number."""
+
 
 class Room:
     """Memory to unpack in; for one thread."""
 
     def __init__(self) -> None:
-        self.small = np.empty(BLOCK, np.int8)
+        self.small = np.empty(BLOCK, np.int16)
         self.other = np.empty(BLOCK, np.float32)
         self.tile = np.empty(BLOCK, np.float32)
 
 
 @dataclass(frozen=True)
 class Runs:
-    """How rows are stored: each group in pieces of at most `RUN`, of an even length; what they lack is zero."""
+    """How rows are stored: each group in pieces of at most `RUN`, of a multiple of 4; what they lack is zero."""
 
     groups: int
     size: int
@@ -58,7 +73,7 @@ class Runs:
     @property
     def stored(self) -> int:
         """Rows of each run as stored."""
-        return self.length + self.length % 2
+        return -(-self.length // 4) * 4
 
     @property
     def count(self) -> int:
@@ -87,58 +102,82 @@ class Form(ABC):
     """How codes are stored, and become numbers. Codes are bytes ``[runs, stored, columns]``."""
 
     @abstractmethod
-    def shape(self, stored: int, columns: int) -> tuple[int, int]:
-        """Of the bytes of a run."""
+    def empty(self, runs: int, stored: int, columns: int) -> Array:
+        """What to keep of so many codes."""
 
     @abstractmethod
     def store(self, codes: Array) -> Array:
-        """What to keep of codes; rows and columns are even numbers."""
+        """What to keep of codes; of columns in even number."""
 
     @abstractmethod
-    def numbers(self, kept: Array, zero: Array | None, out: Array, room: Room) -> None:
-        """Write what the codes of some runs stand for, less the zero points."""
+    def numbers(self, kept: Array, steps: Sequence[Step], out: Array, room: Room) -> None:
+        """Write what the codes of some runs stand for, once each step has been taken."""
 
 
-class Halves(Form):
-    """Codes of 4 bits, whole numbers from 0 to 15. Zero points that are whole numbers of 8 bits cost a quarter."""
+class Counted(Form):
+    """Codes that are whole numbers. Steps whose rows are int16 are taken in int16, in half the time."""
 
-    def shape(self, stored: int, columns: int) -> tuple[int, int]:
-        return stored // 2, columns
+    @abstractmethod
+    def codes(self, kept: Array, out: Array) -> None:
+        """Write codes as int16."""
 
-    def store(self, codes: Array) -> Array:
-        half = codes.shape[1] // 2
-        return np.asarray(codes[:, :half] | codes[:, half:] << 4)
-
-    def numbers(self, kept: Array, zero: Array | None, out: Array, room: Room) -> None:
-        runs, half, columns = kept.shape
+    def real(self, kept: Array, out: Array, room: Room) -> None:
+        """Write codes as f32."""
         codes = room.small[: out.size].reshape(out.shape)
-        bytes = codes.view(np.uint8).reshape(runs, 2, half, columns)
-        np.bitwise_and(kept, 15, out=bytes[:, 0])
-        np.right_shift(kept, 4, out=bytes[:, 1])
-        if zero is not None and zero.dtype == codes.dtype:
-            along(np.subtract, codes, zero, room)
-            zero = None
+        self.codes(kept, codes)
         np.copyto(out, codes)
-        if zero is not None:
-            along(np.subtract, out, zero, room)
+
+    def numbers(self, kept: Array, steps: Sequence[Step], out: Array, room: Room) -> None:
+        whole = [step for step in steps if step[1].dtype == np.int16]
+        if whole:
+            codes = room.small[: out.size].reshape(out.shape)
+            self.codes(kept, codes)
+            for ufunc, rows in whole:
+                along(ufunc, codes, rows, room)
+            np.copyto(out, codes)
+        else:
+            self.real(kept, out, room)
+        for ufunc, rows in steps[len(whole) :]:
+            along(ufunc, out, rows, room)
+
+
+class Quarters(Counted):
+    """Codes of 4 bits from 0 to 15, one of each quarter of a run in 16 bits."""
+
+    def empty(self, runs: int, stored: int, columns: int) -> Array:
+        return np.empty((runs, stored // 4, columns), np.uint16)
+
+    def store(self, codes: Array) -> Array:
+        runs, stored, columns = codes.shape
+        parts = codes.reshape(runs, 4, stored // 4, columns).astype(np.uint16)
+        return np.asarray(parts[:, 0] | parts[:, 1] << 4 | parts[:, 2] << 8 | parts[:, 3] << 12)
+
+    def codes(self, kept: Array, out: Array) -> None:
+        runs, quarter, columns = kept.shape
+        parts = out.view(np.uint16).reshape(runs, 4, quarter, columns)
+        np.bitwise_and(kept, 15, out=parts[:, 0])
+        for index in (1, 2, 3):
+            np.right_shift(kept, 4 * index, out=parts[:, index])
+        np.bitwise_and(parts[:, 1:3], 15, out=parts[:, 1:3])
 
 
 @dataclass(frozen=True)
-class Whole(Form):
-    """Codes of 8 bits, whole numbers with or without a sign."""
+class Whole(Counted):
+    """Codes of 8 bits, with or without a sign."""
 
     kind: type[np.int8 | np.uint8]
 
-    def shape(self, stored: int, columns: int) -> tuple[int, int]:
-        return stored, columns
+    def empty(self, runs: int, stored: int, columns: int) -> Array:
+        return np.empty((runs, stored, columns), np.uint8)
 
     def store(self, codes: Array) -> Array:
         return codes
 
-    def numbers(self, kept: Array, zero: Array | None, out: Array, room: Room) -> None:
+    def codes(self, kept: Array, out: Array) -> None:
         np.copyto(out, kept.view(self.kind))
-        if zero is not None:
-            along(np.subtract, out, zero, room)
+
+    def real(self, kept: Array, out: Array, room: Room) -> None:
+        self.codes(kept, out)
 
 
 class LookedUp(Form):
@@ -150,15 +189,17 @@ class LookedUp(Form):
         self._pairs = both.view(np.float64).reshape(-1)
         """For each byte both numbers, as if they were one: so NumPy moves them together."""
 
-    def shape(self, stored: int, columns: int) -> tuple[int, int]:
-        return stored, columns // 2
+    def empty(self, runs: int, stored: int, columns: int) -> Array:
+        return np.empty((runs, stored, columns // 2), np.uint8)
 
     def store(self, codes: Array) -> Array:
         return np.asarray(codes[..., ::2] | codes[..., 1::2] << 4)
 
-    def numbers(self, kept: Array, zero: Array | None, out: Array, room: Room) -> None:
+    def numbers(self, kept: Array, steps: Sequence[Step], out: Array, room: Room) -> None:
         # Any mode but this would check, and NumPy then writes to memory of its own first.
         np.take(self._pairs, kept, out=out.view(np.float64), mode="clip")
+        for ufunc, rows in steps:
+            along(ufunc, out, rows, room)
 
 
 def along(ufunc: np.ufunc, block: Array, rows: Array, room: Room) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from .. import Kernel
 from .._rounding import ROUNDINGS, Rounding, exact, meanings
 from ._backend import backend
 from ._coded import CodedMatrix, Panel
-from ._codes import Form, Halves, LookedUp, Runs, Whole, packed, places
+from ._codes import Form, LookedUp, Quarters, Runs, Step, Whole, packed, places
 from ._finish import Rows
 from ._memory import is_f32
 
@@ -23,8 +24,10 @@ __all__: list[str] = []
 
 # Smaller numbers have digits behind the last one of f32 when they are rounded.
 LEAST = 2.0**-100
-# Zero points up to this leave differences to codes of 4 bits that fit into 8.
-SMALL = 100
+# Zero points up to this leave differences to codes that fit into 16 bits.
+SMALL = 1 << 14
+# Scales of f16 are this times a power of two, or less: so is what they are multiplied by, in 16 bits.
+MANTISSA, REACH = 2048, 16
 
 
 @backend.multiplies(MatMul)
@@ -50,17 +53,56 @@ def _coded(weights: Compressed, by_rows: bool) -> CodedMatrix | None:
         return None
     depth, columns = weights.shape[::-1] if by_rows else weights.shape
     runs, form = Runs(groups, depth // groups), _form(weights.element, numbers)
-    dropped = 0 if weights.scale is None or _powers_of_two(scale) else rounding.dropped
-    gain, scales = np.asarray(np.float32(2.0**dropped)), None if weights.scale is None else _uniform(scale)
-    if scales is not None and not dropped and (groups == 1 or not scales.ndim):
-        gain, scales = scales[:, 0] if scales.ndim else scales, None
-    zeros = _zeros(weights.element, zero)
+    arithmetic = _Arithmetic.of(weights, form, scale, zero)
     cuts = places(columns)
     panels = [
-        Panel(place, kept, _by_run(zeros, place, runs), _by_run(scales, place, runs))
+        Panel(place, kept, arithmetic.steps(place, runs), _by_run(arithmetic.scale, place, runs))
         for place, kept in zip(cuts, _kept(weights, by_rows, runs, form, cuts), strict=True)
     ]
-    return CodedMatrix(columns, runs, form, tuple(panels), dropped, gain)
+    return CodedMatrix(columns, runs, form, tuple(panels), arithmetic.dropped, arithmetic.gain)
+
+
+@dataclass(frozen=True)
+class _Arithmetic:
+    """What makes numbers of codes: zero points and factors, rounding, scales, and one more factor for each column.
+
+    All are ``[columns, groups]``, or one number; the gain has no groups.
+    """
+
+    zero: Array | None
+    factor: Array | None
+    dropped: int
+    scale: Array | None
+    gain: Array
+
+    @classmethod
+    def of(cls, weights: Compressed, form: Form, scale: Array, zero: Array | None) -> _Arithmetic:
+        """Of scales that are a power of two, or in f32, nothing is rounded: they are multiplied at the end."""
+        zero = _zeros(weights.element, zero)
+        factor, after = None, None if weights.scale is None else scale
+        dropped = (
+            0 if weights.scale is None or _powers_of_two(scale) else ROUNDINGS[weights.arithmetic].dropped
+        )
+        gain = np.asarray(np.float32(2.0**dropped))
+        if dropped:
+            factor, after = _uniform(scale.astype(weights.arithmetic.dtype)), None
+            if isinstance(form, Quarters) and _few(zero):
+                mantissa, power = np.frexp(scale)
+                factor = _uniform((mantissa * MANTISSA).astype(np.int16))
+                after = np.ldexp(np.float32(1), power - 1)
+                gain = gain * np.float32(2 / MANTISSA)
+        if after is None:
+            return cls(zero, factor, dropped, None, gain)
+        after = _uniform(after)
+        if not after.ndim or after.shape[1] == 1:
+            return cls(zero, factor, dropped, None, gain * (after[:, 0] if after.ndim else after))
+        return cls(zero, factor, dropped, after.astype(weights.arithmetic.dtype), gain)
+
+    def steps(self, place: slice, runs: Runs) -> tuple[Step, ...]:
+        """What to do before numbers are rounded, for some columns."""
+        steps = ((np.subtract, self.zero), (np.multiply, self.factor))
+        made = ((ufunc, _by_run(array, place, runs)) for ufunc, array in steps)
+        return tuple((ufunc, rows) for ufunc, rows in made if rows is not None)
 
 
 def _numbers(element: E, arithmetic: E) -> Array | None:
@@ -73,7 +115,7 @@ def _numbers(element: E, arithmetic: E) -> Array | None:
 def _form(element: E, numbers: Array) -> Form:
     if element in (E.u8, E.i8):
         return Whole(np.uint8 if element is E.u8 else np.int8)
-    return LookedUp(numbers) if element.real else Halves()
+    return LookedUp(numbers) if element.real else Quarters()
 
 
 def _powers_of_two(scale: Array) -> bool:
@@ -97,13 +139,20 @@ def _smallest(numbers: Array) -> float:
 
 
 def _zeros(element: E, zero: Array | None) -> Array | None:
-    """Zero points ``[columns, groups]``, or one number; as codes, if they are whole numbers of few bits."""
+    """Zero points ``[columns, groups]``, or one number; int16, if they are whole numbers."""
     if element is E.i4:  # whose codes begin at -8
         zero = np.full((1, 1), 8, np.float32) if zero is None else zero + 8
     if zero is None:
         return None
-    whole = element.bits < 8 and np.array_equal(zero, np.rint(zero)) and np.abs(zero).max() <= SMALL
-    return _uniform(zero.astype(np.int8) if whole else zero)
+    whole = np.array_equal(zero, np.rint(zero)) and np.abs(zero).max() <= SMALL
+    return _uniform(zero.astype(np.int16) if whole else zero)
+
+
+def _few(zero: Array | None) -> bool:
+    """Whether codes of 4 bits, less zero points, are few enough to be multiplied in 16 bits."""
+    if zero is None:
+        return True
+    return zero.dtype == np.int16 and bool(15 - zero.min() < REACH and zero.max() < REACH)
 
 
 def _uniform(array: Array) -> Array:
@@ -126,7 +175,7 @@ def _by_run(array: Array | None, place: slice, runs: Runs) -> Array | None:
 def _kept(weights: Compressed, by_rows: bool, runs: Runs, form: Form, cuts: Sequence[slice]) -> list[Array]:
     """The codes of every panel. The file's are not read any more."""
     wide = [place.stop - place.start + (place.stop - place.start) % 2 for place in cuts]
-    kept = [np.empty((runs.count, *form.shape(runs.stored, columns)), np.uint8) for columns in wide]
+    kept = [form.empty(runs.count, runs.stored, columns) for columns in wide]
     for index, run, codes in packed(weights, by_rows, runs, cuts):
         kept[index][run : run + len(codes)] = form.store(codes)
     let_go(weights.codes.raw if isinstance(weights.codes, Packed) else weights.codes)
