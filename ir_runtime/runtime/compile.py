@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from .. import deadline
 from ..backends import Backend, Kernel, Look, Match, choose
@@ -16,9 +14,7 @@ from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
 from ..ir.body import Body
-from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
-from ..ir.pages import let_go
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, current, within
 from ..ops import Op
@@ -28,9 +24,9 @@ from ..passes.infer import Inferred, infer
 from .append import growing
 from .context import VARIABLES
 from .expected import expected
-from .fold import evaluated
 from .fold import fold as fold_constants
 from .guard import bytes_of, elements_of, guarded
+from .known import Known
 from .memory import Peak, freeing, peak, settled
 from .needed import needed, sinks
 from .plan import ExecutionPlan, Step
@@ -73,7 +69,8 @@ def compile_plan(
             left = {layer.id for found in packed.values() for layer in found.layers}
             values |= {Port(id, 0): Value(values[Port(id, 0)].type) for id in left}
             fold_constants(graph, [layer for layer in layers if layer.id not in left], values, outputs)
-        return _Planner(graph, values, types.bodies, backends, fold, packed).plan(layers, outputs)
+        known = Known(graph, values, fold, packed)
+        return _Planner(graph, known, types.bodies, backends).plan(layers, outputs)
 
 
 def _packed(
@@ -93,12 +90,9 @@ class _Planner:
     """Numbers slots: one for each output that some step reads or writes."""
 
     graph: Graph
-    values: dict[Port, Value]
+    known: Known
     bodies: Mapping[tuple[int, str], Inferred]
     backends: Sequence[Backend]
-    fold: bool
-    packed: dict[Port, Found] = field(default_factory=dict)
-    """Weights that stay compressed, as long as every reader has a kernel for that."""
     slots: list[Array | None] = field(default_factory=list)
     places: dict[Port, int] = field(default_factory=dict)
     growing: Mapping[int, Kernel] = field(default_factory=dict)
@@ -111,14 +105,14 @@ class _Planner:
     def plan(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> ExecutionPlan:
         parameters = self.graph.of_type("Parameter")
         inputs = tuple(self._slot(Port(layer.id, 0)) for layer in parameters)
-        if self.fold:
+        if self.known.fold:
             self.growing = growing(self.graph)
-            self.measuring = measuring(self.graph, layers, self._seen)
+            self.measuring = measuring(self.graph, layers, self.known.seen)
         running = self._running(layers, outputs)
         read = {port for layer in running.values() for port in self._reads(layer)} | set(outputs)
         groups = [self._group(layer, read) for layer in running.values()]
-        if self.fold:
-            groups = fuse(self.graph, groups, set(outputs), self._seen)
+        if self.known.fold:
+            groups = fuse(self.graph, groups, set(outputs), self.known.seen)
             groups = [self._built(group) for group in groups]
         steps = [self._step(group) for group in groups]
         wanted = tuple(self._slot(port) for port in outputs)
@@ -129,7 +123,7 @@ class _Planner:
             wanted,
             self.slots,
             around=tuple(backend.around for backend in self.backends),
-            promises=tuple(Promise.of(self.graph[p.layer], self.values[p].type) for p in outputs),
+            promises=tuple(Promise.of(self.graph[p.layer], self.known.type(p)) for p in outputs),
             peak=self._peak(steps, parameters).bytes,
         )
 
@@ -142,21 +136,14 @@ class _Planner:
         limits = current()
         sizes = [0] * len(self.slots)
         for port, slot in self.places.items():
-            type = self.values[port].type
+            type = self.known.type(port)
             limits.check("elements", elements_of(type), self.graph[port.layer].where)
             sizes[slot] = bytes_of(type)
         written = {slot for step in steps for slot in step.writes}
-        fixed = [port for port, slot in self.places.items() if slot not in written and self._owned(port)]
+        fixed = [port for port, slot in self.places.items() if slot not in written and self.known.owned(port)]
         found = peak(steps, sum(sizes[self.places[port]] for port in fixed), sizes, self.inside)
         limits.check("memory", found.bytes, found.step.layer.where if found.step else None)
         return found
-
-    def _owned(self, port: Port) -> bool:
-        """Whether a constant takes memory, not the file, from where the system fetches it and drops it again."""
-        copied = self.values[port].element in (ElementType.boolean, ElementType.string)
-        if port in self.packed and self._known(port) is None:
-            return False
-        return self.graph[port.layer].type != "Constant" or copied
 
     def _running(self, layers: Sequence[Layer], outputs: Sequence[Port]) -> dict[int, Layer]:
         """The layers that compute what is not known of the outputs; packed constants are among them."""
@@ -164,7 +151,11 @@ class _Planner:
         waiting = [*outputs, *(port for n in found for port in self._reads(self.graph[n]))]
         while waiting:
             port = waiting.pop()
-            if port.layer not in found and port not in self.packed and self._known(port) is None:
+            if (
+                port.layer not in found
+                and port not in self.known.packed
+                and self.known.contents(port) is None
+            ):
                 found.add(port.layer)
                 waiting += self._reads(self.graph[port.layer])
         return {layer.id: layer for layer in layers if layer.id in found and layer.type != "Parameter"}
@@ -177,8 +168,8 @@ class _Planner:
     def _match(self, layer: Layer) -> Match | None:
         """The layers that some backend computes together, of which this is the last."""
         if layer.id not in self.matches:
-            look = Look(self.graph, self._seen)
-            finding = self.fold and layer.op is not None and layer.id not in self.growing
+            look = Look(self.graph, self.known.seen)
+            finding = self.known.fold and layer.op is not None and layer.id not in self.growing
             found = (backend.match(look, layer) for backend in self.backends) if finding else iter(())
             measured = self._measured(layer) if layer.id in self.measuring else None
             self.matches[layer.id] = measured or next((match for match in found if match is not None), None)
@@ -190,7 +181,9 @@ class _Planner:
             return None
         inner = {each.id for each in layers}
         sources = [s for each in layers for s in self.graph.sources(each) if s is not None]
-        reads = tuple(dict.fromkeys(s for s in sources if s.layer not in inner and self._known(s) is None))
+        reads = tuple(
+            dict.fromkeys(s for s in sources if s.layer not in inner and self.known.contents(s) is None)
+        )
         planner = replace(self, slots=[], places={}, measuring={}, matches=dict.fromkeys(inner))
         inputs = tuple(map(planner._slot, reads))
         writes = {Port(layer.id, index) for index in range(len(layer.outputs))}
@@ -207,30 +200,14 @@ class _Planner:
     def _built(self, group: Group) -> Group:
         """The group once it has packed its weights."""
         built = group.built()
-        self._let_go(group.reads)
+        self.known.let_go(group.reads)
         return built
-
-    def _let_go(self, ports: Iterable[Port]) -> None:
-        """Constants that have been looked at need not stay in memory; most kernels have copies by now."""
-        for port in ports:
-            if (array := self._known(port)) is not None:
-                let_go(array)
-
-    def _known(self, port: Port) -> Array | None:
-        is_constant = self.graph[port.layer].type == "Constant"
-        return self.values[port].known() if self.fold or is_constant else None
 
     def _slot(self, port: Port) -> int:
         if port not in self.places:
             self.places[port] = len(self.slots)
-            known = self._known(port)
-            self.slots.append(self._stand_in(port) if known is None and port in self.packed else known)
+            self.slots.append(self.known.in_place(port))
         return self.places[port]
-
-    def _stand_in(self, port: Port) -> Array:
-        """Zeros in the place of weights that stay packed: their shape, but no memory."""
-        type = self.values[port].type
-        return np.broadcast_to(np.zeros((), type.element.dtype), type.shape.static)
 
     def _step(self, group: Group) -> Step:
         reads = tuple(map(self._slot, group.reads))
@@ -238,13 +215,13 @@ class _Planner:
         layer, *also = group.layers
         if isinstance(group.kernel, Remembered):
             return Step(layer, group.kernel, reads, writes, also=tuple(also))
-        elements = [self.values[port].element for port in group.reads]
+        elements = [self.known.values[port].element for port in group.reads]
         known = expected(self.graph, group.layers, group.reads, elements)
         kernel = group.kernel
         if not (layer.op and (layer.op.asks("visit") or layer.op.asks("variables"))):
-            outputs = [self.values[port].type for port in group.writes]
+            outputs = [self.known.type(port) for port in group.writes]
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
-            kernel = guarded(kernel, known, [self.values[p].type for p in group.reads], outputs, bounded)
+            kernel = guarded(kernel, known, [self.known.type(p) for p in group.reads], outputs, bounded)
         return Step(layer, kernel, reads, writes, also=tuple(also), expected=known)
 
     def _kernel(self, layer: Layer, read: Collection[Port]) -> Kernel:
@@ -254,15 +231,17 @@ class _Planner:
             return self._contextual(layer, layer.op)
         if layer.id in self.growing:
             return self.growing[layer.id]
-        sources = [self._seen(s) for s in self.graph.sources(layer) if s is not None]
+        sources = [self.known.seen(s) for s in self.graph.sources(layer) if s is not None]
         if any(value.compressed is not None for value in sources):
             if (kernel := self._multiplying(layer.op, sources)) is not None:
                 return kernel
-            self._unpack([s for s in self.graph.sources(layer) if s in self.packed])
-            sources = [self._seen(s) for s in self.graph.sources(layer) if s is not None]
-        unread = [i for i in range(len(layer.outputs)) if self.fold and Port(layer.id, i) not in read]
+            self.known.unpack(
+                s for s in self.graph.sources(layer) if s is not None and s in self.known.packed
+            )
+            sources = [self.known.seen(s) for s in self.graph.sources(layer) if s is not None]
+        unread = [i for i in range(len(layer.outputs)) if self.known.fold and Port(layer.id, i) not in read]
         kernel = choose(layer.op, sources, self.backends, unread)
-        self._let_go(s for s in self.graph.sources(layer) if s is not None)
+        self.known.let_go(s for s in self.graph.sources(layer) if s is not None)
         if getattr(kernel, "__func__", None) is Op.evaluate:
             raise UnsupportedError(
                 f"{layer.op.versioned_name()} can be checked, but not run",
@@ -277,18 +256,6 @@ class _Planner:
         offers = (backend.kernel_packed(op, sources) for backend in self.backends)
         return next((kernel for kernel in offers if kernel is not None), None)
 
-    def _unpack(self, ports: Iterable[Port | None]) -> None:
-        """Make f32 of weights for which there is no such kernel."""
-        for port in ports:
-            if port is None or self._known(port) is not None:
-                continue
-            layers = self.packed[port].layers
-            for layer in layers:
-                (array,) = evaluated(self.graph, layer, self.values, current().memory)
-                self.values[Port(layer.id, 0)] = Value.constant(array, self.values[Port(layer.id, 0)].element)
-            for layer in layers[:-1]:
-                self.values[Port(layer.id, 0)] = Value(self.values[Port(layer.id, 0)].type)
-
     def _contextual(self, layer: Layer, op: Op) -> Kernel:
         """The reference of an operation with bodies or variables."""
         context: dict[str, Any] = {"variables": VARIABLES} if op.asks("variables") else {}
@@ -300,18 +267,10 @@ class _Planner:
         return kept(kernel, layer, self._outputs(layer)) if op.asks("visit") else kernel
 
     def _outputs(self, layer: Layer) -> Sequence[TensorType]:
-        return [self.values[Port(layer.id, i)].type for i in range(len(layer.outputs))]
+        return [self.known.type(Port(layer.id, i)) for i in range(len(layer.outputs))]
 
     def _body(self, layer: int, body: Body) -> ExecutionPlan:
         types = self.bodies.get((layer, body.name))
         if types is None:  # a branch that is known never to be taken
             types = infer(body.graph, Diagnostics())
-        return compile_plan(body.graph, types, list(body.results.values()), self.backends, self.fold)
-
-    def _seen(self, port: Port) -> Value:
-        """What a kernel may rely on: contents only where they are fixed in the plan."""
-        value = self.values[port]
-        if self._known(port) is not None:
-            return value
-        found = self.packed.get(port)
-        return Value(value.type, compressed=None if found is None else found.weights)
+        return compile_plan(body.graph, types, list(body.results.values()), self.backends, self.known.fold)
