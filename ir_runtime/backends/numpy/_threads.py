@@ -10,108 +10,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from queue import SimpleQueue
 from typing import Any
-
-import numpy as np
 
 from ..threads import most
 from ._blas import Blas
+from ._crew import Crew, Job
 
 __all__ = ["compiling", "each", "later", "several_blas", "share", "single_blas"]
 
-# Multiplications, or so, that are worth a second thread, about 0.3 ms of them: a sleeping thread takes 20 µs
-# to come, up to 0.2 ms on a virtual machine whose other cores are idle; and after each call of NumPy, two threads
-# may wait some 10 µs for each other. What it has not begun by then is done without it.
+# Multiplications, or so, in several calls of NumPy, that are worth a second thread: after each call, two threads
+# may wait some 10 µs for each other. What a helper has not begun when it comes is done without it.
 WORTH = 1 << 24
 
-
-class _Job:
-    """Pieces of work, taken one by one by whoever is free; the caller takes part, so it never waits in vain."""
-
-    def __init__(
-        self, work: Callable[..., None], pieces: Sequence[Any], behind: Callable[[], None] | None = None
-    ) -> None:
-        self._work, self._pieces, self._behind = work, deque(pieces), behind
-        self._left, self._lock, self._done = len(pieces), threading.Lock(), threading.Lock()
-        self._done.acquire()
-        self.failure: BaseException | None = None
-
-    def help(self) -> None:
-        """Take pieces until there are none."""
-        while True:
-            try:
-                piece = self._pieces.popleft()
-            except IndexError:
-                return
-            try:
-                self._work(piece)
-            except BaseException as reason:
-                self.failure = reason
-                self._count(self._abandon())
-            self._count(1)
-
-    def _count(self, pieces: int) -> None:
-        with self._lock:
-            self._left -= pieces
-            if not pieces or self._left:
-                return
-            if self._behind is not None and self.failure is None:
-                self._behind()
-            self._done.release()
-
-    def _abandon(self) -> int:
-        """Take all that is left, so that nobody begins it; what was begun is finished."""
-        dropped = 0
-        with contextlib.suppress(IndexError):
-            while True:
-                self._pieces.popleft()
-                dropped += 1
-        return dropped
-
-    def finish(self) -> None:
-        """Wait for pieces that others took."""
-        try:
-            self._done.acquire()
-        except BaseException:  # an interrupt: nobody waits any more
-            self._abandon()
-            raise
-        if self.failure is not None:
-            raise self.failure
-
-
-class _Crew:
-    """Threads that wait for jobs; started at the first."""
-
-    def __init__(self) -> None:
-        self._jobs: SimpleQueue[_Job] = SimpleQueue()
-        self._started = 0
-        self._lock = threading.Lock()
-
-    def call(self, job: _Job, helpers: int) -> None:
-        if self._started < helpers:
-            self._start(helpers)
-        for _ in range(helpers):
-            self._jobs.put(job)
-
-    def _start(self, helpers: int) -> None:
-        with self._lock:
-            for _ in range(self._started, helpers):
-                threading.Thread(target=self._serve, name="ir_runtime", daemon=True).start()
-            self._started = max(self._started, helpers)
-
-    def _serve(self) -> None:
-        with np.errstate(all="ignore"):
-            while True:
-                self._jobs.get().help()
-
-
 _blas = Blas()
-_crew = _Crew()
+_crew = Crew()
 single_blas = _blas.single
 threads = _blas.threads
 
@@ -133,13 +47,13 @@ def each(work: Callable[[Any], None], pieces: Sequence[Any], size: int) -> None:
         for piece in pieces:
             work(piece)
         return
-    job = _Job(work, pieces)
+    job = Job(work, pieces)
     _crew.call(job, helpers)
-    job.help()
+    job.help(mine=True)
     job.finish()
 
 
-_LATER: ContextVar[list[_Job] | None] = ContextVar("later", default=None)
+_LATER: ContextVar[list[Job] | None] = ContextVar("later", default=None)
 
 
 @contextlib.contextmanager
@@ -148,13 +62,13 @@ def compiling() -> Iterator[None]:
     if _LATER.get() is not None:  # of a graph inside another
         yield
         return
-    jobs: list[_Job] = []
+    jobs: list[Job] = []
     token = _LATER.set(jobs)
     try:
         with single_blas():
             yield
             for job in jobs:
-                job.help()
+                job.help(mine=True)
                 job.finish()
     finally:
         _LATER.reset(token)
@@ -171,7 +85,7 @@ def later(work: Callable[[Any], None], pieces: Sequence[Any], behind: Callable[[
             work(piece)
         behind()
         return
-    job = _Job(work, pieces, behind)
+    job = Job(work, pieces, behind)
     jobs.append(job)
     _crew.call(job, min(helpers, len(pieces)))
 
@@ -179,7 +93,7 @@ def later(work: Callable[[Any], None], pieces: Sequence[Any], behind: Callable[[
 def _forget() -> None:
     """A forked process has none of its parent's threads."""
     global _crew
-    _crew = _Crew()
+    _crew = Crew()
 
 
 if hasattr(os, "register_at_fork"):
