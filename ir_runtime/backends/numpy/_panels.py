@@ -12,17 +12,18 @@ With other kernels, all columns are one panel, and all rows one tile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TypeAlias
+from functools import lru_cache, partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ...ir.pages import let_go
 from ...ir.tensor import Array
 from ._blas import kernels
+from ._tape import Call, Tape, play
 from ._threads import later
 
-__all__ = ["WIDTH", "Panels", "tiled_product"]
+__all__ = ["TILED", "WIDTH", "Panels", "tiled_product"]
 
 # Multiplications up to which OpenBLAS packs nothing, and the processors for which it has kernels for that.
 UNPACKED = 10**6
@@ -74,6 +75,7 @@ class Panels:
         self._rest = np.empty((*stack, 1, self.depth, rest), np.float32) if rest else None
         self.count = whole + (self._rest is not None)
         """How many panels there are."""
+        self._cuts = lru_cache(maxsize=64)(self._cut)
         later(lambda piece: write(*piece), self._pieces(), partial(let_go, source))
 
     @classmethod
@@ -95,45 +97,89 @@ class Panels:
 
     def multiply(self, rows: Array, out: Array, panels: slice = slice(None)) -> None:
         """``rows @ matrix`` into ``out``, or only the columns of some panels; for a stack, one by one."""
-        count = rows.shape[-2]
-        if not count:
-            return
+        first, last, _ = panels.indices(self.count)
+        play(self.tape(rows, out[..., first * self.width : last * self.width], panels))
+
+    def holding(self, columns: slice) -> slice:
+        """The panels that hold some columns; the first of them begins a panel."""
+        return slice(columns.start // self.width, -(-columns.stop // self.width))
+
+    def tape(self, rows: Array, out: Array, panels: slice = slice(None)) -> Tape:
+        """The calls that multiply; ``out`` has the columns of those panels only."""
+        tape = Tape()
+        first, last, _ = panels.indices(self.count)
+        whole = self._panels.shape[-3]
+        edge = (whole - first) * self.width
+        for lines, step, part, together in self._cuts(rows.shape[-2], first, min(last, whole)):
+            columns = slice((part.start - first) * self.width, (part.stop - first) * self.width)
+            some = self._panels[..., part, :, :]
+            tape.append(_product(rows[..., lines, :], some, out[..., lines, columns], step, together))
+        if last > whole and self._rest is not None:
+            for lines, step, _, _ in self._cuts(rows.shape[-2], 0, 1):
+                tape.append(_product(rows[..., lines, :], self._rest, out[..., lines, edge:], step, 1))
+        return tape
+
+    def _cut(self, count: int, first: int, last: int) -> list[Cut]:
+        """For so many rows and some panels: what to multiply with each call."""
+        if not count or first == last:
+            return []
         step = self._step(count)
         whole = count // step * step
         if 0 < count - whole <= self._most - step:
             whole -= step  # a row alone would take as long as several
-        first, last, _ = panels.indices(self.count)
-        some = last - first if count == step else max(CACHED // (self.depth * self.width), 1)
-        for start in range(first, last, some):
-            part = slice(start, min(start + some, last))
-            if whole:
-                self._tiles(rows[..., :whole, :], out[..., :whole, :], step, part)
-            if whole < count:
-                self._tiles(rows[..., whole:, :], out[..., whole:, :], count - whole, part)
+        groups = [(slice(first, last), last - first)]
+        if count > step:
+            groups = _groups(first, last, max(CACHED // (self.depth * self.width), 1), apart=whole < count)
+        parts = [(slice(0, whole), step), (slice(whole, count), count - whole)]
+        return [
+            Cut(lines, tall, panels, together)
+            for panels, together in groups
+            for lines, tall in parts
+            if lines.start < lines.stop
+        ]
 
     def _step(self, count: int) -> int:
-        """Rows of a tile: as many in all, but multiples of what the kernels take at once."""
+        """Rows of a tile: as many in all, or nearly so and multiples of what the kernels take at once."""
         if not self._most or count <= self._most:
             return count
+        even = next((n for n in range(self._most, self._most // 2, -1) if count % n == 0), 0)
+        if even >= 2 * ROWS:
+            return even
         most = self._most // ROWS * ROWS or self._most
         each = -(-count // -(-count // most))
         return min(-(-each // ROWS) * ROWS, most)
 
-    def _tiles(self, rows: Array, out: Array, step: int, panels: slice) -> None:
-        first, last = panels.start, panels.stop
-        tiles = rows.reshape(*rows.shape[:-2], -1, 1, step, self.depth)
-        whole = self._panels.shape[-3]
-        if first < min(last, whole):
-            some = self._panels[..., None, first:last, :, :]
-            _product(tiles, some, out[..., first * self.width : min(last, whole) * self.width])
-        if self._rest is not None and last == self.count:
-            _product(tiles, self._rest[..., None, :, :, :], out[..., whole * self.width :])
+
+class Cut(NamedTuple):
+    """What is multiplied with one call."""
+
+    lines: slice
+    step: int
+    """Rows of a tile."""
+    panels: slice
+    together: int
+    """Panels that meet all the tiles before the next panels do."""
 
 
-def _product(tiles: Array, panels: Array, out: Array) -> None:
-    """Every tile ``[..., tile, 1, row, depth]`` times every panel ``[..., 1, panel, depth, column]``."""
-    shape = (*out.shape[:-2], tiles.shape[-4], tiles.shape[-2], panels.shape[-3], panels.shape[-1])
-    np.matmul(tiles, panels, out=out.reshape(shape).swapaxes(-2, -3))
+def _groups(first: int, last: int, most: int, apart: bool) -> list[tuple[slice, int]]:
+    """Panels in groups of at most so many, of about the same size; each of them apart, or as few calls as that takes."""
+    count = last - first
+    each = -(-count // -(-count // most))
+    if apart:
+        return [(slice(at, min(at + each, last)), min(each, last - at)) for at in range(first, last, each)]
+    edge = last - count % each
+    groups = [(slice(first, edge), each), (slice(edge, last), last - edge)]
+    return [group for group in groups if group[1]]
+
+
+def _product(rows: Array, panels: Array, out: Array, step: int, together: int) -> Call:
+    """Tiles of rows times panels ``[..., panel, depth, column]``: NumPy loops over groups, tiles, and panels."""
+    *stack, count, depth, width = panels.shape
+    tiles = rows.reshape(*stack, 1, -1, 1, step, depth)
+    some = panels.reshape(*stack, count // together, 1, together, depth, width)
+    places = out.reshape(*stack, tiles.shape[-4], step, count // together, together, width)
+    order = [*range(len(stack)), *(len(stack) + axis for axis in (2, 0, 3, 1, 4))]
+    return np.matmul, (tiles, some, places.transpose(order))
 
 
 def tiled_product(matrix: Array, columns: Array) -> Array:

@@ -1,0 +1,55 @@
+"""Calls of NumPy that were put together before: what is left to do is to make them.
+
+To slice and reshape arrays takes as long as to compute a small layer with them, and Python does it for one
+thread at a time. Where a kernel computes in the same memory again and again, its views are made once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from ...ir.tensor import Array
+
+__all__ = ["Call", "Desk", "Tape", "desk", "play"]
+
+Call: TypeAlias = tuple[Callable[..., object], tuple[object, ...]]
+"""A function, and what to call it with."""
+Tape: TypeAlias = list[Call]
+
+
+def play(tape: Tape) -> None:
+    """Make the calls."""
+    for function, args in tape:
+        function(*args)
+
+
+@dataclass
+class Desk:
+    """Memory for what is computed on the way, of one thread at a time; kept for the next layer, and the next run."""
+
+    number: int = field(default_factory=itertools.count().__next__)
+    memory: Array = field(default_factory=lambda: np.empty(0, np.float32))
+
+
+_free: list[Desk] = []
+
+
+@contextmanager
+def desk(size: int) -> Iterator[Desk]:
+    """Memory for so many f32."""
+    try:
+        mine = _free.pop()
+    except IndexError:
+        mine = Desk()
+    try:
+        if mine.memory.size < size:
+            mine.memory = np.empty(size, np.float32)
+        yield mine
+    finally:
+        _free.append(mine)
