@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import load
-from ir_runtime.backends.numpy import _lines, _products, _threads
+from ir_runtime.backends.numpy import _blocks, _products, _threads
 from ir_runtime.ir.tensor import Array
 from ir_runtime.runtime.compile import compile_plan
 
@@ -26,9 +26,8 @@ def blocks(request: pytest.FixtureRequest) -> Iterator[None]:
         how: str = request.param
         patch.setattr(_threads, "threads", 3 if how == "on threads" else 1)
         patch.setattr(_threads, "WORTH", 0)
-        patch.setattr(_lines, "WORTH", 0)
         patch.setattr(_products, "FINISHED", 40 if how == "many blocks" else 1 << 30)
-        patch.setattr(_lines, "TWICE", -1 if how == "alone" else 100)
+        patch.setattr(_blocks, "TWICE", -1 if how == "alone" else 100)
         yield
 
 

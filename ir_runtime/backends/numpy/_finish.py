@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from functools import partial
+from itertools import accumulate
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -13,13 +15,33 @@ from ...ops import Op
 from ...ops._elementwise import Binary
 from ...ops.arithmetic.binary import Add, Divide, Maximum, Minimum, Multiply, Subtract
 from .. import Kernel
-from ._curves import along, curve_of
+from ._curves import Curve, along, curve_of
 from ._memory import is_f32, rows_of, same_shape
+from ._tape import Call
 
-__all__ = ["BOUNDS", "UFUNCS", "Finish", "Rows", "Stage", "finish_of", "row_for", "stage_of", "ufunc_of"]
+__all__ = [
+    "BOUNDS",
+    "UFUNCS",
+    "Finish",
+    "Finishing",
+    "Rows",
+    "Stage",
+    "finishing_of",
+    "row_for",
+    "stage_of",
+    "ufunc_of",
+]
+
 
 Finish: TypeAlias = Callable[[Array, int], None]
 """Takes rows of a result, contiguous, and the index of the first; changes them in place."""
+
+
+class Finishing(Protocol):
+    """A `Finish` that can put what its last stage makes elsewhere."""
+
+    def __call__(self, block: Array, first: int, out: Array | None = None) -> None: ...
+
 
 UFUNCS: dict[type[Op], np.ufunc] = {
     Add: np.add,
@@ -32,11 +54,24 @@ BOUNDS: dict[type[Op], np.ufunc] = {Maximum: np.maximum, Minimum: np.minimum}
 
 @dataclass(frozen=True)
 class Stage:
-    """One layer, done in place to rows, and, if ``paired``, to the same rows of its other input."""
+    """One layer, done to rows, and, if ``paired``, to the same rows of its other input.
+
+    ``call`` takes contiguous rows ``[..., C]``, where to put the results, which may be the same place or lie
+    apart, and those other rows.
+    """
 
     inputs: int
-    run: Callable[..., None]
+    call: Callable[[Array, Array, Array], Call]
     paired: bool = False
+    row: Array | None = None
+    """A number for each channel, if that is what ``call`` takes."""
+    shifted: np.ufunc | None = None
+
+    def part(self, channels: slice) -> Stage:
+        """The same for some of the channels."""
+        if self.row is None or self.shifted is None:
+            return self
+        return _with_row(self.shifted, self.row[channels])
 
 
 @dataclass(frozen=True)
@@ -57,22 +92,40 @@ class Rows:
         return None if stage is None else replace(self, stages=(*self.stages, stage))
 
     def __call__(self, *arrays: Array) -> Array:
-        return self.compute(*arrays[: self.arity], finish_of(self.stages, arrays[self.arity :], self.axis))
+        """Build and run, where nobody did so before."""
+        return self.built()(*arrays)
+
+    def built(self) -> Callable[..., Array]:
+        """The kernel for the run loop."""
+        compute, arity, finishing = self.compute, self.arity, finishing_of(self.stages, self.axis)
+        return lambda *arrays: compute(*arrays[:arity], finishing(arrays[arity:]))
 
 
-def finish_of(stages: Sequence[Stage], extras: Sequence[Array], axis: int) -> Finish:
-    """What does all stages to rows, the columns of which are ``axis``; ``extras`` are their other inputs."""
-    pairs, start = [], 0
-    for stage in stages:
-        pairs.append((stage.run, rows_of(extras[start], axis) if stage.paired else None))
-        start += stage.inputs
+def finishing_of(stages: Sequence[Stage], axis: int) -> Callable[[Sequence[Array]], Finishing]:
+    """Makes what does all stages to rows, the columns of which are ``axis``, from their other inputs."""
+    if not any(stage.paired for stage in stages):
+        always = _finishing([(stage.call, None) for stage in stages])
+        return lambda extras: always
+    places = list(accumulate((stage.inputs for stage in stages), initial=0))
 
-    def finish(block: Array, first: int) -> None:
-        for run, other in pairs:
-            if other is None:
-                run(block)
-            else:
-                run(block, other[first : first + len(block)])
+    def finishing(extras: Sequence[Array]) -> Finishing:
+        pairs = zip(stages, places, strict=False)
+        return _finishing(
+            [(s.call, rows_of(extras[place], axis) if s.paired else None) for s, place in pairs]
+        )
+
+    return finishing
+
+
+def _finishing(pairs: Sequence[tuple[Callable[..., Call], Array | None]]) -> Finishing:
+    last = len(pairs) - 1
+
+    def finish(block: Array, first: int, out: Array | None = None) -> None:
+        for place, (call, other) in enumerate(pairs):
+            to = block if out is None or place < last else out
+            rows = block if other is None else other[first : first + len(block)]
+            function, args = call(block, to, rows)
+            function(*args)
 
     return finish
 
@@ -83,18 +136,33 @@ def stage_of(op: Op, inputs: Sequence[Value], place: int, axis: int) -> Stage | 
     if not is_f32(*inputs) or ours.shape.rank is None:
         return None
     if place == 0 and (curve := curve_of(op, inputs)) is not None:
-        return Stage(len(inputs) - 1, lambda block: curve(block.reshape(-1), block.reshape(-1)))
+        return Stage(len(inputs) - 1, partial(_curved, curve))
     if len(inputs) != 2:
         return None
     other = inputs[1 - place]
     if (ufunc := ufunc_of(op, place, other)) is None:
         return None
     if (row := row_for(other, ours, axis)) is not None:
-        run = along(ufunc, row)
-        return Stage(1, lambda block: run(block.reshape(-1), block.reshape(-1)))
+        return _with_row(ufunc, row)
     if same_shape(other, ours):
-        return Stage(1, lambda block, rows: ufunc(block, rows, out=block), paired=True)
+        return Stage(1, lambda block, out, rows: (ufunc, (block, rows, out)), paired=True)
     return None
+
+
+def _curved(curve: Curve, block: Array, out: Array, _: Array) -> Call:
+    if out.flags.c_contiguous:
+        return curve, (block.reshape(-1), out.reshape(-1))
+    return curve, (block, out)
+
+
+def _with_row(ufunc: np.ufunc, row: Array) -> Stage:
+    return Stage(1, partial(_shifted, ufunc, row, along(ufunc, row)), row=row, shifted=ufunc)
+
+
+def _shifted(ufunc: np.ufunc, row: Array, flat: Curve, block: Array, out: Array, _: Array) -> Call:
+    if out.flags.c_contiguous:
+        return flat, (block.reshape(-1), out.reshape(-1))
+    return ufunc, (block, row, out)
 
 
 def ufunc_of(op: Op, place: int, other: Value) -> np.ufunc | None:

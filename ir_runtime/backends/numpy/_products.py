@@ -11,6 +11,8 @@ __all__ = ["FINISHING", "blocks_for", "blocks_of", "finish_all", "multiply", "pa
 
 # An element of a result takes as long to finish as so many multiplications of a product.
 FINISHING = 32
+# A product alone is one long call, or a few: so many times fewer multiplications are worth a second thread.
+LONG = 4
 # Elements of a result that are finished while they are in the second cache; and where threads share them:
 # after each call of NumPy, they may wait for each other for as long as it takes to finish that many.
 FINISHED, SHARED = 1 << 17, 1 << 19
@@ -29,9 +31,12 @@ def multiply(rows: Array, weights: Panels, out: Array, finish: Finish) -> None:
     With many rows, each block of them is finished while it is in the cache. With few, it is the columns
     that are shared out: each panel of weights is read once.
     """
-    size = rows.shape[0] * weights.size
+    size = rows.shape[0] * weights.size * LONG
     most = share(size)
-    if len(rows) >= weights.columns or weights.count == 1:
+    if most < 2 and out.size <= FINISHED:
+        weights.multiply(rows, out)
+        finish(out, 0)
+    elif len(rows) >= weights.columns or weights.count == 1:
         blocks = blocks_for(out.size, most)
 
         def work(part: slice) -> None:

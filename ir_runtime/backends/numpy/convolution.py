@@ -14,10 +14,12 @@ from ...ops.convolution.forward import Convolution, GroupConvolution
 from .. import Kernel
 from ._backend import backend
 from ._finish import Finish, Rows
-from ._lines import Lines, Part
+from ._lines import Lines
 from ._memory import FEW, channels_first, channels_last, is_f32, padded, rows_of
 from ._panels import Panels
+from ._part import Part
 from ._products import multiply, parts
+from ._tape import Tape
 from ._threads import each, share
 from ._windows import fitting, windows
 from ._winograd import suits, winograd
@@ -59,24 +61,24 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
     packed = cache(partial(Panels.of, w.reshape(w.shape[:2]).T, w))
     steps = (slice(None), slice(None), *(slice(None, None, s) for s in op.strides))
     strided = any(s != 1 for s in op.strides)
-
-    kernel = w.shape[2:]
+    fit = fitting(op, w.shape[2:])
 
     def compute(x: Array, finish: Finish) -> Array:
-        op.windows(x.shape[2:], kernel)  # says so if none fits
+        fit(x.shape[2:])  # says so if no window fits
         seen = x[steps] if strided else x
         rows = rows_of(seen, 1)
         y = np.empty((len(seen), *seen.shape[2:], columns), np.float32)
         multiply(rows, packed(), y.reshape(-1, columns), finish)
         return channels_first(y)
 
-    def run(source: Array, out: Array) -> None:
-        packed().multiply(source.reshape(-1, source.shape[-1]), out.reshape(-1, columns))
+    def calls(source: Array, out: Array, spare: Array, some: slice) -> Tape:
+        rows = source.reshape(-1, source.shape[-1])
+        return packed().tape(rows, out.reshape(-1, out.shape[-1]), packed().holding(some))
 
     if w.ndim != 4 or strided:
         packed()
         return Rows(lambda x, _, finish: compute(x, finish), 2, 1)
-    return Lines((Part(op, (1, 1), columns, w.size, run, alone=compute, ready=packed),), following)
+    return Lines((Part(op, (1, 1), columns, w.size, calls, alone=compute, ready=packed),), following)
 
 
 def following(op: Op, inputs: Sequence[Value], last: Part) -> Part | None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from ...ir.tensor import Array
 from ...ops._window import Pads
 from ...ops.convolution.forward import GroupConvolution
-from ._lines import Part
-from ._memory import padded
+from ._part import Part, Taken
+from ._tape import Tape
 from ._windows import windows
 
 __all__ = ["depthwise"]
@@ -20,6 +20,8 @@ __all__ = ["depthwise"]
 COST = 6
 # Elements in an inner loop, where a row of the map has as many.
 LOOP = 2048
+# Room of so many elements is cleared as a whole: that takes no longer than several calls for its edges.
+FILLED = 1 << 17
 
 
 def depthwise(op: GroupConvolution, w: Array) -> Part:
@@ -36,40 +38,49 @@ def depthwise(op: GroupConvolution, w: Array) -> Part:
     strides = (op.strides[0], op.strides[1] // apart)
 
     @lru_cache(maxsize=16)
-    def tiled(times: int) -> list[Array]:
-        return [np.tile(plane, times) for plane in planes]
+    def tiled(times: int, first: int, last: int) -> list[Array]:
+        return [np.tile(plane[..., first:last], times) for plane in planes]
 
-    def run(source: Array, out: Array) -> None:
-        times = _run(out.shape[1], channels) if strides[1] == 1 else 1
-        for index, filters in enumerate(tiled(times)):
+    def calls(source: Array, out: Array, spare: Array, some: slice) -> Tape:
+        times = _run(*out.shape[1:]) if strides[1] == 1 else 1
+        tape = Tape()
+        for index, filters in enumerate(tiled(times, some.start, some.stop)):
             every = windows(source[index], filters.shape[:2], strides, op.dilations, times)
             every = every[:, : out.shape[1] // times]  # a plane may have a column that no window asks for
             runs = out.reshape(every.shape[:2] + filters.shape[-1:])
+            sums = spare[: runs.size].reshape(runs.shape) if index else runs
+            tape.append((partial(np.einsum, "hwabc,abc->hwc", every, filters, out=sums), ()))
             if index:
-                np.add(runs, np.einsum("hwabc,abc->hwc", every, filters), out=runs)
-            else:
-                np.einsum("hwabc,abc->hwc", every, filters, out=runs)
+                tape.append((np.add, (runs, sums, runs)))
+        return tape
 
     cost = math.prod(kernel) * channels * COST
-    return Part(op, kernel, channels, cost, run, lambda lines, pads: _apart(lines, pads, apart))
+    return Part(op, kernel, channels, cost, calls, partial(_room, apart), spare=len(planes) > 1)
 
 
-def _apart(lines: Array, pads: Pads, step: int) -> Array:
-    """Lines ``[height, width, C]`` with zeros around them, columns ``step`` apart together: ``[step, ...]``."""
-    if step == 1:
-        return padded(lines[None], pads)
+def _room(step: int, shape: tuple[int, int, int], pads: Pads, memory: Array) -> Taken:
+    """Room for lines ``[height, width, C]`` and zeros around them, columns ``step`` apart together."""
     (top, bottom), (left, right) = pads
-    height, width, channels = lines.shape
+    height, width, channels = shape
     columns = -(-(left + width + right) // step)
-    out = np.empty((step, top + height + bottom, columns, channels), np.float32)
-    out[:, :top] = out[:, top + height :] = 0
-    for place, plane in enumerate(out[:, top : top + height]):
+    whole = (step, top + height + bottom, columns, channels)
+    room = memory[: math.prod(whole)].reshape(whole)
+    inside, around = list[tuple[Array, slice]](), [room[:, :top], room[:, top + height :]]
+    for place, plane in enumerate(room[:, top : top + height]):
         begin = max(-(-(left - place) // step), 0)
-        some = lines[:, begin * step + place - left :: step]
-        end = begin + some.shape[1]
-        plane[:, :begin] = plane[:, end:] = 0
-        plane[:, begin:end] = some
-    return out
+        first = begin * step + place - left
+        end = begin + max(-(-(width - first) // step), 0)
+        inside.append((plane[:, begin:end], slice(first, None, step)))
+        around += [plane[:, :begin], plane[:, end:]]
+
+    def clear() -> Tape:
+        parts = [part for part in around if part.size]
+        return [(part.fill, (0,)) for part in ([room] if parts and room.size <= FILLED else parts)]
+
+    def copy(lines: Array) -> Tape:
+        return [(np.copyto, (some, lines[:, columns])) for some, columns in inside]
+
+    return Taken(room, clear, copy, inside[0][0] if step == 1 else None)
 
 
 def _run(columns: int, channels: int) -> int:

@@ -14,9 +14,11 @@ from ._backend import backend
 from ._chain import SMALL, Chain, mapped, shifted
 from ._curves import CURVES, along
 from ._finish import BOUNDS, UFUNCS, Finish, Rows, row_for, ufunc_of
-from ._lines import Lines, Part
+from ._lines import Lines
 from ._memory import is_f32, moved
+from ._part import Part
 from ._products import FINISHING, blocks_of
+from ._tape import Tape
 from ._threads import each
 from .convolution import following
 
@@ -50,11 +52,11 @@ def by_rows(op: Op, a: Value, b: Value) -> Kernel | None:
         each(work, blocks_of(out), out.size * FINISHING)
         return moved(y, -1, axis)
 
-    def lines(source: Array, out: Array) -> None:
-        run(np.ascontiguousarray(source).reshape(-1), out.reshape(-1))
+    def calls(source: Array, out: Array, spare: Array, some: slice) -> Tape:
+        return [(run, (np.ascontiguousarray(source).reshape(-1), out.reshape(-1)))]
 
     if axis == 1 and a.shape.rank == 4:
-        return Lines((Part(None, (1, 1), row.size, 0, lines, alone=compute),), following)
+        return Lines((Part(None, (1, 1), row.size, 0, calls, alone=compute),), following)
     return Rows(lambda x, _, finish: compute(x, finish), 2, axis)
 
 
