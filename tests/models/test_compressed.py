@@ -16,6 +16,7 @@ from ir_runtime.ir.tensor import Array
 from models.compressed import COMPRESSIONS, f32, mlp, transformer, weights
 
 backends = pytest.mark.parametrize("backend", available())
+fast = pytest.mark.parametrize("backend", [name for name in available() if name != "reference"])
 compressions = pytest.mark.parametrize("compression", COMPRESSIONS)
 
 
@@ -50,10 +51,12 @@ def test_mlp(compression: str, backend: str, tmp_path: Path) -> None:
     assert rms(found, core().compile_model(model, "CPU", PLUGIN)(features())[0]) < 4e-3
 
 
-@pytest.mark.skipif("numba" not in available(), reason="the extra 'fast' is not installed")
+@fast
 @pytest.mark.parametrize("size", [1, 3e-5, 300])
 @compressions
-def test_numba_has_the_weights_of_the_reference(compression: str, size: float, tmp_path: Path) -> None:
+def test_it_has_the_weights_of_the_reference(
+    compression: str, size: float, backend: str, tmp_path: Path
+) -> None:
     """Bit by bit, also those that f16 holds with few digits: times 1 and 0 they come out as they are."""
     op = ov.opset13
     x = op.parameter([-1, 96], np.float32)
@@ -62,7 +65,7 @@ def test_numba_has_the_weights_of_the_reference(compression: str, size: float, t
         ov.Model([op.matmul(x, made, False, True)], [x]), path := tmp_path / "m.xml", compress_to_fp16=False
     )
     wanted = ir_runtime.compile_model(path, backend="reference")(ones := np.eye(96, dtype=np.float32))[0]
-    compiled = ir_runtime.compile_model(path, backend="numba")
+    compiled = ir_runtime.compile_model(path, backend=backend)
     np.testing.assert_array_equal(compiled(ones)[0], wanted)
     for row in (0, 50, 95):
         np.testing.assert_array_equal(compiled(ones[row : row + 1])[0], wanted[row : row + 1])
@@ -88,23 +91,22 @@ def held(compiled: CompiledModel) -> dict[str, int]:
 
 @pytest.mark.parametrize("compression", ["int4", "uint4", "nf4", "mxfp4"])
 def test_what_stays_in_memory(compression: str, tmp_path: Path) -> None:
-    """Folded: the last step of each decompression alone. Not folded: nothing, the file is unpacked each time."""
+    """Not folded: nothing, the file is unpacked each time."""
     ov.save_model(mlp(COMPRESSIONS[compression]), path := tmp_path / "m.xml", compress_to_fp16=False)
     model = ir_runtime.read_model(path)
     assert not any(v.data is not None and v.data.size > 4096 for v in model._values.values())
     assert held(ir_runtime.compile_model(model, backend="reference")) == {}
-    folded = ir_runtime.compile_model(model, backend="numpy")
-    assert set(held(folded)) <= {"float32"}
-    assert sum(held(folded).values()) <= 4 * (96 * 128 + 64 * 96)
 
 
-@pytest.mark.skipif("numba" not in available(), reason="the extra 'fast' is not installed")
+@fast
 @compressions
-def test_numba_keeps_what_the_file_has(compression: str, tmp_path: Path) -> None:
+def test_it_keeps_what_the_file_has(compression: str, backend: str, tmp_path: Path) -> None:
     """What stands for the weights, and for the table of embeddings, takes no memory."""
+    if backend == "numpy" and compression in ("f8e4m3", "f16"):
+        pytest.skip("NumPy has no quick way from floats of 8 or 16 bits to f32, so they are unpacked")
     for model in (mlp, transformer):
         ov.save_model(model(COMPRESSIONS[compression]), path := tmp_path / "m.xml", compress_to_fp16=False)
-        compiled = ir_runtime.compile_model(path, backend="numba")
+        compiled = ir_runtime.compile_model(path, backend=backend)
         owned = [a for a in compiled._plan.slots if a is not None and a.size > 1024 and any(a.strides)]
         assert owned == []
 

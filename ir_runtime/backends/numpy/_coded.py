@@ -91,10 +91,11 @@ class CodedMatrix:
         taken = rows[:, some.start * stored : some.stop * stored]
         if not afterwards or panel.scale is None:
             return np.asarray(np.matmul(taken, numbers.reshape(taken.shape[1], -1)))
+        scale = panel.scale[some].astype(np.float32)
+        if len(scale) == 1:
+            return np.asarray(np.matmul(taken, numbers[0]) * scale)
         apart = taken.reshape(len(rows), -1, stored).swapaxes(0, 1)
-        found = np.matmul(apart, numbers)
-        found *= panel.scale[some, None]
-        return np.asarray(np.add.reduce(found, axis=0))
+        return np.asarray(np.add.reduce(np.matmul(apart, numbers) * scale[:, None], axis=0))
 
     def _unpack(self, panel: Panel, some: slice, out: Array, room: Room, scaled: bool) -> None:
         """The numbers of some runs ``[runs, stored, columns]``, but for `gain`, and scales unless ``scaled``."""

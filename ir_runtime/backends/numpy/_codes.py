@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -60,22 +61,22 @@ class Runs:
     size: int
     """Rows of a group in the file."""
 
-    @property
+    @cached_property
     def pieces(self) -> int:
         """Runs of a group."""
         return -(-self.size // RUN)
 
-    @property
+    @cached_property
     def length(self) -> int:
         """Rows of a run, but the last of a group may have fewer."""
         return -(-self.size // self.pieces)
 
-    @property
+    @cached_property
     def stored(self) -> int:
         """Rows of each run as stored."""
         return -(-self.length // 4) * 4
 
-    @property
+    @cached_property
     def count(self) -> int:
         """Runs in all."""
         return self.groups * self.pieces
@@ -204,18 +205,23 @@ class LookedUp(Form):
 
 def along(ufunc: np.ufunc, block: Array, rows: Array, room: Room) -> None:
     """Apply a ufunc in place to a contiguous block ``[runs, stored, columns]`` and a row for each run, or a scalar."""
-    rows = rows.astype(block.dtype, copy=False)
+    if rows.dtype != block.dtype:
+        rows = rows.astype(block.dtype)
     if not rows.ndim:
         ufunc(block, rows, out=block)
         return
     runs, stored, columns = block.shape
-    times = max(LOOP // columns, 1)
-    while stored % times:
-        times -= 1
+    times = _times(stored, columns)
     tile = room.tile.view(block.dtype)[: runs * times * columns].reshape(runs, times, columns)
     np.copyto(tile, rows[:, None])
     wide = block.reshape(runs, stored // times, times * columns)
     ufunc(wide, tile.reshape(runs, 1, -1), out=wide)
+
+
+@lru_cache
+def _times(stored: int, columns: int) -> int:
+    """How many equal rows to lay side by side, of as many as are stored."""
+    return max(n for n in range(1, stored + 1) if stored % n == 0 and n <= max(LOOP // columns, 1))
 
 
 def places(columns: int) -> list[slice]:
