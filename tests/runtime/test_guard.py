@@ -13,7 +13,8 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime.backends import available
-from ir_runtime.backends.numpy import _blas, _threads
+from ir_runtime.backends.numpy import _blas
+from ir_runtime.backends.numpy._crew import Job
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
@@ -310,7 +311,7 @@ def test_a_piece_that_fails_ends_the_job_and_the_threads_go_on() -> None:
             raise KeyboardInterrupt
         gate.wait(5)
 
-    job = _threads._Job(work, range(1000))
+    job = Job(work, range(1000))
     helper = threading.Thread(target=job.help)
     job.help()
     helper.start()

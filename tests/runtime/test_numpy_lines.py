@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from ir_runtime.backends import load
 from ir_runtime.backends.numpy import _blocks, _products, _threads
+from ir_runtime.backends.numpy._part import Part
+from ir_runtime.backends.numpy.depthwise import depthwise as part_of
 from ir_runtime.ir.tensor import Array
+from ir_runtime.ops.convolution.forward import Convolution, GroupConvolution
 from ir_runtime.runtime.compile import compile_plan
 
 quick = settings(max_examples=30, deadline=None)
@@ -154,3 +157,33 @@ def test_many_channels_with_a_stride(width: int, kernel: int) -> None:
     x = net.parameter("x", f"1,2100,4,{width}")
     net.result(depthwise(net, x, 2100, kernel, stride=2, pads_begin="0,0", pads_end="0,0"))
     both(net, numbers(1, 2100, 4, width))
+
+
+def test_channels_are_shared_out_where_lines_would_be_made_twice() -> None:
+    net = Net()
+    x = net.op("ReLU", bias(net, product(net, net.parameter("x", "2,8,6,6"), 8, 100), 100))
+    x = depthwise(net, x, 100, 5, stride=2)
+    net.result(net.op("ReLU", bias(net, x, 100)))
+    net.result(depthwise(net, net.parameter("z", "1,70,5,5"), 70, 5))
+    assert [len(step) for step in both(net, numbers(2, 8, 6, 6), numbers(1, 70, 5, 5))] == [6, 1]
+
+
+@pytest.mark.parametrize("size", [(3, 3), (6, 6), (400, 4)])
+def test_blocks_make_every_channel_of_every_line_once(size: tuple[int, int]) -> None:
+    net = Net()
+    net.result(depthwise(net, product(net, net.parameter("x", "1,8,?,?"), 8, 100), 100, 5))
+    ours = Ours(net.xml(), net.weights)
+    ops = {layer.type: layer.op for layer in ours.graph}
+    mixing, apart = ops["Convolution"], ops["GroupConvolution"]
+    assert isinstance(mixing, Convolution)
+    assert isinstance(apart, GroupConvolution)
+    first = Part(mixing, (1, 1), 100, 50_000, lambda *_: [])
+    plan = _blocks.plan_of([first, part_of(apart, numbers(100, 1, 1, 5, 5))], *size, 3)
+    made = np.zeros((size[0], 100), int)
+    for block in plan.blocks:
+        made[block.lines[-1], block.channels or slice(None)] += 1
+    assert (made == (1 if plan.blocks else 0)).all()
+    assert plan.blocks or _blocks.TWICE < 0
+    if _threads.threads == 3:
+        assert len(plan.blocks) > 1
+        assert all((block.channels is not None) == (size != (400, 4)) for block in plan.blocks)
