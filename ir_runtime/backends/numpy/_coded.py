@@ -18,7 +18,8 @@ __all__ = ["CodedMatrix", "Panel"]
 # Unpacking a number takes as long as so many multiplications of a product.
 UNPACKING = 24
 # For so many rows, more is unpacked before it is multiplied: sums that are not finished are then read and
-# written less often.
+# written less often. For fewer, it is all short calls of NumPy, after each of which threads wait for the
+# interpreter: two took 1.4 times as long as one for a token of a Llama.
 MANY, LARGE = 16, 1 << 19
 
 
@@ -64,7 +65,7 @@ class CodedMatrix:
         rows = self.runs.spread(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]))
         y = np.empty((len(rows), self.columns), np.float32)
         if len(rows):
-            size = (len(rows) + UNPACKING) * rows.shape[1] * self.columns
+            size = (len(rows) + UNPACKING) * rows.shape[1] * self.columns if len(rows) >= MANY else 0
             each(lambda panel: self._multiply(rows, panel, y[:, panel.place]), self.panels, size)
         finish_all(y, finish)
         return y.reshape(*x.shape[:-1], self.columns)

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 # Rows of a run at most, and columns of a panel: together as many numbers as are unpacked at a time.
-RUN, WIDTH = 128, 512
+RUN, WIDTH = 128, 1024
 BLOCK = RUN * WIDTH
 # Columns of all panels but the last are a multiple of this, whole vectors.
 GRAIN = 16
