@@ -150,8 +150,11 @@ class Quarters(Counted):
 
     def store(self, codes: Array) -> Array:
         runs, stored, columns = codes.shape
-        parts = codes.reshape(runs, 4, stored // 4, columns).astype(np.uint16)
-        return np.asarray(parts[:, 0] | parts[:, 1] << 4 | parts[:, 2] << 8 | parts[:, 3] << 12)
+        parts = codes.reshape(runs, 4, stored // 4, columns)
+        both = np.empty((runs, stored // 4, columns, 2), np.uint8)
+        both[..., 0] = parts[:, 0] | parts[:, 1] << 4
+        both[..., 1] = parts[:, 2] | parts[:, 3] << 4
+        return both.view("<u2")[..., 0]
 
     def codes(self, kept: Array, out: Array) -> None:
         runs, quarter, columns = kept.shape
