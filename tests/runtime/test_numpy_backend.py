@@ -15,13 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import load
-from ir_runtime.backends.numpy import _chain, _panels, _products, _threads, backend
+from ir_runtime.backends.numpy import _chain, _curves, _panels, _products, _threads, backend
 from ir_runtime.backends.numpy._panels import Panels, tiled_product
 from ir_runtime.backends.numpy._winograd import suits
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Op
+from ir_runtime.ops.activation.smooth import Sigmoid, Swish
 from ir_runtime.runtime.compile import compile_plan
 from ir_runtime.runtime.plan import ExecutionPlan
 
@@ -634,3 +635,17 @@ def test_memory_in_any_order_is_one_line() -> None:
         assert line is not None
         assert sorted(line.tolist()) == sorted(x.ravel().tolist())
     assert _chain.flat(numbers(4, 4)[:, ::2]) is None
+
+
+@pytest.mark.parametrize("how", [(np.exp2, np.float32(-1 / np.log(2))), (np.exp, np.float32(-1))])
+def test_sigmoids_by_either_power(how: tuple[np.ufunc, np.float32], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_curves, "_POWER", how[0])
+    monkeypatch.setattr(_curves, "_EXPONENT", how[1])
+    x = np.linspace(-80, 80, 2001, dtype=np.float32)
+    exact = 1 / (1 + np.exp(-x.astype(np.float64)))
+    for op, wanted in ((Sigmoid(), exact), (Swish(), x * exact)):
+        curve = _curves.curve_of(op, [Value.constant(x)])
+        assert curve is not None
+        found = np.empty_like(x)
+        curve(x, found)
+        np.testing.assert_allclose(found, wanted, rtol=5e-6)

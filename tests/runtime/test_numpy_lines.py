@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import load
-from ir_runtime.backends.numpy import _blocks, _products, _threads
+from ir_runtime.backends.numpy import _blocks, _panels, _products, _threads
 from ir_runtime.backends.numpy._part import Part
 from ir_runtime.backends.numpy.depthwise import depthwise as part_of
 from ir_runtime.ir.tensor import Array
@@ -22,12 +22,17 @@ from ir_runtime.runtime.compile import compile_plan
 quick = settings(max_examples=30, deadline=None)
 
 
-@pytest.fixture(params=["one block", "many blocks", "on threads", "alone"], autouse=True, scope="module")
+@pytest.fixture(
+    params=["one block", "many blocks", "on threads", "on threads, products whole", "alone"],
+    autouse=True,
+    scope="module",
+)
 def blocks(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test with blocks of all lines, of few, and with none."""
     with pytest.MonkeyPatch.context() as patch:
         how: str = request.param
-        patch.setattr(_threads, "threads", 3 if how == "on threads" else 1)
+        patch.setattr(_threads, "threads", 3 if how.startswith("on threads") else 1)
+        patch.setattr(_panels, "TILED", _panels.TILED and not how.endswith("whole"))
         patch.setattr(_threads, "WORTH", 0)
         patch.setattr(_products, "FINISHED", 40 if how == "many blocks" else 1 << 30)
         patch.setattr(_blocks, "TWICE", -1 if how == "alone" else 100)

@@ -10,7 +10,7 @@ import pytest
 
 from ir_runtime.backends.numpy import _bell, _crew, _threads
 from ir_runtime.backends.numpy._bell import Bell
-from ir_runtime.backends.numpy._tape import desk, play
+from ir_runtime.backends.numpy._tape import KEPT, desk, play
 
 WAYS = ["awake", "soon asleep", "asleep at once"]
 
@@ -112,6 +112,12 @@ def test_a_desk_grows() -> None:
         before, number = mine.memory.size, mine.number
     with desk(before + 1) as mine:
         assert (mine.number, mine.memory.size) == (number, before + 1)
+
+
+def test_what_is_large_is_given_back() -> None:
+    with desk(KEPT + 1) as mine:
+        assert mine.memory.size > KEPT
+    assert mine.memory.size == 0
 
 
 def test_calls_are_made_in_order() -> None:

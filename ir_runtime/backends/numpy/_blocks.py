@@ -66,7 +66,7 @@ def plan_of(chain: Sequence[Part], height: int, width: int, threads: int) -> Pla
     costs = [w * (part.cost + FINISHING * part.columns) for part, (_, w) in zip(chain, maps[1:], strict=True)]
     size = sum(cost * h for cost, (h, _) in zip(costs, maps[1:], strict=True))
     most = min(share(size), threads)
-    between = sum(h * w * part.columns for part, (h, w) in zip(chain[:-1], maps[1:], strict=False))
+    between = sum(h * w * part.columns for part, (h, w) in zip(chain[:-1] or chain, maps[1:], strict=False))
     count = blocks_for(between, most)
     heights, columns = [h for h, _ in maps], chain[-1].columns
     blocks = tuple(_block(chain, lines, heights, pads) for lines in parts(heights[-1], count))

@@ -75,7 +75,6 @@ class Panels:
         self._rest = np.empty((*stack, 1, self.depth, rest), np.float32) if rest else None
         self.count = whole + (self._rest is not None)
         """How many panels there are."""
-        self._cuts = lru_cache(maxsize=64)(self._cut)
         later(lambda piece: write(*piece), self._pieces(), partial(let_go, source))
 
     @classmethod
@@ -100,9 +99,14 @@ class Panels:
         first, last, _ = panels.indices(self.count)
         play(self.tape(rows, out[..., first * self.width : last * self.width], panels))
 
-    def holding(self, columns: slice) -> slice:
-        """The panels that hold some columns; the first of them begins a panel."""
-        return slice(columns.start // self.width, -(-columns.stop // self.width))
+    def some(self, rows: Array, out: Array, columns: slice) -> Tape:
+        """The calls that make some columns; the first of them begins a panel, if there are several."""
+        if self.count > 1:
+            panels = slice(columns.start // self.width, -(-columns.stop // self.width))
+            return self.tape(rows, out, panels)
+        cuts = self._cuts(rows.shape[-2], 0, 1)
+        panel = self._panels[..., columns]
+        return [_product(rows[..., cut.lines, :], panel, out[..., cut.lines, :], cut.step, 1) for cut in cuts]
 
     def tape(self, rows: Array, out: Array, panels: slice = slice(None)) -> Tape:
         """The calls that multiply; ``out`` has the columns of those panels only."""
@@ -119,35 +123,8 @@ class Panels:
                 tape.append(_product(rows[..., lines, :], self._rest, out[..., lines, edge:], step, 1))
         return tape
 
-    def _cut(self, count: int, first: int, last: int) -> list[Cut]:
-        """For so many rows and some panels: what to multiply with each call."""
-        if not count or first == last:
-            return []
-        step = self._step(count)
-        whole = count // step * step
-        if 0 < count - whole <= self._most - step:
-            whole -= step  # a row alone would take as long as several
-        groups = [(slice(first, last), last - first)]
-        if count > step:
-            groups = _groups(first, last, max(CACHED // (self.depth * self.width), 1), apart=whole < count)
-        parts = [(slice(0, whole), step), (slice(whole, count), count - whole)]
-        return [
-            Cut(lines, tall, panels, together)
-            for panels, together in groups
-            for lines, tall in parts
-            if lines.start < lines.stop
-        ]
-
-    def _step(self, count: int) -> int:
-        """Rows of a tile: as many in all, or nearly so and multiples of what the kernels take at once."""
-        if not self._most or count <= self._most:
-            return count
-        even = next((n for n in range(self._most, self._most // 2, -1) if count % n == 0), 0)
-        if even >= 2 * ROWS:
-            return even
-        most = self._most // ROWS * ROWS or self._most
-        each = -(-count // -(-count // most))
-        return min(-(-each // ROWS) * ROWS, most)
+    def _cuts(self, count: int, first: int, last: int) -> tuple[Cut, ...]:
+        return _cut(count, first, last, self._most, max(CACHED // (self.depth * self.width), 1))
 
 
 class Cut(NamedTuple):
@@ -159,6 +136,47 @@ class Cut(NamedTuple):
     panels: slice
     together: int
     """Panels that meet all the tiles before the next panels do."""
+
+
+@lru_cache(maxsize=4096)
+def _cut(count: int, first: int, last: int, most: int, cached: int) -> tuple[Cut, ...]:
+    """For so many rows and some panels: what to multiply with each call.
+
+    Args:
+        count: the rows.
+        first: the first panel.
+        last: the one behind the last.
+        most: rows of a tile, or 0 for all.
+        cached: panels that stay in the cache.
+    """
+    if not count or first >= last:
+        return ()
+    step = _step(count, most)
+    whole = count // step * step
+    if 0 < count - whole <= most - step:
+        whole -= step  # a row alone would take as long as several
+    groups = [(slice(first, last), last - first)]
+    if count > step:
+        groups = _groups(first, last, cached, apart=whole < count)
+    parts = [(slice(0, whole), step), (slice(whole, count), count - whole)]
+    return tuple(
+        Cut(lines, tall, panels, together)
+        for panels, together in groups
+        for lines, tall in parts
+        if lines.start < lines.stop
+    )
+
+
+def _step(count: int, most: int) -> int:
+    """Rows of a tile: as many in all, or nearly so and multiples of what the kernels take at once."""
+    if not most or count <= most:
+        return count
+    even = next((n for n in range(most, most // 2, -1) if count % n == 0), 0)
+    if even >= 2 * ROWS:
+        return even
+    most = most // ROWS * ROWS or most
+    each = -(-count // -(-count // most))
+    return min(-(-each // ROWS) * ROWS, most)
 
 
 def _groups(first: int, last: int, most: int, apart: bool) -> list[tuple[slice, int]]:

@@ -15,8 +15,9 @@ from typing import TypeAlias
 import numpy as np
 
 from ...ir.tensor import Array
+from ...limits import room
 
-__all__ = ["Call", "Desk", "Tape", "desk", "play"]
+__all__ = ["KEPT", "Call", "Desk", "Tape", "desk", "play"]
 
 Call: TypeAlias = tuple[Callable[..., object], tuple[object, ...]]
 """A function, and what to call it with."""
@@ -29,12 +30,17 @@ def play(tape: Tape) -> None:
         function(*args)
 
 
+# More than so many f32 are given back at once.
+KEPT = 1 << 23
+_NONE = np.empty(0, np.float32)
+
+
 @dataclass
 class Desk:
     """Memory for what is computed on the way, of one thread at a time; kept for the next layer, and the next run."""
 
     number: int = field(default_factory=itertools.count().__next__)
-    memory: Array = field(default_factory=lambda: np.empty(0, np.float32))
+    memory: Array = field(default_factory=lambda: _NONE)
 
 
 _free: list[Desk] = []
@@ -49,7 +55,10 @@ def desk(size: int) -> Iterator[Desk]:
         mine = Desk()
     try:
         if mine.memory.size < size:
+            room(size, 4)
             mine.memory = np.empty(size, np.float32)
         yield mine
     finally:
+        if mine.memory.size > KEPT:
+            mine.memory = _NONE
         _free.append(mine)

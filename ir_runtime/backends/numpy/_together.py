@@ -15,7 +15,7 @@ from ._blocks import Block, Plan, plan_of, turns
 from ._finish import Finishing
 from ._memory import channels_first, channels_last
 from ._part import Part, Taken
-from ._tape import Desk, Tape, desk, play
+from ._tape import KEPT, Desk, Tape, desk, play
 from ._threads import each, share
 
 __all__ = ["together"]
@@ -75,7 +75,8 @@ def _bound(chain: Sequence[Part], plan: Plan, number: int, desk: Desk) -> list[A
     memory, acts = plan.bound.get((desk.number, number), (None, list[Act]()))
     if memory is not desk.memory:
         acts = _Binding(chain, plan, plan.blocks[number], desk.memory).acts()
-        plan.bound[desk.number, number] = desk.memory, acts
+        if desk.memory.size <= KEPT:
+            plan.bound[desk.number, number] = desk.memory, acts
     return acts
 
 

@@ -73,7 +73,7 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
 
     def calls(source: Array, out: Array, spare: Array, some: slice) -> Tape:
         rows = source.reshape(-1, source.shape[-1])
-        return packed().tape(rows, out.reshape(-1, out.shape[-1]), packed().holding(some))
+        return packed().some(rows, out.reshape(-1, out.shape[-1]), some)
 
     if w.ndim != 4 or strided:
         packed()
