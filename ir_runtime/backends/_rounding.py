@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..ir.compressed import Compressed
 from ..ir.element import ElementType as E
-from ..ir.tensor import Array
+from ..ir.tensor import Array, Value
 from ..ops._convert import convert
+from ..ops.matrix.matmul import MatMul
 
-__all__ = ["ROUNDINGS", "Rounding", "exact", "meanings"]
+__all__ = ["ROUNDINGS", "Rounding", "exact", "meanings", "multiplied"]
 
 
 @dataclass(frozen=True)
@@ -64,3 +66,10 @@ def meanings(element: E, arithmetic: E) -> Array:
     """What the codes 0 to 15 stand for, in the type that the file computes with, as f32; higher bits do not count."""
     codes = np.arange(16, dtype=np.uint8) & np.uint8(2**element.bits - 1)
     return convert(convert(codes.view(element.dtype), arithmetic, element), E.f32, arithmetic)
+
+
+def multiplied(op: MatMul, a: Value, b: Value) -> Compressed | None:
+    """The compressed matrix on the right of f32 rows, of any batch, if that is what is multiplied."""
+    if a.compressed is not None or a.element is not E.f32 or op.transpose_a or not a.shape.rank:
+        return None
+    return b.compressed

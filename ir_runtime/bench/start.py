@@ -91,7 +91,10 @@ def _measured(job: str, backend: str | None) -> Start:
 
 
 def environment(backend: str | None = None) -> dict[str, str]:
-    """That of a process that is measured: for one backend alone, if it is given; with what Python compiles kept, as it is of packages that are installed."""
+    """That of a process that is measured: for one backend alone, if it is given.
+
+    What Python compiles is kept, as it is of packages that are installed.
+    """
     kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return kept if backend is None else {**kept, "IR_RUNTIME_BACKEND": backend}
 

@@ -9,9 +9,9 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops.matrix.matmul import MatMul
 from .. import Kernel
+from .._rounding import multiplied
 from ..numpy import _finish as _numpy
 from ..numpy._finish import Rows
-from ..numpy._memory import is_f32
 from ._backend import backend
 from ._codes import COLUMNS, GAIN, GROUPS, KIND, MATRIX, SIZE, VECTORS
 from ._epilogue import Epilogue, Finish, Fused, add_rows, conclude
@@ -93,8 +93,7 @@ ONE, MANY = Worker(_one), Worker(_many)
 @backend.multiplies(MatMul)
 def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
     """f32 rows, of any batch, by one compressed matrix on the right."""
-    weights = b.compressed
-    if weights is None or a.compressed is not None or not is_f32(a) or op.transpose_a or not a.shape.rank:
+    if (weights := multiplied(op, a, b)) is None:
         return None
     matrix = pack(weights, op.transpose_b)
     if matrix is None:

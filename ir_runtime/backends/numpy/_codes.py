@@ -1,8 +1,9 @@
 """Compressed matrices as NumPy unpacks them: codes in panels of columns, runs of rows at a time.
 
 A run has so few rows that its numbers stay in the second cache from the first step to the product. Codes of
-4 bits lie four by four, one of each quarter of a run: each quarter is unpacked by one or two calls. Rows of a scale or a zero point are laid side by side first, for NumPy takes
-twice as long where inner loops are shorter than its buffer.
+4 bits lie four by four, one of each quarter of a run: each quarter is unpacked by one or two calls. Rows of a
+scale or a zero point are laid side by side first, for NumPy takes twice as long where inner loops are shorter
+than its buffer.
 """
 
 from __future__ import annotations

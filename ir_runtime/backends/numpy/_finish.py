@@ -63,15 +63,12 @@ class Stage:
     inputs: int
     call: Callable[[Array, Array, Array], Call]
     paired: bool = False
-    row: Array | None = None
-    """A number for each channel, if that is what ``call`` takes."""
-    shifted: np.ufunc | None = None
+    narrowed: Callable[[slice], Stage] | None = None
+    """The same for some of the channels, where it is not the same for all."""
 
     def part(self, channels: slice) -> Stage:
         """The same for some of the channels."""
-        if self.row is None or self.shifted is None:
-            return self
-        return _with_row(self.shifted, self.row[channels])
+        return self if self.narrowed is None else self.narrowed(channels)
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,7 @@ def stage_of(op: Op, inputs: Sequence[Value], place: int, axis: int) -> Stage | 
     if not is_f32(*inputs) or ours.shape.rank is None:
         return None
     if place == 0 and (curve := curve_of(op, inputs)) is not None:
-        return Stage(len(inputs) - 1, partial(_curved, curve))
+        return Stage(len(inputs) - 1, partial(_called, curve, curve))
     if len(inputs) != 2:
         return None
     other = inputs[1 - place]
@@ -149,20 +146,19 @@ def stage_of(op: Op, inputs: Sequence[Value], place: int, axis: int) -> Stage | 
     return None
 
 
-def _curved(curve: Curve, block: Array, out: Array, _: Array) -> Call:
-    if out.flags.c_contiguous:
-        return curve, (block.reshape(-1), out.reshape(-1))
-    return curve, (block, out)
-
-
 def _with_row(ufunc: np.ufunc, row: Array) -> Stage:
-    return Stage(1, partial(_shifted, ufunc, row, along(ufunc, row)), row=row, shifted=ufunc)
+    def apart(block: Array, out: Array) -> None:
+        ufunc(block, row, out=out)
+
+    call = partial(_called, along(ufunc, row), apart)
+    return Stage(1, call, narrowed=lambda channels: _with_row(ufunc, row[channels]))
 
 
-def _shifted(ufunc: np.ufunc, row: Array, flat: Curve, block: Array, out: Array, _: Array) -> Call:
+def _called(flat: Curve, apart: Curve, block: Array, out: Array, _: Array) -> Call:
+    """One behind the other, where the results are put so; else as they lie."""
     if out.flags.c_contiguous:
         return flat, (block.reshape(-1), out.reshape(-1))
-    return ufunc, (block, row, out)
+    return apart, (block, out)
 
 
 def ufunc_of(op: Op, place: int, other: Value) -> np.ufunc | None:

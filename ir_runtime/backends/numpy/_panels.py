@@ -180,7 +180,7 @@ def _step(count: int, most: int) -> int:
 
 
 def _groups(first: int, last: int, most: int, apart: bool) -> list[tuple[slice, int]]:
-    """Panels in groups of at most so many, of about the same size; each of them apart, or as few calls as that takes."""
+    """Panels in groups of at most so many, of about the same size; each apart, or in as few calls as that takes."""
     count = last - first
     each = -(-count // -(-count // most))
     if apart:

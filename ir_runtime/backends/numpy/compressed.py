@@ -13,12 +13,11 @@ from ...ir.pages import let_go
 from ...ir.tensor import Array, Packed, Value
 from ...ops.matrix.matmul import MatMul
 from .. import Kernel
-from .._rounding import ROUNDINGS, Rounding, exact, meanings
+from .._rounding import ROUNDINGS, Rounding, exact, meanings, multiplied
 from ._backend import backend
 from ._coded import CodedMatrix, Panel
 from ._codes import Form, LookedUp, Quarters, Runs, Step, Whole, packed, places
 from ._finish import Rows
-from ._memory import is_f32
 
 __all__: list[str] = []
 
@@ -33,8 +32,7 @@ MANTISSA, REACH = 2048, 16
 @backend.multiplies(MatMul)
 def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
     """f32 rows, of any batch, by one compressed matrix on the right."""
-    weights = b.compressed
-    if weights is None or a.compressed is not None or not is_f32(a) or op.transpose_a or not a.shape.rank:
+    if (weights := multiplied(op, a, b)) is None:
         return None
     matrix = _coded(weights, op.transpose_b)
     return None if matrix is None else Rows(matrix.multiply, 2)
