@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import subprocess
 import sys
 import types
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +37,35 @@ def test_running_does_not_load_what_it_does_not_need() -> None:
     found = loaded_by("import ir_runtime\nir_runtime.Core().read_model")
     assert "lxml" in found
     assert not found & {"click", "networkx", "openvino", "numba", "scipy"}
+
+
+# What the system and other programs have a name for.
+STANDARD = {"LOCALAPPDATA", "NO_COLOR", "PYTHONPATH", "XDG_CACHE_HOME"}
+
+
+def environment_reads(source: str) -> Iterator[str]:
+    """The names of environment variables that a module reads; the expression, if it is not a string."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(attr="environ"), attr="get" | "pop"), args=args
+            ):
+                name = args[0]
+            case ast.Call(func=ast.Attribute(attr="getenv") | ast.Name(id="getenv"), args=args):
+                name = args[0]
+            case ast.Subscript(value=ast.Attribute(attr="environ"), slice=key, ctx=ast.Load()):
+                name = key
+            case _:
+                continue
+        yield name.value if isinstance(name, ast.Constant) else ast.unparse(name)
+
+
+def test_environment_variables_carry_the_name_of_the_package() -> None:
+    """A variable that any program might set for itself must not change what this package does."""
+    files = Path(ir.__file__).parent.rglob("*.py")
+    found = {(name, file.name) for file in files for name in environment_reads(file.read_text("utf-8"))}
+    assert ("IR_RUNTIME_BACKEND", "__init__.py") in found
+    assert not {(n, file) for n, file in found if n not in STANDARD and not n.startswith("IR_RUNTIME_")}
 
 
 def test_all_is_what_there_is() -> None:

@@ -29,7 +29,7 @@ ASKED = 1 << 17
 LINE = 128
 # Numbers for which NumPy gives away Python's lock, and two of which it takes 15 ns to find the greatest common
 # divisor: 8 µs for all, in which another thread gets from its bell to its first product.
-NUMBERS, DIVIDED = 512, eval(os.environ.get("DIV", "(8,5)"))
+NUMBERS, DIVIDED = 512, (8, 5)
 
 
 class Bell:
