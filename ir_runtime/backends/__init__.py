@@ -157,12 +157,10 @@ class Backend:
 
 def choose(
     op: Op, inputs: Sequence[Value], backends: Sequence[Backend], unread: Collection[int] = ()
-) -> Kernel:
-    """The first kernel that a backend offers for a layer, else its reference."""
-    for backend in backends:
-        if (kernel := backend.kernel(op, inputs, unread)) is not None:
-            return kernel
-    return op.evaluator([value.element for value in inputs])
+) -> Kernel | None:
+    """The first kernel that a backend offers for a layer; without one, its reference is to run."""
+    offered = (backend.kernel(op, inputs, unread) for backend in backends)
+    return next((kernel for kernel in offered if kernel is not None), None)
 
 
 def available() -> tuple[str, ...]:

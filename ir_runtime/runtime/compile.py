@@ -23,10 +23,11 @@ from ..passes.fuse import Group, fuse
 from ..passes.infer import Inferred, infer
 from .append import growing
 from .context import VARIABLES
-from .expected import expected
+from .expected import Expected, expected
 from .fold import fold as fold_constants
 from .guard import bytes_of, elements_of, guarded
 from .known import Known
+from .length_check import LengthCheck, checked
 from .memory import Peak, freeing, peak, settled
 from .needed import needed, sinks
 from .plan import ExecutionPlan, Step
@@ -99,6 +100,8 @@ class _Planner:
     matches: dict[int, Match | None] = field(default_factory=dict)
     inside: dict[int, int] = field(default_factory=dict)
     """Bytes that the bodies of a layer need, by its id."""
+    references: set[int] = field(default_factory=set)
+    """The layers that run by their operation's own definition, by id."""
     measuring: Mapping[int, int] = field(default_factory=dict)
     """The layers that look at nothing but shapes, by id."""
 
@@ -219,10 +222,22 @@ class _Planner:
         known = expected(self.graph, group.layers, group.reads, elements)
         kernel = group.kernel
         if not (layer.op and (layer.op.asks("visit") or layer.op.asks("variables"))):
-            outputs = [self.known.type(port) for port in group.writes]
+            inputs = tuple(map(self.known.type, group.reads))
+            outputs = list(map(self.known.type, group.writes))
+            if (also or layer.id not in self.references) and any(type.shape.is_dynamic for type in inputs):
+                kernel = checked(kernel, self._lengths(group, known, inputs))
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
-            kernel = guarded(kernel, known, [self.known.type(p) for p in group.reads], outputs, bounded)
+            kernel = guarded(kernel, known, inputs, outputs, bounded)
         return Step(layer, kernel, reads, writes, also=tuple(also), expected=known)
+
+    def _lengths(self, group: Group, known: Expected, inputs: tuple[TensorType, ...]) -> LengthCheck:
+        """What the kernel of a group may rely on."""
+        contents = tuple(map(self.known.contents, group.reads))
+        made = tuple(tuple(map(self.known.type, self._ports(layer))) for layer in group.layers)
+        return LengthCheck(known, inputs, contents, made)
+
+    def _ports(self, layer: Layer) -> tuple[Port, ...]:
+        return tuple(Port(layer.id, index) for index in range(len(layer.outputs)))
 
     def _kernel(self, layer: Layer, read: Collection[Port]) -> Kernel:
         assert layer.op is not None
@@ -242,14 +257,24 @@ class _Planner:
         unread = [i for i in range(len(layer.outputs)) if self.known.fold and Port(layer.id, i) not in read]
         kernel = choose(layer.op, sources, self.backends, unread)
         self.known.let_go(s for s in self.graph.sources(layer) if s is not None)
+        return kernel or self._reference(layer, layer.op, sources)
+
+    def _reference(self, layer: Layer, op: Op, sources: Sequence[Value]) -> Kernel:
+        """The operation's own definition.
+
+        Raises:
+            UnsupportedError: if it has none.
+        """
+        kernel = op.evaluator([value.element for value in sources])
+        self.references.add(layer.id)
         if getattr(kernel, "__func__", None) is Op.evaluate:
             raise UnsupportedError(
-                f"{layer.op.versioned_name()} can be checked, but not run",
+                f"{op.versioned_name()} can be checked, but not run",
                 code=Code.UNKNOWN_OPERATION,
                 where=layer.where,
                 hint="its class has no evaluate, and no backend has a kernel for it",
             )
-        return kernel
+        return kept(kernel, layer, self._outputs(layer)) if _is_external(op) else kernel
 
     def _multiplying(self, op: Op, sources: Sequence[Value]) -> Kernel | None:
         """A kernel that takes weights as they are stored."""
@@ -260,17 +285,29 @@ class _Planner:
         """The reference of an operation with bodies or variables."""
         context: dict[str, Any] = {"variables": VARIABLES} if op.asks("variables") else {}
         if op.asks("visit"):
-            plans = {body.name: self._body(layer.id, body) for body in op.bodies()}
+            types = {body.name: self._types(layer.id, body) for body in op.bodies()}
+            plans = {body.name: self._body(body, types[body.name]) for body in op.bodies()}
             self.inside[layer.id] = max((plan.peak for plan in plans.values()), default=0)
-            context["visit"] = Visitor(plans)
-        kernel = partial(op.evaluate, **context)
-        return kept(kernel, layer, self._outputs(layer)) if op.asks("visit") else kernel
+            context["visit"] = Visitor(plans, {b.name: _promises(b, types[b.name]) for b in op.bodies()})
+        return kept(partial(op.evaluate, **context), layer, self._outputs(layer))
 
     def _outputs(self, layer: Layer) -> Sequence[TensorType]:
-        return [self.known.type(Port(layer.id, i)) for i in range(len(layer.outputs))]
+        return list(map(self.known.type, self._ports(layer)))
 
-    def _body(self, layer: int, body: Body) -> ExecutionPlan:
+    def _types(self, layer: int, body: Body) -> Inferred:
         types = self.bodies.get((layer, body.name))
-        if types is None:  # a branch that is known never to be taken
-            types = infer(body.graph, Diagnostics())
+        # A branch that is known never to be taken was not inferred.
+        return infer(body.graph, Diagnostics()) if types is None else types
+
+    def _body(self, body: Body, types: Inferred) -> ExecutionPlan:
         return compile_plan(body.graph, types, list(body.results.values()), self.backends, self.known.fold)
+
+
+def _promises(body: Body, types: Inferred) -> dict[int, Promise]:
+    """What each Parameter of a body must be given, by layer id."""
+    return {id: Promise.of(body.graph[id], types[Port(id, 0)].type) for id in body.parameters}
+
+
+def _is_external(op: Op) -> bool:
+    """Whether an operation comes from outside this package."""
+    return type(op).__module__.partition(".")[0] != __name__.partition(".")[0]

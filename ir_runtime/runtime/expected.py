@@ -42,7 +42,14 @@ class Expected:
         Raises:
             Refusal: if a layer cannot have such inputs.
         """
-        given = [_value(array, element) for array, element in zip(arrays, self.elements, strict=True)]
+        return self.results([_value(array, element) for array, element in zip(arrays, self.elements, strict=True)])[-1]
+
+    def results(self, given: Sequence[Value]) -> list[tuple[TensorType, ...]]:
+        """The types of the outputs of every layer, as far as they follow from what is known of the inputs.
+
+        Raises:
+            Refusal: if a layer cannot have such inputs.
+        """
         results: list[tuple[TensorType, ...]] = []
         for layer, places in zip(self.layers, self.places, strict=True):
             assert layer.op is not None
@@ -51,7 +58,7 @@ class Expected:
                 results.append(layer.op.infer_types(*inputs))
             except IRError as reason:
                 raise Refusal(layer, reason) from None
-        return results[-1]
+        return results
 
     def refusal(self, arrays: Sequence[Array]) -> Refusal | None:
         """Why inference refuses these inputs, if it does."""

@@ -23,18 +23,29 @@ _UNREAD = np.empty(0)
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Runs the bodies of a layer, watched as the run is that they are part of."""
+    """Runs the bodies of a layer, watched as the run is that they are part of.
+
+    What a body is given is held against what was inferred of its Parameters: a port map may contradict them.
+    """
 
     plans: Mapping[str, ExecutionPlan]
+    promises: Mapping[str, Mapping[int, Promise]]
 
     def __call__(self, body: Body, feeds: Mapping[int, Array]) -> dict[int, Array]:
+        promises = self.promises[body.name]
+        for parameter, array in feeds.items():
+            promises[parameter].check(array)
         arrays = [feeds.get(parameter, _UNREAD) for parameter in body.parameters]
         found = self.plans[body.name].execute(arrays, RUN.get())
         return dict(zip(body.results, found, strict=True))
 
 
 def kept(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) -> Kernel:
-    """A kernel whose results are held against what was inferred: a port map may say one thing and do another."""
+    """A kernel whose results are held against what was inferred.
+
+    A port map may say one thing and do another, a variable may hold something else, and an operation from
+    outside this package may compute something else.
+    """
     promises = [Promise.of(layer, type) for type in types]
 
     def keeping(*arrays: Array) -> Array | tuple[Array, ...]:
