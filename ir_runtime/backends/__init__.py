@@ -22,6 +22,7 @@ from ..errors import InputError
 from ..ir.graph import Layer
 from ..ir.tensor import Array, Value
 from ..ops import Op, registry
+from ._lengths import Accepts, accepting, any_lengths
 from ._match import Finder, Look, Match
 from ._unary import UNREAD, Unary
 from ._usual import TYPES, usual
@@ -29,12 +30,15 @@ from ._usual import TYPES, usual
 __all__ = [
     "UNREAD",
     "Absorbing",
+    "Accepts",
     "Backend",
     "Kernel",
     "Look",
     "Match",
     "Offer",
     "Unary",
+    "accepting",
+    "any_lengths",
     "available",
     "choose",
     "load",

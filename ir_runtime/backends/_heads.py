@@ -13,6 +13,7 @@ from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from ..ops.sequence.attention import ScaledDotProductAttention
 from . import Kernel, Look, Match, Offer
+from ._lengths import any_lengths, attention_lengths
 
 __all__ = ["Attend", "sharing_heads"]
 
@@ -66,7 +67,12 @@ def _repeated(look: Look, port: Port) -> tuple[_Steps, tuple[Port, ...]] | None:
 
 
 class _Shared:
-    """Attention with heads that several heads of the queries share."""
+    """Attention with heads that several heads of the queries share.
+
+    Shapes depend on what is computed in every run, so it looks at all of them itself.
+    """
+
+    accepts = staticmethod(any_lengths)
 
     def __init__(self, op: ScaledDotProductAttention, plain: Kernel, attend: Attend, *steps: _Steps) -> None:
         self._op, self._plain, self._attend, self._steps = op, plain, attend, steps
@@ -78,6 +84,7 @@ class _Shared:
             k.shape[1]
             and q.shape[1] % k.shape[1] == 0
             and q.shape[0] == k.shape[0] == v.shape[0]
+            and q.shape[3] == k.shape[3]
             and q.size
             and v.size
         ):
@@ -90,7 +97,8 @@ class _Shared:
                 factor = rest[1].item() if len(rest) > 1 else 1 / math.sqrt(q.shape[3])
                 return self._attend(q, k, v, mask, factor, self._op.causal)
         keys, values = self._made(0, arrays[:4]), self._made(1, arrays[4:8])
-        return np.asarray(self._plain(q, keys, values, *rest))
+        suited = attention_lengths(q, keys, values, *rest)
+        return np.asarray((self._plain if suited else self._op.evaluate)(q, keys, values, *rest))
 
     def _made(self, which: int, arrays: Sequence[Array]) -> Array:
         """The heads repeated after all, for shapes that are unlike those of heads."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from ..backends import Kernel
+from ..backends import Kernel, accepting, any_lengths
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
 
@@ -68,7 +69,7 @@ def _picking(layer: Layer) -> Kernel:
             return data
         return evaluate(data, indices, axis)  # type: ignore[no-any-return]
 
-    return pick
+    return accepting(pick, any_lengths)
 
 
 class _Buffer:
@@ -110,7 +111,13 @@ def appending(axis: int) -> Kernel:
         longer[_until(at, total, length)] = new
         return longer
 
-    return append
+    return accepting(append, partial(_joinable, axis))
+
+
+def _joinable(axis: int, held: Array, new: Array) -> bool:
+    """Whether two tensors differ along one axis only."""
+    at = axis % held.ndim
+    return held.shape[:at] == new.shape[:at] and held.shape[at + 1 :] == new.shape[at + 1 :]
 
 
 def _allocate(held: Array, axis: int, length: int) -> Array:

@@ -42,7 +42,9 @@ class Expected:
         Raises:
             Refusal: if a layer cannot have such inputs.
         """
-        return self.results([_value(array, element) for array, element in zip(arrays, self.elements, strict=True)])[-1]
+        return self.results(
+            [_value(array, element) for array, element in zip(arrays, self.elements, strict=True)]
+        )[-1]
 
     def results(self, given: Sequence[Value]) -> list[tuple[TensorType, ...]]:
         """The types of the outputs of every layer, as far as they follow from what is known of the inputs.

@@ -10,9 +10,9 @@ make that certain, whatever a kernel does:
   and no length may contradict what was known when the kernel was chosen. Shapes that were accepted are
   remembered, so that a run costs one look-up for each step.
 
-The reference kernels need no check, as NumPy has its own. Nor do kernels that say ``any_lengths``: they give
-what the reference gives for all lengths, or refuse. A kernel with a method ``accepts`` says itself which
-lengths suit it for certain; inference is asked about the others. That is for lengths that grow with every run.
+The reference kernels need no check, as NumPy has its own. Nor do kernels that accept `any_lengths`: they give
+what the reference gives for all lengths, or refuse. Other kernels may say in ``accepts`` which lengths suit them for
+certain; inference is asked about the rest. That is for lengths that grow with every run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..backends import Kernel, Unary
+import numpy as np
+
+from ..backends import Accepts, Kernel, Unary, any_lengths
 from ..errors import ExecutionError
 from ..ir.dimension import Symbol
 from ..ir.element import ElementType
@@ -38,10 +40,10 @@ REMEMBERED = 64
 def checked(kernel: Kernel, check: LengthCheck) -> Kernel:
     """A kernel that refuses lengths which inference refuses, or the kernel itself where it needs no check."""
     unknown = [index for index, type in enumerate(check.reads) if type.shape.is_dynamic]
-    if not unknown or isinstance(kernel, Unary) or getattr(kernel, "any_lengths", False):
+    if not unknown or isinstance(kernel, Unary | np.ufunc):
         return kernel
     if (accepts := getattr(kernel, "accepts", None)) is not None:
-        return _by_itself(kernel, check, accepts)
+        return kernel if accepts is any_lengths else _by_itself(kernel, check, accepts)
     return _of_one(kernel, check, unknown[0]) if len(unknown) == 1 else _of_several(kernel, check, unknown)
 
 
@@ -68,10 +70,10 @@ def _of_several(kernel: Kernel, check: LengthCheck, unknown: Sequence[int]) -> K
     return checking
 
 
-def _by_itself(kernel: Kernel, check: LengthCheck, accepts: Any) -> Kernel:
+def _by_itself(kernel: Kernel, check: LengthCheck, accepts: Accepts) -> Kernel:
     def checking(*arrays: Array) -> Array | tuple[Array, ...]:
         if not accepts(*arrays):
-            check.accept(arrays, None)
+            check.accept(arrays)
         return kernel(*arrays)
 
     return checking
@@ -95,7 +97,7 @@ class LengthCheck:
     accepted: set[Any] = field(default_factory=set)
     """Shapes of the inputs of unknown lengths that were accepted before."""
 
-    def accept(self, arrays: Sequence[Array], key: Any) -> None:
+    def accept(self, arrays: Sequence[Array], key: Any = None) -> None:
         """Check the lengths of the inputs, and remember them by ``key``, unless that is ``None``.
 
         Raises:
@@ -136,7 +138,10 @@ def _agree(found: PartialShape, known: PartialShape, lengths: dict[Symbol, int])
         return True
     return found.rank == known.rank and all(
         dim.is_dynamic
-        or (expected.contains(dim.min) and (expected.symbol is None or _same(lengths, expected.symbol, dim.min)))
+        or (
+            expected.contains(dim.min)
+            and (expected.symbol is None or _same(lengths, expected.symbol, dim.min))
+        )
         for dim, expected in zip(found, known, strict=True)
     )
 

@@ -22,6 +22,7 @@ from ...ops import Op
 from ...ops._elementwise import Binary
 from ...ops.arithmetic.binary import Add, Multiply, Subtract
 from .. import Kernel
+from .._lengths import Accepts, accepting
 from ..numpy._finish import row_for
 from ..numpy._memory import is_f32, moved, same_shape
 from ._activations import Bend, bend_of
@@ -30,7 +31,7 @@ from ._language import device, instruction, routine, types
 from ._vectors import Emit, Load, Store
 from ._work import NOTHING, line, number, word
 
-__all__ = ["EXTRAS", "Epilogue", "Finish", "Fused", "add_rows", "conclude", "finish"]
+__all__ = ["EXTRAS", "Epilogue", "Finish", "Fused", "Make", "add_rows", "conclude", "finish"]
 
 EXTRAS = 2
 """Tensors of the same shape that a kernel can read besides its own inputs."""
@@ -190,12 +191,14 @@ Make = Callable[[Epilogue], Kernel]
 class Fused:
     """A product that grows with the layers it absorbs.
 
-    ``make`` builds the kernel for an epilogue. The columns are ``axis`` of the result.
+    ``make`` builds the kernel for an epilogue. The columns are ``axis`` of the result. What it says of lengths in
+    ``accepts`` also holds with the layers that it absorbs: their other inputs have shapes known to fit.
     """
 
     make: Make
     axis: int = -1
     epilogue: Epilogue = field(default_factory=Epilogue)
+    accepts: Accepts | None = None
 
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
         """A kernel that also does what ``op`` does."""
@@ -204,7 +207,7 @@ class Fused:
 
     @cached_property
     def _kernel(self) -> Kernel:
-        return self.make(self.epilogue)
+        return accepting(self.make(self.epilogue), self.accepts)
 
     def built(self) -> Kernel:
         """The kernel itself, with the weights packed."""

@@ -12,6 +12,7 @@ from ...ir.tensor import Array, Value
 from ...ops.sequence.attention import ScaledDotProductAttention
 from .. import Kernel, Look, Match
 from .._heads import sharing_heads
+from .._lengths import accepting, attention_lengths
 from ..numpy.attention import fits
 from ._attention import (
     ATTEND,
@@ -69,7 +70,7 @@ def attention(
             return op.evaluate(q, k, v, *rest)
         return attend(q, k, v, mask, factor, op.causal)
 
-    return kernel
+    return accepting(kernel, attention_lengths)
 
 
 @backend.recognises(ScaledDotProductAttention)

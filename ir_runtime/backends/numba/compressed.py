@@ -9,6 +9,7 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops.matrix.matmul import MatMul
 from .. import Kernel
+from .._lengths import axis_length
 from .._rounding import multiplied
 from ..numpy import _finish as _numpy
 from ..numpy._finish import Rows
@@ -98,9 +99,10 @@ def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
     matrix = pack(weights, op.transpose_b)
     if matrix is None:
         return None
+    accepts = axis_length(-1, weights.shape[1 if op.transpose_b else 0])
     if matrix.columns % COLUMNS:
-        return Rows(_Product(matrix, Epilogue()).then_finished, 2)
-    return Fused(lambda epilogue: _Product(matrix, epilogue))
+        return Rows(_Product(matrix, Epilogue()).then_finished, 2, accepts=accepts)
+    return Fused(lambda epilogue: _Product(matrix, epilogue), accepts=accepts)
 
 
 class _Product:

@@ -17,10 +17,11 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...ops.convolution.forward import Convolution, Forward, GroupConvolution
 from .. import Kernel
+from .._lengths import Accepts, filter_lengths
 from ..numpy._memory import channels_first, is_f32, moved
 from ._backend import backend
 from ._dense import Dense, Geometry, Layout
-from ._epilogue import Epilogue, Fused
+from ._epilogue import Epilogue, Fused, Make
 from ._panels import aligned, packed
 from ._winograd import Winograd, pays
 from ._work import NOTHING, line
@@ -39,13 +40,22 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
+    return Fused(_way(op, data, w), 1, accepts=_accepts(op, w.shape[1], w.shape[2:]))
+
+
+def _way(op: Convolution, data: Value, w: Array) -> Make:
+    """The way to compute it that suits the filters."""
     if _pointwise(op, w.shape[2:]):
-        return Fused(lambda epilogue: _pointwise_kernel(w, epilogue), 1)
+        return lambda epilogue: _pointwise_kernel(w, epilogue)
     if w.shape[1] <= FEW and w.ndim > 3 and op.dilations[-1] == 1:
-        return Fused(lambda epilogue: _picture_kernel(op, w, epilogue), 1)
+        return lambda epilogue: _picture_kernel(op, w, epilogue)
     if _transforms(op, data, w):
-        return Fused(lambda epilogue: _winograd_kernel(op, w, epilogue), 1)
-    return Fused(lambda epilogue: _windows_kernel(op, w[None], epilogue), 1)
+        return lambda epilogue: _winograd_kernel(op, w, epilogue)
+    return lambda epilogue: _windows_kernel(op, w[None], epilogue)
+
+
+def _accepts(op: Forward, channels: int, kernel: Sequence[int]) -> Accepts:
+    return filter_lengths(channels, [op.extent(axis, length) for axis, length in enumerate(kernel)])
 
 
 @backend.accelerates(GroupConvolution)
@@ -54,7 +64,8 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters) or w.shape[1:3] == (1, 1):
         return None
-    return Fused(lambda epilogue: _windows_kernel(op, w, epilogue), 1)
+    accepts = _accepts(op, w.shape[0] * w.shape[2], w.shape[3:])
+    return Fused(lambda epilogue: _windows_kernel(op, w, epilogue), 1, accepts=accepts)
 
 
 def _pointwise(op: Forward, kernel: Sequence[int]) -> bool:

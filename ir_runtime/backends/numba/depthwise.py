@@ -11,6 +11,7 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops.convolution.forward import GroupConvolution
 from .. import Kernel
+from .._lengths import filter_lengths
 from ..numpy._memory import channels_first, channels_last, is_f32, rows_of
 from ._backend import backend
 from ._epilogue import Epilogue, Finish, Fused, conclude
@@ -118,7 +119,8 @@ def depthwise(op: GroupConvolution, data: Value, filters: Value) -> Kernel | Non
         return None
     if not w.size or not np.isfinite(w).all():
         return None
-    return Fused(lambda epilogue: _kernel(op, w, epilogue), 1)
+    extents = [op.extent(axis, length) for axis, length in enumerate(w.shape[3:])]
+    return Fused(lambda epilogue: _kernel(op, w, epilogue), 1, accepts=filter_lengths(len(w), extents))
 
 
 def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue) -> Kernel:

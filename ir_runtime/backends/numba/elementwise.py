@@ -14,6 +14,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...ops import Op
 from .. import Kernel
+from .._lengths import any_lengths
 from ._backend import backend
 from ._links import LINKED, Link, link_of
 from ._program import BLOCK, HEAD, STEP, WORKER, Code
@@ -36,11 +37,15 @@ OPERANDS = (1, 2)
 
 @dataclass(frozen=True)
 class Chain:
-    """A kernel of element-wise layers, the first of which takes ``arity`` inputs."""
+    """A kernel of element-wise layers, the first of which takes ``arity`` inputs.
+
+    Where lengths do not suit it, it leaves the work, and a refusal, to the operations themselves.
+    """
 
     links: tuple[Link, ...]
     arity: int
     _plans: dict[Any, _Plan | None] = field(default_factory=dict, compare=False)
+    accepts = staticmethod(any_lengths)
 
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
         """A kernel that also does what ``op`` does."""

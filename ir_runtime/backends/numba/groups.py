@@ -12,6 +12,7 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops.normalization import MVN, GroupNormalization
 from .. import Kernel
+from .._lengths import any_lengths
 from ..numpy._memory import channels_first, channels_last, is_f32
 from ._backend import backend
 from ._epilogue import Epilogue, Finish, Fused, conclude
@@ -141,7 +142,7 @@ def instance_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
         return None
     if {axis % rank for axis in found} != set(range(2, rank)):
         return None
-    return Fused(partial(_kernel, None, Mode.of(op), op.eps, 1), 1)
+    return Fused(partial(_kernel, None, Mode.of(op), op.eps, 1), 1, accepts=any_lengths)
 
 
 def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: Epilogue) -> Kernel:

@@ -11,6 +11,7 @@ from llvmlite import ir
 from ...ir.tensor import Array, Value
 from ...ops.movement.concat import Concat
 from .. import Kernel
+from .._lengths import accepting, any_lengths
 from ..numpy._memory import channels_first, is_f32
 from ._backend import backend
 from ._language import instruction, types
@@ -78,7 +79,7 @@ def channels(op: Concat, *parts: Value) -> Kernel | None:
         share(JOIN.address, job, y, _table(arrays), NOTHING, NOTHING, threads())
         return channels_first(y)
 
-    return kernel
+    return accepting(kernel, any_lengths)
 
 
 def _in_rows(x: Array, lengths: tuple[int, int, int]) -> bool:

@@ -13,6 +13,7 @@ from ...ops.activation.softmax import LogSoftmax, SoftMax
 from ...ops.arithmetic.binary import Divide, Multiply
 from ...ops.normalization import MVN
 from .. import Kernel, Look, Match
+from .._lengths import accepting, any_lengths
 from .._mean_square import by_mean_square
 from ..numpy._memory import is_f32
 from ._backend import backend
@@ -135,7 +136,7 @@ def normalising(mode: Mode, eps: float, others: int) -> Kernel:
         kernel.kept = (kept, done)  # type: ignore[attr-defined]
         return kernel
 
-    return Fused(make)
+    return Fused(make, accepts=any_lengths)
 
 
 def _threads(size: int) -> int:
@@ -169,7 +170,7 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
             share(_SOFTEN.address, job, y.reshape(-1), line(x), notes, NOTHING, count)
         return y.swapaxes(axis, -1) if axis != rank - 1 else y
 
-    return kernel
+    return accepting(kernel, any_lengths)
 
 
 @backend.recognises(Multiply, Divide)

@@ -9,6 +9,7 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops.matrix.matmul import MatMul
 from .. import Kernel
+from .._lengths import axis_length
 from ..numpy._memory import is_f32
 from ._backend import backend
 from ._dense import Dense, Layout
@@ -35,7 +36,7 @@ def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
     def make(epilogue: Epilogue) -> Kernel:
         return _product(weights, op.transpose_a, epilogue)
 
-    return Fused(make)
+    return Fused(make, accepts=axis_length(-2 if op.transpose_a else -1, len(weights)))
 
 
 def _product(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:

@@ -14,6 +14,7 @@ from ...ir.tensor import Array, Value
 from ...ops import Op
 from ...ops.activation.clipped import ReLU
 from .. import Kernel, Unary
+from .._lengths import any_lengths
 from ._curves import PLAIN, Curve, along, curve_of
 from ._finish import row_for, ufunc_of
 from ._memory import flat, is_f32, moved, same_shape
@@ -38,11 +39,15 @@ class Link:
 
 @dataclass(frozen=True)
 class Chain:
-    """A kernel with a fresh result, and layers done to it, in place where its memory allows."""
+    """A kernel with a fresh result, and layers done to it, in place where its memory allows.
+
+    NumPy's own functions refuse lengths that do not fit.
+    """
 
     head: Kernel
     arity: int
     links: tuple[Link, ...] = ()
+    accepts = staticmethod(any_lengths)
 
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
         """A kernel that also does what ``op`` does."""

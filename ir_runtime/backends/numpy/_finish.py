@@ -15,6 +15,7 @@ from ...ops import Op
 from ...ops._elementwise import Binary
 from ...ops.arithmetic.binary import Add, Divide, Maximum, Minimum, Multiply, Subtract
 from .. import Kernel
+from .._lengths import Accepts, accepting
 from ._curves import Curve, along, curve_of
 from ._memory import is_f32, rows_of, same_shape
 from ._tape import Call
@@ -75,13 +76,15 @@ class Stage:
 class Rows:
     """A kernel that computes a matrix of rows, block by block, each finished while it is in the cache.
 
-    ``compute`` takes ``arity`` inputs and a `Finish`. The columns are ``axis`` of the result.
+    ``compute`` takes ``arity`` inputs and a `Finish`. The columns are ``axis`` of the result. What it says of lengths in
+    ``accepts`` also holds with the layers that it absorbs: their other inputs have shapes known to fit.
     """
 
     compute: Callable[..., Array]
     arity: int
     axis: int = -1
     stages: tuple[Stage, ...] = ()
+    accepts: Accepts | None = None
 
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
         """A kernel that also does what ``op`` does, row by row."""
@@ -95,7 +98,11 @@ class Rows:
     def built(self) -> Callable[..., Array]:
         """The kernel for the run loop."""
         compute, arity, finishing = self.compute, self.arity, finishing_of(self.stages, self.axis)
-        return lambda *arrays: compute(*arrays[:arity], finishing(arrays[arity:]))
+
+        def kernel(*arrays: Array) -> Array:
+            return compute(*arrays[:arity], finishing(arrays[arity:]))
+
+        return accepting(kernel, self.accepts)
 
 
 def finishing_of(stages: Sequence[Stage], axis: int) -> Callable[[Sequence[Array]], Finishing]:

@@ -14,6 +14,7 @@ from functools import cached_property
 from ...ir.tensor import Array, Value
 from ...ops import Op
 from .. import Kernel
+from .._lengths import Accepts, accepting, filter_lengths
 from ._finish import finishing_of, stage_of
 from ._part import Part
 from ._together import together
@@ -27,11 +28,13 @@ AXIS = 1
 class Lines:
     """A kernel that runs its parts, one or several, over blocks of lines.
 
-    ``following`` makes a part of an operation, or declines. It is also told what the last part is.
+    ``following`` makes a part of an operation, or declines. It is also told what the last part is. The data have so
+    many ``channels``.
     """
 
     parts: tuple[Part, ...]
     following: Callable[[Op, Sequence[Value], Part], Part | None]
+    channels: int
 
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
         """A kernel that also does what ``op`` does."""
@@ -72,7 +75,13 @@ class Lines:
                 x = alone(x, finish)  # type: ignore[assignment]
             return x
 
-        return kernel
+        return accepting(kernel, self._accepts())
+
+    def _accepts(self) -> Accepts:
+        """One part at most has windows of more than one element, and what comes before it keeps the lengths."""
+        extents = [part.extent(axis) for axis in (0, 1) for part in self.parts]
+        count = len(self.parts)
+        return filter_lengths(self.channels, (max(extents[:count]), max(extents[count:])))
 
     def _places(self) -> list[int]:
         """Where what is behind the filters of each part is among the inputs."""

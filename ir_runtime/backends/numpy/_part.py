@@ -54,6 +54,10 @@ class Part:
     spare: bool = False
     """Whether it needs spare memory, as much as its results."""
 
+    def extent(self, axis: int) -> int:
+        """Elements of the data that a window covers along an axis."""
+        return 1 if self.op is None else self.op.extent(axis, self.kernel[axis])
+
     def taken(self, lines: tuple[int, int, int], pads: Pads) -> int:
         """The most elements that ``take`` makes room for."""
         if self.take is None or self.op is None:

@@ -15,6 +15,7 @@ from ...ir.tensor import Array, Value
 from ...ops.sequence.attention import ScaledDotProductAttention
 from .. import Kernel, Look, Match
 from .._heads import sharing_heads
+from .._lengths import accepting, attention_lengths
 from ._backend import backend
 from ._memory import is_f32
 from ._products import parts
@@ -57,7 +58,7 @@ def attention(
         q, k, v = (np.broadcast_to(x, (*batch, *x.shape[2:])) for x in (q, k, v))
         return attend(q, k, v, mask, factor, op.causal)
 
-    return kernel
+    return accepting(kernel, attention_lengths)
 
 
 @backend.recognises(ScaledDotProductAttention)

@@ -13,6 +13,7 @@ from ...ir.pages import let_go
 from ...ir.tensor import Array, Packed, Value
 from ...ops.matrix.matmul import MatMul
 from .. import Kernel
+from .._lengths import axis_length
 from .._rounding import ROUNDINGS, Rounding, exact, meanings, multiplied
 from ._backend import backend
 from ._coded import CodedMatrix, Panel
@@ -35,7 +36,9 @@ def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
     if (weights := multiplied(op, a, b)) is None:
         return None
     matrix = _coded(weights, op.transpose_b)
-    return None if matrix is None else Rows(matrix.multiply, 2)
+    if matrix is None:
+        return None
+    return Rows(matrix.multiply, 2, accepts=axis_length(-1, weights.shape[1 if op.transpose_b else 0]))
 
 
 def _coded(weights: Compressed, by_rows: bool) -> CodedMatrix | None:

@@ -10,8 +10,9 @@ import numpy as np
 
 from ...ir.tensor import Array, Value
 from ...ops import Op
-from ...ops.convolution.forward import Convolution, GroupConvolution
+from ...ops.convolution.forward import Convolution, Forward, GroupConvolution
 from .. import Kernel
+from .._lengths import Accepts, filter_lengths
 from ._backend import backend
 from ._finish import Finish, Rows
 from ._lines import Lines
@@ -46,8 +47,14 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
     if w.shape[1] <= FEW:
         return _few(op, w)
     if suits(op, w, _lengths(data)):
-        return Rows(winograd(op, w, cache(partial(_dense, op, w))), 2, 1)
-    return Rows(_dense(op, w), 2, 1)
+        return Rows(winograd(op, w, cache(partial(_dense, op, w))), 2, 1, accepts=_accepts(op, w[None]))
+    return Rows(_dense(op, w), 2, 1, accepts=_accepts(op, w[None]))
+
+
+def _accepts(op: Forward, w: Array) -> Accepts:
+    """Of filters ``[G, C_out, C_in, kernel...]``."""
+    extents = [op.extent(axis, length) for axis, length in enumerate(w.shape[3:])]
+    return filter_lengths(w.shape[0] * w.shape[2], extents)
 
 
 def _lengths(data: Value) -> tuple[int | None, ...]:
@@ -77,8 +84,10 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
 
     if w.ndim != 4 or strided:
         packed()
-        return Rows(lambda x, _, finish: compute(x, finish), 2, 1)
-    return Lines((Part(op, (1, 1), columns, w.size, calls, alone=compute, ready=packed),), following)
+        return Rows(lambda x, _, finish: compute(x, finish), 2, 1, accepts=_accepts(op, w[None]))
+    return Lines(
+        (Part(op, (1, 1), columns, w.size, calls, alone=compute, ready=packed),), following, w.shape[1]
+    )
 
 
 def following(op: Op, inputs: Sequence[Value], last: Part) -> Part | None:
@@ -169,7 +178,7 @@ def _few(op: Convolution, w: Array) -> Kernel:
         each(work, [(n, part) for n in range(len(x)) for part in parts(out[0], blocks)], multiplied)
         return channels_first(y)
 
-    return Rows(compute, 2, 1)
+    return Rows(compute, 2, 1, accepts=_accepts(op, w[None]))
 
 
 def _blocks(lines: int, size: int, inner: int, threads: int) -> int:
@@ -191,7 +200,7 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
     if w is None or not w.size or not is_f32(data, filters):
         return None
     if w.shape[1:3] == (1, 1) and w.ndim == 5:
-        return Lines((depthwise(op, w),), following)
+        return Lines((depthwise(op, w),), following, len(w))
     return _grouped(op, w)
 
 
@@ -219,4 +228,4 @@ def _grouped(op: GroupConvolution, w: Array) -> Kernel:
                 first += len(rows)
         return channels_first(y)
 
-    return Rows(compute, 2, 1)
+    return Rows(compute, 2, 1, accepts=_accepts(op, w))

@@ -10,6 +10,7 @@ from ...ir.tensor import Array, Value
 from ...ops import Op
 from ...ops.arithmetic.binary import Divide, Maximum, Minimum
 from .. import Kernel, Unary
+from .._lengths import any_lengths
 from ._backend import backend
 from ._chain import SMALL, Chain, mapped, shifted
 from ._curves import CURVES, along
@@ -56,8 +57,8 @@ def by_rows(op: Op, a: Value, b: Value) -> Kernel | None:
         return [(run, (np.ascontiguousarray(source).reshape(-1), out.reshape(-1)))]
 
     if axis == 1 and a.shape.rank == 4:
-        return Lines((Part(None, (1, 1), row.size, 0, calls, alone=compute),), following)
-    return Rows(lambda x, _, finish: compute(x, finish), 2, axis)
+        return Lines((Part(None, (1, 1), row.size, 0, calls, alone=compute),), following, row.size)
+    return Rows(lambda x, _, finish: compute(x, finish), 2, axis, accepts=any_lengths)
 
 
 @backend.accelerates(*UFUNCS, *BOUNDS)

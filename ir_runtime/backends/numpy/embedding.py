@@ -10,6 +10,7 @@ from ...ir.tensor import Array, Packed, Value
 from ...ops._convert import convert
 from ...ops.movement.gather import Gather, Gather1, Gather7
 from .. import Kernel
+from .._lengths import accepting, any_lengths
 from ._backend import backend
 
 __all__: list[str] = []
@@ -40,7 +41,7 @@ def rows_of_codes(op: Gather | Gather1 | Gather7, data: Value, indices: Value, a
             found[outside] = 0
         return found.reshape(*places.shape, table.width)
 
-    return kernel
+    return accepting(kernel, any_lengths)
 
 
 class _Table:

@@ -7,6 +7,7 @@ import numpy as np
 from ...ir.tensor import Array, Value
 from ...ops.matrix.matmul import MatMul
 from .. import Kernel
+from .._lengths import axis_length
 from ._backend import backend
 from ._chain import Chain
 from ._finish import Finish, Rows
@@ -36,7 +37,7 @@ def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
         multiply(np.ascontiguousarray(x.reshape(len(rows), x.shape[-1])), weights, rows, finish)
         return y
 
-    return Rows(compute, 2)
+    return Rows(compute, 2, accepts=axis_length(-1, known.shape[1 if op.transpose_b else 0]))
 
 
 @backend.accelerates(MatMul)

@@ -8,6 +8,7 @@ from ...ir.graph import Layer
 from ...ir.tensor import Array
 from ...ops.arithmetic.binary import Divide, Multiply
 from .. import Kernel, Look, Match
+from .._lengths import any_lengths
 from .._mean_square import by_mean_square
 from ._backend import backend
 from ._finish import Finish, Rows
@@ -44,4 +45,4 @@ def _normalising(epsilon: float, arity: int) -> Kernel:
         each(work, blocks_of(target), y.size * FINISHING)
         return y
 
-    return Rows(compute, arity)
+    return Rows(compute, arity, accepts=any_lengths)

@@ -12,6 +12,7 @@ from ...ops.activation.softmax import SoftMax
 from ...ops.normalization import MVN
 from ...ops.reduction import ReduceMean
 from .. import Kernel
+from .._lengths import any_lengths
 from ._backend import backend
 from ._chain import Chain
 from ._finish import Finish, Rows
@@ -52,7 +53,7 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
         each(work, _blocks(*target.shape), y.size * FINISHING)
         return y
 
-    return Rows(compute, 2)
+    return Rows(compute, 2, accepts=any_lengths)
 
 
 def _divisor(op: MVN) -> Callable[[Array], Array] | None:

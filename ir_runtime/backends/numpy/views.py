@@ -23,6 +23,7 @@ from ...ops.movement.transpose import Transpose
 from ...ops.shape.reshape import Reshape
 from ...ops.shape.squeeze import Squeeze, Squeeze1, Unsqueeze
 from .. import Kernel, Unary
+from .._lengths import accepting, any_lengths
 from ._backend import backend
 
 __all__ = ["SHARED", "Index", "Shape", "bounds", "nothing", "taking", "unary"]
@@ -102,7 +103,7 @@ def _as_asked(op: Reshape) -> Kernel:
         except ValueError:
             return op.evaluate(x, shape)  # which says what is wrong
 
-    return kernel
+    return accepting(kernel, any_lengths)
 
 
 @backend.accelerates(Transpose)
