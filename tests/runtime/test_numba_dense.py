@@ -59,10 +59,14 @@ def layouts(x: Array) -> list[Array]:
     return found
 
 
-def same(found: Any, wanted: Array, rtol: float = 2e-5) -> None:
+def largest(x: Array) -> float:
+    return float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
+
+
+def same(found: Any, wanted: Array, rtol: float = 2e-5, scale: float = 0.0) -> None:
+    """Errors are relative to the largest number of the result, or of a result before it that was bounded."""
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-    finite = np.abs(wanted[np.isfinite(wanted)])
-    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * finite.max(initial=0.0))
+    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * max(largest(wanted), scale))
 
 
 def follow(result: Array, names: Sequence[str], axis: int) -> list[tuple[Op, Array | None, bool]]:
@@ -97,7 +101,7 @@ def agree(
     assert kernel is not None
     with np.errstate(all="ignore"):
         wanted = np.asarray(op.evaluate(x, w))
-        extras = []
+        extras, scale = [], largest(wanted)
         for after, other, constant in follow(wanted, names if wanted.size else (), axis):
             inputs = [unknown(wanted)]
             if other is not None:
@@ -115,7 +119,7 @@ def agree(
         for stored in layouts(x):
             stored.setflags(write=False)
             with backend.around():
-                same(kernel(stored, w, *extras), wanted, rtol)
+                same(kernel(stored, w, *extras), wanted, rtol, scale)
 
 
 CHAINS = [
