@@ -51,15 +51,16 @@ clean: ## remove what the other targets made
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 
 $(VENV)/run: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
 $(VENV)/test: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group test
 	@touch $@ $(VENV)/run
 
 $(VENV)/zoo: pyproject.toml $(VENV)/test
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,zoo]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group zoo
 	@touch $@

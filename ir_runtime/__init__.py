@@ -135,14 +135,17 @@ def get_version() -> str:
     return __version__
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f".{_WHERE[name]}", __name__)
-    found = module if name == _WHERE[name] else getattr(module, _RENAMED.get(name, name))
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
+
+    def __getattr__(name: str) -> Any:
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = import_module(f".{_WHERE[name]}", __name__)
+        found = module if name == _WHERE[name] else getattr(module, _RENAMED.get(name, name))
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """Public names only, as completion shows them."""
+    return list(__all__)

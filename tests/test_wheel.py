@@ -1,0 +1,69 @@
+"""The wheel as users install it: what is in it, and what type checkers make of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = """\
+import ir_runtime as ov
+
+model = ov.read_model("model.xml")
+reveal_type(model)
+ov.raed_model("model.xml")
+"""
+
+
+def run(*command: object, cwd: Path) -> str:
+    found = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True)
+    return found.stdout + found.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dist")
+    said = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", out, cwd=ROOT)
+    assert (found := list(out.glob("*.whl"))), said
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment that has the wheel and nothing else, with a script beside it."""
+    home = tmp_path_factory.mktemp("user")
+    venv.create(home / "env", with_pip=False, symlinks=True)
+    python = home / "env" / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
+    said = run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=home)
+    assert run(python, "-c", "import ir_runtime; print(ir_runtime.__file__)", cwd=home).startswith(str(home)), said
+    (home / "script.py").write_text(SCRIPT, encoding="utf-8")
+    return python
+
+
+def test_the_wheel_has_the_package_and_its_types_alone(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "ir_runtime/py.typed" in names
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"ir_runtime"}
+
+
+def test_mypy_knows_which_names_there_are(installed: Path) -> None:
+    where = installed.parents[2]
+    mypy = (sys.executable, "-m", "mypy", "--cache-dir", where / "cache", "--python-executable", installed)
+    said = run(*mypy, "script.py", cwd=where)
+    assert 'Module has no attribute "raed_model"; maybe "read_model"' in said
+    assert 'Revealed type is "ir_runtime.api.model.Model"' in said
+    assert "Found 1 error in 1 file" in said
+
+
+def test_pyright_knows_which_names_there_are(installed: Path) -> None:
+    where = installed.parents[2]
+    said = run(sys.executable, "-m", "pyright", "--pythonpath", installed, "script.py", cwd=where)
+    assert '"raed_model" is not a known attribute of module "ir_runtime"' in said
+    assert 'Type of "model" is "Model"' in said
+    assert "1 error," in said
