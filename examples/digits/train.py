@@ -6,8 +6,8 @@ This script made the four files beside it, which `demo.py` reads:
     images.npy, labels.npy    100 handwritten digits it never saw in training, and what they are
 
 The pictures are scikit-learn's handwritten digits: 1797 of them, 8x8 pixels, no download. The demo does not
-need this script run again. To run it, install the extra `digits` (scikit-learn, torch, openvino): from the
-top of the repository, `pip install ".[digits]"`, then `python examples/digits/train.py`. The seed is fixed:
+need this script run again. To run it, install the group `digits` (scikit-learn, torch, openvino): from the
+top of the repository, `pip install . --group digits`, then `python examples/digits/train.py`. The seed is fixed:
 with the same versions, on the same kind of processor, it makes the same files again.
 """
 
