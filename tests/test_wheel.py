@@ -29,7 +29,8 @@ def run(*command: object, cwd: Path) -> str:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("dist")
     said = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", out, cwd=ROOT)
-    assert (found := list(out.glob("*.whl"))), said
+    found = list(out.glob("*.whl"))
+    assert found, said
     return found[0]
 
 
@@ -41,7 +42,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = home / "env" / "bin" / "python"
     pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
     said = run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=home)
-    assert run(python, "-c", "import ir_runtime; print(ir_runtime.__file__)", cwd=home).startswith(str(home)), said
+    assert run(python, "-c", "import ir_runtime; print(ir_runtime.__file__)", cwd=home).startswith(
+        str(home)
+    ), said
     (home / "script.py").write_text(SCRIPT, encoding="utf-8")
     return python
 
