@@ -17,6 +17,7 @@ from ..limits import Limits, within
 from ..passes.check import check
 from ..passes.infer import infer
 from ..passes.state import check_assigned, variables_of, with_variables
+from ..passes.variables import check_assigns
 from .names import find_port, find_ports, no_such
 from .ports import Output
 from .view import View
@@ -43,6 +44,7 @@ class Model(View):
         super().__init__(document, infer(document.graph, report, explain=True))
         report.arrange()
         check_assigned(self._graph, self._values, report)
+        check_assigns(self._graph, report)
 
     @property
     def limits(self) -> Limits:

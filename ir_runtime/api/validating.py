@@ -74,11 +74,11 @@ def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | Mapping[Any,
     from ..passes.audit import audit
     from ..passes.constants import check_bytes
     from ..passes.constraints import check_lengths
-    from ..passes.variables import check_variables
+    from ..passes.variables import check_reads
 
     graph, weights = model._graph, model._document.weights
     audit(graph, model._values, report)
-    check_variables(graph, report)
+    check_reads(graph, report)
     if weights.data is not None:
         check_bytes(graph, len(weights), weights.name, report)
     if report.ok:

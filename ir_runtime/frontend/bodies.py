@@ -80,14 +80,14 @@ def read_body(
                 ties.outer(e, ties.inputs), ties.inner(e, "internal_layer_id", "Parameter"), _cut(e, where)
             )
             for e in ins
-            if not _purpose(e)
+            if not _purpose(e, where)
         ),
         tuple(
             BodyOutput(
                 ties.outer(e, ties.outputs), ties.inner(e, "internal_layer_id", "Result"), _cut(e, where)
             )
             for e in outs
-            if not _purpose(e)
+            if not _purpose(e, where)
         ),
         tuple(
             BackEdge(ties.inner(e, "from-layer", "Result"), ties.inner(e, "to-layer", "Parameter"))
@@ -102,9 +102,9 @@ def _places(ports: Sequence[PortSpec]) -> dict[int, int]:
     return {port.id: place for place, port in enumerate(ports)}
 
 
-def _purpose(entry: Element) -> bool:
+def _purpose(entry: Element, where: Location) -> bool:
     """Whether it is not tied to a port, but stands for the iteration or the condition."""
-    return entry.get("purpose") is not None and entry.get("external_port_id", "-1").strip() == "-1"
+    return entry.get("purpose") is not None and _number(entry, "external_port_id", where) == -1
 
 
 def _special(ties: _Ties, entries: Sequence[Element], purpose: str, type: str) -> int | None:
@@ -115,18 +115,15 @@ def _special(ties: _Ties, entries: Sequence[Element], purpose: str, type: str) -
 def _cut(entry: Element, where: Location) -> Cut | None:
     if entry.get("axis") is None:
         return None
-    return Cut(**{name: _number(entry, name, where) for name in Cut._fields if entry.get(name) is not None})
+    said = [name for name in Cut._fields if entry.get(name) is not None]
+    return Cut(**{name: _number(entry, name, where) for name in said})
 
 
 def _number(entry: Element, attribute: str, where: Location) -> int:
     try:
-        return int(entry.get(attribute))
-    except ValueError:
-        raise ParseError(
-            f"{attribute!r} of <{entry.tag}> must be a whole number, not {entry.get(attribute)[:40]!r}",
-            code=Code.BAD_ELEMENT,
-            where=_place(entry, where),
-        ) from None
+        return integer(entry, attribute, where.file, signed=True)
+    except ParseError as problem:
+        raise ParseError(problem.message, code=problem.code, where=_place(entry, where)) from None
 
 
 def _place(entry: Element, where: Location) -> Location:

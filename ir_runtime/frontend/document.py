@@ -65,19 +65,22 @@ def _check_attributes(root: Element, name: str, limits: Limits) -> None:
                 limits.check("attribute_bytes", len(value.encode()), where)
 
 
-def integer(element: Element, attribute: str, name: str) -> int:
-    """An attribute that must be a whole number of at least 0."""
+def integer(element: Element, attribute: str, name: str, signed: bool = False) -> int:
+    """An attribute that must be a whole number; of at least 0, unless it may be ``signed``.
+
+    As OpenVINO reads it: blanks may stand before it, but nothing behind.
+    """
     text = element.get(attribute)
-    if text is not None and len(text) <= 18 and text.isdecimal():
-        return int(text)
-    if text is None or len(text) > 18 or not text.strip().isdecimal():
-        found = "is missing" if text is None else f"must be a whole number, not {text[:40]!r}"
-        raise ParseError(
-            f"{attribute!r} of <{element.tag}> {found}",
-            code=Code.BAD_ELEMENT,
-            where=Location(name, element.sourceline, _layer_name(element)),
-        )
-    return int(text)
+    if text is not None and len(text) <= 18:
+        digits = text.lstrip().removeprefix("-") if signed else text.lstrip()
+        if digits.isascii() and digits.isdecimal():
+            return int(text)
+    found = "is missing" if text is None else f"must be a whole number, not {text[:40]!r}"
+    raise ParseError(
+        f"{attribute!r} of <{element.tag}> {found}",
+        code=Code.BAD_ELEMENT,
+        where=Location(name, element.sourceline, _layer_name(element)),
+    )
 
 
 def _malformed(reason: Any, name: str) -> ParseError | LimitError:

@@ -121,7 +121,7 @@ class _Builder:
         elements = list(root.iterfind("layers/layer"))
         self.limits.check("layers", len(elements), Location(self.file, excerpt.line))
         _number(elements)
-        reader = LayerReader(self.file, self.report, Weights(), self.limits, read_graph)
+        reader = LayerReader(self.file, self.report, Weights(), self.limits, read_graph, version=None)
         own = []
         for element in elements:
             read = reader.read(element, self._version(element))
@@ -220,7 +220,11 @@ class _Builder:
 
 
 def _number(elements: Sequence[Element]) -> None:
-    """Give an id to layers that have none."""
+    """Give an id to layers that have none; those of pages may have digits of any script."""
+    for element in elements:
+        text = element.get("id", "").strip()
+        if text.isdecimal() and not text.isascii() and len(text) < 18:
+            element.set("id", str(int(text)))
     taken = {element.get("id", "").strip() for element in elements}
     free = (str(number) for number in count() if str(number) not in taken)
     for element in elements:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -17,15 +16,18 @@ from ..ir.graph import Graph, Layer, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType
 from ..limits import DEFAULT, Limits
-from ..ops import Op, load_extensions, registry
+from ..ops import Op, load_extensions
 from .bodies import BODIES, read_body
 from .document import Element, integer
 from .names import rt_info, tensor_names
+from .opsets import resolve
 from .ports import PortReader, check_size, dim_text
 from .unknown import meant, unknown_operation
 from .weights import Weights, packed_bytes
 
-__all__ = ["LayerReader"]
+__all__ = ["FORMER_IR", "NEWEST_IR", "LayerReader"]
+
+FORMER_IR, NEWEST_IR = 10, 11
 
 _SUGGESTED = 100
 
@@ -62,6 +64,8 @@ class LayerReader:
     """Ids of layers of which not all could be read."""
     nameless: bool = False
     """Whether there are layers of which not even the id could be read."""
+    version: int | None = NEWEST_IR
+    """That of the IR; ``None`` for pages of the specification, where layers may have no name."""
     claims: Claims = field(default_factory=Claims)
     resolved: dict[tuple[str, str], type[Op] | None] = field(default_factory=dict)
     """Operations found so far, by type and version."""
@@ -104,17 +108,20 @@ class LayerReader:
         """One layer. ``version`` stands in where the element has none.
 
         Raises:
-            ParseError: if it has no id, type or version.
+            ParseError: if it has no id, name, type or version.
             LimitError: if its tensors are larger than the limits allow.
         """
         number = integer(element, "id", self.file)
         type = self._required(element, "type", None)
         version = self._required(element, "version", version)
+        if self.version is not None and element.get("name") is None:
+            self._required(element, "name", None)
         cls = self._resolve(type, version)
         operation = cls.versioned_name() if cls else type
         name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
         where = Location(self.file, element.sourceline, name, operation)
         data = _attributes(element)
+        said = _implied(cls, element, data) if self.version == FORMER_IR else data
         ports = PortReader(self.file, self.report, self.limits, self.types)
         inputs, outputs = _inputs(ports, element, where), tuple(ports.read(element, "output", where))
         bodies = self._bodies(cls, element, inputs, outputs, where)
@@ -123,7 +130,7 @@ class LayerReader:
             name=name,
             type=cls.name if cls else type,
             version=version,
-            op=self._operation(cls, type, version, _implied(cls, element, data), bodies, where),
+            op=self._operation(cls, type, version, said, bodies, where),
             where=where,
             inputs=inputs,
             outputs=outputs,
@@ -144,12 +151,10 @@ class LayerReader:
         return self.resolved[type, version]
 
     def _look_up(self, type: str, version: str) -> type[Op] | None:
-        opset = re.fullmatch(r"opset(\d{1,4})", version)
-        number = int(opset.group(1)) if opset else None
-        found = registry.resolve(type, number)
+        found = resolve(type, version)
         if found is None:
             load_extensions()
-            found = registry.resolve(type, number)
+            found = resolve(type, version)
         return found
 
     def _bodies(
@@ -273,11 +278,19 @@ def _fixed(shape: PartialShape) -> tuple[int, ...]:
 
 
 def _implied(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:
-    """OpenVINO 2020 left the type and shape of a constant to its port."""
+    """OpenVINO 2020 left the type and shape of a constant to its port, which later ones do not read."""
     if cls is None or cls.name != "Constant" or (port := element.find("output/port")) is None:
         return data
-    said = {"element_type": port.get("precision"), "shape": ",".join(map(dim_text, port.iterfind("dim")))}
+    said = {"element_type": _label(port), "shape": ",".join(map(dim_text, port.iterfind("dim")))}
     return {**{k: v for k, v in said.items() if v is not None}, **data}
+
+
+def _label(port: Element) -> str | None:
+    """The element type of a port as attributes say it, if it has one."""
+    try:
+        return ElementType.of_port(port.get("precision", "")).label
+    except ValueError:
+        return None
 
 
 def _attributes(element: Element) -> Mapping[str, str]:

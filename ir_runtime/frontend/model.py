@@ -14,7 +14,7 @@ from ..ir.graph import Graph, Layer
 from ..limits import DEFAULT, Limits
 from .document import Element, integer
 from .edges import Wiring, read_edges
-from .layers import LayerReader
+from .layers import FORMER_IR, NEWEST_IR, LayerReader
 from .legacy import modernise
 from .names import rt_info
 from .source import Source
@@ -22,8 +22,7 @@ from .weights import Weights
 
 __all__ = ["Document", "read_graph", "read_net"]
 
-_SUPPORTED = (10, 11)
-_NAMED_BY_LAYERS = 10
+_SUPPORTED = (FORMER_IR, NEWEST_IR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +48,10 @@ def read_net(
         ParseError: if it is no IR, or an IR of a version that is not supported.
     """
     version = _version(root, source.name)
-    layers, wiring = _parts(root, LayerReader(source.name, report, weights, limits, read_graph))
+    reader = LayerReader(source.name, report, weights, limits, read_graph, version=version)
+    layers, wiring = _parts(root, reader)
     edges = wiring.edges
-    if version == _NAMED_BY_LAYERS:
+    if version == FORMER_IR:
         layers, edges = modernise(layers, edges)
     graph = Graph(layers.values(), edges, wiring.severed)
     return Document(graph, root.get("name", ""), source.name, version, rt_info(root), weights, limits)

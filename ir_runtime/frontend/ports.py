@@ -71,7 +71,7 @@ class PortReader:
     def _precision(self, port: Element, where: Location) -> ElementType:
         text = port.get("precision")
         try:
-            return ElementType.parse(text) if text else ElementType.dynamic
+            return ElementType.of_port(text) if text else ElementType.dynamic
         except ValueError:
             self._bad_port(
                 port,

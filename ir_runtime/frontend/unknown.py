@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection
 
-from ..ops import registry
+from ..ops import Op, registry
+from .opsets import EXACT, NEWEST, opset_of
 
 __all__ = ["meant", "unknown_operation"]
+
+_OF_YOUR_OWN = "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
 
 
 def unknown_operation(type: str, version: str, suggest: bool) -> tuple[str, str]:
     """Message and hint for an operation that there is not."""
     versions = registry.versions(type)
-    if versions:
-        oldest = versions[0]
-        return f"{version} has no {oldest.name}; it starts with opset{oldest.since}", ""
+    if not versions:
+        return _no_such_type(type, version, suggest)
+    name, opset = versions[0].name, opset_of(version)
+    if EXACT.get(name, type) != type:
+        return f"there is no operation {type!r} ({version})", f"did you mean {EXACT[name]!r}?"
+    if opset is None:
+        return f"unknown opset {version!r}, expected opset1 to opset{NEWEST}", _opset_for(versions, version)
+    return f"{version} has no {name}; {_span(versions, opset)}", ""
+
+
+def _opset_for(versions: list[type[Op]], version: str) -> str:
+    """The opset that is meant, or the first that has the operation."""
+    first = f"{versions[0].name} starts with opset{versions[0].since}"
+    known = [f"opset{number}" for number in range(1, NEWEST + 1)]
+    return first if re.fullmatch(r"opset\d+", version) else meant(version.lower()[:20], known) or first
+
+
+def _span(versions: list[type[Op]], opset: int) -> str:
+    """From when to when there is an operation."""
+    first, last = versions[0].since, versions[-1].until
+    return f"it starts with opset{first}" if opset < first else f"the last to have it is opset{last}"
+
+
+def _no_such_type(type: str, version: str, suggest: bool) -> tuple[str, str]:
     near = registry.near(type) if suggest else None
-    hint = f"did you mean {near}? Otherwise " if near else ""
-    hint += "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
+    hint = f"did you mean {near}? Otherwise {_OF_YOUR_OWN}" if near else _OF_YOUR_OWN
     if version and not version.startswith("opset"):
         return f"{type!r} is an operation of {version!r}, which is outside OpenVINO's opsets", hint
     opset = f" ({version})" if version else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
@@ -74,6 +75,24 @@ class ElementType(Enum):
             raise ValueError(
                 f"{text!r} is not an element type; known are {', '.join(map(str, cls))}"
             ) from None
+
+    @classmethod
+    def of_attribute(cls, text: str) -> ElementType:
+        """Read what an attribute says, as OpenVINO does: a name in any case, and nothing around it.
+
+        Raises:
+            ValueError: if no element type has that name.
+        """
+        return _found(_BY_NAME, text.lower())
+
+    @classmethod
+    def of_port(cls, text: str) -> ElementType:
+        """Read the ``precision`` of a port, as OpenVINO does: ``FP32``, ``I64``, ``BOOL``; also ``f32``.
+
+        Raises:
+            ValueError: if no element type has that name.
+        """
+        return _found(_BY_PRECISION, text)
 
     @classmethod
     def from_dtype(cls, dtype: Any) -> ElementType:
@@ -182,6 +201,12 @@ class ElementType(Enum):
         return f"<Type: {_SHOWN.get(self.label, self.c_name)!r}>"
 
 
+def _found(known: Mapping[str, ElementType], text: str) -> ElementType:
+    if (found := known.get(text)) is None:
+        raise ValueError(f"{text!r} is not an element type")
+    return found
+
+
 def _spellings(element: ElementType) -> tuple[str, ...]:
     legacy = element.label.upper()
     if element in (ElementType.f16, ElementType.f32, ElementType.f64):
@@ -205,4 +230,7 @@ _BY_SPELLING = {spelling: e for e in ElementType for spelling in _spellings(e)} 
     "undefined": ElementType.dynamic,
     "UNSPECIFIED": ElementType.dynamic,
 }
+_BY_NAME = {e.label: e for e in ElementType} | {"undefined": ElementType.dynamic}
+_NO_PRECISION = ("BOOLEAN", "DYNAMIC", "bool")
+_BY_PRECISION = {text: e for text, e in _BY_SPELLING.items() if text not in _NO_PRECISION}
 _BY_DTYPE = {e.dtype: e for e in ElementType if not e.is_carried and e is not ElementType.dynamic}

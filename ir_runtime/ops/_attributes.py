@@ -159,27 +159,28 @@ def _usual(attribute: Attribute, text: str) -> Any:
 
 
 def _parse(kind: Any, text: str) -> Any:
-    text = text.strip()
+    """Names are taken to the letter, as OpenVINO takes them; what stands around numbers does not count."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return _parse(next(a for a in args if a is not type(None)), text)
     if origin is Literal:
         return _choose(args, text)
     if origin is tuple:
-        return tuple(_parse(args[0], part) for part in text.split(",")) if text else ()
+        return tuple(_parse(args[0], part.strip()) for part in text.split(",")) if text.strip() else ()
     if kind is bool:
         return _boolean(text)
     if kind is int:
-        return _integer(text)
+        return _integer(text.strip())
     try:
-        return ElementType.parse(text) if kind is ElementType else kind(text)
+        return ElementType.of_attribute(text) if kind is ElementType else kind(text)
     except ValueError:
         near = _near(text, map(str, ElementType)) if kind is ElementType else ""
         raise ValueError(near) from None
 
 
 def _integer(text: str) -> int:
-    if len(text) > 20 or not text.removeprefix("-").isdecimal() or not -(2**63) <= int(text) < 2**64:
+    digits = text.removeprefix("-")
+    if len(text) > 20 or not (digits.isascii() and digits.isdecimal()) or not -(2**63) <= int(text) < 2**64:
         raise ValueError("")
     return int(text)
 

@@ -39,6 +39,8 @@ class Op:
 
     name: ClassVar[str] = ""
     since: ClassVar[int] = 0
+    until: ClassVar[int | None] = None
+    """The last opset that has it, if later ones do not."""
     spec: ClassVar[str] = ""
     inputs: ClassVar[tuple[Input, ...]] = ()
     outputs: ClassVar[tuple[Output, ...]] = ()
@@ -272,18 +274,21 @@ def _raise_all(problems: Collection[str]) -> None:
 _OpT = TypeVar("_OpT", bound=type[Op])
 
 
-def op(versioned_name: str, *, spec: str = "", aliases: tuple[str, ...] = ()) -> Callable[[_OpT], _OpT]:
+def op(
+    versioned_name: str, *, spec: str = "", aliases: tuple[str, ...] = (), until: int | None = None
+) -> Callable[[_OpT], _OpT]:
     """Register a class under the name and opset that IR files use, e.g. ``"ReduceL2-4"``.
 
     Args:
         versioned_name: the operation's type and the first opset whose files use this version.
         spec: the page below the operation specifications, where it does not follow from the name.
         aliases: other spellings of the type in files.
+        until: the last opset that has it, if later ones do not.
     """
     name, _, since = versioned_name.rpartition("-")
 
     def register(cls: _OpT) -> _OpT:
-        cls.name, cls.since, cls.spec = name, int(since), spec
+        cls.name, cls.since, cls.until, cls.spec = name, int(since), until, spec
         registry.add(cls, aliases)
         return cls
 

@@ -47,7 +47,7 @@ class Registry:
         Raises:
             ValueError: if there is one of that type and opset.
         """
-        if not cls.__module__.startswith(f"{self._package}."):
+        if not self.is_own(cls):
             self._import(cls.name)
         versions = self._versions.setdefault(cls.name, {})
         if cls.since in versions:
@@ -74,9 +74,14 @@ class Registry:
         return [cls for _, cls in sorted(found.items())]
 
     def resolve(self, type: str, opset: int | None = None) -> type[Op] | None:
-        """The newest version not newer than ``opset``, as OpenVINO reads files."""
+        """The newest version not newer than ``opset``, as OpenVINO reads files; ``None`` if it is no longer there."""
         found = [cls for cls in self.versions(type) if opset is None or cls.since <= opset]
-        return found[-1] if found else None
+        newest = found[-1] if found else None
+        return newest if newest is None or opset is None or opset <= (newest.until or opset) else None
+
+    def is_own(self, cls: type[Op]) -> bool:
+        """Whether an operation is one of OpenVINO's opsets, and not declared by another package."""
+        return cls.__module__.startswith(f"{self._package}.")
 
     def near(self, type: str) -> str | None:
         """The name of an operation that ``type`` may be a misspelling of."""

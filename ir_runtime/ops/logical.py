@@ -49,7 +49,7 @@ class LogicalXor(Logical):
         return UNDECIDED
 
 
-@op("Xor-1", spec="logical/logical-xor-1")
+@op("Xor-1", spec="logical/logical-xor-1", until=1)
 class Xor(LogicalXor):
     """Whether either ``a`` or ``b`` holds, but not both: an older name of LogicalXor."""
 

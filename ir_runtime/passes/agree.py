@@ -58,6 +58,20 @@ class Agreement:
             causes=self._causes(source, value.shape, spec.type.shape),
         )
 
+    def parameter(self, layer: Layer, fed: TensorType) -> bool:
+        """Report a Parameter of a body whose attributes contradict what it is fed; whether they do."""
+        if layer.op is None or _agree(declared := layer.op.infer_types()[0], fed):
+            return False
+        self.disputed.add(Port(layer.id, 0))
+        self.report.error(
+            Code.INPUT_PORT,
+            f"its attributes declare {declared}, but the body is given {fed}",
+            layer.where,
+            "correct the attributes, or the input of the layer that the body belongs to",
+            mark=Mark("element_type" if not _same_element(declared, fed) else "shape"),
+        )
+        return True
+
     def is_declared(self, layer: Layer, values: Sequence[Value]) -> bool:
         """Whether all outputs are just what the layer declares, as they are in most layers of most models."""
         return len(values) == len(layer.outputs) and _are_declared(layer.outputs, values)

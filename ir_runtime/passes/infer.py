@@ -122,6 +122,8 @@ class _Walk:
             self.report.error(refusal.code, refusal.message, layer.where, refusal.hint, causes=why)
         values += _declared(layer)[len(values) :]  # where it is not even known how many there are
         self._keep(layer, values)
+        if self.compare and layer.id in self.parameters and self.agreement.parameter(layer, values[0].type):
+            return
         if self.compare and not self.agreement.is_declared(layer, values):
             self._keep(layer, self.agreement.outputs(layer, values, quiet=declared is not None))
 

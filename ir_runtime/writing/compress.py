@@ -140,7 +140,7 @@ def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
     op = vars(layer.op)
     element, narrow = op["element_type"], TensorType(ElementType.f16, op["shape"])
     value = partial(_narrowed, op["value"])  # made when it is written: all at once may be too much
-    stored = type(layer.op)(element_type=ElementType.f16, shape=op["shape"], value=value)
+    stored = type(layer.op)(element_type=ElementType.f16, shape=op["shape"], offset=0, size=0, value=value)
     constant = replace(
         layer, id=number, name=f"{layer.name}_compressed", op=stored, outputs=(PortSpec(0, narrow),)
     )

@@ -157,6 +157,18 @@ def two_conditions_of_the_body() -> Net:
     return looping(2, True, two_conditions)
 
 
+def no_condition_of_the_body() -> Net:
+    net = looping(2, True, relu)
+    purpose = '<output external_port_id="-1" internal_layer_id="4" purpose="execution_condition"/>'
+    assert purpose in net.layers[3]
+    net.layers[3] = net.layers[3].replace(purpose, "")
+    return net
+
+
+def body_that_declares_other_inputs() -> Net:
+    return iterator(f"<input {cut(0, axis=0)}", f"<output {cut(1, 1, axis=0)}", passing("2,3", ""), "2,3")
+
+
 def two_conditions_of_the_body_when_run() -> tuple[Net, list[Array]]:
     return looping(2, True, as_many_conditions, "?"), [np.zeros(2, np.float32)]
 
@@ -225,6 +237,8 @@ REFUSALS = [
     two_trip_counts,
     two_first_conditions,
     two_conditions_of_the_body,
+    no_condition_of_the_body,
+    body_that_declares_other_inputs,
     two_conditions_of_the_body_when_run,
     two_trip_counts_when_run,
     no_iteration_for_the_last_part,

@@ -37,8 +37,8 @@ class Constant(Op):
 
     element_type: ElementType = attr(doc="element type of the tensor")
     shape: PartialShape = attr(doc="shape of the tensor")
-    offset: int = attr(0, ge=0, doc="first byte in the .bin")
-    size: int = attr(0, ge=0, doc="number of bytes in the .bin")
+    offset: int = attr(ge=0, doc="first byte in the .bin")
+    size: int = attr(ge=0, doc="number of bytes in the .bin")
     value: Any = payload(doc="the array, or packed numbers; a view of the .bin")
 
     def infer(self) -> PartialShape:

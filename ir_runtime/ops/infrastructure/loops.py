@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...codes import Code
+from ...errors import InferenceError
 from ...ir.body import Body
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
@@ -26,6 +28,7 @@ __all__ = ["Loop", "TensorIterator"]
 
 T_TRIPS = Element("T_TRIPS", SIGNED[:2], "i64 or i32")
 
+_NO_CONDITION = "the port map has no <output> with purpose='execution_condition', which says whether to go on"
 _GOING = "the execution condition that the body gives"
 
 
@@ -81,9 +84,12 @@ class Loop(_Iterating):
         self, trip_count: Value, condition: Value, *values: Value, visit: Visit
     ) -> tuple[TensorType, ...]:
         check_ties(self.body)
+        if self.body.condition is None:
+            raise InferenceError(_NO_CONDITION, code=Code.PORT_COUNT)
         check_one(trip_count, "trip_count")
         check_one(condition, "condition")
         results = infer_iterations(self.body, (trip_count, condition, *values), visit)
+        check_one(results[self.body.condition], _GOING)
         trips = self._trips(trip_count, condition, results)
         return iterated(self.body, results, trips, self._outputs)
 
@@ -95,9 +101,7 @@ class Loop(_Iterating):
             return Dimension(0)
         if most is None or most[0] < 0:
             return Dimension()
-        if self.body.condition is None:
-            return Dimension(0, most[0])
-        check_one(results[self.body.condition], _GOING)
+        assert self.body.condition is not None
         going = results[self.body.condition].known()
         always = going is not None and bool(going.item()) and start is not None
         return Dimension(most[0]) if always else Dimension(0, most[0])
@@ -109,6 +113,6 @@ class Loop(_Iterating):
         iterations = Iterations(self.body, (trip_count, condition, *values), visit)
         while going and (most < 0 or iterations.done < most):
             iterations.run_once()
-            if self.body.condition is not None:
-                going = bool(only(iterations.results[self.body.condition], _GOING))
+            assert self.body.condition is not None
+            going = bool(only(iterations.results[self.body.condition], _GOING))
         return iterations.outputs(self._result_types())

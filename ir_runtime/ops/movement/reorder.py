@@ -52,7 +52,7 @@ class Roll(Op):
         return np.roll(data, tuple(map(int, shift)) if shift.ndim else int(shift), axes_of(axes))
 
 
-@op("Reverse-1")
+@op("Reverse-1", until=1)
 class Reverse(Op):
     """Turn ``data`` around along some axes."""
 

@@ -1,0 +1,52 @@
+"""Which operation a type and a version in a file mean, as OpenVINO's reader finds it."""
+
+from __future__ import annotations
+
+import re
+
+from ..ops import Op, registry
+
+__all__ = ["EXACT", "NEWEST", "opset_of", "resolve"]
+
+NEWEST = 17
+"""The newest opset."""
+
+EXACT = {"Constant": "Const", "Parameter": "Parameter", "Result": "Result", "Assign": "Assign"}
+"""How files spell the operations whose type OpenVINO compares to the letter; others it reads in any case."""
+
+# What OpenVINO finds in opset6 where a file has another word for it.
+_FORMER = ("experimental", "extension")
+_FORMERLY_OUTSIDE = (
+    "ExperimentalDetectronDetectionOutput",
+    "ExperimentalDetectronGenerateProposalsSingleImage",
+    "ExperimentalDetectronPriorGridGenerator",
+    "ExperimentalDetectronROIFeatureExtractor",
+    "ExperimentalDetectronTopKROIs",
+    "GRUCell",
+    "Proposal",
+    "RNNCell",
+)
+
+
+def resolve(type: str, version: str) -> type[Op] | None:
+    """The operation that a ``<layer>`` means; ``None`` if there is none.
+
+    Operations of others may have any version: their files say which set they belong to.
+    """
+    name = registry.name(type)
+    if EXACT.get(name or "", type) != type:
+        return None
+    if version in _FORMER and name in _FORMERLY_OUTSIDE:
+        return registry.resolve(type, 6)
+    opset = opset_of(version)
+    found = registry.resolve(type, opset)
+    if found is None or opset is not None or not registry.is_own(found):
+        return found
+    return None
+
+
+def opset_of(version: str) -> int | None:
+    """The number of an opset, or ``None`` if there is none of that name."""
+    found = re.fullmatch(r"opset([1-9][0-9]?)", version)
+    number = int(found.group(1)) if found else 0
+    return number if 0 < number <= NEWEST else None
