@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-from typing import Any
 
 import pytest
 
 from ir_runtime.errors import ValidationError
 from ir_runtime.ops import Op, registry
+from ir_runtime.ops._attributes import Attribute
 
 ops = pytest.mark.parametrize("cls", list(registry), ids=lambda cls: cls.versioned_name())
 
@@ -36,16 +35,40 @@ def test_methods_take_the_declared_ports(cls: type[Op]) -> None:
         assert found == ports, f"{method.__qualname__} takes {found}; the ports are {ports}"
 
 
+def outcome(cls: type[Op], attribute: Attribute, text: str) -> str | None:
+    """Why a text is refused; ``None`` if it is not."""
+    try:
+        cls.parse({attribute.xml: text})
+    except ValidationError as refusal:
+        return str(refusal)
+    return None
+
+
 @ops
 @pytest.mark.parametrize("text", ["", "-1", "1,x", "NaN", "nonsense", "9" * 30])
-def test_bad_attributes_are_refused(cls: type[Op], text: str) -> None:
-    """Whatever text an attribute has, the outcome is an operation or a `ValidationError`."""
+def test_any_text_of_an_attribute_is_read_or_refused(cls: type[Op], text: str) -> None:
+    """The outcome is an operation or a `ValidationError`; nothing else is raised."""
     for attribute in cls.schema().values():
-        if attribute.payload:
+        if not attribute.payload:
+            assert outcome(cls, attribute, text) != ""
+
+
+@ops
+def test_bad_attributes_are_refused(cls: type[Op]) -> None:
+    """The message names the attribute and the text; only strings may be anything."""
+    for attribute in cls.schema().values():
+        if attribute.payload or attribute.type is str:
             continue
-        data: dict[str, Any] = {attribute.xml: text}
-        with contextlib.suppress(ValidationError):
-            cls.parse(data)
+        wrong = ["nonsense", "1,x"]
+        if (attribute.ge is not None and attribute.ge >= 0) or (
+            attribute.gt is not None and attribute.gt >= 0
+        ):
+            wrong.append("-1")
+        for text in wrong:
+            found = outcome(cls, attribute, text)
+            assert found is not None, (attribute.name, text)
+            assert repr(attribute.xml) in found
+            assert repr(text) in found
 
 
 @ops
