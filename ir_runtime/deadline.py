@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from .diagnostics import Location
 from .errors import LimitError
 
-__all__ = ["check", "deadline", "ends", "overdue"]
+__all__ = ["check", "deadline", "ends", "overdue", "watched"]
+
+_Item = TypeVar("_Item")
+_UNWATCHED = 1024
 
 
 class _Deadline(NamedTuple):
@@ -43,6 +46,18 @@ def check(where: Location | None = None) -> None:
     """
     if time.monotonic() > _DEADLINE.get().ends:
         raise overdue(where)
+
+
+def watched(items: Iterable[_Item]) -> Iterator[_Item]:
+    """The items, with a look at the clock every so many of them; for loops of less than a microsecond.
+
+    Raises:
+        LimitError: when the time is up.
+    """
+    for number, item in enumerate(items):
+        if not number % _UNWATCHED:
+            check()
+        yield item
 
 
 def ends() -> float:

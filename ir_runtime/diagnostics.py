@@ -1,186 +1,65 @@
-"""What is wrong with a model, where, and what to do about it."""
+"""What is wrong with a model: findings, and how many more there are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-__all__ = ["Cause", "Diagnostic", "Diagnostics", "Excerpt", "Location", "Mark", "Severity", "one_line"]
+from .finding import Cause, Diagnostic, Excerpt, Location, Mark, Severity, one_line
 
-# Characters of a message, and of the name of a layer, that are shown: files may have any.
-_LONGEST = 1000
-_LONGEST_NAME = 200
+__all__ = [
+    "MOST",
+    "Cause",
+    "Diagnostic",
+    "Diagnostics",
+    "Excerpt",
+    "Location",
+    "Mark",
+    "More",
+    "Severity",
+    "one_line",
+]
 
-
-def one_line(text: str, most: int = _LONGEST) -> str:
-    r"""The text without line breaks, and without its middle where it is longer than ``most``.
-
-    >>> one_line("a\nb"), one_line("123456789", 8)
-    ('a b', '123456 … 89')
-    """
-    if len(text) > most:
-        text = f"{text[: most * 3 // 4]} … {text[-(most // 4) :]}"
-    lines = text.splitlines()
-    return " ".join(lines) if len(lines) > 1 else text
-
-
-class Severity(StrEnum):
-    """How bad a finding is: it makes the model invalid, deserves a look, or is good to know."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
+MOST = 1000
+"""Findings of an input that are kept, unless its limits say otherwise."""
+# Of each kind, so many are kept in any case: there is an error to show, however many warnings came before it.
+_OF_EACH = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
-    """A place in a model: the file, the line, and the layer with its operation.
-
-    >>> print(Location("net.xml", 26, "conv1", "Convolution-1"))
-    net.xml:26: layer 'conv1' (Convolution-1)
-    """
-
-    file: str = ""
-    line: int | None = None
-    layer: str | None = None
-    operation: str = ""
-
-    def __str__(self) -> str:
-        place = ":".join(str(part) for part in (self.file, self.line) if part)
-        layer = f"layer {one_line(repr(self.layer), _LONGEST_NAME)}" if self.layer is not None else ""
-        if layer and self.operation:
-            layer += f" ({one_line(self.operation, _LONGEST_NAME)})"
-        return ": ".join(filter(None, (place, layer)))
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What of an element is meant: an attribute, a port by its id, or one of its dims; else all of it."""
-
-    attribute: str = ""
-    port: int | None = None
-    output: bool = False
-    dim: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """A line of a file, or what is left of a long one, with a mark under some of it.
-
-    Args:
-        line: its number, from 1.
-        text: what is shown of it.
-        column: the character of ``text`` at which the mark begins, from 1.
-        width: how many characters are marked.
-        skipped: how many characters of the line come before ``text``.
-
-    >>> print(Excerpt(26, "  <dim>4</dim>", 8, 1))
-       26 |   <dim>4</dim>
-          |        ^
-    """
-
-    line: int
-    text: str
-    column: int = 1
-    width: int = 0
-    skipped: int = 0
-
-    def __str__(self) -> str:
-        under = f"\n      | {' ' * (self.column - 1)}{'^' * self.width}" if self.width else ""
-        return f"{self.line:>5} | {self.text}{under}"
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One step on the way from a finding back to what decided it."""
-
-    message: str
-    where: Location
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "message", one_line(self.message))
-
-    def record(self) -> dict[str, Any]:
-        """The step as plain data, for JSON."""
-        return {"message": self.message, "line": self.where.line, "layer": self.where.layer}
-
-    def __str__(self) -> str:
-        return self.message if self.where.line is None else f"{self.message} (line {self.where.line})"
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """One finding: what is wrong, where, what to do about it, and what decided it.
-
-    >>> print(Diagnostic("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1")))
-    a.xml:7: layer 'mm' (MatMul-1): error[IR301]: rank 3 expected
-    """
+class More(NamedTuple):
+    """Findings of a kind that are only counted, as there are so many."""
 
     code: str
-    message: str
-    where: Location | None = None
-    severity: Severity = Severity.ERROR
-    hint: str = ""
-    mark: Mark | None = None
-    excerpt: Excerpt | None = None
-    causes: tuple[Cause, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "message", one_line(self.message))
-        object.__setattr__(self, "hint", one_line(self.hint))
-
-    @property
-    def layer(self) -> str | None:
-        """The name of the layer, if the finding is about one."""
-        return self.where.layer if self.where else None
-
-    @property
-    def line(self) -> int | None:
-        """The line in the .xml, if it is known."""
-        return self.where.line if self.where else None
+    severity: Severity
+    times: int
 
     def record(self) -> dict[str, Any]:
-        """The finding as plain data, for JSON."""
-        where = self.where or Location()
-        return {
-            "code": self.code,
-            "severity": str(self.severity),
-            "message": self.message,
-            "file": where.file or None,
-            "line": where.line,
-            "layer": where.layer,
-            "operation": where.operation or None,
-            "hint": self.hint or None,
-            "column": self.excerpt.skipped + self.excerpt.column
-            if self.excerpt and self.excerpt.width
-            else None,
-            "excerpt": self.excerpt.text if self.excerpt else None,
-            "causes": [cause.record() for cause in self.causes],
-        }
+        """The same as plain data, for JSON."""
+        return {"code": self.code, "severity": str(self.severity), "count": self.times}
 
-    def showing(self, excerpt: Excerpt | None) -> Diagnostic:
-        """The finding with another line; where there is none, as for most of very many, it is itself."""
-        return self if excerpt is self.excerpt else replace(self, excerpt=excerpt)
-
+    @property
     def text(self) -> str:
-        """The finding with the line of the file that it is about."""
-        first, *rest = str(self).split("\n")
-        return "\n".join([first, *(str(self.excerpt).split("\n") if self.excerpt else []), *rest])
+        """The same in words."""
+        return f"… and {self.times:,} more of the same"
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where and str(self.where) else ""
-        causes = "".join(f"\n  because {cause}" for cause in self.causes)
-        hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{place}{self.severity}[{self.code}]: {self.message}{causes}{hint}"
+        return f"{self.severity}[{self.code}]: {self.text}"
 
 
-@dataclass(slots=True)
 class Diagnostics:
-    """Findings that passes add to, so that one run reports them all."""
+    """Findings that passes add to, so that one run reports them all.
 
-    found: list[Diagnostic] = field(default_factory=list)
+    Args:
+        most: how many to keep; the rest is counted. Of each code, the first few are kept in any case.
+    """
+
+    def __init__(self, most: int = MOST) -> None:
+        self.most = most
+        self._kept: list[Diagnostic] = []
+        self._counts: Counter[tuple[str, Severity]] = Counter()
+        self._wrong: set[str | None] = set()
 
     def error(
         self,
@@ -193,53 +72,120 @@ class Diagnostics:
         causes: tuple[Cause, ...] = (),
     ) -> None:
         """Add something that makes the model invalid."""
-        self.found.append(Diagnostic(code, message, where, Severity.ERROR, hint, mark, causes=causes))
+        if self._counted(code, Severity.ERROR, where):
+            self._kept.append(Diagnostic(code, message, where, Severity.ERROR, hint, mark, causes=causes))
 
     def warning(
         self, code: str, message: str, where: Location | None = None, hint: str = "", mark: Mark | None = None
     ) -> None:
         """Add something that deserves a look."""
-        self.found.append(Diagnostic(code, message, where, Severity.WARNING, hint, mark))
+        if self._counted(code, Severity.WARNING, where):
+            self._kept.append(Diagnostic(code, message, where, Severity.WARNING, hint, mark))
 
     def note(self, code: str, message: str, where: Location | None = None, hint: str = "") -> None:
         """Add something that is good to know, and nothing to mend."""
-        self.found.append(Diagnostic(code, message, where, Severity.NOTE, hint))
+        if self._counted(code, Severity.NOTE, where):
+            self._kept.append(Diagnostic(code, message, where, Severity.NOTE, hint))
+
+    def add(self, found: Diagnostic) -> None:
+        """Add a finding."""
+        if self._counted(found.code, found.severity, found.where):
+            self._kept.append(found)
+
+    def extend(self, others: Iterable[Diagnostic] | Diagnostics, more: Iterable[More] = ()) -> None:
+        """Add findings, and those that were only counted: ``more``, or those of another report."""
+        for found in others:
+            self.add(found)
+        if isinstance(others, Diagnostics):
+            more = others.more
+            self._wrong |= others._wrong
+        for code, severity, times in more:
+            self.count_more(code, times, severity)
+
+    def count_more(self, code: str, count: int, severity: Severity = Severity.ERROR) -> None:
+        """Count findings that nobody need see, as there are so many of the kind."""
+        if count > 0:
+            self._counts[code, severity] += count
+
+    def _counted(self, code: str, severity: Severity, where: Location | None) -> bool:
+        """Count a finding; whether it is to be kept."""
+        kept = len(self._kept) < self.most or self._counts[code, severity] < _OF_EACH
+        self._counts[code, severity] += 1
+        if severity is Severity.ERROR:
+            self._wrong.add(where.layer if where else None)
+        return kept
+
+    def withdraw(self, wrong: Callable[[Diagnostic], bool]) -> None:
+        """Take back findings that are none after all."""
+        for found in filter(wrong, self._kept):
+            self._counts[found.code, found.severity] -= 1
+        self._kept = [found for found in self._kept if not wrong(found)]
 
     def arrange(self, excerpt: Callable[[Diagnostic], Excerpt | None] | None = None) -> None:
         """Put the findings in the order of the file, with the lines that they are about."""
-        self.found.sort(key=lambda found: found.line or 0)
+        self._kept.sort(key=lambda found: found.line or 0)
         if excerpt is not None:
-            self.found = [found.showing(excerpt(found)) for found in self.found]
+            self._kept = [found.showing(excerpt(found)) for found in self._kept]
 
     def escalate(self) -> None:
         """Let every warning be an error."""
-        self.found = [
+        warnings = [code for code, severity in self._counts if severity is Severity.WARNING]
+        for code in warnings:
+            self._counts[code, Severity.ERROR] += self._counts.pop((code, Severity.WARNING))
+        self._wrong |= {found.layer for found in self.warnings}
+        self._kept = [
             replace(found, severity=Severity.ERROR) if found.severity is Severity.WARNING else found
-            for found in self.found
+            for found in self._kept
         ]
 
     @property
     def errors(self) -> list[Diagnostic]:
         """The findings that make the model invalid."""
-        return [d for d in self.found if d.severity is Severity.ERROR]
+        return self._of(Severity.ERROR)
 
     @property
     def warnings(self) -> list[Diagnostic]:
         """The findings that deserve a look."""
-        return [d for d in self.found if d.severity is Severity.WARNING]
+        return self._of(Severity.WARNING)
 
     @property
     def notes(self) -> list[Diagnostic]:
         """The findings that are good to know."""
-        return [d for d in self.found if d.severity is Severity.NOTE]
+        return self._of(Severity.NOTE)
+
+    def _of(self, severity: Severity) -> list[Diagnostic]:
+        return [found for found in self._kept if found.severity is severity]
 
     @property
     def ok(self) -> bool:
         """Whether nothing makes the model invalid."""
-        return not self.errors
+        return not self.count(Severity.ERROR)
+
+    def count(self, severity: Severity | None = None, code: str | None = None) -> int:
+        """How many findings there are, of a severity or a code, those that are not kept among them."""
+        return sum(
+            count
+            for (its_code, its_severity), count in self._counts.items()
+            if severity in (None, its_severity) and code in (None, its_code)
+        )
+
+    @property
+    def more(self) -> tuple[More, ...]:
+        """How many findings there are of each kind besides those that are kept."""
+        kept = Counter((found.code, found.severity) for found in self._kept)
+        left = ((*kind, count - kept[kind]) for kind, count in self._counts.items())
+        return tuple(More(*each) for each in left if each[-1])
+
+    @property
+    def wrong(self) -> Set[str | None]:
+        """The names of the layers that errors are about; ``None`` if there are errors about no layer."""
+        return self._wrong
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        return iter(self.found)
+        return iter(self._kept)
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self._kept)
+
+    def __repr__(self) -> str:
+        return f"<Diagnostics: {self.count(Severity.ERROR)} errors, {self.count(Severity.WARNING)} warnings>"

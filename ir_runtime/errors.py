@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from .codes import Code
-from .diagnostics import Diagnostic, Location, one_line
+from .diagnostics import Diagnostic, Location, More, one_line
 
 __all__ = [
     "ExecutionError",
@@ -87,22 +87,38 @@ class UnsupportedError(IRError):
 
 
 class ValidationError(IRError):
-    """The model contradicts itself or the specification; ``diagnostics`` says where."""
+    """The model contradicts itself or the specification; ``diagnostics`` says where.
+
+    Where there are very many, ``more`` says how many more there are of each kind.
+    """
 
     default_code = Code.INVALID
 
-    def __init__(self, message: str, *, diagnostics: Iterable[Diagnostic] = (), **how: object) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        diagnostics: Iterable[Diagnostic] = (),
+        more: Iterable[More] = (),
+        **how: object,
+    ) -> None:
         super().__init__(message, **how)  # type: ignore[arg-type]
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics, self.more = tuple(diagnostics), tuple(more)
 
     @classmethod
-    def of(cls, findings: Sequence[Diagnostic]) -> Self:
-        """The error that several findings amount to; it has the message of the first."""
-        first = findings[0]
-        return cls(first.message, code=first.code, where=first.where, diagnostics=findings)
+    def of(cls, findings: Sequence[Diagnostic], more: Iterable[More] = ()) -> Self:
+        """The error that several findings amount to; it has the message of the first.
+
+        Args:
+            findings: errors.
+            more: what is only counted; that of other kinds is left out.
+        """
+        first, kinds = findings[0], {(found.code, found.severity) for found in findings}
+        same = [each for each in more if (each.code, each.severity) in kinds]
+        return cls(first.message, code=first.code, where=first.where, diagnostics=findings, more=same)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.diagnostics)) or super().__str__()
+        return "\n".join(map(str, (*self.diagnostics, *self.more))) or super().__str__()
 
 
 class InferenceError(ValidationError):

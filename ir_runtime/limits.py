@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from .codes import Code
 from .deadline import deadline
-from .diagnostics import Location
+from .diagnostics import MOST, Location
 from .errors import LimitError
 
 __all__ = ["DEFAULT", "Limits", "current", "room", "within"]
@@ -58,10 +58,12 @@ class Limits:
         elements: number of elements of one tensor.
         constant_bytes: what all constants claim of the ``.bin``, together.
         memory: bytes that a run needs at once: its inputs, all tensors that are alive at the same time,
-            and constants that are unpacked or folded; those in the ``.bin`` do not count. By default,
-            what the machine has.
+            and constants that are unpacked or folded; those in the ``.bin`` do not count. Also about so many as
+            the tree of a large XML takes. By default, what the machine has.
         trips: number of iterations of a loop.
         seconds: how long reading and checking may take, how long compiling, and how long each run.
+        findings: how many findings of an input are kept. The rest is not refused, but counted; of each code,
+            the first few are kept in any case.
     """
 
     xml_bytes: int = 1 << 30
@@ -77,6 +79,7 @@ class Limits:
     memory: int = field(default_factory=_physical_memory)
     trips: int = 100_000_000
     seconds: float = 3600
+    findings: int = MOST
 
     def check(self, name: str, found: int, where: Location | None = None) -> None:
         """Raise `LimitError` if ``found`` is more than the limit of that name."""

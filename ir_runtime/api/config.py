@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import warnings
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from typing import Any
 from ..backends import load
 from ..codes import Code
 from ..errors import InputError
+from ..nearest import nearest
 from .streams import Streams
 
 __all__ = ["DEVICES", "check_device", "check_config", "describe_device", "wants_f16"]
@@ -82,8 +82,8 @@ def check_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
     found = {str(key): value for key, value in (config or {}).items()}
     for key, value in found.items():
         if key not in _HARMLESS | _MEANT:
-            near = difflib.get_close_matches(key, _HARMLESS | _MEANT, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else ""
+            near = nearest(key, _HARMLESS | _MEANT)
+            hint = f"did you mean {near!r}?" if near else ""
             raise InputError(f"there is no property {key!r}", code=Code.BAD_REQUEST, hint=hint)
         if key in _HARMLESS:
             _warn_once(f"property {key}={value} is accepted, but has no effect in ir_runtime")
@@ -130,8 +130,8 @@ def describe_device(name: str, backend: str | None = None) -> Any:
     read_only = dict.fromkeys([*known, "SUPPORTED_PROPERTIES"], "RO")
     known["SUPPORTED_PROPERTIES"] = {**read_only, **dict.fromkeys(sorted(_HARMLESS | _MEANT), "RW")}
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        near = nearest(name, known)
+        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
         raise InputError(f"there is no property {name!r}", code=Code.BAD_REQUEST, hint=hint)
     return known[name]
 

@@ -63,9 +63,9 @@ class Model(View):
             return self
         first = errors[0]
         if all(e.code == Code.UNKNOWN_OPERATION for e in errors):
-            message = first.message + _as_well(errors[1:])
+            message = first.message + _as_well(errors[1:], self.report.count(code=first.code) - 1)
             raise UnsupportedError(message, code=first.code, where=first.where, hint=first.hint)
-        raise ValidationError.of(errors)
+        raise ValidationError.of(errors, self.report.more)
 
     def add_outputs(self, outputs: Any) -> list[Output]:
         """Also compute these: tensor names, layer names, globs, (layer name, output) or ports."""
@@ -95,12 +95,13 @@ class Model(View):
         given = shapes if isinstance(shapes, Mapping) else {None: shapes}
         parameters = dict(self._parameters or {})
         parameters |= {port._port.layer: type for port, type in self._reshaped(given)}
-        graph, report = self._with_variables(variables_shapes or {}), Diagnostics()
+        graph = self._with_variables(variables_shapes or {})
+        report = Diagnostics(self.limits.findings)
         with within(self.limits):
             values = infer(graph, report, self._all_parameters(parameters), explain=True)
         check_assigned(graph, values, report)
         if report.errors:
-            raise ValidationError.of(report.errors)
+            raise ValidationError.of(report.errors, report.more)
         self._parameters, self._graph, self._values = parameters, graph, values
 
     def constraints(self, confirm: bool = True, seconds: float = 20.0) -> Constraints:
@@ -158,7 +159,7 @@ class Model(View):
 
     def compute_types(self) -> None:
         """Take types and shapes from the operations alone, as running does, whatever outputs declare."""
-        self.report = Diagnostics()
+        self.report = Diagnostics(self.limits.findings)
         parameters = self._all_parameters(self._parameters or {})
         self._values = infer(self._graph, self.report, parameters, compare=False)
 
@@ -170,7 +171,7 @@ def _shape(given: ShapeLike) -> PartialShape:
         raise InputError(f"{given!r} is no shape: {reason}", hint='such as "?,3,1..8" or [-1, 3]') from None
 
 
-def _as_well(errors: Sequence[Diagnostic]) -> str:
+def _as_well(errors: Sequence[Diagnostic], count: int) -> str:
     """Name the other operations that are not known, so that one run tells of all."""
     operations = sorted({e.where.operation for e in errors if e.where})
-    return f"; {len(errors)} more layers are unknown: {', '.join(operations)}" if operations else ""
+    return f"; {count} more layers are unknown: {', '.join(operations)}" if operations else ""

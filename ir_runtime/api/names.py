@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -10,6 +9,7 @@ from typing import TypeVar
 from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Graph, Layer, Port
+from ..nearest import nearest
 from .ports import Output
 
 __all__ = ["find_port", "find_ports", "no_such"]
@@ -62,9 +62,9 @@ def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | Output]) ->
 def no_such(what: str, name: str, known: Iterable[str]) -> InputError:
     """An error that says which names there are, or which one may have been meant."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = nearest(name, names)
     shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {shown}" if names else "there are none"
+    hint = f"did you mean {near!r}?" if near else f"there are {shown}" if names else "there are none"
     return InputError(f"there is no {what} {name!r}", code=Code.NO_SUCH_NAME, hint=hint)
 
 

@@ -13,6 +13,7 @@ from ..frontend.load import load
 from ..frontend.source import SourceLike
 from ..frontend.weights import WeightsLike
 from ..limits import DEFAULT, Limits, within
+from ..nearest import few
 from .config import check_config
 from .model import Model
 
@@ -20,7 +21,7 @@ from .model import Model
 if TYPE_CHECKING:
     from ..frontend.fragment import Page, Values
 
-__all__ = ["read_fragment", "read_fragments", "read_model"]
+__all__ = ["no_collection", "read_fragment", "read_fragments", "read_model"]
 
 
 def read_model(
@@ -53,8 +54,8 @@ def read_model(
         LimitError: if it asks for more than ``limits`` allow.
     """
     check_config(config)
-    report = Diagnostics()
-    with within(limits), _no_collection():
+    report = Diagnostics(limits.findings)
+    with within(limits), few(), no_collection():
         documents = load(model, weights, report, limits, values=values, example=example)
         if len(documents) != 1:
             raise InputError(
@@ -66,7 +67,7 @@ def read_model(
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """What is read stays: to look for garbage in it again and again takes a tenth of the time."""
     collects = gc.isenabled()
     gc.disable()
@@ -109,12 +110,12 @@ def read_fragment(
     """
     from ..frontend.fragment import Page
 
-    with within(limits):
+    with within(limits), few():
         page = Page(text, values=values, version=version, name=name, limits=limits)
         if example is None and len(page) > 1:
             hint = f"choose one with example=1 … {len(page)}, or call read_fragments"
             raise InputError(f"the page has {len(page)} examples", hint=hint)
-        return _example(page, 1 if example is None else example, strict)
+        return _example(page, 1 if example is None else example, strict, limits)
 
 
 def read_fragments(
@@ -128,12 +129,12 @@ def read_fragments(
     """Make a model of each example on a page of the specification; see `read_fragment`."""
     from ..frontend.fragment import Page
 
-    with within(limits):
+    with within(limits), few():
         page = Page(text, version=version, name=name, limits=limits)
-        return [_example(page, number, strict) for number in range(1, len(page) + 1)]
+        return [_example(page, number, strict, limits) for number in range(1, len(page) + 1)]
 
 
-def _example(page: Page, number: int, strict: bool) -> Model:
-    report = Diagnostics()
+def _example(page: Page, number: int, strict: bool, limits: Limits) -> Model:
+    report = Diagnostics(limits.findings)
     model = Model(page.read(number, report), report)
     return model.raise_if_invalid() if strict else model

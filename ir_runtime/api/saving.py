@@ -129,5 +129,5 @@ def _known(model: Model) -> tuple[Inferred, bool]:
     with within(model.limits):
         known = infer(model._graph, report, compare=False)
     if report.errors:
-        raise ValidationError.of(report.errors)
+        raise ValidationError.of(report.errors, report.more)
     return known, False

@@ -11,7 +11,9 @@ from ..frontend.load import load
 from ..frontend.source import SourceLike, open_source
 from ..frontend.weights import WeightsLike
 from ..limits import DEFAULT, Limits, within
+from ..nearest import few
 from .model import Model, ShapeLike
+from .reading import no_collection
 
 __all__ = ["validate"]
 
@@ -37,7 +39,7 @@ def validate(
         ``message``, ``layer``, ``line``, ``excerpt``, ``causes`` and ``hint``; ``report.ok`` says
         whether there is no error.
     """
-    with within(limits):
+    with within(limits), few(), no_collection():
         return _validated(model, weights, shapes, limits)
 
 
@@ -49,9 +51,9 @@ def _validated(
 ) -> Diagnostics:
     from ..frontend.excerpt import Excerpts
 
-    report = Diagnostics()
+    report = Diagnostics(limits.findings)
     if isinstance(model, Model):
-        report.found += model.report
+        report.extend(model.report)
         _examine(model, report, shapes)
         report.arrange()
         return report
@@ -64,7 +66,9 @@ def _validated(
     except InputError:
         raise
     except IRError as problem:
-        report.found += getattr(problem, "diagnostics", ()) or (problem.diagnostic,)
+        report.extend(
+            getattr(problem, "diagnostics", ()) or (problem.diagnostic,), getattr(problem, "more", ())
+        )
     report.arrange(excerpt)
     return report
 
@@ -87,4 +91,4 @@ def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | Mapping[Any,
         try:
             model.clone().reshape(shapes)
         except ValidationError as problem:
-            report.found += problem.diagnostics
+            report.extend(problem.diagnostics, problem.more)

@@ -6,7 +6,6 @@ kernels of its own: every layer runs its operation's `evaluate`.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -21,6 +20,7 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Layer
 from ..ir.tensor import Array, Value
+from ..nearest import nearest
 from ..ops import Op, registry
 from ._lengths import Accepts, accepting, any_lengths
 from ._match import Finder, Look, Match
@@ -193,8 +193,8 @@ def load(
     """
     name = name or os.environ.get("IR_RUNTIME_BACKEND") or usual(large())
     if name not in _CHAINS:
-        near = difflib.get_close_matches(name, _CHAINS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        near = nearest(name, _CHAINS)
+        hint = f"did you mean {near!r}? " if near else ""
         raise InputError(
             f"there is no backend {name!r}",
             code=Code.BAD_REQUEST,

@@ -38,16 +38,15 @@ def explain(code: str | None, as_json: bool) -> None:
 
 
 def _known(text: str) -> str:
-    from difflib import get_close_matches
-
     from ..codes import Code
     from ..errors import InputError
+    from ..nearest import nearest
 
     name = text.upper()
     if name in set(Code):
         return name
-    near = get_close_matches(name, list(Code), n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    near = nearest(name, Code)
+    hint = f"did you mean {near}? " if near else ""
     raise InputError(
         f"there is no code {text[:40]!r}", code=Code.NO_SUCH_NAME, hint=f"{hint}ir-runtime explain lists them"
     )

@@ -47,6 +47,8 @@ def inspect(
 
 
 def _record(path: str, net: Model) -> dict[str, Any]:
+    from ..diagnostics import Severity
+
     constants = [node.output() for node in net.get_ops() if node.type == "Constant"]
     weights = list(_weights(constants))
     return {
@@ -60,8 +62,8 @@ def _record(path: str, net: Model) -> dict[str, Any]:
         "parameters": sum(row["numbers"] for row in weights),
         "weights": weights,
         "dynamic": list(_dynamic(net.inputs)),
-        "errors": len(net.report.errors),
-        "warnings": len(net.report.warnings),
+        "errors": net.report.count(Severity.ERROR),
+        "warnings": net.report.count(Severity.WARNING),
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .render import finding
+from .render import finding, rest
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -57,6 +57,8 @@ def read(
         model.raise_if_invalid()
         for found in model.report.warnings:
             click.echo(finding(found), err=True)
+        for more in model.report.more:
+            click.echo(rest(path, more), err=True)
     return model
 
 

@@ -11,10 +11,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ..diagnostics import Diagnostic
+    from ..diagnostics import Diagnostic, More
     from ..ir.shape import PartialShape
 
-__all__ = ["clean", "dump", "failure", "finding", "number", "plain", "plural", "shape_record", "table"]
+__all__ = [
+    "clean",
+    "dump",
+    "failure",
+    "finding",
+    "number",
+    "plain",
+    "plural",
+    "rest",
+    "shape_record",
+    "table",
+]
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -77,6 +88,11 @@ def failure(message: str) -> str:
 def finding(diagnostic: Diagnostic) -> str:
     """A finding as it is shown: place, severity, code, message; below it the line, causes and the hint."""
     return failure(diagnostic.text())
+
+
+def rest(file: str, more: More) -> str:
+    """What is only counted of a file, as it is shown."""
+    return _coloured(clean(f"{file}: {more}"))
 
 
 def _coloured(line: str) -> str:

@@ -173,7 +173,9 @@ def _remark(net: Model, layers: Sequence[str], rows: Sequence[PortShape]) -> Non
     if layers and not rows:
         click.echo(f"no layer is called {' or '.join(map(repr, layers))}", err=True)
     if not net.report.ok:
-        errors = plural(len(net.report.errors), "error")
+        from ..diagnostics import Severity
+
+        errors = plural(net.report.count(Severity.ERROR), "error")
         click.echo(
             f"the model has {errors}, so shapes may be wrong; ir-runtime validate shows them", err=True
         )

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,11 @@ import click
 from .exits import Exit
 from .limited import limited
 from .models import weights
-from .render import dump, finding, plural
+from .render import dump, finding, plural, rest
 from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
-    from ..diagnostics import Diagnostic, Diagnostics
+    from ..diagnostics import Diagnostics
     from ..limits import Limits
 
 __all__ = ["validate"]
@@ -49,6 +50,12 @@ _FORMATS = ("text", "json", "sarif", "github")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option("--strict", is_flag=True, help="Let warnings count as errors.")
 @shaped
+@click.option(
+    "--max-findings",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Show so many findings of a file, and count the rest; by default, 1000.",
+)
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="How many files at once.")
 @weights
 @limited
@@ -59,6 +66,7 @@ def validate(
     form: str,
     strict: bool,
     shapes: Sequence[str],
+    max_findings: int | None,
     jobs: int | None,
     weights: str | None,
     limits: Limits,
@@ -67,12 +75,15 @@ def validate(
 
     A MODEL is the .xml of an IR, a page of the specification, all of whose examples count, or a pattern
     such as 'models/**/*.xml'. Findings are in the order of the file. They say file, line, layer, code,
-    what is wrong, what decided it and what to do; a file that cannot be read is a finding. The exit code
-    is 1 if there is an error, or with --strict a warning.
+    what is wrong, what decided it and what to do; a file that cannot be read is a finding. Of very many
+    findings of a file, some are shown, and the rest is counted. The exit code is 1 if there is an error, or with
+    --strict a warning.
     """
     files = [file for model in models for file in _matching(model)]
     if weights is not None and len(files) > 1:
         raise click.UsageError("--weights goes with one MODEL")
+    if max_findings is not None:
+        limits = replace(limits, findings=max_findings)
     how = {"weights": weights, "shapes": shapes_of(shapes) or None, "limits": limits}
     check = partial(_check, how=how, strict=strict)
     show = _each if form == "text" else _nothing
@@ -80,7 +91,7 @@ def validate(
     with _reports(check, files, jobs) as checked:
         for file, report in zip(files, checked, strict=True):
             reports.append((file, report))
-            show(report)
+            show(file, report)
     _whole(form, reports)
     click.echo(_summary([report for _, report in reports]), err=True)
     if not all(report.ok for _, report in reports):
@@ -148,35 +159,39 @@ def _bar(count: int) -> Iterator[Callable[[int], None]]:
         yield bar.update
 
 
-def _each(report: Diagnostics) -> None:
+def _each(file: str, report: Diagnostics) -> None:
     for found in report:
         click.echo(finding(found))
+    for more in report.more:
+        click.echo(rest(file, more))
 
 
-def _nothing(report: Diagnostics) -> None:
+def _nothing(file: str, report: Diagnostics) -> None:
     """Where all is shown in one piece at the end."""
 
 
 def _whole(form: str, reports: Sequence[tuple[str, Diagnostics]]) -> None:
-    findings: list[Diagnostic] = [found for _, report in reports for found in report]
     if form == "json":
         click.echo(dump([_record(file, report) for file, report in reports]))
     elif form == "sarif":
         from .reports.sarif import sarif
 
-        click.echo(dump(sarif(findings)))
+        click.echo(dump(sarif(reports)))
     elif form == "github":
         from .reports.github import commands
 
-        for line in commands(findings):
+        for line in commands(reports):
             click.echo(line)
 
 
 def _record(model: str, report: Diagnostics) -> dict[str, Any]:
-    return {"file": model, "ok": report.ok, "findings": [found.record() for found in report]}
+    findings = [found.record() for found in report]
+    return {"file": model, "ok": report.ok, "findings": findings, "more": [m.record() for m in report.more]}
 
 
 def _summary(reports: Sequence[Diagnostics]) -> str:
-    errors = sum(len(report.errors) for report in reports)
-    warnings = sum(len(report.warnings) for report in reports)
+    from ..diagnostics import Severity
+
+    errors = sum(report.count(Severity.ERROR) for report in reports)
+    warnings = sum(report.count(Severity.WARNING) for report in reports)
     return f"{plural(len(reports), 'file')}, {plural(errors, 'error')}, {plural(warnings, 'warning')}"

@@ -8,15 +8,23 @@ from typing import Any, TypeAlias
 from lxml import etree
 
 from ..codes import Code
+from ..deadline import check, watched
 from ..diagnostics import Location
 from ..errors import LimitError, ParseError
 from ..limits import DEFAULT, Limits
 
-__all__ = ["Element", "integer", "parse"]
+__all__ = ["Element", "attributes", "integer", "parse"]
 
 Element: TypeAlias = Any  # lxml is not typed
 
 _FORBIDDEN = re.compile(rb"<!(DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)")
+
+# Bytes that a tag takes with the text behind it, and an attribute, as libxml2 has them in memory.
+_NODE, _ATTRIBUTE = 120, 230
+# Bytes that are parsed between two looks at the clock; what less takes is not worth a look.
+_AT_ONCE = 1 << 22
+# Attributes of an element that are read one by one.
+_FEW = 64
 
 # What libxml2 says when its own bounds on depth, length and growth are reached, and what it adds to a message.
 _TOO_MUCH = re.compile("Excessive depth|Resource limit|amplification")
@@ -30,7 +38,8 @@ def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAU
 
     Raises:
         ParseError: if it is not well-formed, or has what an IR never needs.
-        LimitError: if it is nested too deeply, or has a name or value that is too long.
+        LimitError: if it is nested too deeply, has a name or value that is too long, takes too long, or more memory
+            than there may be.
     """
     if found := _FORBIDDEN.search(data):
         line = data.count(b"\n", 0, found.start()) + 1
@@ -45,8 +54,10 @@ def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAU
         remove_comments=not comments,
         remove_pis=True,
     )
+    if len(data) > _AT_ONCE:
+        limits.check("memory", _tree_bytes(data), Location(name))
     try:
-        root = etree.fromstring(data, parser)
+        root = _fed(data, parser)
     except etree.XMLSyntaxError as reason:
         raise _malformed(reason, name) from None
     if root.getroottree().docinfo.internalDTD is not None:
@@ -56,13 +67,36 @@ def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAU
     return root
 
 
+def _fed(data: bytes, parser: Element) -> Element:
+    """The root of what is parsed, with a look at the clock now and then."""
+    if len(data) <= _AT_ONCE:
+        return etree.fromstring(data, parser)
+    for start in range(0, len(data), _AT_ONCE):
+        check()
+        parser.feed(data[start : start + _AT_ONCE])
+    return parser.close()
+
+
+def _tree_bytes(data: bytes) -> int:
+    """About how much memory the tree takes."""
+    return _NODE * data.count(b"<") + _ATTRIBUTE * data.count(b"=") + len(data)
+
+
 def _check_attributes(root: Element, name: str, limits: Limits) -> None:
     """A character takes at least one byte, so only those that are long in characters need be encoded."""
-    for element in root.iter("*"):
-        for value in element.attrib.values():
+    for element in watched(root.iter("*")):
+        for value in attributes(element).values():
             if 4 * len(value) > limits.attribute_bytes:
                 where = Location(name, element.sourceline, _layer_name(element))
                 limits.check("attribute_bytes", len(value.encode()), where)
+
+
+def attributes(element: Element) -> dict[str, str]:
+    """All attributes, in order."""
+    if len(element.attrib) <= _FEW:
+        return dict(element.attrib.items())
+    # For each attribute, `items` looks through all that come before it.
+    return {str(found.attrname): str(found) for found in element.xpath("@*")}
 
 
 def integer(element: Element, attribute: str, name: str, signed: bool = False) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ..codes import Code
+from ..deadline import watched
 from ..diagnostics import Diagnostics, Location, Mark
 from ..errors import ParseError
 from ..ir.graph import Edge, Layer, Port
@@ -16,6 +19,10 @@ __all__ = ["Wiring", "read_edges"]
 _FROM, _TO = "from", "to"
 _OTHER = {_FROM: _TO, _TO: _FROM}
 _SIDES = {_FROM: ("starts", "output"), _TO: ("ends", "input")}
+# Edges of a kind that are kept until it is known what to say of them, whatever the limit on findings is.
+_FEW = 10
+# Ports of a layer that a message names.
+_SHOWN = 100
 
 
 @dataclass(slots=True)
@@ -42,10 +49,21 @@ def read_edges(
             again of their edges.
     """
     reading = _Reading(layers, file, report, unsure)
-    for element in root.iterfind("edges/edge"):
+    for element in watched(root.iterfind("edges/edge")):
         reading.edge(element)
     reading.end()
     return Wiring([edge for edge, _ in reading.fed.values()], reading.severed)
+
+
+class _Lost(NamedTuple):
+    """An edge one end of which names a layer that does not exist."""
+
+    end: str
+    number: int
+    """The id of that layer."""
+    other: int
+    """The id at the other end."""
+    line: int
 
 
 @dataclass(slots=True)
@@ -56,53 +74,85 @@ class _Reading:
     unsure: frozenset[int] | None
     fed: dict[Port, tuple[Edge, int]] = field(default_factory=dict)
     severed: set[Port] = field(default_factory=set)
-    lost: dict[int, list[tuple[str, Element]]] = field(default_factory=dict)
-    """Edges that name a layer that does not exist, by its id."""
-    twice: list[tuple[Element, Port, int]] = field(default_factory=list)
-    """Edges that end where another does, the input, and the line of the other."""
+    doubtful: set[int] = field(default_factory=set)
+    """Layers to which an edge leads that ends at none of their inputs: it may be meant for any of them."""
+    lost: list[_Lost] = field(default_factory=list)
+    """As many as anybody asks for."""
+    losing: Counter[str] = field(default_factory=Counter)
+    """How many edges are lost at each end."""
+    touched: set[int] = field(default_factory=set)
+    """Layers at the other ends of lost edges."""
+    twice: list[tuple[Port, int, int]] = field(default_factory=list)
+    """Inputs at which a second edge ends, its line, and that of the first; as many as anybody asks for."""
+    doubled: int = 0
+    """How many such edges there are."""
     astray: bool = False
     """Whether some edge does not end where it should, so that an input without one is no wonder."""
-    _places: dict[str, dict[tuple[int, int], Port]] = field(default_factory=dict)
+    outputs: dict[tuple[int, int], Port] = field(default_factory=dict)
+    inputs: dict[tuple[int, int], Port] = field(default_factory=dict)
+    """Ports by the ids that edges name."""
 
     def __post_init__(self) -> None:
         layers = self.layers.values()
-        outputs = {(la.id, port.id): Port(la.id, i) for la in layers for i, port in enumerate(la.outputs)}
-        inputs = {(la.id, port.id): Port(la.id, i) for la in layers for i, port in enumerate(la.inputs)}
-        self._places = {_FROM: outputs, _TO: inputs}
+        self.outputs = {
+            (la.id, port.id): Port(la.id, i) for la in layers for i, port in enumerate(la.outputs)
+        }
+        self.inputs = {(la.id, port.id): Port(la.id, i) for la in layers for i, port in enumerate(la.inputs)}
 
     def edge(self, element: Element) -> None:
         try:
-            source, target = self._end(element, _FROM), self._end(element, _TO)
+            giver, taker = self._named(element, _FROM), self._named(element, _TO)
         except ParseError as problem:
-            self.report.found.append(problem.diagnostic)
+            self.report.add(problem.diagnostic)
             self.astray = True
             return
-        if target is None:
-            return
-        if source is None:
+        if (source := self.outputs.get(giver)) is None:
+            self._missing(element, _FROM, giver, taker[0])
+        if (target := self.inputs.get(taker)) is None:
+            self._missing(element, _TO, taker, giver[0])
+        elif source is None:
             self.severed.add(target)
         elif target in self.fed:  # which of the two is wrong is not known; so neither is followed
-            self.severed.add(target)
-            self.twice.append((element, target, self.fed[target][1]))
-            self.astray = True
+            self._twice(element, target)
         else:
             self.fed[target] = Edge(source, target), element.sourceline
 
-    def _end(self, element: Element, end: str) -> Port | None:
-        layer = integer(element, f"{end}-layer", self.file)
-        port = integer(element, f"{end}-port", self.file)
-        found = self._places[end].get((layer, port))
-        if found is None and layer not in self.layers:
-            self.lost.setdefault(layer, []).append((end, element))
-            self.astray |= end == _TO
-        elif found is None and self.unsure is not None and layer not in self.unsure:
-            self._no_port(element, end, self.layers[layer], port)
-        return found
+    def _named(self, element: Element, end: str) -> tuple[int, int]:
+        """The ids of the layer and the port at an end."""
+        return integer(element, f"{end}-layer", self.file), integer(element, f"{end}-port", self.file)
+
+    def _twice(self, element: Element, target: Port) -> None:
+        self.severed.add(target)
+        self.astray = True
+        self.doubled += 1
+        if len(self.twice) < self._asked:
+            self.twice.append((target, element.sourceline, self.fed[target][1]))
+
+    @property
+    def _asked(self) -> int:
+        """Of how many findings of a kind there is something to say; the rest is counted."""
+        return max(self.report.most, _FEW)
+
+    def _missing(self, element: Element, end: str, named: tuple[int, int], other: int) -> None:
+        """Take note of an end where there is no port; ``other`` is the id of the layer at the other end."""
+        number, port = named
+        if number not in self.layers:
+            self._lose(element, end, number, other)
+        elif self.unsure is not None and number not in self.unsure:
+            self._no_port(element, end, self.layers[number], port)
+
+    def _lose(self, element: Element, end: str, number: int, other: int) -> None:
+        self.losing[end] += 1
+        self.astray |= end == _TO
+        if other in self.layers:
+            self.touched.add(other)
+        one = self.lost[0].number if self.lost else number
+        if len(self.lost) < self._asked or (number != one and self.lost[-1].number == one):
+            self.lost.append(_Lost(end, number, other, element.sourceline))
 
     def _no_port(self, element: Element, end: str, layer: Layer, port: int) -> None:
         verb, side = _SIDES[end]
-        ports = layer.outputs if end == _FROM else layer.inputs
-        known = ", ".join(str(p.id) for p in ports)
+        known = self._port_ids(layer, end)
         self.report.error(
             Code.DANGLING_EDGE,
             f"the edge {verb} at {side} port {port}, which the layer does not have",
@@ -111,69 +161,79 @@ class _Reading:
             mark=Mark(attribute=f"{end}-port"),
         )
         if end == _TO:
-            self._sever(layer)
+            self.doubtful.add(layer.id)
 
-    def _say_twice(self, element: Element, target: Port, line: int, meant: str) -> None:
+    def _port_ids(self, layer: Layer, end: str) -> str:
+        """The ids of the ports on a side, some of them where they are many."""
+        ports = layer.outputs if end == _FROM else layer.inputs
+        some = ", ".join(str(port.id) for port in ports[:_SHOWN])
+        return some if len(ports) <= _SHOWN else f"{some}, … ({len(ports)} in all)"
+
+    def _say_twice(self, target: Port, line: int, first: int, meant: str) -> None:
         layer = self.layers[target.layer]
         number = layer.inputs[target.number].id
         self.report.error(
             Code.CONNECTED_TWICE,
-            f"input port {number} already has an edge, at line {line}",
-            replace(layer.where, line=element.sourceline),
+            f"input port {number} already has an edge, at line {first}",
+            replace(layer.where, line=line),
             meant,
             mark=Mark(attribute="to-port"),
         )
 
-    def _sever(self, layer: Layer) -> None:
-        """An edge that is wrong may belong to any input of the layer that has none."""
-        self.severed |= {Port(layer.id, i) for i in range(len(layer.inputs))} - self.fed.keys()
-
     def end(self) -> None:
         """Say what is wrong with edges to and from nowhere; drop those of which one of two is wrong."""
-        meant = self._meant() if self.twice else ""
-        for element, target, line in self.twice:
-            if self.unsure is not None and target.layer not in self.unsure:
-                self._say_twice(element, target, line, meant)
+        self.severed |= set(self._open(self.layers[number] for number in self.doubtful))
+        if self.twice:
+            self._end_twice(self._meant())
         self.fed = {port: edge for port, edge in self.fed.items() if port not in self.severed}
         if self.lost and self.unsure is not None and not self._mistaken_id():
-            meant, alone = self._meant(), self._alone()
-            for number, ends in self.lost.items():
-                for end, element in ends:
-                    self._nowhere(end, element, number, meant, alone)
+            self._end_lost()
         if self.unsure is None or self.astray:
             self.severed |= set(self._open(self.layers.values()))
 
-    def _nowhere(self, end: str, element: Element, number: int, meant: str, alone: Sequence[Layer]) -> None:
-        other = self.layers.get(integer(element, f"{_OTHER[end]}-layer", self.file))
+    def _end_twice(self, meant: str) -> None:
+        if self.unsure is None:
+            return
+        for target, line, first in self.twice:
+            if target.layer not in self.unsure:
+                self._say_twice(target, line, first, meant)
+        self.report.count_more(Code.CONNECTED_TWICE, self.doubled - len(self.twice))
+
+    def _end_lost(self) -> None:
+        meant, alone = self._meant(), self._alone()
+        for lost in self.lost:
+            self._nowhere(lost, meant, alone)
+        self.report.count_more(Code.DANGLING_EDGE, self.losing.total() - len(self.lost))
+
+    def _nowhere(self, lost: _Lost, meant: str, alone: Sequence[Layer]) -> None:
+        other = self.layers.get(lost.other)
         where = Location(self.file) if other is None else other.where
-        hint = meant if end == _TO else ""
+        hint = meant if lost.end == _TO else ""
         if not hint and len(alone) == 1:
             hint = f"layer {alone[0].name!r}, whose id is {alone[0].id}, has no edge; it may be meant"
         self.report.error(
             Code.DANGLING_EDGE,
-            f"the edge {_SIDES[end][0]} at layer {number}, which does not exist",
-            replace(where, line=element.sourceline),
+            f"the edge {_SIDES[lost.end][0]} at layer {lost.number}, which does not exist",
+            replace(where, line=lost.line),
             hint,
-            mark=Mark(attribute=f"{end}-layer"),
+            mark=Mark(attribute=f"{lost.end}-layer"),
         )
 
     def _alone(self) -> list[Layer]:
         """Layers that could have edges and have none."""
         connected = {port.layer for edge, _ in self.fed.values() for port in edge}
-        connected |= {port.layer for port in self.severed}
-        for ends in self.lost.values():
-            connected |= {integer(e, f"{_OTHER[end]}-layer", self.file) for end, e in ends}
+        connected |= {port.layer for port in self.severed} | self.touched
         return [la for la in self.layers.values() if la.id not in connected and (la.inputs or la.outputs)]
 
     def _mistaken_id(self) -> bool:
         """Whether all that is missing is one layer, and one layer has no edges: its id is wrong."""
         alone = self._alone()
-        if len(self.lost) != 1 or len(alone) != 1:
+        number = self.lost[0].number
+        if len(alone) != 1 or any(lost.number != number for lost in self.lost):
             return False
-        ((number, ends),) = self.lost.items()
-        if len(ends) == 1:
+        if len(self.lost) == 1:
             return False  # the edge may be wrong as well
-        lines = sorted({element.sourceline for _, element in ends})
+        lines = sorted({lost.line for lost in self.lost})
         self.report.error(
             Code.DANGLING_EDGE,
             f"no edge names the layer, whose id is {alone[0].id}; "

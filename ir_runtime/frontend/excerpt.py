@@ -3,53 +3,97 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import accumulate
 
 from ..diagnostics import Diagnostic, Excerpt, Mark
 
 __all__ = ["Excerpts"]
 
-_TAG = re.compile(r"<!--.*?-->|<(/?)([A-Za-z_][\w.-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>", re.DOTALL)
+_TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*+)>")
+_ASIDE = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>", re.DOTALL)
 _ID = re.compile(r"\sid\s*=\s*[\"']\s*(\d+)\s*[\"']")
 _CLEAN = re.compile(r"[^\S ]|[\x00-\x1f\x7f]")
 
-# How much of a line is shown, how far what is meant may lie from where its element starts, and for how
-# many findings it is looked for: a file may have as many as it likes.
+# How much of a line is shown, and how far what is meant may lie from where its line starts.
 _SHOWN = 100
 _NEAR = 1 << 16
+# For how many findings there is an excerpt, and how much of the file is looked at for what they mean: there may be many
+# findings, and as many to a line, as the file likes.
 _LOOKED_FOR = 1000
+_LOOKED_AT = 1 << 21
+# Lines are counted in blocks of so many bytes.
+_BLOCK = 1 << 12
 
 
 class Excerpts:
     """Finds lines in a file; see `of`."""
 
     def __init__(self, data: bytes) -> None:
-        self._data, self._left = data, _LOOKED_FOR
-
-    @cached_property
-    def _text(self) -> str:
-        return self._data.decode("utf-8", errors="replace")
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *(found.end() for found in re.finditer("\n", self._text))]
+        self._data, self._left, self._budget = data, _LOOKED_FOR, _LOOKED_AT
 
     def of(self, found: Diagnostic) -> Excerpt | None:
         """The line that a finding is about, if it has one."""
         self._left -= 1
-        if self._left < 0 or not found.line or found.line > len(self._starts):
+        if self._left < 0 or not found.line or (start := self._start(found.line)) is None:
             return None
-        start = self._starts[found.line - 1]
-        place = self._marked(start, found.mark) if found.mark else None
-        return self._excerpt(*(place or (start, start)))
+        near = self._data[start : start + _NEAR].decode("utf-8", errors="replace")
+        text = _Text(near, self._budget)
+        excerpt = text.excerpt(found.line, found.mark)
+        self._budget = text.budget
+        return excerpt
 
-    def _marked(self, start: int, mark: Mark) -> tuple[int, int] | None:
+    @cached_property
+    def _lines(self) -> list[int]:
+        """How many line breaks there are up to the end of each block."""
+        starts = range(0, len(self._data), _BLOCK)
+        return list(accumulate(self._data.count(b"\n", start, start + _BLOCK) for start in starts))
+
+    def _start(self, line: int) -> int | None:
+        """Where a line begins."""
+        before = line - 1
+        block = bisect_left(self._lines, before)
+        if block == len(self._lines):
+            return None
+        place = block * _BLOCK
+        for _ in range(before - (self._lines[block - 1] if block else 0)):
+            place = self._data.index(b"\n", place) + 1
+        return place
+
+
+class _Text:
+    """What begins with a line.
+
+    Args:
+        text: the line, and as much of what follows as may be looked at.
+        budget: how many characters may be looked at for marks.
+    """
+
+    def __init__(self, text: str, budget: int) -> None:
+        self._text, self.budget = text, budget
+
+    def excerpt(self, line: int, mark: Mark | None) -> Excerpt:
+        """The line in which the mark starts, or what is around the mark where the line is long."""
+        start, end = (self._marked(mark) if mark else None) or (0, 0)
+        first = self._text.rfind("\n", 0, start) + 1
+        line += self._text.count("\n", 0, start)
+        last = self._text.find("\n", start)
+        last = len(self._text) if last < 0 else last
+        end, begin = min(end, last), first
+        if last - first > _SHOWN:
+            indent = len(self._text[first:start]) - len(self._text[first:start].lstrip())
+            begin = max(first + indent, start - _SHOWN // 4)
+        shown = _CLEAN.sub(" ", self._text[begin : min(last, begin + _SHOWN)].rstrip())
+        width = min(end, begin + len(shown)) - start
+        return Excerpt(line, shown, start - begin + 1, max(width, 0), begin - first)
+
+    def _marked(self, mark: Mark) -> tuple[int, int] | None:
         """Where the attribute, port or dim lies, in the element that starts in the line."""
-        port = list(self._port(start, mark)) if mark.port is not None else []
+        port = list(self._port(mark)) if mark.port is not None else []
         if mark.attribute:
-            return self._attribute(port or self._inside(start), mark.attribute)
+            return self._attribute(port or self._inside(), mark.attribute)
         if not port or mark.dim is None:
             return port[0].span() if port else None
         dims = [tag for tag in port if tag.group(2) == "dim" and not tag.group(1)]
@@ -57,11 +101,11 @@ class Excerpts:
             return port[0].span()
         return dims[mark.dim].end(), max(self._text.find("<", dims[mark.dim].end()), dims[mark.dim].end() + 1)
 
-    def _port(self, start: int, mark: Mark) -> Iterator[re.Match[str]]:
+    def _port(self, mark: Mark) -> Iterator[re.Match[str]]:
         """The tags of a port, which may be the element in the line or inside it."""
         side, wanted = "", "output" if mark.output else "input"
         inside = False
-        for tag in self._inside(start):
+        for tag in self._inside():
             name = tag.group(2)
             if name in ("input", "output"):
                 side = name
@@ -80,30 +124,23 @@ class Excerpts:
                 return tag.start(3) + found.start(1), tag.start(3) + found.end(1)
         return None
 
-    def _inside(self, start: int) -> Iterator[re.Match[str]]:
-        """The tags of the element that starts in a line, comments apart."""
+    def _inside(self) -> Iterator[re.Match[str]]:
+        """The tags of the element that starts in the line."""
         depth = 0
-        for tag in _TAG.finditer(self._text, start, min(start + _NEAR, len(self._text))):
-            if not tag.group(2):
-                continue
+        for tag in self._tags():
             yield tag
             closing, alone = bool(tag.group(1)), tag.group(3).endswith("/")
             depth += -1 if closing else 0 if alone else 1
             if depth <= 0:
                 return
 
-    def _end(self, start: int) -> int:
-        end = self._text.find("\n", start)
-        return len(self._text) if end < 0 else end
-
-    def _excerpt(self, start: int, end: int) -> Excerpt:
-        """The line in which the mark starts, or what is around the mark where the line is long."""
-        line = bisect_right(self._starts, start)
-        first, last = self._starts[line - 1], self._end(start)
-        end = min(end, last)
-        if last - first > _SHOWN:
-            indent = len(self._text[first:start]) - len(self._text[first:start].lstrip())
-            first = max(first + indent, start - _SHOWN // 4)
-        text = _CLEAN.sub(" ", self._text[first : min(last, first + _SHOWN)].rstrip())
-        width = min(end, first + len(text)) - start
-        return Excerpt(line, text, start - first + 1, max(width, 0), first - self._starts[line - 1])
+    def _tags(self) -> Iterator[re.Match[str]]:
+        """Tags, one after the other, up to what is none: to look further would take long, and nothing be certain."""
+        place = self._text.find("<")
+        while place >= 0 and self.budget > 0:
+            if (tag := _TAG.match(self._text, place)) is not None:
+                yield tag
+            found = tag or _ASIDE.match(self._text, place)
+            after = -1 if found is None else self._text.find("<", found.end())
+            self.budget -= (len(self._text) if after < 0 else after) - place
+            place = after

@@ -18,7 +18,7 @@ from ..ir.tensor import TensorType
 from ..limits import DEFAULT, Limits
 from ..ops import Op, load_extensions
 from .bodies import BODIES, read_body
-from .document import Element, integer
+from .document import Element, attributes, integer
 from .names import rt_info, tensor_names
 from .opsets import resolve
 from .ports import PortReader, check_size, dim_text
@@ -28,8 +28,6 @@ from .weights import Weights, packed_bytes
 __all__ = ["FORMER_IR", "NEWEST_IR", "LayerReader"]
 
 FORMER_IR, NEWEST_IR = 10, 11
-
-_SUGGESTED = 100
 
 
 @dataclass(slots=True)
@@ -83,7 +81,7 @@ class LayerReader:
         try:
             return self.layer(element, version)
         except ParseError as problem:
-            self.report.found.append(problem.diagnostic)
+            self.report.add(problem.diagnostic)
             return self._remains(element)
 
     def _remains(self, element: Element) -> Layer | None:
@@ -190,17 +188,12 @@ class LayerReader:
         where: Location,
     ) -> Op | None:
         if cls is None:
-            message, hint = unknown_operation(type, version, suggest=self._suggesting())
+            message, hint = unknown_operation(type, version)
             self.report.error(Code.UNKNOWN_OPERATION, message, where, hint)
             return None
         known = _attribute_names(cls)  # type: ignore[arg-type]  # classes can be hashed
-        for name in () if data.keys() <= known else (n for n in data if n not in known):
-            self.report.warning(
-                Code.UNKNOWN_ATTRIBUTE,
-                f"{cls.versioned_name()} has no attribute {name!r}; it is ignored",
-                where,
-                meant(name, sorted(known - data.keys())) if self._suggesting() else "",
-            )
+        if not data.keys() <= known:
+            self._unknown_attributes(cls, data, known, where)
         try:
             return self._build(cls, data, bodies, where)
         except LimitError:
@@ -212,9 +205,17 @@ class LayerReader:
             self.report.error(problem.code, problem.message, where, problem.hint)
         return None
 
-    def _suggesting(self) -> bool:
-        """Names are compared for the first findings only: there may be as many as the file likes."""
-        return len(self.report) < _SUGGESTED
+    def _unknown_attributes(
+        self, cls: type[Op], data: Mapping[str, str], known: frozenset[str], where: Location
+    ) -> None:
+        absent = sorted(known.difference(data))
+        for name in (name for name in data if name not in known):
+            self.report.warning(
+                Code.UNKNOWN_ATTRIBUTE,
+                f"{cls.versioned_name()} has no attribute {name!r}; it is ignored",
+                where,
+                meant(name, absent),
+            )
 
     def _build(
         self, cls: type[Op], data: Mapping[str, str], bodies: Mapping[str, Body], where: Location
@@ -295,4 +296,4 @@ def _label(port: Element) -> str | None:
 
 def _attributes(element: Element) -> Mapping[str, str]:
     data = next(element.iterchildren("data"), None)
-    return MappingProxyType({} if data is None else dict(data.attrib))
+    return MappingProxyType({} if data is None else attributes(data))

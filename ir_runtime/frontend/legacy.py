@@ -6,8 +6,8 @@ whose outputs were f32 or i32. OpenVINO still reads them so, and programs writte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from ..ir.element import ElementType
@@ -22,22 +22,31 @@ _INTEGERS = (ElementType.i64, ElementType.u64, ElementType.i32, ElementType.u32)
 
 def modernise(layers: Mapping[int, Layer], edges: Iterable[Edge]) -> tuple[dict[int, Layer], list[Edge]]:
     """Name inputs and outputs after their layers, and convert between old and new element types."""
-    work = _Modern(dict(layers), list(edges))
+    work = _Modern(dict(layers), {edge.target: edge.source for edge in edges}, count(len(layers)))
+    readers: dict[Port, list[Port]] = {}
+    for target, source in work.sources.items():
+        readers.setdefault(source, []).append(target)
     for layer in layers.values():
         if layer.type == "Parameter" and layer.outputs:
-            work.enter(layer)
-    for edge in [e for e in work.edges if work.layers[e.target.layer].type == "Result"]:
-        work.leave(edge)
-    return work.layers, work.edges
+            work.enter(layer, readers.get(Port(layer.id, 0), ()))
+    for target, source in [*work.sources.items()]:
+        if work.layers[target.layer].type == "Result":
+            work.leave(source, target)
+    return work.finished(), [Edge(source, target) for target, source in work.sources.items()]
 
 
 @dataclass(slots=True)
 class _Modern:
     layers: dict[int, Layer]
-    edges: list[Edge]
+    sources: dict[Port, Port]
+    """The output that feeds each input."""
+    numbers: Iterator[int]
+    """Ids to look among for one that is free."""
+    outputs: dict[int, list[PortSpec]] = field(default_factory=dict)
+    """Those of layers of which some have changed."""
 
-    def enter(self, layer: Layer) -> None:
-        """An input takes f32 where the file says f16."""
+    def enter(self, layer: Layer, readers: Iterable[Port]) -> None:
+        """An input takes f32 where the file says f16; ``readers`` are the inputs that it feeds."""
         port = _also_named(layer.outputs[0], layer.name)
         declared = port.type
         self.layers[layer.id] = replace(layer, outputs=(port,))
@@ -46,31 +55,33 @@ class _Modern:
         wide = TensorType(ElementType.f32, declared.shape)
         op = type(layer.op)(element_type=ElementType.f32, shape=vars(layer.op)["shape"])
         self.layers[layer.id] = replace(layer, op=op, outputs=(replace(port, type=wide),))
-        own = Port(layer.id, 0)
         narrow = self._convert(layer, wide, PortSpec(1, declared))
-        self.edges = [Edge(narrow, e.target) if e.source == own else e for e in self.edges]
-        self.edges.append(Edge(own, Port(narrow.layer, 0)))
+        self.sources |= dict.fromkeys(readers, narrow)
+        self.sources[Port(narrow.layer, 0)] = Port(layer.id, 0)
 
-    def leave(self, edge: Edge) -> None:
+    def leave(self, given: Port, result: Port) -> None:
         """An output gives f32, or i32 where the file has wide integers."""
-        source = self.layers[edge.source.layer]
-        port = _also_named(source.outputs[edge.source.number], _output_name(source, edge.source.number))
+        source = self.layers[given.layer]
+        outputs = self.outputs.setdefault(given.layer, list(source.outputs))
+        port = _also_named(outputs[given.number], _output_name(source, given.number))
         declared = port.type
         if declared is None or declared.element in (ElementType.dynamic, ElementType.string):
             return
         wanted = ElementType.i32 if declared.element in _INTEGERS else ElementType.f32
         if declared.element is wanted:
-            self._set_output(source, edge.source.number, port)
+            outputs[given.number] = port
             return
-        self._set_output(source, edge.source.number, replace(port, names=()))
+        outputs[given.number] = replace(port, names=())
         there = PortSpec(1, TensorType(wanted, declared.shape), port.names)
         converted = self._convert(source, declared, there)
-        self.edges = [Edge(converted, e.target) if e == edge else e for e in self.edges]
-        self.edges.append(Edge(edge.source, Port(converted.layer, 0)))
+        self.sources[result] = converted
+        self.sources[Port(converted.layer, 0)] = given
 
-    def _set_output(self, layer: Layer, number: int, port: PortSpec) -> None:
-        outputs = (*layer.outputs[:number], port, *layer.outputs[number + 1 :])
-        self.layers[layer.id] = replace(layer, outputs=outputs)
+    def finished(self) -> dict[int, Layer]:
+        """The layers, with the outputs that have changed."""
+        for number, outputs in self.outputs.items():
+            self.layers[number] = replace(self.layers[number], outputs=tuple(outputs))
+        return self.layers
 
     def _convert(self, beside: Layer, given: TensorType, made: PortSpec) -> Port:
         """Add a Convert layer that the file does not have; return its output."""
@@ -78,7 +89,7 @@ class _Modern:
         assert cls is not None
         assert made.type is not None
         label = made.type.element.label
-        number = next(n for n in count(len(self.layers)) if n not in self.layers)
+        number = next(n for n in self.numbers if n not in self.layers)
         name = f"{beside.name}/{label}"
         self.layers[number] = Layer(
             id=number,

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import deadline
 from ..codes import Code
+from ..deadline import watched
 from ..diagnostics import Diagnostics, Location, Mark
 from ..errors import ParseError
 from ..ir.graph import Graph, Layer
@@ -64,12 +65,11 @@ def read_graph(root: Element, reader: LayerReader) -> Graph:
 
 
 def _parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring]:
-    elements = list(root.iterfind("layers/layer"))
-    reader.limits.check("layers", len(elements), Location(reader.file, root.sourceline))
-    count = sum(1 for _ in root.iterfind("edges/edge"))
-    reader.limits.check("edges", count, Location(reader.file, root.sourceline))
+    where = Location(reader.file, root.sourceline)
+    for name, path in (("layers", "layers/layer"), ("edges", "edges/edge")):
+        reader.limits.check(name, sum(1 for _ in watched(root.iterfind(path))), where)
     layers: dict[int, Layer] = {}
-    for element in elements:
+    for element in root.iterfind("layers/layer"):
         deadline.check()
         layer = reader.read(element)
         if layer is None:

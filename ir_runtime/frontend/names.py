@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .document import Element
+from .document import Element, attributes
 
 __all__ = ["NO_INFO", "rt_info", "tensor_names"]
 
@@ -41,5 +41,5 @@ def _entries(element: Element) -> Mapping[str, Any]:
 def _entry(element: Element) -> Any:
     if len(element):
         return _entries(element)
-    rest = {str(k): str(v) for k, v in element.attrib.items() if k != "name"}
+    rest = {key: value for key, value in attributes(element).items() if key != "name"}
     return rest["value"] if rest.keys() == {"value"} else MappingProxyType(rest)

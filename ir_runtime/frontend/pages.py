@@ -27,7 +27,7 @@ _DOUBLE, _SINGLES, _BLANKS = "\u201c\u201d\u201e", "\u2018\u2019", "\u00a0\u3000
 _MARKS = f"\"'{_DOUBLE}{_SINGLES}"
 _ID = re.compile(rf"<layer\b[^<>]*?\sid\s*=\s*[{_MARKS}]\s*([^{_MARKS}\s]*)")
 _NUMBER = r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
-_LIST = re.compile(rf"\[\s*((?:{_NUMBER})(?:\s*,\s*{_NUMBER})*)?\s*,?\s*\]")
+_LIST = re.compile(rf"\[\s*+((?>{_NUMBER})(?:\s*+,\s*+(?>{_NUMBER}))*+)?+\s*+,?\s*+\]")
 _SINGLE = re.compile(rf"(?:=|:|\bis|は)\s*({_NUMBER})(?![0-9A-Za-z.\-])")
 _PLAIN = {ord(c): p for cs, p in ((_DOUBLE, '"'), (_SINGLES, "'"), (_BLANKS, " ")) for c in cs}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")

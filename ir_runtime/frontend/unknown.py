@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection
 
+from ..nearest import nearest
 from ..ops import Op, registry
 from .opsets import EXACT, NEWEST, opset_of
 
@@ -14,11 +14,11 @@ __all__ = ["meant", "unknown_operation"]
 _OF_YOUR_OWN = "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
 
 
-def unknown_operation(type: str, version: str, suggest: bool) -> tuple[str, str]:
+def unknown_operation(type: str, version: str) -> tuple[str, str]:
     """Message and hint for an operation that there is not."""
     versions = registry.versions(type)
     if not versions:
-        return _no_such_type(type, version, suggest)
+        return _no_such_type(type, version)
     name, opset = versions[0].name, opset_of(version)
     if EXACT.get(name, type) != type:
         return f"there is no operation {type!r} ({version})", f"did you mean {EXACT[name]!r}?"
@@ -40,8 +40,8 @@ def _span(versions: list[type[Op]], opset: int) -> str:
     return f"it starts with opset{first}" if opset < first else f"the last to have it is opset{last}"
 
 
-def _no_such_type(type: str, version: str, suggest: bool) -> tuple[str, str]:
-    near = registry.near(type) if suggest else None
+def _no_such_type(type: str, version: str) -> tuple[str, str]:
+    near = registry.near(type)
     hint = f"did you mean {near}? Otherwise {_OF_YOUR_OWN}" if near else _OF_YOUR_OWN
     if version and not version.startswith("opset"):
         return f"{type!r} is an operation of {version!r}, which is outside OpenVINO's opsets", hint
@@ -51,5 +51,5 @@ def _no_such_type(type: str, version: str, suggest: bool) -> tuple[str, str]:
 
 def meant(name: str, names: Collection[str]) -> str:
     """A hint at the name that is nearest, or nothing."""
-    near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else ""
+    near = nearest(name, names)
+    return f"did you mean {near!r}?" if near else ""

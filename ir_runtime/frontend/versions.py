@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 from ..errors import InputError
 from ..ops import registry
 
 __all__ = ["Versions"]
 
+# Japanese pages put letters right beside a name, so word boundaries would not find it.
+_VERSIONED = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z0-9_]++)-(\d{1,4}+)(?!\d)")
 _ASKED = re.compile(r"(?:opset|(?P<name>\w+)-)?(?P<number>\d{1,4})", re.IGNORECASE)
 
 
@@ -33,22 +36,22 @@ class Versions:
         self._name = found["name"] if found else None
         self._number = found["number"] if found else None
         self._page = page
-        self._read: dict[str, str | None] = {}
 
     def opset(self, type: str) -> str | None:
         """The opset whose operation of this type is meant, or ``None`` if nobody says."""
         if self._number and (self._name is None or _same(self._name, type)):
             return f"opset{self._number}"
-        if type not in self._read:
-            self._read[type] = self._look_for(type)
-        return self._read[type]
+        names = (type, registry.name(type) or type)
+        found = [self._named[name.lower()] for name in names if name.lower() in self._named]
+        return f"opset{min(found)[1]}" if found else None
 
-    def _look_for(self, type: str) -> str | None:
-        # Japanese pages put letters right beside a name, so word boundaries would not find it.
-        names = "|".join(map(re.escape, filter(None, (type, registry.name(type)))))
-        pattern = rf"(?<![A-Za-z0-9_])(?:{names})-(\d{{1,4}})(?!\d)"
-        found = re.search(pattern, self._page, re.IGNORECASE)
-        return f"opset{found.group(1)}" if found else None
+    @cached_property
+    def _named(self) -> dict[str, tuple[int, str]]:
+        """Where the page first gives a name with a number, and that number, by the name in small letters."""
+        named: dict[str, tuple[int, str]] = {}
+        for found in _VERSIONED.finditer(self._page):
+            named.setdefault(found.group(1).lower(), (found.start(), found.group(2)))
+        return named
 
 
 def _same(name: str, type: str) -> bool:

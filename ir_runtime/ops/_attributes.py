@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from inspect import get_annotations
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
+from ..nearest import nearest
 
 __all__ = ["MISSING", "Attribute", "attr", "payload", "read_schema"]
 
@@ -211,9 +211,9 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _near(text: str, choices: Any) -> str:
-    near = difflib.get_close_matches(text.lower(), list(choices), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def _near(text: str, choices: Iterable[str]) -> str:
+    near = nearest(text.lower(), choices)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def _kind(kind: Any) -> str:

@@ -5,11 +5,11 @@ A model needs few of them, so the modules that define them are imported when som
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ..nearest import nearest
 from ._index import MODULES
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Registry:
         self._names: dict[str, str] = {}  # OpenVINO reads type names without regard to case
         self._package = package
         self._modules = modules or {}
+        self._complete = False
 
     def _import(self, type: str) -> None:
         """See to it that every version of an operation is here."""
@@ -38,8 +39,10 @@ class Registry:
             import_module(f"{self._package}.{module}")
 
     def _import_all(self) -> None:
-        for type in self._modules:
-            self._import(type)
+        if not self._complete:
+            for type in self._modules:
+                self._import(type)
+            self._complete = True
 
     def add(self, cls: type[Op], aliases: tuple[str, ...] = ()) -> None:
         """Register one version of an operation.
@@ -86,8 +89,8 @@ class Registry:
     def near(self, type: str) -> str | None:
         """The name of an operation that ``type`` may be a misspelling of."""
         self._import_all()
-        found = difflib.get_close_matches(type.lower(), self._names, n=1)
-        return self._names[found[0]] if found else None
+        found = nearest(type.lower(), self._names)
+        return None if found is None else self._names[found]
 
     def __iter__(self) -> Iterator[type[Op]]:
         self._import_all()

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from ..codes import Code
+from ..deadline import watched
 from ..diagnostics import Diagnostics, Mark, Severity
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Value
@@ -16,34 +17,6 @@ __all__ = ["audit"]
 _WIRING = (Code.DANGLING_EDGE, Code.UNCONNECTED, Code.CONNECTED_TWICE, Code.DUPLICATE_ID, Code.BAD_ELEMENT)
 
 
-class _Errors:
-    """What is wrong already, each finding looked at once: there may be very many of them, and of bodies."""
-
-    def __init__(self, report: Diagnostics) -> None:
-        self._report, self._seen = report, 0
-        self._layers: set[str | None] = set()
-        self._miswired = False
-
-    @property
-    def layers(self) -> set[str | None]:
-        """The layers that are wrong, by name."""
-        self._look()
-        return self._layers
-
-    @property
-    def miswired(self) -> bool:
-        """Whether it is not known which layers are read."""
-        self._look()
-        return self._miswired
-
-    def _look(self) -> None:
-        for found in self._report.found[self._seen :]:
-            if found.severity is Severity.ERROR:
-                self._layers.add(found.layer)
-                self._miswired = self._miswired or found.code in _WIRING
-        self._seen = len(self._report.found)
-
-
 def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
     """Report what a model says, and nobody can mean, though it may run.
 
@@ -52,15 +25,11 @@ def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
         known: what `infer` found out about them.
         report: takes the findings.
     """
-    _audit(graph, known, report, _Errors(report))
-
-
-def _audit(graph: Graph, known: Inferred, report: Diagnostics, errors: _Errors) -> None:
     _names(graph, report)
     _tensor_names(graph, report)
-    _unread(graph, report, errors)
-    _contents(graph, known, report, errors)
-    for layer in graph.layers.values():
+    _unread(graph, report)
+    _contents(graph, known, report)
+    for layer in watched(graph.layers.values()):
         bodies = layer.bodies()
         inferred = {body.name: known.bodies.get((layer.id, body.name)) for body in bodies}
         for body in bodies:
@@ -72,7 +41,7 @@ def _audit(graph: Graph, known: Inferred, report: Diagnostics, errors: _Errors) 
             # What never runs, or of which nothing is known, is held against what it declares itself.
             if inner is None:
                 inner = infer(body.graph, report, explain=True)
-            _audit(body.graph, inner, report, errors)
+            audit(body.graph, inner, report)
 
 
 def _say_dead(layer: Layer, name: str, report: Diagnostics) -> None:
@@ -85,7 +54,7 @@ def _say_dead(layer: Layer, name: str, report: Diagnostics) -> None:
 
 
 def _names(graph: Graph, report: Diagnostics) -> None:
-    for name, layers in _grouped((layer.name, layer) for layer in graph.layers.values()).items():
+    for name, layers in _grouped((layer.name, layer) for layer in watched(graph.layers.values())).items():
         for again in layers[1:]:
             report.warning(
                 Code.DUPLICATE_NAME,
@@ -97,7 +66,9 @@ def _names(graph: Graph, report: Diagnostics) -> None:
 
 
 def _tensor_names(graph: Graph, report: Diagnostics) -> None:
-    ports = ((n, la) for la in graph.layers.values() for p in la.outputs for n in dict.fromkeys(p.names))
+    ports = (
+        (n, la) for la in watched(graph.layers.values()) for p in la.outputs for n in dict.fromkeys(p.names)
+    )
     for name, layers in _grouped(ports).items():
         for again in layers[1:]:
             report.warning(
@@ -109,12 +80,12 @@ def _tensor_names(graph: Graph, report: Diagnostics) -> None:
             )
 
 
-def _unread(graph: Graph, report: Diagnostics, errors: _Errors) -> None:
+def _unread(graph: Graph, report: Diagnostics) -> None:
     """Layers that no output depends on; of those in a row, the last."""
-    if graph.severed or errors.miswired:
+    if graph.severed or any(report.count(Severity.ERROR, code) for code in _WIRING):
         return  # which layers would be read is not known
-    wrong = errors.layers
-    for layer in graph.layers.values():
+    wrong = report.wrong
+    for layer in watched(graph.layers.values()):
         ends = (
             layer.name in wrong or layer.type in ("Result", "Parameter") or layer.op is None or layer.op.sink
         )
@@ -128,10 +99,10 @@ def _unread(graph: Graph, report: Diagnostics, errors: _Errors) -> None:
         )
 
 
-def _contents(graph: Graph, known: Mapping[Port, Value], report: Diagnostics, errors: _Errors) -> None:
+def _contents(graph: Graph, known: Mapping[Port, Value], report: Diagnostics) -> None:
     """What operations say about constants that inference accepts."""
-    wrong = errors.layers
-    for layer in graph.layers.values():
+    wrong = report.wrong
+    for layer in watched(graph.layers.values()):
         inputs = [known.get(source) for source in graph.sources(layer) if source is not None]
         values = [value for value in inputs if value is not None]
         if layer.op is None or len(values) != len(layer.inputs) or layer.where.layer in wrong:

@@ -19,8 +19,10 @@ from ..ir.tensor import Array, TensorType, Value, objects
 
 __all__ = ["Causes", "Spot"]
 
-# How much is tried for one finding, and how much of what is found is shown.
+# How much is tried for all findings, with so many more inputs counting as one more; and how much is shown of what is
+# found for each.
 _TRIES = 3000
+_INPUTS = 8
 _SHOWN = 6
 _ELEMENTS = 32
 
@@ -65,7 +67,7 @@ class Causes:
 
     graph: Graph
     known: Mapping[Port, Value]
-    _tries: int = field(default=_TRIES, init=False)
+    _tries: int = field(default_factory=lambda: _TRIES, init=False)
 
     def of_refusal(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Cause, ...]:
         """Why an operation refuses its inputs."""
@@ -102,8 +104,8 @@ class Causes:
         """Go back to where a part of an output begins; ``whole`` if also its own layer is in question."""
         waiting = [(port, spot)]
         while waiting and len(found) < _SHOWN and self._tries > 0:
-            self._tries -= 1
             port, spot = waiting.pop()
+            self._spend(self.graph[port.layer])
             if (port, spot) in seen:
                 continue
             seen.add((port, spot))
@@ -153,13 +155,16 @@ class Causes:
         """The parts of the inputs each of which matters on its own."""
         found = []
         for index, value in enumerate(inputs):
+            if self._tries <= 0:
+                break
             if self.graph.sources(layer)[index] is None:  # its edge would close a ring
                 continue
 
             def tried(spot: Spot, index: int = index, value: Value = value) -> bool:
-                self._tries -= 1
-                others = [*inputs[:index], _without(value, spot), *inputs[index + 1 :]]
-                return self._tries > 0 and matters(others)
+                self._spend(layer)
+                if self._tries <= 0:
+                    return False
+                return matters([*inputs[:index], _without(value, spot), *inputs[index + 1 :]])
 
             found += [self._part(layer, index, spot, inputs) for spot in _parts(value, tried)]
         return found
@@ -170,6 +175,10 @@ class Causes:
         number = layer.inputs[index].id
         name = f"{declared.name!r} (port {number})" if declared else f"input port {number}"
         return _Part(source, spot, name, spot.of(inputs[index]))
+
+    def _spend(self, layer: Layer) -> None:
+        """Count a look at a layer, which takes longer the more inputs it has."""
+        self._tries -= 1 + len(layer.inputs) // _INPUTS
 
     def _infer(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
         """What the operation makes of inputs; ``None`` if it refuses them."""

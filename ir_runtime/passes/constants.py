@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..codes import Code
+from ..deadline import watched
 from ..diagnostics import Diagnostics, Location, Mark
 from ..ir.graph import Graph, Layer
 
@@ -50,7 +51,7 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
             mark=Mark(attribute="offset"),
         )
     # What follows from the numbers of a constant that lies elsewhere is not worth a word.
-    report.found = [f for f in report.found if not any(c.where.layer in misplaced for c in f.causes)]
+    report.withdraw(lambda found: any(cause.where.layer in misplaced for cause in found.causes))
     # Where something else is wrong, constants may be missing that the file has.
     orphans = [] if not report.ok else [(a, b) for a, b in _gaps(ranges, size) if b - a >= _PADDING]
     if orphans:
@@ -64,7 +65,7 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
 
 
 def _ranges(graph: Graph) -> Iterator[_Range]:
-    for layer in graph.everywhere():
+    for layer in watched(graph.everywhere()):
         if layer.type == "Constant" and layer.op is not None:
             said = vars(layer.op)
             if said["value"].size:

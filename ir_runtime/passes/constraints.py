@@ -62,7 +62,7 @@ def check_lengths(
         return
     finder = _Finder(Probe(graph, known, parameters, _FEW, _SOON))
     if finder.probe.dims and (error := finder.contradiction()) is not None:
-        report.found.append(error)
+        report.add(error)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .. import deadline
 from ..codes import Code
-from ..diagnostics import Cause, Diagnostic, Diagnostics
+from ..diagnostics import Cause, Diagnostics
 from ..errors import IRError, LimitError
 from ..ir.body import Body
 from ..ir.dimension import Dimension, Symbol
@@ -83,11 +83,11 @@ class _Outcome(NamedTuple):
 
     values: list[Value]
     refusal: _Refusal | None = None
-    inside: Sequence[Diagnostic] = ()
+    inside: Sequence[Diagnostics] = ()
 
     @property
     def is_sound(self) -> bool:
-        return self.refusal is None and not self.inside
+        return self.refusal is None and not any(map(len, self.inside))
 
 
 @dataclass(slots=True)
@@ -116,7 +116,8 @@ class _Walk:
             values, refusal, inside = self._infer(layer, arriving)
         else:
             values, refusal, inside = self._either(layer, arriving, declared)
-        self.report.found += inside
+        for report in inside:
+            self.report.extend(report)
         if refusal is not None:
             why = self.causes.of_refusal(layer, _all(arriving)) if self.explain else ()
             self.report.error(refusal.code, refusal.message, layer.where, refusal.hint, causes=why)
@@ -183,14 +184,14 @@ class _Visitor:
 
     def __init__(self, layer: Layer, walk: _Walk) -> None:
         self._layer, self._walk = layer, walk
-        self._reports: dict[str, list[Diagnostic]] = {}
+        self._reports: dict[str, Diagnostics] = {}
 
     def __call__(self, body: Body, feeds: Mapping[int, Value]) -> dict[int, Value]:
-        report = Diagnostics()
         walk = self._walk
+        report = Diagnostics(walk.report.most)
         inner = infer(body.graph, report, feeds, walk.compare, walk.explain, walk.depth + 1)
         self._walk.known.bodies[self._layer.id, body.name] = inner
-        self._reports[body.name] = report.found
+        self._reports[body.name] = report
         unfed = {layer.id: Value(_UNKNOWN) for layer in body.graph.of_type("Result")}
         return unfed | {result: inner[port] for result, port in body.results.items()}
 
@@ -199,9 +200,9 @@ class _Visitor:
         """Whether to visit a body again and again would take too long."""
         return self._walk.depth >= _DEEP
 
-    def found(self) -> list[Diagnostic]:
+    def found(self) -> list[Diagnostics]:
         """What is wrong inside the bodies."""
-        return [found for report in self._reports.values() for found in report]
+        return list(self._reports.values())
 
 
 def _said(op: Op, inputs: Sequence[Value | None]) -> tuple[object, ...] | None:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ..codes import Code
+from ..deadline import watched
 from ..diagnostics import Diagnostics, Mark
 from ..ir.graph import Graph, Layer
 
@@ -58,7 +59,7 @@ def check_reads(graph: Graph, report: Diagnostics) -> None:
         graph: the layers; those inside bodies count, too.
         report: takes the findings.
     """
-    every = list(graph.everywhere())
+    every = list(watched(graph.everywhere()))
     assigned = _by_variable(layer for layer in every if layer.type == "Assign")
     for name, layers in _by_variable(layer for layer in every if layer.type == "ReadValue").items():
         if name not in assigned:

@@ -132,7 +132,7 @@ def test_json_is_a_list_of_files(folder: Path, invoke: Invoke) -> None:
     found = invoke("validate chain.xml net.xml --json")
     assert found.exit_code == 1
     sound, broken = json.loads(found.stdout)
-    assert sound == {"file": "chain.xml", "ok": True, "findings": []}
+    assert sound == {"file": "chain.xml", "ok": True, "findings": [], "more": []}
     assert (broken["file"], broken["ok"]) == ("net.xml", False)
     finding = broken["findings"][0]
     assert finding["hint"].startswith("did you mean Add?")

@@ -9,6 +9,7 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime.codes import Code
+from ir_runtime.frontend import document
 from ir_runtime.frontend.document import parse
 
 DIGITS = Path(__file__).parents[2] / "examples/digits/digits.xml"
@@ -105,7 +106,9 @@ def test_depth_and_length_are_limited(xml: bytes, says: str) -> None:
      b"<?xml version='1.0' encoding='none'?><net/>", b"\xff\xfe", b"\xff\xfe<\0n\0", b"<!-- -- --><net/>",
      b"<net xmlns:a='b' a:c='1' a:c='2'/>", b"<![CDATA[x]]><net/>", b"<net><!-- </net>"],
 )  # fmt: skip
-def test_malformed_xml(xml: bytes) -> None:
+@pytest.mark.parametrize("at_once", [1, 1 << 20])
+def test_malformed_xml(xml: bytes, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document, "_AT_ONCE", at_once)
     problem = refused(xml)
     assert isinstance(problem, ir.ParseError)
     assert problem.code == Code.BAD_XML
@@ -211,9 +214,9 @@ def test_many_small_mistakes_are_all_reported() -> None:
     x = net.parameter("x", "2")
     for _ in range(2000):
         net.op("Nothing", x)
-    report = ir.validate(net.xml())
+    report = ir.validate(net.xml(), limits=ir.Limits(findings=10_000))
     assert len(report.errors) == 2000
-    assert "1999 more layers are unknown: Nothing" in refused(net.xml()).message
+    assert "1999 more layers are unknown: Nothing" in refused(net.xml()).message, "those not kept, too"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,8 @@ import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
+from ir_runtime import deadline
+from ir_runtime.frontend import document
 
 Read = Callable[[Net, ir.Limits], object]
 
@@ -67,6 +70,38 @@ def test_a_limit_just_above_and_just_below(limit: str, net: Net, enough: int, sa
     assert caught.value.message == f"{says}; the limit is {enough - 1}"
     assert caught.value.where is not None
     assert f"Limits({limit}=...)" in caught.value.hint
+
+
+@pytest.mark.parametrize("read", [reading, validating])
+def test_the_tree_of_a_large_file_counts(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What parsing takes is known before anything is parsed."""
+    monkeypatch.setattr(document, "_AT_ONCE", 1 << 10)
+    monkeypatch.setattr(document, "_fed", None)
+    with pytest.raises(ir.LimitError, match="bytes of memory are needed at once; the limit is 10000"):
+        read(plain(30), ir.Limits(memory=10_000))
+
+
+@pytest.mark.parametrize(
+    "flood", ["<x/>" * 100_000, "<edge/>" * 100_000, '<layer id="0"><data/></layer>' * 30_000]
+)
+def test_the_time_counts_from_the_first_byte(flood: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time that the clock is looked at, a second is gone."""
+    seconds = itertools.count()
+    monkeypatch.setattr(deadline.time, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(document, "_AT_ONCE", 1 << 10)
+    xml = f'<net version="11"><layers>{flood}</layers><edges>{flood}</edges></net>'
+    with pytest.raises(ir.LimitError, match="it takes longer than 10 seconds, the limit"):
+        ir.read_model(xml.encode(), limits=ir.Limits(seconds=10))
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16", "utf-16-le"])
+def test_a_file_in_pieces_is_the_same_file(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = plain(50, name="ä")
+    xml = net.xml().decode().encode(codec)
+    whole = list(ir.validate(xml))
+    monkeypatch.setattr(document, "_AT_ONCE", 1 << 10)
+    assert list(ir.validate(xml)) == whole
+    assert {found.line for found in whole} == set(range(6, 55)), "layers of the same name"
 
 
 def test_constants_of_bodies_count_too() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...diagnostics import Diagnostic
+    from ...diagnostics import Diagnostic, Diagnostics, More
 
 __all__ = ["commands"]
 
@@ -18,17 +18,30 @@ _DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
 
 
-def commands(findings: Iterable[Diagnostic]) -> Iterator[str]:
-    """A line for each finding."""
-    for found in findings:
-        where, place = found.where, {"title": f"{found.code}"}
-        if where is not None and where.file:
-            place |= {"file": where.file, **({"line": str(where.line)} if where.line else {})}
-        if found.layer is not None:
-            place["title"] = f"{found.code}: {found.layer}"
-        text = "\n".join([found.message, *map(str, found.causes), *([found.hint] if found.hint else [])])
-        said = ",".join(f"{key}={_escaped(value, _PROPERTY)}" for key, value in place.items())
-        yield f"::{_LEVELS[found.severity]} {said}::{_escaped(text, _DATA)}"
+def commands(reports: Iterable[tuple[str, Diagnostics]]) -> Iterator[str]:
+    """A line for each finding, and one for each kind that there is more of; reports come with their files."""
+    for file, report in reports:
+        yield from map(_finding, report)
+        yield from (_more(file, more) for more in report.more)
+
+
+def _finding(found: Diagnostic) -> str:
+    where, place = found.where, {"title": f"{found.code}"}
+    if where is not None and where.file:
+        place |= {"file": where.file, **({"line": str(where.line)} if where.line else {})}
+    if found.layer is not None:
+        place["title"] = f"{found.code}: {found.layer}"
+    text = "\n".join([found.message, *map(str, found.causes), *([found.hint] if found.hint else [])])
+    return _command(found.severity, place, text)
+
+
+def _more(file: str, more: More) -> str:
+    return _command(more.severity, {"title": more.code, "file": file}, more.text)
+
+
+def _command(severity: str, place: dict[str, str], text: str) -> str:
+    said = ",".join(f"{key}={_escaped(value, _PROPERTY)}" for key, value in place.items())
+    return f"::{_LEVELS[severity]} {said}::{_escaped(text, _DATA)}"
 
 
 def _escaped(text: str, how: dict[str, str]) -> str:

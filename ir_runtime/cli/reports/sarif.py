@@ -13,16 +13,22 @@ from urllib.parse import quote
 from ... import __version__
 
 if TYPE_CHECKING:
-    from ...diagnostics import Diagnostic, Location
+    from ...diagnostics import Diagnostic, Diagnostics, Location, More
 
 __all__ = ["sarif"]
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
-    """One run, with a rule for each code that was found."""
+def sarif(reports: Sequence[tuple[str, Diagnostics]]) -> dict[str, Any]:
+    """One run over files with their reports, with a rule for each code that was found.
+
+    What is only counted is said in notifications, which are not about a place.
+    """
+    findings = [found for _, report in reports for found in report]
     codes = sorted({found.code for found in findings})
+    said = [_notification(file, more) for file, report in reports for more in report.more]
+    invocation = {"executionSuccessful": True, "toolExecutionNotifications": said}
     return {
         "$schema": _SCHEMA,
         "version": "2.1.0",
@@ -36,6 +42,7 @@ def sarif(findings: Sequence[Diagnostic]) -> dict[str, Any]:
                         "rules": [_rule(code) for code in codes],
                     }
                 },
+                **({"invocations": [invocation]} if said else {}),
                 "columnKind": "unicodeCodePoints",
                 "results": [_result(found, codes) for found in findings],
             }
@@ -54,6 +61,15 @@ def _rule(code: str) -> dict[str, Any]:
         "shortDescription": {"text": Code.of(code).summary},
         "fullDescription": {"text": page.meaning},
         "help": {"text": page.text(), "markdown": page.markdown},
+    }
+
+
+def _notification(file: str, more: More) -> dict[str, Any]:
+    return {
+        "associatedRule": {"id": more.code},
+        "level": str(more.severity),
+        "message": {"text": more.text},
+        "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(file)}}}],
     }
 
 

@@ -1,0 +1,175 @@
+"""One finding: what is wrong with a model, where, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+__all__ = ["Cause", "Diagnostic", "Excerpt", "Location", "Mark", "Severity", "one_line"]
+
+# Characters of a message, and of the name of a layer, that are shown: files may have any.
+_LONGEST = 1000
+_LONGEST_NAME = 200
+
+
+def one_line(text: str, most: int = _LONGEST) -> str:
+    r"""The text without line breaks, and without its middle where it is longer than ``most``.
+
+    >>> one_line("a\nb"), one_line("123456789", 8)
+    ('a b', '123456 … 89')
+    """
+    if len(text) > most:
+        text = f"{text[: most * 3 // 4]} … {text[-(most // 4) :]}"
+    lines = text.splitlines()
+    return " ".join(lines) if len(lines) > 1 else text
+
+
+class Severity(StrEnum):
+    """How bad a finding is: it makes the model invalid, deserves a look, or is good to know."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a model: the file, the line, and the layer with its operation.
+
+    >>> print(Location("net.xml", 26, "conv1", "Convolution-1"))
+    net.xml:26: layer 'conv1' (Convolution-1)
+    """
+
+    file: str = ""
+    line: int | None = None
+    layer: str | None = None
+    operation: str = ""
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line) if part)
+        layer = f"layer {one_line(repr(self.layer), _LONGEST_NAME)}" if self.layer is not None else ""
+        if layer and self.operation:
+            layer += f" ({one_line(self.operation, _LONGEST_NAME)})"
+        return ": ".join(filter(None, (place, layer)))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What of an element is meant: an attribute, a port by its id, or one of its dims; else all of it."""
+
+    attribute: str = ""
+    port: int | None = None
+    output: bool = False
+    dim: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A line of a file, or what is left of a long one, with a mark under some of it.
+
+    Args:
+        line: its number, from 1.
+        text: what is shown of it.
+        column: the character of ``text`` at which the mark begins, from 1.
+        width: how many characters are marked.
+        skipped: how many characters of the line come before ``text``.
+
+    >>> print(Excerpt(26, "  <dim>4</dim>", 8, 1))
+       26 |   <dim>4</dim>
+          |        ^
+    """
+
+    line: int
+    text: str
+    column: int = 1
+    width: int = 0
+    skipped: int = 0
+
+    def __str__(self) -> str:
+        under = f"\n      | {' ' * (self.column - 1)}{'^' * self.width}" if self.width else ""
+        return f"{self.line:>5} | {self.text}{under}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One step on the way from a finding back to what decided it."""
+
+    message: str
+    where: Location
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", one_line(self.message))
+
+    def record(self) -> dict[str, Any]:
+        """The step as plain data, for JSON."""
+        return {"message": self.message, "line": self.where.line, "layer": self.where.layer}
+
+    def __str__(self) -> str:
+        return self.message if self.where.line is None else f"{self.message} (line {self.where.line})"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: what is wrong, where, what to do about it, and what decided it.
+
+    >>> print(Diagnostic("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1")))
+    a.xml:7: layer 'mm' (MatMul-1): error[IR301]: rank 3 expected
+    """
+
+    code: str
+    message: str
+    where: Location | None = None
+    severity: Severity = Severity.ERROR
+    hint: str = ""
+    mark: Mark | None = None
+    excerpt: Excerpt | None = None
+    causes: tuple[Cause, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", one_line(self.message))
+        object.__setattr__(self, "hint", one_line(self.hint))
+
+    @property
+    def layer(self) -> str | None:
+        """The name of the layer, if the finding is about one."""
+        return self.where.layer if self.where else None
+
+    @property
+    def line(self) -> int | None:
+        """The line in the .xml, if it is known."""
+        return self.where.line if self.where else None
+
+    def record(self) -> dict[str, Any]:
+        """The finding as plain data, for JSON."""
+        where = self.where or Location()
+        return {
+            "code": self.code,
+            "severity": str(self.severity),
+            "message": self.message,
+            "file": where.file or None,
+            "line": where.line,
+            "layer": where.layer,
+            "operation": where.operation or None,
+            "hint": self.hint or None,
+            "column": self.excerpt.skipped + self.excerpt.column
+            if self.excerpt and self.excerpt.width
+            else None,
+            "excerpt": self.excerpt.text if self.excerpt else None,
+            "causes": [cause.record() for cause in self.causes],
+        }
+
+    def showing(self, excerpt: Excerpt | None) -> Diagnostic:
+        """The finding with another line; where there is none, as for most of very many, it is itself."""
+        return self if excerpt is self.excerpt else replace(self, excerpt=excerpt)
+
+    def text(self) -> str:
+        """The finding with the line of the file that it is about."""
+        first, *rest = str(self).split("\n")
+        return "\n".join([first, *(str(self.excerpt).split("\n") if self.excerpt else []), *rest])
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where and str(self.where) else ""
+        causes = "".join(f"\n  because {cause}" for cause in self.causes)
+        hint = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{place}{self.severity}[{self.code}]: {self.message}{causes}{hint}"

@@ -1,0 +1,52 @@
+"""Which name may have been meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import islice
+
+__all__ = ["few", "nearest"]
+
+# Names are compared letter by letter, and a file may have as many and as long ones as it likes: nobody looks for longer
+# ones than this, among more, or, where a file is read, again and again.
+_LONGEST = 100
+_AMONG = 10_000
+_OFTEN = 100
+
+
+class _Left:
+    """How many times more names are compared."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+
+_LEFT: ContextVar[_Left | None] = ContextVar("left", default=None)
+
+
+@contextmanager
+def few() -> Iterator[None]:
+    """Let what is inside look for names a number of times only."""
+    token = _LEFT.set(_LEFT.get() or _Left(_OFTEN))
+    try:
+        yield
+    finally:
+        _LEFT.reset(token)
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name that is most like another one, if one is.
+
+    >>> nearest("Convolutoin", ["Concat", "Convolution"])
+    'Convolution'
+    """
+    left = _LEFT.get()
+    if len(name) > _LONGEST or (left is not None and left.count <= 0):
+        return None
+    if left is not None:
+        left.count -= 1
+    among = [each for each in islice(names, _AMONG) if len(each) <= _LONGEST]
+    return next(iter(difflib.get_close_matches(name, among, n=1)), None)
