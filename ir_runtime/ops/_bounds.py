@@ -35,6 +35,8 @@ UNDECIDED = Dimension(0, 1)
 """A truth value that is not known yet."""
 
 LARGEST_EXPONENT, LARGEST_POWER = 64, 2**31 - 1
+# So many pairs of numbers are gone through one by one.
+FEW = 64
 # Unbounded numbers of these types are lengths and the like: far from where they would wrap around.
 WIDE = 32
 
@@ -138,6 +140,8 @@ def remainder(x: Number, y: Number, floor: bool = True) -> Number:
 
     >>> remainder(Dimension(5, 7), 8), remainder(Dimension(5, 9), 8), remainder(Interval(-2, 2), 8, False)
     (<Dimension: 5..7>, <Dimension: ..7>, Interval(-2, 2))
+    >>> remainder(9, Dimension(2, 6)), remainder(Dimension(5, 99), Dimension(2, 6))
+    (<Dimension: ..4>, <Dimension: ..5>)
     """
     (a, b), (c, d) = ends(x), ends(y)
     if d is not None and d < 0:
@@ -151,6 +155,8 @@ def remainder(x: Number, y: Number, floor: bool = True) -> Number:
         return x - start * c
     if a is not None and b is not None and a >= 0 and b < c:
         return x
+    if (found := _of_all(x, y, lambda m, n: m % n if floor else m - _truncate(m, n) * n)) is not None:
+        return found
     most = None if d is None else d - 1
     if floor or (a is not None and a >= 0):
         return span(0, most if a is None or a < 0 else _least(b, most))
@@ -159,15 +165,24 @@ def remainder(x: Number, y: Number, floor: bool = True) -> Number:
 
 
 def power(x: Number, y: Number) -> Number:
-    """A number that is not negative, raised to a known exponent; else unknown."""
+    """A number raised to an exponent, if there are few of both, or it is not negative, and the exponent known.
+
+    >>> power(Dimension(2, 8), 2), power(3, Dimension(0, 4)), power(Dimension(), Dimension(0, 4))
+    (<Dimension: 4..64>, <Dimension: 1..81>, Interval(None, None))
+    """
     (a, b), (c, d) = ends(x), ends(y)
-    if a is None or a < 0 or c is None or c != d or not 0 <= c <= LARGEST_EXPONENT:
+    if c is None or d is None or not 0 <= c <= d <= LARGEST_EXPONENT:
         return Interval()
-    if c == 1:
+    if c == d == 1:
         return x
-    low, high = a**c, None if b is None and c else (b or 0) ** c
+    if (found := _of_all(x, y, lambda m, n: int(m**n))) is not None:
+        low, high = ends(found)
+    elif c == d and a is not None and a >= 0:
+        low, high = a**c, None if b is None and c else (b or 0) ** c
+    else:
+        return Interval()
     # Powers do not wrap around; what becomes of those that do not fit depends on the type.
-    return Interval() if max(low, high or 0) > LARGEST_POWER else span(low, high)
+    return Interval() if max(map(abs, (low or 0, high or 0))) > LARGEST_POWER else span(low, high)
 
 
 def equal(x: Number, y: Number) -> bool | None:
@@ -212,6 +227,15 @@ def _reaches(low: int | None, high: int | None) -> bool:
 
 def _exceeds(low: int | None, high: int | None) -> bool:
     return low is not None and high is not None and low > high
+
+
+def _of_all(x: Number, y: Number, exact: Callable[[int, int], int]) -> Number | None:
+    """What a function makes of two numbers, from all pairs of them; nothing where there are many."""
+    (a, b), (c, d) = ends(x), ends(y)
+    if a is None or b is None or c is None or d is None or (b - a + 1) * (d - c + 1) > FEW:
+        return None
+    found = [exact(m, n) for m in range(a, b + 1) for n in range(c, d + 1)]
+    return span(min(found), max(found))
 
 
 def _least(*bounds: int | None) -> int | None:

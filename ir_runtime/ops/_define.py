@@ -17,8 +17,9 @@ from ..errors import InferenceError, ValidationError
 from ..ir.body import Body
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
-from ..ir.tensor import Array, Bounds, TensorType, Value
+from ..ir.tensor import Array, Bounds, TensorType, Value, objects
 from ._attributes import Attribute, attr, payload, read_schema
+from ._bounds import fit
 from ._ports import Element, Input, Output, bind, port_at
 from ._reals import at_ends
 from ._registry import registry
@@ -259,8 +260,13 @@ def _value(type: TensorType, contents: Array | Bounds | None) -> Value:
             return Value(TensorType(type.element, PartialShape(contents.lower.shape)), bounds=contents)
         contents = contents.lower
     if contents.dtype == object and type.element is not ElementType.string:
-        return Value.bounded(type.element, contents)
+        return Value.bounded(type.element, _fitting(contents, type.element))
     return Value(TensorType(type.element, PartialShape(contents.shape)), contents)
+
+
+def _fitting(numbers: Array, element: ElementType) -> Array:
+    """Integers as they are in their type, which those that kernels compute without one may not be."""
+    return objects((fit(n, element) for n in numbers.flat), numbers.shape) if element.integral else numbers
 
 
 def _raise_all(problems: Collection[str]) -> None:

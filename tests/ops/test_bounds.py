@@ -96,8 +96,9 @@ def test_powers_and_sizes() -> None:
     for bounds in ENDS:
         for n in numbers(*bounds):
             assert contains(absolute(span(*bounds)), abs(n))
-            for exponent in range(4):
-                assert contains(power(span(*bounds), exponent), n**exponent)
+            for low, high in ((0, 0), (1, 1), (2, 2), (3, 3), (0, 3), (1, 2), (2, 40)):
+                found = power(span(*bounds), span(low, high))
+                assert all(contains(found, n**exponent) for exponent in range(low, high + 1))
 
 
 def test_what_is_the_same_unknown_number() -> None:

@@ -50,8 +50,26 @@ def test_inferred_from_little(data: str, filters: str, attributes: dict[str, Any
     assert str(shape_of(Convolution, data, filters, **attributes)) == f"[{expected}]"
 
 
-def test_groups_follow_from_the_channels() -> None:
-    assert shape_of(GroupConvolution, "1,12,8", "?,2,3,3", **plain()) == [1, 8, 6]
+@pytest.mark.parametrize(
+    ("data", "filters", "expected"),
+    [
+        ("1,12,8", "?,2,3,3", "1,8,6"),
+        ("1,4..9,8", "?,2,2,3", "1,4..8,6"),
+        ("1,4..9,8", "..5,1,2,3", "1,2..4,6"),
+        ("1,12,8", "2..,1,3..6,3", "1,2..4,6"),
+        ("1,12..,8", "?,1,..3,3", "1,?,6"),
+        ("1,12..,8", "?,1,1..3,3", "1,4..,6"),
+    ],
+)
+def test_groups_follow_from_the_channels(data: str, filters: str, expected: str) -> None:
+    assert str(shape_of(GroupConvolution, data, filters, **plain())) == f"[{expected}]"
+
+
+def test_no_number_of_groups_has_the_channels() -> None:
+    with pytest.raises(
+        InferenceError, match=r"7 channels, but filters \[\?,2,3,3\] are made for a multiple of 3"
+    ):
+        shape_of(GroupConvolution, "1,7,8", "?,2,3,3", **plain())
 
 
 def test_a_length_that_stays_keeps_its_symbol() -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from harness.layers import bounded, layer, value, values
 
-from ir_runtime.ir.dimension import Dimension
+from ir_runtime.ir.dimension import Dimension, Interval
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.tensor import Value, objects
 
 F = np.float32
 
@@ -65,7 +67,41 @@ LENGTHS = bounded(Dimension(1, 8), 3, 4)
         ("ScatterElementsUpdate-3", {}, (LENGTHS, [2], [7], 0), [Dimension(1, 8), 3, 7]),
         ("GatherElements-6", {"axis": "0"}, (LENGTHS, [1, 0]), [3, Dimension(1, 8)]),
         ("GatherND-8", {}, (LENGTHS, [[2], [0]]), [4, Dimension(1, 8)]),
-        ("ScatterNDUpdate-15", {"reduction": "sum"}, (LENGTHS, [[0]], [7]), None),
+        ("ScatterNDUpdate-15", {"reduction": "sum"}, (LENGTHS, [[0]], [7]), [Dimension(8, 15), 3, 4]),
+        (
+            "ScatterNDUpdate-15",
+            {"reduction": "prod"},
+            (LENGTHS, [[0], [0]], [2, 3]),
+            [Dimension(6, 48), 3, 4],
+        ),
+        (
+            "ScatterNDUpdate-15",
+            {"reduction": "sub"},
+            ([5, 6], [[0]], bounded(Dimension(1, 8))),
+            [Interval(-3, 4), 6],
+        ),
+        ("ScatterNDUpdate-15", {"reduction": "max"}, (LENGTHS, [[0]], [7]), [Dimension(7, 8), 3, 4]),
+        ("ScatterElementsUpdate-12", {"reduction": "min"}, (LENGTHS, [0], [2], 0), [Dimension(1, 2), 3, 4]),
+        (
+            "ScatterElementsUpdate-12",
+            {"reduction": "max", "use_init_val": "false"},
+            (LENGTHS, [0, 0], [2, 5], 0),
+            [5, 3, 4],
+        ),
+        (
+            "ScatterElementsUpdate-12",
+            {"reduction": "mean"},
+            (LENGTHS, [1], [5], 0),
+            [Dimension(1, 8), Interval(), 4],
+        ),
+        ("StridedSlice-1", {"begin_mask": "0", "end_mask": "1"}, (LENGTHS, [1], "i64 1"), [3, 4]),
+        ("StridedSlice-1", {"begin_mask": "0", "end_mask": "0"}, (LENGTHS, [1], "i64 1"), None),
+        (
+            "StridedSlice-1",
+            {"begin_mask": "1", "end_mask": "0"},
+            (LENGTHS, bounded(Interval(-2, 2)), [2]),
+            [Dimension(1, 8), 3],
+        ),
         (
             "Roll-7",
             {},
@@ -79,6 +115,31 @@ def test_lengths_are_followed(
 ) -> None:
     (found,) = layer(name, **attributes).infer_values(*values(inputs))
     assert found.numbers() == (None if expected is None else tuple(expected))
+
+
+def test_sums_of_lengths_wrap_around() -> None:
+    """As in the type of the numbers; what lies on both sides of its end is unknown."""
+    lengths = Value.bounded(ElementType.i8, objects([100, Dimension(90, 99), Dimension(1, 2)], (3,)))
+    scatter = layer("ScatterNDUpdate-15", reduction="sum")
+    (found,) = scatter.infer_values(lengths, value([[0], [1], [2]]), value(np.array([100, 30, 30], np.int8)))
+    assert found.numbers() == (-56, Interval(-128, 127), Dimension(31, 32))
+
+
+@pytest.mark.parametrize(
+    ("mode", "dim", "begin", "expected"),
+    [
+        ("constant", "?", 3, "[3..]"),
+        ("edge", "?", 3, "[4..]"),
+        ("symmetric", "?", 3, "[6..]"),
+        ("reflect", "?", 3, "[7..]"),
+        ("reflect", "?", Interval(2, 3), "[5..]"),
+        ("reflect", "?", Interval(-1, 3), "[?]"),
+        ("edge", "5..9", 3, "[8..12]"),
+    ],
+)
+def test_what_is_copied_must_be_there(mode: str, dim: str, begin: int | Interval, expected: str) -> None:
+    pad = layer("Pad-12", pad_mode=mode)
+    assert str(pad.infer(value(f"f32 {dim}"), bounded(begin), value([0]))) == expected
 
 
 def test_lengths_of_padded_axes() -> None:

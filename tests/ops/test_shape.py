@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.files import model_of
+from harness.layers import bounded
 from harness.oracle import answer, read
 from harness.sample import case, ints, numbers, value
 
@@ -27,6 +28,16 @@ INFERRED: list[tuple[str, dict[str, Any], tuple[Any, ...], str]] = [
     ("Reshape-1", COPYING, ("f32 ?,?", [0, 0]), "[?,?]"),
     ("Reshape-1", PLAIN, ("f32 2..3,4", [-1, 2]), "[4..6,2]"),
     ("Reshape-1", PLAIN, ("f32 1..3,4", [-1, 3]), "[2..4,3]"),
+    ("Reshape-1", PLAIN, ("f32 2,3", bounded(Interval(2), -1)), "[2..,1..3]"),
+    ("Reshape-1", PLAIN, ("f32 2,3", bounded(3, Interval(-1, 9))), "[3,2]"),
+    ("Reshape-1", PLAIN, ("f32 2,3", bounded(Interval(-2, 2), Interval(-1, 2))), "[..6,..6]"),
+    ("Reshape-1", PLAIN, ("f32 2,6", bounded(3, Interval(0), -1)), "[3,?,..4]"),
+    ("Reshape-1", PLAIN, ("f32 5,0,3", bounded(Dimension(6, 8), Interval(-1, 0), -1)), "[6..8,0,1]"),
+    ("Reshape-1", PLAIN, ("f32 5,?", bounded(0, -1)), "[0,1]"),
+    ("Reshape-1", PLAIN, ("f32 ?,3", bounded(0, Interval(-1, 1))), "[0,..1]"),
+    ("Reshape-1", COPYING, ("f32 0,3", bounded(Interval(-1, 0), Interval(-1, 2))), "[..3,..3]"),
+    ("Reshape-1", COPYING, ("f32 0,3", bounded(Dimension(0, 2), -1)), "[..2,..3]"),
+    ("Reshape-1", COPYING, ("f32 0,3", bounded(Interval(-1, 0), -1)), "[0,..3]"),
     ("Squeeze-1", {}, ("f32 1,?,3",), "[...]"),
     ("Squeeze-1", {}, ("f32 1,2..,3",), "[2..,3]"),
     ("Squeeze-1", {}, ("f32 1,?,3", [0, 1]), "[3]"),

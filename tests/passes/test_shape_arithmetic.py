@@ -57,6 +57,12 @@ def shaped(x: Node, *parts: Node | int, special_zero: bool = False) -> Node:
     return o.reshape(x, joined(*parts), special_zero)
 
 
+def picked(x: Node) -> Node:
+    """The rows of a tensor of three axes whose first number is greater than 5, as ``x[x[..., 0] > 5]`` has them."""
+    mask = o.greater(o.gather(x, scalar(0), scalar(2)), o.constant(np.float32(5)))
+    return o.gather_nd(x, o.transpose(o.non_zero(mask, "i64"), ints(1, 0)))
+
+
 class Chain(NamedTuple):
     """Inputs by shape, what is done with them, and the shape that follows."""
 
@@ -111,8 +117,12 @@ CHAINS = {
         ("?,5", "?,..9"), lambda x, y: o.reshape(x, o.shape_of(y), False), "[?,..9]", sizes=((3, 5), (5, 3))
     ),
     "as another": Chain(("?,4,5", "?,2..3"), lambda x, y: shaped(x, dim(y, 1), -1), "[2..3,?]"),
+    "rows that a mask picks": Chain(("2,3,4",), lambda x: shaped(picked(x), -1, 2, 2), "[..6,2,2]"),
+    "rows that a mask picks, of any length": Chain(
+        ("?,3,4",), lambda x: shaped(picked(x), -1, 2, 2), "[?,2,2]"
+    ),
     "given length": Chain(("2,12,64", "1"), lambda x, n: shaped(x, n, 64), "[24,64]", 24),
-    "given length and rest": Chain(("2,12,64", "1"), lambda x, n: shaped(x, n, -1, 64), "[?,?,64]", 6),
+    "given length and rest": Chain(("2,12,64", "1"), lambda x, n: shaped(x, n, -1, 64), "[?,..24,64]", 6),
     "given length, twice": Chain(
         ("?,12,64", "1"), lambda x, n: shaped(x, n, 3, 256), "[?,3,256]", 2, ((2, 12, 64), (1,))
     ),

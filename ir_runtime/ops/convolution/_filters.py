@@ -34,17 +34,20 @@ class Filtering(Dilated):
             )
 
     def groups_of(self, x: PartialShape, w: PartialShape, each: Dimension) -> Dimension:
-        """How many groups there are: as the filters say, or else as fit into the channels of the data."""
+        """How many groups there are: as the filters say, and as fit into the channels of the data."""
         channels, groups = x[1], w[0]
         alone = "the first dimension of filters is the number of groups" if channels == each else ""
         self.check_channels(x, w, Dimension.of(groups * each), alone)
-        if groups.is_dynamic and channels.is_static and each.is_static and each.min:
-            if channels.min % each.min:
-                raise InferenceError(
-                    f"data {x} has {channels} channels, but filters {w} are made for a multiple of {each}"
-                )
-            return Dimension(channels.min // each.min)
-        return groups
+        if groups.is_static or not each.min:
+            return groups
+        least = 0 if each.max is None else -(-channels.min // each.max)
+        most = None if channels.max is None else channels.max // each.min
+        fitting = None if most is not None and least > most else groups.merge(Dimension.between(least, most))
+        if fitting is None:
+            raise InferenceError(
+                f"data {x} has {channels} channels, but filters {w} are made for a multiple of {each}"
+            )
+        return fitting
 
     def correlated(self, data: Value, filters: Value) -> PartialShape:
         """The shape of the output where every filter sees all channels."""

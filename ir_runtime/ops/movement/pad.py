@@ -56,23 +56,27 @@ class Padding(Op):
         return PartialShape(map(self._length, range(len(data.shape)), data.shape, begins, ends))
 
     def _length(self, axis: int, dim: Dimension, begin: int | Interval, end: int | Interval) -> Dimension:
-        if self.pad_mode != "constant" and dim.max is not None:
-            most = {"reflect": dim.max - 1, "symmetric": dim.max}.get(self.pad_mode)
+        if self.pad_mode != "constant":
             for name, pad in (("pads_begin", begin), ("pads_end", end)):
                 least = pad.min if isinstance(pad, Interval) else pad
-                if least is None or least <= 0:
-                    continue
-                if dim.max == 0:
-                    raise InferenceError(
-                        f"axis {axis} of data has length 0, and pad_mode {self.pad_mode} pads with its elements"
-                    )
-                if most is not None and least > most:
-                    raise InferenceError(
-                        f"element {axis} of {name} is {least}, but axis {axis} of data has length {dim}, and pad_mode "
-                        f"{self.pad_mode} finds at most {most} elements to mirror there"
-                    )
+                if least is not None and least > 0:
+                    dim = self._copied(axis, dim, name, least)
         padded = dim + (begin + end)
         return Dimension.of(padded.map(lambda n: max(n, 0)) if padded is not dim else dim)
+
+    def _copied(self, axis: int, dim: Dimension, name: str, pad: int) -> Dimension:
+        """The lengths of an axis that have as many elements to copy as a pad takes."""
+        needed = {"reflect": pad + 1, "symmetric": pad}.get(self.pad_mode, 1)
+        if dim.max == 0:
+            raise InferenceError(
+                f"axis {axis} of data has length 0, and pad_mode {self.pad_mode} pads with its elements"
+            )
+        if dim.max is not None and dim.max < needed:
+            raise InferenceError(
+                f"element {axis} of {name} is {pad}, but axis {axis} of data has length {dim}, and pad_mode "
+                f"{self.pad_mode} finds at most {dim.max - needed + pad} elements to mirror there"
+            )
+        return dim if dim.min >= needed else Dimension.between(needed, dim.max, dim.symbol)
 
     def evaluate(
         self, data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None = None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
 from ...errors import InferenceError
+from ...ir.dimension import Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
-from ...ir.tensor import Array, Value
+from ...ir.tensor import Array, Value, objects
 from ...kernels.statistics import highest, lowest
+from .._bounds import maximum, minimum
 from .._define import Element, Input, Op, Output, attr, op
 from .._types import INTEGERS, T_INDEX, T_INDEX_64, T_PLAIN
 from ._indices import axis_input, check_inside, check_tuples, flat_positions, positions
@@ -26,6 +30,15 @@ _COMBINE_BOOLEAN = {
     "min": np.logical_and,
     "max": np.logical_or,
 }
+_COMBINE_BOUNDS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": operator.add,
+    "sub": operator.sub,
+    "prod": operator.mul,
+    "min": minimum,
+    "max": maximum,
+}
+_BEYOND = 2**64
+"""Above all integers, as ``-_BEYOND`` is below them."""
 
 
 class ScatterND(Op):
@@ -239,7 +252,7 @@ def _apply(target: Array, where: tuple[Array, ...], updates: Array, reduction: s
     if reduction == "none":
         target[where] = updates
     elif target.dtype == object:
-        raise TypeError("intervals are followed where they are replaced, not where they are combined")
+        np.frompyfunc(_COMBINE_BOUNDS[reduction], 2, 1).at(target, where, updates)
     else:
         combine = _COMBINE_BOOLEAN if target.dtype == np.bool_ else _COMBINE
         combine[reduction].at(target, where, updates)
@@ -252,11 +265,13 @@ def _neutral(dtype: np.dtype[Any], reduction: str) -> Any:
     if dtype == np.bool_:
         return reduction == "min"
     if dtype.hasobject:
-        raise TypeError("no interval is the highest or lowest of its type")
+        return _BEYOND if reduction == "min" else -_BEYOND
     return highest(dtype) if reduction == "min" else lowest(dtype)
 
 
 def _quotient(sums: Array, counts: Array) -> Array:
+    if sums.dtype == object:  # sums may wrap around, as their type has it, before they are divided
+        return objects([Interval()] * sums.size, sums.shape)
     if sums.dtype.kind in "iu":
         return np.asarray(
             np.floor_divide(sums, counts.astype(np.result_type(sums.dtype, np.uint8))), sums.dtype

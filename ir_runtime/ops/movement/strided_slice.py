@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...errors import InferenceError
-from ...ir.dimension import Dimension
+from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
-from ...ir.tensor import Array, Value
+from ...ir.tensor import Array, Value, objects
 from .._define import Input, Op, Output, attr, op
-from .._lengths import common_count, listed
+from .._lengths import common_count, count_of, listed
 from .._types import T_ANY, T_INDEX
 from ._slicing import FAR, Bound, bounds_of, python_slice, sliced
 
@@ -78,6 +78,13 @@ class StridedSlice(Op):
         region: Array = data[self.index(data.shape, begin, end, strides)]
         return region
 
+    def propagate(self, *inputs: Value) -> Any:
+        """As usual; a number of begin or end need not be known where a mask is in its place."""
+        data, begin, end, *strides = inputs
+        begin = _masked(begin, self.begin_mask)
+        end = _masked(end, self.end_mask, self.shrink_axis_mask)
+        return super().propagate(data, begin, end, *strides)
+
     def index(
         self, shape: tuple[int, ...], begin: Array, end: Array, strides: Array | None = None
     ) -> tuple[Any, ...]:
@@ -133,6 +140,16 @@ class StridedSlice(Op):
 
 def _set(mask: Sequence[int], entry: int) -> bool:
     return entry < len(mask) and mask[entry] == 1
+
+
+def _masked(value: Value, *masks: Sequence[int]) -> Value:
+    """A list with 0 in place of the numbers that a mask stands for."""
+    count = count_of(value)
+    if count is None or value.known() is not None or not value.element.integral:
+        return value
+    numbers = value.numbers() or (Interval(),) * count
+    read = (0 if any(_set(mask, i) for mask in masks) else n for i, n in enumerate(numbers))
+    return Value.bounded(value.element, objects(read, (count,)))
 
 
 def _check_inside(entry: int, index: int, length: Dimension, axis: int) -> None:

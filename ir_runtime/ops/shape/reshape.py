@@ -127,11 +127,12 @@ class _Target:
         if -1 in self.pattern:
             unknown = [list(self.pattern).index(-1)]
         taken = [d for i, d in enumerate(found) if i not in copied and unknown != [i]]
-        given, taken = _cancel(given, taken)
         if len(unknown) == 1:
             found[unknown[0]] = self._left(found[unknown[0]], given, taken)
-        elif not product(given).compatible(product(taken)):
-            raise self._impossible()
+        else:
+            many, few = map(product, _cancel(given, taken))
+            if not many.compatible(few):
+                raise self._impossible()
         return found
 
     def _length(self, axis: int, number: int | Interval) -> Dimension:
@@ -139,10 +140,10 @@ class _Target:
             return self._copied(axis)
         if isinstance(number, int):
             return Dimension() if number == -1 else Dimension(number)
-        if number.min is None or number.min < 0:
-            return Dimension()  # it may turn out to be -1
         length = Dimension.of(number)
-        if not self.special_zero or number.min > 0 or self.source.rank is None or axis >= self.source.rank:
+        if (number.min is None or number.min < 0) and -1 not in self.pattern:
+            length = length.join(self._if_left(axis))
+        if not self.special_zero or length.min > 0 or self.source.rank is None or axis >= self.source.rank:
             return length
         # It may turn out to be 0, and copy. The symbol stays, as in OpenVINO: it errs only where
         # the data has no elements.
@@ -157,17 +158,28 @@ class _Target:
             raise InferenceError(_beyond(axis, self.source))
         return self.source[axis]
 
+    def _if_left(self, axis: int) -> Dimension:
+        """The length of an axis if its number turns out to be -1, so that the others are lengths."""
+        if self.source.rank is None:
+            return Dimension()
+        return self._rest(self.source, [Dimension.of(n) for i, n in enumerate(self.pattern) if i != axis])
+
+    def _rest(self, given: Sequence[Dimension], taken: Sequence[Dimension]) -> Dimension:
+        """What -1 may stand for: no more elements than there are, but 1 where the other axes have none."""
+        if not self.special_zero and any(d.max == 0 for d in (*given, *taken)):
+            return Dimension(1) if any(d.max == 0 for d in taken) else Dimension(0, 1)
+        most, least = product(map(_some, given)).max, product(map(_some, taken)).min
+        return Dimension.between(0, None if most is None else max(most // least, 1))
+
     def _left(self, found: Dimension, given: list[Dimension], taken: list[Dimension]) -> Dimension:
         """What is left of the given lengths for one axis when others are taken."""
-        many, few = product(given), product(taken)
-        if few == 0:
-            if not many.contains(0):
-                raise self._impossible()
-            return Dimension(1) if -1 in self.pattern and many.is_static else found
+        many, few = map(product, _cancel(given, taken))
+        if few == 0 and not many.contains(0):
+            raise self._impossible()
         if few.min == 0:
-            return found
+            return self._rest(given, taken) if -1 in self.pattern else found
         high = None if many.max is None else many.max // few.min
-        low = 0 if few.max is None else -(-many.min // few.max)
+        low = min(many.min, 1) if few.max is None else -(-many.min // few.max)
         if high is not None and low > high:
             raise self._impossible()
         left = found.merge(many if few == 1 else Dimension.between(low, high))
@@ -177,6 +189,10 @@ class _Target:
 
     def _impossible(self) -> InferenceError:
         return _impossible(self.source, self.pattern, self.special_zero)
+
+
+def _some(length: Dimension) -> Interval:
+    return length.map(lambda n: max(n, 1))
 
 
 def _cancel(
