@@ -1,0 +1,153 @@
+"""Memory whose neighbours are not readable: what reads or writes beside an array ends the process.
+
+`install` puts it under every array of NumPy's that is made afterwards, in any thread, and under the scratch
+memory of compiled kernels. Each piece lies on pages of its own between pages without access:
+
+    | no access | unused, data | no access |     Edge.END: what is read behind the data is refused
+    | no access | data, unused | no access |     Edge.START: what is read before them is
+
+* Unused bytes of the pages hold a pattern, which is looked at when the memory is given back: who wrote there
+  ends the process, too.
+* New memory holds the same pattern, which is NaN, or -1.
+* Addresses are never used twice, and freed pages lose their access: so it is seen who uses memory that is freed,
+  and who frees it twice.
+
+The functions are LLVM's, for they must work without Python's lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from enum import Enum
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from numpy._core import _multiarray_umath
+
+from ir_runtime.backends.numba import _machine
+
+__all__ = ["PATTERN", "Edge", "install"]
+
+PATTERN = 0xFF
+"""What bytes hold that nobody has written to."""
+
+# Addresses that are put aside, without memory; each page of them has eight bytes in a table.
+_SPACE = 1 << 42
+_PAGE = mmap.PAGESIZE
+# Larger numbers are not aligned to more, nor are lines of the cache.
+_ALIGNED = 64
+# Scratch memory is asked for with so many bytes more, in which `room` finds a place to begin.
+_MORE = 128
+
+# Numbers of functions and objects in NumPy's table for C, as its header __multiarray_api.h has them.
+_DEFAULT_HANDLER = 306
+_HANDLER = b"mem_handler"
+
+# Of mmap: put new pages in the place of others. Python's module does not name it.
+_MAP_FIXED = 0x10
+
+_FOR_ARRAYS = ("malloc", "calloc", "realloc", "free")
+_FOR_SCRATCH = {
+    "ir_runtime_allocate": ("room", ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t)),
+    "ir_runtime_free": ("give_back", ctypes.CFUNCTYPE(None, ctypes.c_size_t)),
+}
+
+_CODE = Path(__file__).with_suffix(".ll")
+
+
+class Edge(Enum):
+    """Where data touch the pages that nobody may read."""
+
+    START = "start"
+    END = "end"
+
+
+class _Allocator(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("context", "malloc", "calloc", "realloc", "free")]
+
+
+class _Handler(ctypes.Structure):
+    """NumPy's ``PyDataMem_Handler``."""
+
+    _fields_ = [("name", ctypes.c_char * 127), ("version", ctypes.c_uint8), ("allocator", _Allocator)]
+
+
+@cache
+def install(edge: Edge) -> None:
+    """Guard all arrays and all scratch memory that this process asks for from now on.
+
+    Arrays that are there already stay where they are, and are freed as before. NumPy's own handler can be set for
+    a thread only, so what all threads have in the beginning is told to point to other functions.
+    """
+    capsule = _default_handler()
+    before = _Handler.from_address(_pointer(capsule, _HANDLER))
+    addresses, base = _compiled(edge, before.allocator)
+    functions = (addresses[name] for name in _FOR_ARRAYS)
+    _KEPT.append(_Handler(b"guard_pages", 1, _Allocator(before.allocator.context, *functions)))
+    set_pointer = ctypes.pythonapi.PyCapsule_SetPointer
+    set_pointer.argtypes, set_pointer.restype = [ctypes.py_object, ctypes.c_void_p], ctypes.c_int
+    set_pointer(capsule, ctypes.addressof(_KEPT[-1]))
+    _guard_scratch(addresses)
+    assert 0 <= np.empty(1).ctypes.data - base < _SPACE
+
+
+# What NumPy and LLVM have addresses of.
+_KEPT: list[Any] = []
+
+
+def _guard_scratch(addresses: dict[str, int]) -> None:
+    """Kernels that are loaded from now on take their memory from here."""
+    assert not _machine._only.cache_info().currsize, "kernels are loaded already"
+    for symbol, (name, kind) in _FOR_SCRATCH.items():
+        assert symbol in _machine.RUNTIME
+        _machine.RUNTIME[symbol] = partial(kind, addresses[name])
+
+
+def _default_handler() -> Any:
+    """The capsule that NumPy takes where nobody has set one."""
+    table = ctypes.cast(_pointer(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    return ctypes.cast(table[_DEFAULT_HANDLER], ctypes.POINTER(ctypes.py_object)).contents.value
+
+
+def _pointer(capsule: Any, name: bytes | None) -> int:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.argtypes, get.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
+    return int(get(capsule, name))
+
+
+def _reserved(size: int, access: int) -> int:
+    """Addresses that nobody has."""
+    map_ = ctypes.CDLL(None, use_errno=True).mmap
+    map_.restype = ctypes.c_void_p
+    map_.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    found = map_(None, size, access, _how(), -1, 0)
+    if found in (None, ctypes.c_void_p(-1).value):
+        raise OSError(ctypes.get_errno(), "no addresses for guard pages")
+    return int(found)
+
+
+def _how() -> int:
+    return mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
+
+
+def _compiled(edge: Edge, old: _Allocator) -> tuple[dict[str, int], int]:
+    """The functions' addresses by name, and where the memory begins."""
+    read_write = mmap.PROT_READ | mmap.PROT_WRITE
+    base, table = _reserved(_SPACE, 0), _reserved(_SPACE // _PAGE * 8, read_write)
+    text = _CODE.read_text(encoding="utf-8").format(
+        base=base, first=base + _PAGE, limit=base + _SPACE, space=_SPACE, table=table,
+        page=_PAGE, page_less=_PAGE - 1, page_bits=_PAGE.bit_length() - 1,
+        aligned=_ALIGNED, aligned_less=_ALIGNED - 1, more=_MORE, more_less=_MORE - 1,
+        pattern=PATTERN - 256, read_write=read_write, no_access=0, again=_how() | _MAP_FIXED,
+        edge_is_end=str(edge is Edge.END).lower(), old_free=old.free, old_realloc=old.realloc,
+    )  # fmt: skip
+    module = llvm.parse_assembly(text)
+    engine = llvm.create_mcjit_compiler(module, _machine.target_machine())
+    engine.finalize_object()
+    _KEPT.append(engine)
+    names = [*_FOR_ARRAYS, *(name for name, _ in _FOR_SCRATCH.values())]
+    return {name: engine.get_function_address(f"guard_{name}") for name in names}, base

@@ -1,0 +1,11 @@
+"""Runs tests with guard pages: ``IR_RUNTIME_TEST_EDGE=end pytest -p harness.guard_plugin``, with tests on PYTHONPATH."""
+
+from __future__ import annotations
+
+import os
+
+from harness.guard_pages import Edge, install
+
+
+def pytest_configure() -> None:
+    install(Edge(os.environ["IR_RUNTIME_TEST_EDGE"]))

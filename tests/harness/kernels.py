@@ -1,0 +1,68 @@
+"""What fast backends have registered, and what of that makes kernels for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+from unittest.mock import patch
+
+from ir_runtime import backends
+from ir_runtime.backends import Backend
+
+__all__ = ["FAST", "loaded", "registered", "watched"]
+
+FAST = tuple(name for name in backends.available() if name != "reference")
+_KINDS = ("offers", "packed", "finders")
+
+
+@cache
+def loaded(name: str) -> Backend:
+    """A backend with all its modules."""
+    package = import_module(f"{backends.__name__}.{name}")
+    for module in iter_modules(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    found: Backend = package.backend
+    return found
+
+
+def registered() -> set[str]:
+    """A name for each function that may make kernels, and each operation that it is asked for."""
+    return {_name(name, op, make) for name, _, op, makers in _registrations() for make in makers}
+
+
+@contextmanager
+def watched() -> Iterator[set[str]]:
+    """The names of those that made kernels inside."""
+    found: set[str] = set()
+    with ExitStack() as stack:
+        for name, registry, op, makers in _registrations():
+            told = [_telling(make, _name(name, op, make), found) for make in makers]
+            stack.enter_context(patch.dict(registry, {op: told}))
+        yield found
+
+
+def _registrations() -> Iterator[tuple[str, dict[Any, Any], Any, list[Callable[..., Any]]]]:
+    for name in FAST:
+        for kind in _KINDS:
+            registry = getattr(loaded(name), kind)
+            for op, makers in list(registry.items()):
+                yield name, registry, op, makers
+
+
+def _name(backend: str, op: Any, make: Callable[..., Any]) -> str:
+    module = make.__module__.rpartition(".")[2]
+    return f"{backend}: {module}.{make.__name__} for {op.versioned_name()}"
+
+
+def _telling(make: Callable[..., Any], name: str, found: set[str]) -> Callable[..., Any]:
+    def telling(*args: Any, **how: Any) -> Any:
+        if (made := make(*args, **how)) is not None:
+            found.add(name)
+        return made
+
+    return telling
