@@ -15,13 +15,14 @@ RTOL = {"f64": 1e-10, "f32": 1e-4, "f16": 2e-3, "bf16": 1.6e-2}
 FLOOR = {"f64": 1e-11, "f32": 5e-5, "f16": 2e-3, "bf16": 1.6e-2}
 
 
-def assert_agree(found: Array, wanted: Array, backend: str) -> None:
+def assert_agree(found: Array, wanted: Array, backend: str, atol: float = 0.0) -> None:
     """Fail unless a result is that of the reference: reals nearly, all else exactly.
 
     Args:
         found: what a fast backend gave.
         wanted: what the reference gave.
         backend: the name of the fast one.
+        atol: by how much numbers may differ at least.
 
     Raises:
         AssertionError: if they differ.
@@ -32,5 +33,5 @@ def assert_agree(found: Array, wanted: Array, backend: str) -> None:
         np.testing.assert_array_equal(found, wanted, err_msg=backend)
         return
     a, b = found.astype(np.float64), wanted.astype(np.float64)
-    floor = FLOOR.get(element.label, 0) * np.abs(b[np.isfinite(b)]).max(initial=0.0)
+    floor = max(atol, FLOOR.get(element.label, 0) * np.abs(b[np.isfinite(b)]).max(initial=0.0))
     np.testing.assert_allclose(a, b, rtol=RTOL.get(element.label, 0), atol=floor, err_msg=backend)

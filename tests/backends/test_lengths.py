@@ -1,0 +1,90 @@
+"""Fast backends refuse or compute whatever lengths, layouts and numbers come, and touch no memory but their own.
+
+Models are fed inputs that are nearly right, in processes of their own with guard pages around every array and all
+scratch memory. What kernels there are is found in what the backends have registered.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+from harness.guard_pages import Edge
+from harness.guarded import Process
+from harness.kernels import registered
+from harness.subjects import Subject, Task, all_subjects, examine, some_subjects
+
+ROOT = Path(__file__).parents[2]
+EDGES_AND_THREADS = [(Edge.END, 1), (Edge.START, 2)]
+
+guarded = pytest.mark.parametrize(
+    ("edge", "threads"), EDGES_AND_THREADS, ids=lambda value: getattr(value, "value", str(value))
+)
+
+
+@cache
+def chosen(each: int) -> tuple[list[Subject], set[str]]:
+    return some_subjects(each)
+
+
+def problems(subjects: Iterable[Subject], edge: Edge, threads: int, feeds: int, openings: int) -> list[str]:
+    found = []
+    with Process(examine, edge, threads) as process:
+        for subject in subjects:
+            wrong, died = process.run(Task(subject, feeds, openings, threads))
+            found += [died] if died else wrong
+    return found
+
+
+def listed(found: list[str]) -> str:
+    """The first of them, in full."""
+    return "\n\n".join([f"{len(found)} problems", *found[:10]])
+
+
+def test_every_kernel_has_a_subject() -> None:
+    """Else: a sample that it is offered for, or a pattern in tests/models/patterns.py, is missing."""
+    _, covered = chosen(2)
+    assert registered() - covered == set()
+
+
+@guarded
+@pytest.mark.parametrize("part", range(2))
+def test_inputs_that_are_nearly_right(edge: Edge, threads: int, part: int) -> None:
+    subjects, _ = chosen(2)
+    place = 2 * part + EDGES_AND_THREADS.index((edge, threads))
+    found = problems(subjects[place::4], edge, threads, feeds=12, openings=3)
+    assert not found, listed(found)
+
+
+@pytest.mark.oracle
+@guarded
+@pytest.mark.parametrize("part", range(2))
+def test_many_more_inputs_that_are_nearly_right(edge: Edge, threads: int, part: int) -> None:
+    subjects, _ = chosen(4)
+    found = problems(subjects[part::2], edge, threads, feeds=25, openings=4)
+    assert not found, listed(found)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("edge", Edge, ids=lambda edge: edge.value)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_right_inputs_of_all_samples(edge: Edge, threads: int) -> None:
+    """With all lengths known, and with all open."""
+    found = problems(all_subjects(), edge, threads, feeds=0, openings=0)
+    assert not found, listed(found)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("edge", Edge, ids=lambda edge: edge.value)
+def test_the_tests_of_kernels_with_guard_pages(edge: Edge) -> None:
+    tests = sorted(map(str, (ROOT / "tests" / "runtime").glob("test_numba_*.py")))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "harness.guard_plugin", "-p", "no:xdist"]
+    command += ["-p", "no:cacheprovider", "-m", "not oracle", *tests]
+    environment = os.environ | {"IR_RUNTIME_TEST_EDGE": edge.value, "PYTHONPATH": str(ROOT / "tests")}
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]

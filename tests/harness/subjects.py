@@ -1,0 +1,270 @@
+"""Models whose inputs are fed slightly wrong: what is fed, to which of them, and what must come of it."""
+
+from __future__ import annotations
+
+import tempfile
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ir_runtime as ir
+from harness.agreement import assert_agree
+from harness.files import model_of
+from harness.kernels import FAST, loaded, watched
+from harness.sample import Sample, all_samples
+from harness.variants import Feed, layouts, lengths, ranks, values
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Array, Packed, Value
+from ir_runtime.ops.infrastructure.ends import Constant
+
+__all__ = ["Subject", "Task", "all_subjects", "examine", "of_patterns", "some_subjects"]
+
+LIMITS = ir.Limits(memory=1 << 28, trips=200, seconds=20)
+# Where inputs cancel out, as in the mean of equal numbers, what remains is rounding; relative to the largest input.
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model whose lengths are all known, and the inputs it was made for."""
+
+    name: str
+    xml: bytes
+    weights: bytes
+    inputs: tuple[Array, ...]
+    atol: float = 0.0
+    """By how much results may differ where rounding counts for more than usual."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to try with a subject.
+
+    Args:
+        subject: the model.
+        feeds: how many kinds of wrong inputs, beside the right ones.
+        openings: in how many ways some lengths are left open, beside all and none.
+        threads: how many share a layer.
+    """
+
+    subject: Subject
+    feeds: int
+    openings: int
+    threads: int = 1
+
+
+def all_subjects() -> Iterator[Subject]:
+    """Every sample of an operation that fast backends have kernels for, then every pattern."""
+    yield from (_subject(sample, fixed) for sample, fixed in _candidates())
+    yield from of_patterns().values()
+
+
+def some_subjects(each: int) -> tuple[list[Subject], set[str]]:
+    """Of the samples so many for each function that makes kernels, and all patterns; and which functions have some."""
+    counts: dict[str, int] = {}
+    chosen: dict[tuple[int, tuple[int, ...]], Subject] = {}
+    with watched() as made:
+        candidates = list(_candidates())
+        for index in np.random.default_rng(0).permutation(len(candidates)):
+            sample, fixed = candidates[index]
+            for dynamic in (True, False):
+                made.clear()
+                _make_kernels(sample, fixed, dynamic)
+                if any(counts.get(name, 0) < each for name in made):
+                    chosen[index, fixed] = _subject(sample, fixed)
+                    counts |= {name: counts.get(name, 0) + 1 for name in made}
+        made.clear()
+        for subject in of_patterns().values():
+            model = ir.read_model(subject.xml, subject.weights)
+            for shapes in (_static(subject.inputs), _open(subject.inputs)):
+                model.reshape(shapes)
+                for name in FAST:
+                    ir.compile_model(model, backend=name)
+    return [*chosen.values(), *of_patterns().values()], made | set(counts)
+
+
+@cache
+def of_patterns() -> Mapping[str, Subject]:
+    """What fast backends compute together."""
+    import openvino as ov
+    from models.patterns import PATTERNS
+
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        for name, (build, draw) in PATTERNS.items():
+            ov.save_model(build(), path, compress_to_fp16=False)
+            weights = path.with_suffix(".bin").read_bytes()
+            found[name] = Subject(name, path.read_bytes(), weights, tuple(draw()))
+    return found
+
+
+def _candidates() -> Iterator[tuple[Sample, tuple[int, ...]]]:
+    """Samples, and which of their inputs are constants: those that must be, or all but the first."""
+    kinds = {op for name in FAST for op in loaded(name).offers}
+    for sample in all_samples():
+        if sample.cls in kinds:
+            yield from (
+                (sample, fixed) for fixed in dict.fromkeys([sample.constant, _behind_the_first(sample)])
+            )
+
+
+def _behind_the_first(sample: Sample) -> tuple[int, ...]:
+    return tuple(range(1, len(sample.inputs)))
+
+
+def _subject(sample: Sample, fixed: Collection[int]) -> Subject:
+    xml, weights = model_of(sample, fixed)
+    inputs = tuple(x for i, x in enumerate(sample.inputs) if i not in fixed)
+    name = f"{sample} with inputs {fixed} constant" if fixed else str(sample)
+    return Subject(name, xml, weights, inputs, sample.atol or 0.0)
+
+
+def _make_kernels(sample: Sample, fixed: Collection[int], dynamic: bool) -> None:
+    """Ask all fast backends for one."""
+    known = [
+        value
+        if i in fixed
+        else Value.unknown(value.element, PartialShape.dynamic(value.shape.rank) if dynamic else value.shape)
+        for i, value in enumerate(sample.values())
+    ]
+    for name in FAST:
+        loaded(name).kernel(sample.layer(), known)
+
+
+def examine(task: Task, tell: Callable[[str], None]) -> list[str]:
+    """What is wrong: fast backends must give what the reference gives, and refuse what it refuses.
+
+    Beyond that, they may refuse what inference refuses, told the very lengths.
+    """
+    subject, found = task.subject, []
+    model = ir.read_model(subject.xml, np.frombuffer(subject.weights, np.uint8).copy(), limits=LIMITS)
+    _set_apart(model)
+    feeds = _some(subject, _feeds(subject.inputs), 1, task.feeds)
+    refusable = {feed.what: _reshaped(model, _static(feed.arrays)) is not None for feed in feeds}
+    for how, shapes in _some(subject, _openings(subject.inputs), 2, task.openings):
+        if _reshaped(model, shapes) is not None:
+            continue
+        tell(f"{subject.name} compiled with {how} open")
+        reference, *fast = (_compiled(model, name, task.threads) for name in ("reference", *FAST))
+        for feed in feeds:
+            if not all(_fits(shapes[i], x) for i, x in enumerate(feed.arrays)):
+                continue
+            place = f"{subject.name} with {how} open, {feed.what}: {[list(x.shape) for x in feed.arrays]}"
+            tell(f"reference: {place}")
+            wanted, rounding = _outcome(reference, feed), ROUNDING * _largest(feed)
+            for compiled in fast:
+                tell(f"{compiled.backend}: {place}")
+                outcome = _outcome(compiled, feed)
+                if isinstance(outcome, ir.IRError) and refusable[feed.what]:
+                    continue
+                problem = _difference(outcome, wanted, compiled.backend, max(subject.atol, rounding))
+                found += [f"{compiled.backend}: {place}: {problem}"] if problem else []
+    return found
+
+
+def _reshaped(model: ir.Model, shapes: dict[int, Any]) -> ir.IRError | None:
+    """Give a model such lengths, unless they are refused: then say why."""
+    try:
+        model.reshape(shapes)
+    except ir.IRError as refusal:
+        return refusal
+    return None
+
+
+def _compiled(model: ir.Model, backend: str, threads: int) -> ir.CompiledModel:
+    config = {"INFERENCE_NUM_THREADS": threads}
+    return ir.compile_model(model, backend=backend, config=config, limits=LIMITS)
+
+
+def _set_apart(model: ir.Model) -> None:
+    """Put every constant on pages of its own."""
+    for layer in model._graph:
+        if isinstance(layer.op, Constant) and isinstance(layer.op.value, np.ndarray | Packed):
+            held = layer.op.value
+            fresh = (
+                Packed(held.raw.copy(), held.element, held.shape) if isinstance(held, Packed) else held.copy()
+            )
+            object.__setattr__(layer.op, "value", fresh)
+
+
+def _some(subject: Subject, found: Iterable[Any], first: int, more: int) -> list[Any]:
+    """The first ones, and so many of the rest: the same ones for a subject each time."""
+    every = list(found if more else islice(found, first))
+    order = np.random.default_rng(zlib.crc32(subject.name.encode())).permutation(len(every[first:]))
+    return every[:first] + [every[first + i] for i in sorted(order[:more])]
+
+
+def _feeds(inputs: Sequence[Array]) -> Iterator[Feed]:
+    """The right inputs, then those that are nearly right."""
+    yield Feed("right inputs", tuple(x.copy() for x in inputs))
+    for kind in (lengths, ranks, layouts, values):
+        yield from kind(inputs)
+
+
+def _openings(inputs: Sequence[Array]) -> Iterator[tuple[str, dict[int, Any]]]:
+    """Which lengths are left open."""
+    static = _static(inputs)
+    yield "nothing", static
+    yield "all lengths", _open(inputs)
+    yield "first lengths", {i: [-1, *x.shape[1:]] if x.ndim else [] for i, x in enumerate(inputs)}
+    yield "all but the first lengths", {i: [*x.shape[:1], *[-1] * (x.ndim - 1)] for i, x in enumerate(inputs)}
+    for i, x in enumerate(inputs):
+        for axis in range(x.ndim):
+            yield f"axis {axis} of input {i}", {**static, i: [*x.shape[:axis], -1, *x.shape[axis + 1 :]]}
+    yield "all ranks", dict.fromkeys(static, "...")
+
+
+def _static(inputs: Sequence[Array]) -> dict[int, Any]:
+    return {i: list(x.shape) for i, x in enumerate(inputs)}
+
+
+def _open(inputs: Sequence[Array]) -> dict[int, Any]:
+    return {i: [-1] * x.ndim for i, x in enumerate(inputs)}
+
+
+def _fits(shape: Any, x: Array) -> bool:
+    return PartialShape(shape).contains(x.shape)
+
+
+def _largest(feed: Feed) -> float:
+    """The largest finite number."""
+    reals = [np.abs(x[np.isfinite(x)]).astype(np.float64) for x in feed.arrays if x.dtype.kind == "f"]
+    return max((float(x.max(initial=0.0)) for x in reals), default=0.0)
+
+
+def _outcome(compiled: ir.CompiledModel, feed: Feed) -> list[Array] | Exception:
+    try:
+        found = compiled(list(feed.arrays))
+    except Exception as problem:
+        return problem
+    return [found[i] for i in range(len(found))]
+
+
+def _difference(found: Any, wanted: Any, backend: str, atol: float) -> str:
+    """What is wrong about an outcome."""
+    for outcome in (wanted, found):
+        if isinstance(outcome, Exception) and not isinstance(outcome, ir.IRError):
+            return f"{type(outcome).__name__}: {outcome}"
+    if isinstance(wanted, ir.IRError):
+        shapes = "" if isinstance(found, ir.IRError) else str([list(x.shape) for x in found])
+        return shapes and f"gives {shapes}, and the reference refuses: {wanted}"
+    if isinstance(found, ir.IRError):
+        return f"refuses, and the reference gives {[list(x.shape) for x in wanted]}: {found}"
+    try:
+        for ours, theirs in zip(found, wanted, strict=True):
+            if ours.dtype == object or _bytes(ours) != _bytes(theirs):
+                assert_agree(ours, theirs, backend, atol)
+    except AssertionError as difference:
+        return str(difference)
+    return ""
+
+
+def _bytes(x: Array) -> tuple[Any, ...]:
+    return x.dtype, x.shape, x.tobytes()
