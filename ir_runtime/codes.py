@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Code"]
+__all__ = ["DECLARED", "Code"]
 
 
 class Code(StrEnum):
@@ -73,3 +73,7 @@ class Code(StrEnum):
     BAD_REQUEST = "IR404", "the option, device, backend or call does not exist or fit"
 
     LIMIT = "IR501", "the file asks for more than the limits allow"
+
+
+DECLARED = frozenset({Code.DECLARED_TYPE, Code.DECLARED_SHAPE, Code.INPUT_PORT})
+"""Of findings that nothing computed depends on: what ports declare, where inference contradicts it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..backends import load
 from ..backends.threads import at_most
-from ..codes import Code
+from ..codes import DECLARED, Code
 from ..ir.tensor import Array
 from ..limits import Limits
 from ..passes.infer import Inferred
@@ -37,17 +37,13 @@ __all__ = ["CompiledModel"]
 _HARMLESS = frozenset(
     {
         Code.BAD_ATTRIBUTE,
-        Code.DECLARED_SHAPE,
-        Code.DECLARED_TYPE,
+        *DECLARED,
         Code.UNKNOWN_OPERATION,
         Code.WEIGHTS_MISSING,
         Code.WEIGHTS_RANGE,
     }
 )
 
-
-# Where outputs declare what they are not, inference went on with that, as the layers behind expect it.
-_DECLARED = frozenset({Code.DECLARED_SHAPE, Code.DECLARED_TYPE})
 
 # Bytes of all tensors, constants and activations, from which on loading machine code is worth it.
 _LARGE = 1 << 20
@@ -81,9 +77,7 @@ class CompiledModel:
         self.config = check_config(config)
         self.limits = limits or model.limits
         self._model = model.raise_if_invalid(_HARMLESS).clone()
-        if any(error.code in _DECLARED for error in model.report.errors):
-            self._model.compute_types()
-            self._model.raise_if_invalid(_HARMLESS)
+        self._model.correct()
         if wants_f16(self.config):
             self._model.narrow()
         self.backend, self._chain = load(

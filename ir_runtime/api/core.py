@@ -83,10 +83,11 @@ class Core:
         weights: WeightsLike | None = None,
         config: Mapping[str, Any] | None = None,
         *,
+        strict: bool | None = None,
         limits: Limits = DEFAULT,
     ) -> Model:
         """As `ir_runtime.read_model`."""
-        return read_model(model, weights, config, limits=limits)
+        return read_model(model, weights, config, strict=strict, limits=limits)
 
     def compile_model(
         self,

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..codes import Code
+from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import InputError, UnsupportedError, ValidationError
 from ..frontend.model import Document
@@ -15,6 +15,7 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 from ..limits import Limits, within
 from ..passes.check import check
+from ..passes.correct import corrected
 from ..passes.infer import infer
 from ..passes.state import check_assigned, variables_of, with_variables
 from ..passes.variables import check_assigns
@@ -40,11 +41,28 @@ class Model(View):
     def __init__(self, document: Document, report: Diagnostics) -> None:
         self.report = report
         self._parameters: dict[int, TensorType] | None = None
+        self._contradicted: Diagnostics | None = None
         check(document.graph, report)
+        before = Diagnostics(report.most)
+        before.extend(report)
         super().__init__(document, infer(document.graph, report, explain=True))
+        if any(report.count(code=code) > before.count(code=code) for code in DECLARED):
+            self._ignore_declared(before)
         report.arrange()
         check_assigned(self._graph, self._values, report)
         check_assigns(self._graph, report)
+
+    def _ignore_declared(self, found: Diagnostics) -> None:
+        """Take types and shapes from operations alone, as running does; and add what is wrong even so."""
+        self._values = infer(self._graph, found, compare=False, explain=True)
+        check_assigned(self._graph, self._values, found)
+        check_assigns(self._graph, found)
+        self._contradicted = found
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether ports declare something else than is inferred."""
+        return self._contradicted is not None
 
     @property
     def limits(self) -> Limits:
@@ -58,7 +76,7 @@ class Model(View):
             UnsupportedError: if all that is wrong is operations that are not known.
             ValidationError: else; ``diagnostics`` has every finding.
         """
-        errors = [error for error in self.report.errors if error.code not in allowed]
+        errors = self._errors(allowed)
         if not errors:
             return self
         first = errors[0]
@@ -66,6 +84,16 @@ class Model(View):
             message = first.message + _as_well(errors[1:], self.report.count(code=first.code) - 1)
             raise UnsupportedError(message, code=first.code, where=first.where, hint=first.hint)
         raise ValidationError.of(errors, self.report.more)
+
+    def _errors(self, allowed: Collection[str]) -> list[Diagnostic]:
+        """What keeps the model from being accepted, in the order of the file."""
+        if self._contradicted is None or not frozenset(allowed) >= DECLARED:
+            return [error for error in self.report.errors if error.code not in allowed]
+        errors = [error for error in self._contradicted.errors if error.code not in allowed]
+        if not errors:
+            return []
+        declared = [error for error in self.report.errors if error.code in DECLARED]
+        return sorted([*declared, *errors], key=lambda error: error.line or 0)
 
     def add_outputs(self, outputs: Any) -> list[Output]:
         """Also compute these: tensor names, layer names, globs, (layer name, output) or ports."""
@@ -157,11 +185,10 @@ class Model(View):
         self._graph = narrow(self._graph, self._values)
         self._values = infer(self._graph, Diagnostics(), parameters)
 
-    def compute_types(self) -> None:
-        """Take types and shapes from the operations alone, as running does, whatever outputs declare."""
-        self.report = Diagnostics(self.limits.findings)
-        parameters = self._all_parameters(self._parameters or {})
-        self._values = infer(self._graph, self.report, parameters, compare=False)
+    def correct(self) -> None:
+        """Let ports declare what is inferred, where they contradict it."""
+        if self.is_contradicted:
+            self._graph = corrected(self._graph, self._values)
 
 
 def _shape(given: ShapeLike) -> PartialShape:

@@ -15,6 +15,7 @@ from ..frontend.weights import WeightsLike
 from ..limits import DEFAULT, Limits, within
 from ..nearest import few
 from .config import check_config
+from .declared import accepted
 from .model import Model
 
 # What only pages need is imported there: reading starts sooner.
@@ -29,7 +30,7 @@ def read_model(
     weights: WeightsLike | None = None,
     config: Mapping[str, Any] | None = None,
     *,
-    strict: bool = True,
+    strict: bool | None = None,
     limits: Limits = DEFAULT,
     values: Values | None = None,
     example: int | None = None,
@@ -42,7 +43,8 @@ def read_model(
         weights: path of the ``.bin``, its bytes, or an open file; by default the ``.bin`` beside the
             ``.xml``. It is mapped, not read.
         config: for OpenVINO's signature.
-        strict: raise if the model is not valid. Otherwise ``model.report`` has what is wrong.
+        strict: raise if anything is wrong, or with ``False`` never: ``model.report`` has what is. By default,
+            what ports declare and inference contradicts is warned of, as nothing computed depends on it.
         limits: bounds on what the file, and running it, may ask for.
         values: for a page: contents for input ports, as for `read_fragment`.
         example: for a page: which of several examples, from 1.
@@ -63,7 +65,7 @@ def read_model(
                 hint=f"choose one with example=1 … {len(documents)} (--example), or call read_fragments",
             )
         read = Model(documents[0], report)
-    return read.raise_if_invalid() if strict else read
+    return accepted(read, strict)
 
 
 @contextmanager
@@ -85,7 +87,7 @@ def read_fragment(
     version: str | int | None = None,
     name: str = "<fragment>",
     example: int | None = None,
-    strict: bool = True,
+    strict: bool | None = None,
     limits: Limits = DEFAULT,
 ) -> Model:
     """Make a model of bare ``<layer>`` elements, as the specification prints them.
@@ -100,7 +102,7 @@ def read_fragment(
         version: ``"ReduceL2-4"``, ``"opset4"`` or ``4``, where neither tag nor page says.
         name: the file, for messages.
         example: which of several examples, from 1.
-        strict: raise if the fragment is not valid. Otherwise ``model.report`` has what is wrong.
+        strict: as for `read_model`.
         limits: bounds on what the page may ask for.
 
     Raises:
@@ -123,7 +125,7 @@ def read_fragments(
     *,
     version: str | int | None = None,
     name: str = "<fragment>",
-    strict: bool = True,
+    strict: bool | None = None,
     limits: Limits = DEFAULT,
 ) -> list[Model]:
     """Make a model of each example on a page of the specification; see `read_fragment`."""
@@ -134,7 +136,7 @@ def read_fragments(
         return [_example(page, number, strict, limits) for number in range(1, len(page) + 1)]
 
 
-def _example(page: Page, number: int, strict: bool, limits: Limits) -> Model:
+def _example(page: Page, number: int, strict: bool | None, limits: Limits) -> Model:
     report = Diagnostics(limits.findings)
     model = Model(page.read(number, report), report)
-    return model.raise_if_invalid() if strict else model
+    return accepted(model, strict)

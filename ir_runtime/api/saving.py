@@ -6,12 +6,9 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
-from ..codes import Code
-from ..diagnostics import Diagnostics
-from ..errors import InputError, ValidationError
+from ..codes import DECLARED, Code
+from ..errors import InputError
 from ..files import replacing
-from ..limits import within
-from ..passes.infer import Inferred, infer
 from ..writing.compress import compress
 from ..writing.document import Content, write
 from ..writing.results import with_results
@@ -23,8 +20,7 @@ PathLike: TypeAlias = "str | bytes | os.PathLike[str] | os.PathLike[bytes]"
 
 # Findings that do not keep a model from being saved: operations from elsewhere are written as they were
 # read, and what ports declare is replaced by what is inferred.
-_DECLARED = (Code.DECLARED_TYPE, Code.DECLARED_SHAPE, Code.INPUT_PORT)
-_ALLOWED = (Code.UNKNOWN_OPERATION, *_DECLARED)
+_ALLOWED = (Code.UNKNOWN_OPERATION, *DECLARED)
 _VERSIONS = ("UNSPECIFIED", "IR_V11")
 
 
@@ -105,10 +101,11 @@ def _xml_path(path: PathLike) -> Path:
 def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> None:
     if not isinstance(model, Model):
         raise TypeError(f"a model is expected, not {type(model).__name__}; ir_runtime.read_model gives one")
-    model.raise_if_invalid(_ALLOWED)
-    known, declared = _known(model)
-    graph = with_results(model._graph, model._extra)
-    content = Content(model.friendly_name, graph, known, model.rt_info, declared)
+    settled = model.raise_if_invalid(_ALLOWED).clone()
+    settled.correct()
+    graph = with_results(settled._graph, model._extra)
+    declared = model._parameters is None  # what ports declare holds for the shapes of the file
+    content = Content(model.friendly_name, graph, model._values, model.rt_info, declared)
     try:
         with replacing(weights, xml) as (binary, text):
             write(compress(content) if compressed else content, text, binary)
@@ -118,16 +115,3 @@ def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> N
             code=Code.BAD_REQUEST,
             hint="nothing was changed",
         ) from None
-
-
-def _known(model: Model) -> tuple[Inferred, bool]:
-    """What is inferred, and whether what ports declare is true beside that."""
-    reshaped = model._parameters is not None
-    if reshaped or not any(finding.code in _DECLARED for finding in model.report.errors):
-        return model._values, not reshaped
-    report = Diagnostics()
-    with within(model.limits):
-        known = infer(model._graph, report, compare=False)
-    if report.errors:
-        raise ValidationError.of(report.errors, report.more)
-    return known, False

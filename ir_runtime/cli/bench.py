@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .models import as_json, weights
+from .models import as_json, read, weights
 from .render import clean, dump, table
 from .shaping import shape_option, shapes_of
 
@@ -174,10 +174,9 @@ def _feeds(
     seed: int,
 ) -> dict[Output, Feed]:
     """An array for each input, of the shape that it is to have."""
-    from ..api.reading import read_model
     from .feeding import collect
 
-    net = read_model(model, weights)
+    net = read(model, weights)
     for texts in filter(None, (shapes, data)):
         net.reshape(shapes_of(texts))
     return collect(net, files, seed)

@@ -40,7 +40,7 @@ def inspect(
 
     Models with operations that are not known, or with errors, are shown as far as they go.
     """
-    net = read(model, weights, example, values, strict=False, limits=limits)
+    net = read(model, weights, example, values, checked=False, limits=limits)
     found = _record(model, net)
     click.echo(dump(found) if as_json else _text(found))
     _remark(found)

@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .render import finding, rest
+from .render import failure, finding, rest
 
 if TYPE_CHECKING:
     from ..api.model import Model
     from ..api.ports import Output
     from ..limits import Limits
 
-__all__ = ["as_json", "parse_value", "port_record", "read", "selects", "weights"]
+__all__ = ["as_json", "parse_value", "port_record", "read", "selects", "strictly", "weights"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 weights = click.option(
     "-w", "--weights", metavar="BIN", help="Weights of the model; by default the .bin beside it."
+)
+
+strictly = click.option(
+    "--strict", is_flag=True, help="Refuse a model whose ports declare what inference contradicts."
 )
 
 
@@ -44,17 +48,22 @@ def read(
     weights: str | None,
     example: int | None = None,
     values: tuple[str, ...] = (),
-    strict: bool = True,
+    checked: bool = True,
     limits: Limits | None = None,
+    strict: bool = False,
 ) -> Model:
-    """Read a model, or an example of a page; warnings about it go to stderr."""
+    """Read a model, or an example of a page; if it is ``checked``, warnings about it go to stderr."""
+    from ..api.declared import contradiction
     from ..api.reading import read_model
+    from ..codes import DECLARED
     from ..limits import DEFAULT
 
     given = dict(map(parse_value, values))
     model = read_model(path, weights, strict=False, example=example, values=given, limits=limits or DEFAULT)
-    if strict:
-        model.raise_if_invalid()
+    if checked:
+        model.raise_if_invalid(() if strict else DECLARED)
+        if message := contradiction(model, "--strict"):
+            click.echo(failure(message), err=True)
         for found in model.report.warnings:
             click.echo(finding(found), err=True)
         for more in model.report.more:

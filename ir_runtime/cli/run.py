@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .limited import limited
-from .models import as_json, read, selects, weights
+from .models import as_json, read, selects, strictly, weights
 from .render import clean, dump, number, plural, table
 from .shaping import shaped, shapes_of
 
@@ -61,6 +61,7 @@ numbers may also be "NaN", "Infinity" and "-Infinity".
 @selects
 @weights
 @click.option("--backend", metavar="NAME", help="What computes: numba, numpy, reference, …")
+@strictly
 @limited
 @as_json
 def run(
@@ -75,6 +76,7 @@ def run(
     values: tuple[str, ...],
     weights: str | None,
     backend: str | None,
+    strict: bool,
     as_json: bool,
     limits: Limits,
 ) -> None:
@@ -86,7 +88,7 @@ def run(
     from .feeding import collect
 
     target = None if output is None else _target(output)
-    net = read(model, weights, example, values, limits=limits)
+    net = read(model, weights, example, values, limits=limits, strict=strict)
     if shapes:
         net.reshape(shapes_of(shapes))
     feeds = collect(net, files, seed if random else None)

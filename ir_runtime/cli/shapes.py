@@ -71,7 +71,7 @@ def shapes(
     """
     from ..api.shapes import shapes_in
 
-    net = read(model, weights, example, values, strict=False, limits=limits)
+    net = read(model, weights, example, values, checked=False, limits=limits)
     if shapes:
         net.reshape(shapes_of(shapes))
     wanted = constraints and net.report.ok

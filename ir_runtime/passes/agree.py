@@ -13,7 +13,7 @@ from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 
-__all__ = ["Agreement"]
+__all__ = ["Agreement", "agree"]
 
 Explain: TypeAlias = Callable[[Port, int], tuple[Cause, ...]]
 """What decided a dim of an output."""
@@ -37,7 +37,7 @@ class Agreement:
         pairs = enumerate(zip(layer.inputs, sources, arriving, strict=True))
         wrong = {}
         for index, (spec, source, value) in pairs:
-            if spec.type is None or source is None or value is None or _agree(spec.type, value.type):
+            if spec.type is None or source is None or value is None or agree(spec.type, value.type):
                 continue
             wrong[index] = Value(spec.type)
             if source not in self.disputed:
@@ -60,7 +60,7 @@ class Agreement:
 
     def parameter(self, layer: Layer, fed: TensorType) -> bool:
         """Report a Parameter of a body whose attributes contradict what it is fed; whether they do."""
-        if layer.op is None or _agree(declared := layer.op.infer_types()[0], fed):
+        if layer.op is None or agree(declared := layer.op.infer_types()[0], fed):
             return False
         self.disputed.add(Port(layer.id, 0))
         self.report.error(
@@ -88,7 +88,7 @@ class Agreement:
     def _output(self, layer: Layer, index: int, value: Value, quiet: bool) -> Value:
         if index >= len(layer.outputs) or (declared := layer.outputs[index].type) is None:
             return value
-        if _agree(declared, value.type):
+        if agree(declared, value.type):
             is_open = value.element is ElementType.dynamic
             return replace(value, type=TensorType(declared.element, value.shape)) if is_open else value
         port = Port(layer.id, index)
@@ -103,8 +103,8 @@ class Agreement:
         readers = self.graph.readers(port)
         expected = [self.graph[r.layer].inputs[r.number].type for r in readers]
         known = [type for type in expected if type is not None]
-        for_file = sum(_agree(declared, type) for type in known)
-        for_value = sum(_agree(value.type, type) for type in known)
+        for_file = sum(agree(declared, type) for type in known)
+        for_value = sum(agree(value.type, type) for type in known)
         return Value(declared) if for_file > for_value else value
 
     def _wrong_output(
@@ -154,7 +154,8 @@ def _are_declared(ports: Sequence[PortSpec], values: Sequence[Value | None]) -> 
     return True
 
 
-def _agree(declared: TensorType, found: TensorType) -> bool:
+def agree(declared: TensorType, found: TensorType) -> bool:
+    """Whether some tensor is of both types."""
     return _same_element(declared, found) and declared.shape.compatible(found.shape)
 
 

@@ -42,6 +42,13 @@ def test_shows_the_best_of_a_vector_of_scores(folder: Path, check: Check) -> Non
     check("run_top", "run net.xml -i s.npy")
 
 
+def test_says_once_what_is_declared_against_inference(folder: Path, check: Check) -> None:
+    write(folder, passing("f32", "1,1,7").replace("<dim>7</dim>", "<dim>8</dim>"))
+    np.save("x.npy", np.ones((1, 1, 7), np.float32))
+    check("run_declared", "run net.xml -i x.npy")
+    assert check("run_strict", "run net.xml -i x.npy --strict").exit_code == 3
+
+
 @pytest.mark.parametrize("shape", ["2,5", "4", "1,4"])
 def test_other_shapes_are_no_vectors_of_scores(folder: Path, invoke: Invoke, shape: str) -> None:
     write(folder, passing("f32", shape))

@@ -1,0 +1,63 @@
+"""Models that declare what inference contradicts: they run, and whoever reads them is told once."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..codes import DECLARED
+
+if TYPE_CHECKING:
+    from .model import Model
+
+__all__ = ["accepted", "contradiction"]
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+def accepted(model: Model, strict: bool | None) -> Model:
+    """The model, unless something is wrong with it that keeps it from running.
+
+    Args:
+        model: as it was read.
+        strict: refuse contradicted declarations, too, or nothing at all. By default, warn of them.
+
+    Raises:
+        ValidationError: if it is not valid.
+        UnsupportedError: if all that is wrong is operations that are not known.
+    """
+    if strict is not None:
+        return model.raise_if_invalid() if strict else model
+    model.raise_if_invalid(DECLARED)
+    if message := contradiction(model, "strict=True"):
+        warnings.warn(message, stacklevel=_callers_level())
+    return model
+
+
+def contradiction(model: Model, refusing: str) -> str:
+    """One line on what a model declares against inference: the first, and how many more; empty if nothing.
+
+    Args:
+        model: as it was read.
+        refusing: what lets such models be refused.
+    """
+    first = next((error for error in model.report.errors if error.code in DECLARED), None)
+    if first is None:
+        return ""
+    others = sum(model.report.count(code=code) for code in DECLARED) - 1
+    more = f"; {others:,} more declarations are contradicted" if others else ""
+    return (
+        f"{first.where}: warning[{first.code}]: {first.message}{more}; what is inferred counts "
+        f"('ir-runtime validate' shows all, {refusing} refuses)"
+    )
+
+
+def _callers_level() -> int:
+    """How far up the stack, from the function that asks, there is code of somebody else."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
