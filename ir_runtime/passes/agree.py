@@ -58,13 +58,16 @@ class Agreement:
             causes=self._causes(source, value.shape, spec.type.shape),
         )
 
-    def parameter(self, layer: Layer, fed: TensorType) -> bool:
-        """Report a Parameter of a body whose attributes contradict what it is fed; whether they do."""
+    def parameter(self, layer: Layer, fed: TensorType, is_sound: Callable[[], bool]) -> bool:
+        """Report a Parameter of a body whose attributes contradict what it is fed; whether they do.
+
+        OpenVINO reads a body by itself first: ``is_sound`` says whether that goes well with what attributes declare.
+        """
         if layer.op is None or agree(declared := layer.op.infer_types()[0], fed):
             return False
         self.disputed.add(Port(layer.id, 0))
         self.report.error(
-            Code.INPUT_PORT,
+            Code.INPUT_PORT if is_sound() else Code.CONTRADICTION,
             f"its attributes declare {declared}, but the body is given {fed}",
             layer.where,
             "correct the attributes, or the input of the layer that the body belongs to",

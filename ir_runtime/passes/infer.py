@@ -101,6 +101,8 @@ class _Walk:
     known: Inferred = field(default_factory=Inferred)
     seen: dict[tuple[object, ...], tuple[Value, ...]] = field(default_factory=dict)
     """What was inferred for layers so far, by all that decides it: in a model, many are the same."""
+    alone: Diagnostics | None = None
+    """What is wrong with the graph if its Parameters get what they declare, if that has been asked."""
     agreement: Agreement = field(init=False)
     causes: Causes = field(init=False)
 
@@ -123,10 +125,18 @@ class _Walk:
             self.report.error(refusal.code, refusal.message, layer.where, refusal.hint, causes=why)
         values += _declared(layer)[len(values) :]  # where it is not even known how many there are
         self._keep(layer, values)
-        if self.compare and layer.id in self.parameters and self.agreement.parameter(layer, values[0].type):
+        fed = self.compare and layer.id in self.parameters
+        if fed and self.agreement.parameter(layer, values[0].type, self._is_sound_alone):
             return
         if self.compare and not self.agreement.is_declared(layer, values):
             self._keep(layer, self.agreement.outputs(layer, values, quiet=declared is not None))
+
+    def _is_sound_alone(self) -> bool:
+        """Whether the graph makes sense with what its Parameters declare."""
+        if self.alone is None:
+            self.alone = Diagnostics()
+            infer(self.graph, self.alone, compare=False, depth=self.depth)
+        return self.alone.ok
 
     def _keep(self, layer: Layer, values: Sequence[Value]) -> None:
         for index, value in enumerate(values):

@@ -188,12 +188,12 @@ def variable_that_is_read_for_nothing() -> Net:
     return net
 
 
-@bad(Code.INPUT_PORT)
+@bad(Code.CONTRADICTION)
 def parameter_of_a_body_of_another_type() -> Net:
     return in_body('element_type="f32"', 'element_type="i64"')
 
 
-@bad(Code.INPUT_PORT)
+@bad(Code.CONTRADICTION)
 def parameter_of_a_body_of_another_shape() -> Net:
     return in_body('shape="2"', 'shape="5"')
 
