@@ -7,12 +7,12 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..codes import DECLARED
+from ..codes import DECLARED, Code
 
 if TYPE_CHECKING:
     from .model import Model
 
-__all__ = ["accepted", "contradiction"]
+__all__ = ["accepted", "contradiction", "tolerated"]
 
 _PACKAGE = str(Path(__file__).parents[1])
 
@@ -28,12 +28,17 @@ def accepted(model: Model, strict: bool | None) -> Model:
         ValidationError: if it is not valid.
         UnsupportedError: if all that is wrong is operations that are not known.
     """
-    if strict is not None:
-        return model.raise_if_invalid() if strict else model
-    model.raise_if_invalid(DECLARED)
+    if strict is False:
+        return model
+    model.raise_if_invalid(tolerated(model, bool(strict)))
     if message := contradiction(model, "strict=True"):
         warnings.warn(message, stacklevel=_callers_level())
     return model
+
+
+def tolerated(model: Model, strict: bool) -> frozenset[Code]:
+    """The codes of findings with which a model is run; on a page, dims are what the example is to show."""
+    return frozenset() if strict or model._document.is_page else DECLARED
 
 
 def contradiction(model: Model, refusing: str) -> str:

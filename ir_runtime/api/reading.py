@@ -44,7 +44,8 @@ def read_model(
             ``.xml``. It is mapped, not read.
         config: for OpenVINO's signature.
         strict: raise if anything is wrong, or with ``False`` never: ``model.report`` has what is. By default,
-            what ports declare and inference contradicts is warned of, as nothing computed depends on it.
+            what ports declare and inference contradicts is warned of, as nothing computed depends on it; but
+            on a page it is what the example is to show.
         limits: bounds on what the file, and running it, may ask for.
         values: for a page: contents for input ports, as for `read_fragment`.
         example: for a page: which of several examples, from 1.

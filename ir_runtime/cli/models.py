@@ -53,15 +53,14 @@ def read(
     strict: bool = False,
 ) -> Model:
     """Read a model, or an example of a page; if it is ``checked``, warnings about it go to stderr."""
-    from ..api.declared import contradiction
+    from ..api.declared import contradiction, tolerated
     from ..api.reading import read_model
-    from ..codes import DECLARED
     from ..limits import DEFAULT
 
     given = dict(map(parse_value, values))
     model = read_model(path, weights, strict=False, example=example, values=given, limits=limits or DEFAULT)
     if checked:
-        model.raise_if_invalid(() if strict else DECLARED)
+        model.raise_if_invalid(tolerated(model, strict))
         if message := contradiction(model, "--strict"):
             click.echo(failure(message), err=True)
         for found in model.report.warnings:

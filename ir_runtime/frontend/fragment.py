@@ -148,7 +148,7 @@ class _Builder:
             self._end(layer, used)
         graph = Graph(self.layers.values(), self.edges, wiring.severed)
         title = ", ".join(layer.where.operation for layer, _ in own[:3])
-        return Document(graph, title, self.file, 11, MappingProxyType({}), limits=self.limits)
+        return Document(graph, title, self.file, 11, MappingProxyType({}), limits=self.limits, is_page=True)
 
     def _version(self, element: Element) -> str:
         """The version of a layer's operation: the tag's, the caller's, the page's, or the newest."""

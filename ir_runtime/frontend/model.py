@@ -38,6 +38,8 @@ class Document:
     weights: Weights = field(default_factory=Weights)
     limits: Limits = DEFAULT
     """Those it was read with, to which running it is held, too."""
+    is_page: bool = False
+    """Whether it is an example on a page of the specification."""
 
 
 def read_net(
