@@ -58,7 +58,8 @@ class Limits:
         elements: number of elements of one tensor.
         constant_bytes: what all constants claim of the ``.bin``, together.
         memory: bytes that a run needs at once: its inputs, all tensors that are alive at the same time,
-            and constants that are unpacked or folded; those in the ``.bin`` do not count. Also about so many as
+            and constants that are unpacked or folded; those in the ``.bin`` do not count, except where every layer runs by its
+            reference. Also about so many as
             the tree of a large XML takes. By default, what the machine has.
         trips: number of iterations of a loop.
         seconds: how long reading and checking may take, how long compiling, and how long each run.

@@ -87,6 +87,7 @@ class CompiledModel:
         self._inputs = list(map(ConstOutput.of, self._model.inputs))
         self._outputs = list(map(ConstOutput.of, self._model.outputs))
         self._streams = Streams.of(self.config)
+        self._model._document.weights.check()
         self._plan = self._compile(fold=self.backend != "reference")
         self._every: ExecutionPlan | None = None
         self._running = 0
@@ -208,6 +209,8 @@ class CompiledModel:
         variables: dict[str, Array] | None = None,
     ) -> OVDict:
         plan = self._every_layer() if every_layer else self._plan
+        if self.backend != "reference":  # which has all that it reads in memory
+            self._model._document.weights.check()
         state = State({} if variables is None else variables)
         with self._sharing():
             arrays = plan.run(feeds, observers, state, self.limits)

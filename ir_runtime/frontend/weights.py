@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import mmap
 import os
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -14,6 +13,7 @@ from ..codes import Code
 from ..diagnostics import Location
 from ..errors import ParseError
 from ..ir.element import ElementType
+from ..ir.pages import MappedFile
 from ..ir.tensor import Array, Packed
 from ..kernels.texts import header_size, unpack_texts
 
@@ -27,10 +27,20 @@ class Weights:
 
     def __init__(self, data: Any = None, name: str = "", missing: str = "") -> None:
         self.name, self.missing = name, missing
+        self._file = data if isinstance(data, MappedFile) else None
         self.data: Array | None = None
         if data is not None:
             self.data = np.frombuffer(data, np.uint8)
             self.data.flags.writeable = False  # what the caller gives is looked at, never written
+
+    def check(self) -> None:
+        """Look at the length of a file that is mapped.
+
+        Raises:
+            ParseError: if it has become shorter.
+        """
+        if self._file is not None:
+            self._file.check()
 
     def __len__(self) -> int:
         return 0 if self.data is None else len(self.data)
@@ -140,7 +150,7 @@ def _map(path: Path) -> Weights:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
                 return Weights(b"", str(path))
-            return Weights(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(path))
+            return Weights(MappedFile.of(file, str(path)), str(path))
     except (OSError, ValueError) as reason:
         raise ParseError(
             f"the weights cannot be read: {getattr(reason, 'strerror', None) or reason}",

@@ -15,9 +15,11 @@ from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
 from ..ir.body import Body
 from ..ir.graph import Graph, Layer, Port
-from ..ir.tensor import Array, TensorType, Value
+from ..ir.pages import held
+from ..ir.tensor import Array, Packed, TensorType, Value
 from ..limits import Limits, current, within
 from ..ops import Op
+from ..ops.infrastructure.ends import Constant
 from ..passes.compressed import Found, compressed
 from ..passes.fuse import Group, fuse
 from ..passes.infer import Inferred, infer
@@ -116,9 +118,9 @@ class _Planner:
         groups = [self._group(layer, read) for layer in running.values()]
         if self.known.fold:
             groups = fuse(self.graph, groups, set(outputs), self.known.seen)
-            groups = [self._built(group) for group in groups]
+        groups = [self._built(group) for group in groups]
         steps = [self._step(group) for group in groups]
-        wanted = tuple(self._slot(port) for port in outputs)
+        wanted = tuple(self._held(port) for port in outputs)
         steps = freeing(steps, wanted)
         return settled(
             steps,
@@ -212,16 +214,24 @@ class _Planner:
             self.slots.append(self.known.in_place(port))
         return self.places[port]
 
+    def _held(self, port: Port) -> int:
+        """The slot of what is read in every run, and so is taken out of the file."""
+        slot = self._slot(port)
+        if (array := self.slots[slot]) is not None:
+            self.slots[slot] = held(array)
+        return slot
+
     def _step(self, group: Group) -> Step:
-        reads = tuple(map(self._slot, group.reads))
-        writes = tuple(map(self._slot, group.writes))
         layer, *also = group.layers
+        alone = not also and (layer.id in self.references or self._has_context(layer))
+        reads = tuple(map(self._held if alone else self._slot, group.reads))
+        writes = tuple(map(self._slot, group.writes))
         if isinstance(group.kernel, Remembered):
             return Step(layer, group.kernel, reads, writes, also=tuple(also))
         elements = [self.known.values[port].element for port in group.reads]
         known = expected(self.graph, group.layers, group.reads, elements)
         kernel = group.kernel
-        if not (layer.op and (layer.op.asks("visit") or layer.op.asks("variables"))):
+        if not self._has_context(layer):
             inputs = tuple(map(self.known.type, group.reads))
             outputs = list(map(self.known.type, group.writes))
             if (also or layer.id not in self.references) and any(type.shape.is_dynamic for type in inputs):
@@ -229,6 +239,9 @@ class _Planner:
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
             kernel = guarded(kernel, known, inputs, outputs, bounded)
         return Step(layer, kernel, reads, writes, also=tuple(also), expected=known)
+
+    def _has_context(self, layer: Layer) -> bool:
+        return layer.op is not None and (layer.op.asks("visit") or layer.op.asks("variables"))
 
     def _lengths(self, group: Group, known: Expected, inputs: tuple[TensorType, ...]) -> LengthCheck:
         """What the kernel of a group may rely on."""
@@ -242,7 +255,7 @@ class _Planner:
     def _kernel(self, layer: Layer, read: Collection[Port]) -> Kernel:
         assert layer.op is not None
         deadline.check(layer.where)
-        if layer.op.asks("visit") or layer.op.asks("variables"):
+        if self._has_context(layer):
             return self._contextual(layer, layer.op)
         if layer.id in self.growing:
             return self.growing[layer.id]
@@ -265,6 +278,8 @@ class _Planner:
         Raises:
             UnsupportedError: if it has none.
         """
+        if isinstance(op, Constant) and isinstance(op.value, Packed):  # unpacked in every run
+            op = op.carrying(value=replace(op.value, raw=held(op.value.raw)))
         kernel = op.evaluator([value.element for value in sources])
         self.references.add(layer.id)
         if getattr(kernel, "__func__", None) is Op.evaluate:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Port
-from ..ir.pages import let_go
+from ..ir.pages import WORTH, held, is_mapped, let_go
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import current
 from ..passes.compressed import Found
@@ -54,7 +54,9 @@ class Known:
     def in_place(self, port: Port) -> Array | None:
         """What lies in the slot of a port before a run."""
         known = self.contents(port)
-        return self._stand_in(port) if known is None and port in self.packed else known
+        if known is None:
+            return self._stand_in(port) if port in self.packed else None
+        return held(known) if known.nbytes < WORTH or not self.fold else known
 
     def _stand_in(self, port: Port) -> Array:
         """Zeros in the place of weights that stay packed: their shape, but no memory."""
@@ -64,6 +66,8 @@ class Known:
     def owned(self, port: Port) -> bool:
         """Whether a constant takes memory, not the file, from where the system fetches it and drops it again."""
         copied = self.values[port].element in (ElementType.boolean, ElementType.string)
+        if not self.fold and (array := self.contents(port)) is not None and is_mapped(array):
+            return True
         if port in self.packed and self.contents(port) is None:
             return False
         return self.graph[port.layer].type != "Constant" or copied

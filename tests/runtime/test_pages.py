@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ir_runtime.ir.pages import let_go
+from ir_runtime.ir.pages import MappedFile, let_go
 from ir_runtime.ir.tensor import Array
 
 SIZE = 64 << 20
@@ -19,7 +18,7 @@ def weights(tmp_path: Path) -> Array:
     path = tmp_path / "weights.bin"
     np.arange(SIZE // 4, dtype=np.int32).tofile(path)
     with path.open("rb") as file:
-        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+        return np.frombuffer(MappedFile.of(file, str(path)), np.uint8)
 
 
 def resident() -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ir.compressed import Compressed
 from ...ir.element import ElementType as E
+from ...ir.pages import held
 from ...ir.tensor import Array, Packed
 from .._rounding import ROUNDINGS, exact, meanings
 from ._codes import BITS, COLUMNS, MATRIX, Kind
@@ -114,8 +115,8 @@ def _stored(weights: Compressed, rows: bool, kind: Kind, groups: int, padded: in
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     if rows and groups * padded == depth and weights.element.bits == BITS[kind]:
         if isinstance(weights.codes, Packed):
-            return weights.codes.raw[: outputs * depth // 2].reshape(outputs, -1)
-        return np.ascontiguousarray(weights.codes.reshape(outputs, depth)).view(np.uint8)
+            return held(weights.codes.raw[: outputs * depth // 2]).reshape(outputs, -1)
+        return held(np.ascontiguousarray(weights.codes.reshape(outputs, depth))).view(np.uint8)
     found = np.zeros((outputs, groups * padded * BITS[kind] // 8), np.uint8)
     for first, some in weights.blocks(rows, _STEP):
         found[first : first + len(some)] = _spread(
