@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import chdir
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from harness.nets import Net
 from harness.refusals import Call
@@ -111,6 +115,16 @@ def fragment(text: str, **how: object) -> Callable[[], object]:
     return lambda: ir.read_fragment(text, **how)  # type: ignore[arg-type]
 
 
+def file_that_is_cut_off() -> None:
+    with TemporaryDirectory() as folder, chdir(folder):
+        net = constant({})
+        Path("model.xml").write_bytes(net.xml())
+        Path("model.bin").write_bytes(net.weights)
+        model = ir.read_model("model.xml")
+        os.truncate("model.bin", 3)
+        ir.compile_model(model)
+
+
 SUM = (
     '<layer type="ReduceSum" version="opset1">\n<input>\n<port id="0"><dim>2</dim></port>\n'
     '<port id="1"><dim>1</dim></port>\n</input>\n<output>\n<port id="2"/>\n</output>\n</layer>\n'
@@ -156,4 +170,5 @@ REFUSALS = [
     Call("value of another type", fragment(SUM, values={1: [0.5]})),
     Call("value for no port", fragment(SUM, values={7: [0]})),
     Call("constant on a page", fragment(CONSTANT)),
+    Call("file that is cut off", file_that_is_cut_off),
 ]
