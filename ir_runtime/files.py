@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,15 @@ from typing import IO
 
 from .errors import InputError
 
-__all__ = ["place_of", "replacing", "temporary"]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["lock", "part", "place_of", "remove_left_over", "replacing", "temporary"]
+
+# What tells temporary files of a target from each other.
+_TOKEN = re.compile("[0-9a-f]{8}")
 
 
 @contextmanager
@@ -30,6 +39,8 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
     contents do not change stays where it is. A process that is killed in between leaves the former
     files under their names with a dot before them and ``.old`` behind.
 
+    What a process that was killed has left of its own new files is removed with the next ones.
+
     A target that exists keeps its mode, and one that is a symbolic link is followed. What others have
     mapped of the former files stays valid.
 
@@ -38,18 +49,81 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
         OSError: if the file system refuses.
     """
     places = [place_of(target) for target in targets]
-    fresh = [temporary(place, "part") for place in places]
+    with ExitStack() as stack:
+        parts = [stack.enter_context(part(place)) for place in places]
+        files = tuple(file for _, file in parts)
+        yield files
+        for file in files:
+            file.flush()
+            os.fsync(file.fileno())
+            if fcntl is None:  # nor can an open file be moved there
+                file.close()
+        _put_in_place([path for path, _ in parts], places)
+
+
+@contextmanager
+def part(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[bytes]]]:
+    """A new file beside a target, with its path; it is gone afterwards, unless it was moved.
+
+    As long as it is open it is locked, so that nobody takes it for something that was left behind.
+
+    Args:
+        target: the file that it may become.
+        mode: who may read and write it, as far as the user's mask allows.
+    """
+    remove_left_over(target)
+    path, file = _locked(target, mode)
     try:
-        with ExitStack() as stack:
-            files = tuple(stack.enter_context(open(path, "xb")) for path in fresh)
-            yield files
-            for file in files:
-                file.flush()
-                os.fsync(file.fileno())
-        _put_in_place(fresh, places)
+        with file:
+            yield path, file
     finally:
-        for path in fresh:
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+
+
+def _locked(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
+    while True:
+        path = temporary(target, "part")
+        file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115 - by the caller
+        if lock(file.fileno()) is not False and path.exists():
+            return path, file
+        file.close()  # somebody removed it before it was locked
+
+
+def remove_left_over(target: Path) -> None:
+    """Remove files and folders that killed processes have left beside a target on their way to it."""
+    start, ending = f".{target.name[:50]}.", ".part"
+    with suppress(OSError), os.scandir(target.absolute().parent) as entries:
+        for entry in entries:
+            middle = entry.name.removeprefix(start).removesuffix(ending)
+            if entry.name == f"{start}{middle}{ending}" and _TOKEN.fullmatch(middle):
+                _remove_if_abandoned(Path(entry.path))
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    """What nobody has locked belongs to no process that lives."""
+    with suppress(OSError):
+        if fcntl is None:
+            path.unlink()  # which the system refuses as long as it is open
+            return
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            if lock(descriptor):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def lock(descriptor: int) -> bool | None:
+    """Lock an open file or folder for this process; False if another one has, ``None`` if that cannot be known."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return None
+    return True
 
 
 def temporary(target: Path, suffix: str) -> Path:

@@ -69,8 +69,8 @@ class Absorbing(Protocol):
 
 _CHAINS = {"reference": (), "numpy": ("numpy",), "numba": ("numba", "numpy")}
 
-# What a backend needs that comes with an extra of this package: the package, and the extra.
-_NEEDS = {"numba": ("numba", "fast")}
+# What a backend needs that comes with an extra of this package: the packages, and the extra.
+_NEEDS = {"numba": (("numba", "platformdirs"), "fast")}
 
 
 @dataclass(frozen=True)
@@ -173,9 +173,9 @@ def available() -> tuple[str, ...]:
 
 
 def _missing(name: str) -> str | None:
-    """The package that a backend lacks."""
-    package, _ = _NEEDS.get(name, (None, None))
-    return None if package is None or find_spec(package) else package
+    """A package that a backend lacks."""
+    packages, _ = _NEEDS.get(name, ((), ""))
+    return next((package for package in packages if not find_spec(package)), None)
 
 
 def load(

@@ -23,7 +23,7 @@ def usual(large: bool, begin: bool = True) -> str:
         begin: whether kernels that numba has not made yet are begun in the background; what is compiled
             until they are there runs on numpy. Without, things are left as they are, and nothing is said.
     """
-    if not large or not find_spec("numba"):
+    if not large or not (find_spec("numba") and find_spec("platformdirs")):
         return "numpy"
     try:
         making = import_module(".numba._making", __package__)

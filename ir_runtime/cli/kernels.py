@@ -6,10 +6,13 @@ import sys
 
 import click
 
+from ..errors import InputError
 from .models import as_json
 from .render import dump
 
 __all__ = ["kernels"]
+
+_HINT = "set IR_RUNTIME_CACHE to the absolute path of a folder that nobody else can write to"
 
 
 @click.command()
@@ -23,17 +26,19 @@ def kernels(as_json: bool) -> None:
     from ..backends import load
 
     load("numba")
+    from ..backends.numba._cache import folder
     from ..backends.numba._language import ROUTINES
-    from ..backends.numba._machine import folder
     from ..backends.numba._making import make_all, waiting
 
+    if (place := folder()) is None:
+        raise InputError("there is no folder in which compiled kernels can be kept", hint=_HINT)
     missing = len(waiting())
     with click.progressbar(
         make_all(), length=missing, label="compiling kernels", file=sys.stderr, hidden=_hidden(missing)
     ) as made:
         count = sum(1 for _ in made)
-    found = {"folder": str(folder()), "kernels": len(ROUTINES), "made": count}
-    click.echo(dump(found) if as_json else f"{len(ROUTINES)} kernels, {count} of them new, in {folder()}")
+    found = {"folder": str(place), "kernels": len(ROUTINES), "made": count}
+    click.echo(dump(found) if as_json else f"{len(ROUTINES)} kernels, {count} of them new, in {place}")
 
 
 def _hidden(missing: int) -> bool:

@@ -14,7 +14,7 @@ from typing import IO
 import numpy as np
 
 from ..errors import InputError
-from ..files import place_of, replacing, temporary
+from ..files import lock, place_of, remove_left_over, replacing, temporary
 from ..ir.tensor import Array
 from .names import unique
 
@@ -65,9 +65,14 @@ def _archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
 def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
     """Write all into a folder of their own first; then put them in place."""
     names = unique(map(_file_name, arrays))
-    stage = temporary(target / "all" if target.exists() else target, "part")
+    beside = target / "all" if target.exists() else target
+    remove_left_over(beside)
+    stage = temporary(beside, "part")
+    stage.mkdir()
+    held = os.open(stage, os.O_RDONLY) if os.name == "posix" else None
+    if held is not None:
+        lock(held)
     try:
-        stage.mkdir()
         for name, array in zip(names, arrays.values(), strict=True):
             with open(stage / f"{name}.npy", "xb") as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
@@ -78,6 +83,8 @@ def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
                 os.replace(stage / f"{name}.npy", target / f"{name}.npy")
     finally:
         shutil.rmtree(stage, ignore_errors=True)
+        if held is not None:
+            os.close(held)
     return {key: target / f"{name}.npy" for key, name in zip(arrays, names, strict=True)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import subprocess
@@ -17,7 +18,7 @@ from harness.snapshots import same_as_before
 import ir_runtime as ir
 from ir_runtime import backends
 from ir_runtime.backends import _usual
-from ir_runtime.backends.numba import _language, _machine, _making, _target
+from ir_runtime.backends.numba import _cache, _language, _machine, _making, _target
 from ir_runtime.backends.numba._language import routine, types
 from ir_runtime.backends.numba._threads import running, share, threads
 from ir_runtime.backends.numba._work import NOTHING, Worker, given, number, put_number, take
@@ -72,11 +73,17 @@ def doubled(worker: Worker, count: int = 1) -> Any:
     np.testing.assert_array_equal(out, 2 * x)
 
 
+def file_of(worker: Worker) -> Path:
+    folder = _cache.folder()
+    assert folder is not None
+    return folder / f"{worker.name}.o"
+
+
 def test_machine_code_is_made_once_and_kept(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = doubling("kept")
     assert _machine.missing() == [worker]
     doubled(worker)
-    file = _machine.folder() / f"{worker.name}.o"
+    file = file_of(worker)
     assert file.is_relative_to(alone)
     assert _machine.missing() == []
     assert not _making.ready()  # for there may be more of them
@@ -92,8 +99,8 @@ def test_machine_code_is_made_once_and_kept(alone: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("damage", [b"", b"1234", b"123456789"])
 def test_damaged_machine_code_is_made_anew(alone: Path, damage: bytes) -> None:
     worker = doubling(f"damaged_{len(damage)}")
-    file = _machine.folder() / f"{worker.name}.o"
-    file.parent.mkdir(parents=True)
+    file = file_of(worker)
+    _cache.make_folder(file.parent)
     file.write_bytes(damage)
     doubled(worker)
     assert len(file.read_bytes()) > 100
@@ -101,26 +108,27 @@ def test_damaged_machine_code_is_made_anew(alone: Path, damage: bytes) -> None:
 
 def test_a_folder_that_cannot_be_written_is_only_a_warning(alone: Path) -> None:
     alone.touch()  # a file is where a folder should be
-    _machine._warn_once.cache_clear()
+    _cache._warn_once.cache_clear()
     worker = doubling("unwritable")
     with pytest.warns(RuntimeWarning) as caught:
         doubled(worker)
-    said = str(caught[0].message).replace(str(_machine.folder()), "CACHE")
+    said = str(caught[0].message).replace(str(_cache.folder()), "CACHE")
     same_as_before("messages/numba_folder", said)
     with pytest.warns(RuntimeWarning) as caught:
         _making.in_background()
-    said = str(caught[0].message).replace(str(_machine.folder()), "CACHE")
+    said = str(caught[0].message).replace(str(_cache.folder()), "CACHE")
     same_as_before("messages/numba_background", said)
 
 
 def test_the_folder_depends_on_vectors_and_on_what_machine_code_follows_from(
     alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = _machine.folder()
+    found = _cache.folder()
+    assert found is not None
     assert found.parent == alone / "ir_runtime"
     assert found.name.startswith(f"{ir.__version__}-{_target.TARGET.name}-")
-    monkeypatch.setattr(_machine, "_fingerprint", lambda: 1)
-    assert _machine.folder() != found
+    monkeypatch.setattr(_cache, "_fingerprint", lambda: 1)
+    assert _cache.folder() != found
 
 
 def test_kernels_that_need_more_than_there_is_are_refused(alone: Path) -> None:
@@ -200,6 +208,167 @@ def test_kernels_are_loaded_without_numba() -> None:
     )
     found = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"
+
+
+@pytest.fixture
+def warned() -> None:
+    _cache._warn_once.cache_clear()
+
+
+def refused(match: str, worker: Worker) -> None:
+    """One warning; the kernel works all the same, and nothing of it is kept."""
+    with pytest.warns(RuntimeWarning, match=match) as caught:
+        doubled(worker)
+    doubled(worker)  # with warnings as errors
+    assert len(caught) == 1
+
+
+@pytest.mark.usefixtures("warned")
+def test_a_relative_folder_is_refused(alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IR_RUNTIME_CACHE", "here")
+    monkeypatch.chdir(tmp_path)
+    refused("IR_RUNTIME_CACHE must be an absolute path, got 'here'", doubling("relative"))
+    assert not _making.ready()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("warned")
+@pytest.mark.filterwarnings("ignore:compiled kernels cannot be kept")
+def test_the_working_directory_is_never_the_cache(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The convention says that a relative path is as good as none."""
+    monkeypatch.delenv("IR_RUNTIME_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    monkeypatch.chdir(tmp_path)
+    found = _cache.folder()
+    assert found is None or (found.is_absolute() and not found.is_relative_to(tmp_path))
+
+
+def test_an_empty_setting_means_the_usual_folder(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for variable in ("IR_RUNTIME_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, "")
+    found = _cache.folder()
+    assert found is not None
+    assert found.is_relative_to(tmp_path / "home")
+
+
+posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="who may write is said by modes on POSIX only")
+as_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files to others"
+)
+
+
+@posix
+@pytest.mark.usefixtures("warned")
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o720])
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_folder_that_others_may_write_to_is_refused(alone: Path, mode: int, level: int) -> None:
+    worker = doubling(f"shared_{mode}_{level}")
+    doubled(worker)
+    made = file_of(worker)
+    assert made.stat().st_mode & 0o777 == 0o600
+    assert made.parent.stat().st_mode & 0o777 == 0o700
+    made.parents[level].chmod(mode)
+    refused("may be written by others", doubling(f"refused_{mode}_{level}"))
+
+
+@posix
+@pytest.mark.usefixtures("warned")
+def test_a_file_that_others_may_write_is_made_anew(alone: Path) -> None:
+    worker = doubling("written_by_others")
+    doubled(worker)
+    file_of(worker).chmod(0o606)
+    with pytest.warns(RuntimeWarning, match="may be written by others"):
+        assert _cache.read(worker) is None
+    _machine.make(worker)
+    assert _cache.read(worker) is not None
+
+
+@as_root
+@pytest.mark.usefixtures("warned")
+def test_what_belongs_to_another_user_is_refused(alone: Path) -> None:
+    worker = doubling("of_another")
+    doubled(worker)
+    file = file_of(worker)
+    os.chown(file, 12345, -1)
+    with pytest.warns(RuntimeWarning, match="belongs to another user"):
+        assert _cache.read(worker) is None
+    os.chown(file, 0, -1)
+    assert _cache.read(worker) is not None
+    os.chown(file.parent, 12345, -1)
+    with pytest.warns(RuntimeWarning, match="belongs to another user"):
+        assert _cache.folder() is None
+
+
+@posix
+def test_a_link_is_not_followed(alone: Path, tmp_path: Path) -> None:
+    worker = doubling("linked")
+    doubled(worker)
+    file = file_of(worker)
+    file.rename(tmp_path / "elsewhere.o")
+    file.symlink_to(tmp_path / "elsewhere.o")
+    assert _cache.read(worker) is None
+
+
+def test_code_that_was_changed_is_not_loaded(alone: Path) -> None:
+    worker = doubling("changed")
+    doubled(worker)
+    file = file_of(worker)
+    code = bytearray(file.read_bytes())
+    code[-1] ^= 1
+    file.write_bytes(code)
+    assert _cache.read(worker) is None
+
+
+def test_a_full_disk_frees_what_other_versions_left(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = doubling("full")
+    old = alone / "ir_runtime" / "0.0.1-avx2-00000000"
+    old.mkdir(parents=True, mode=0o700)
+    (old / "kernel.o").write_bytes(b"x" * 100)
+    for folder in (old, old.parent):
+        folder.chmod(0o700)
+    write = _cache._write
+
+    def on_a_full_disk(*given: Any) -> None:
+        if old.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(*given)
+
+    monkeypatch.setattr(_cache, "_write", on_a_full_disk)
+    doubled(worker)
+    assert not old.exists()
+    assert _cache.read(worker) is not None
+
+
+@as_root
+def test_a_user_without_a_home_works_without_a_cache() -> None:
+    """As in a container whose user is in no list of users."""
+    code = """
+import os, platformdirs, warnings
+from ir_runtime.backends import _usual, numba
+from ir_runtime.backends.numba import _making
+for name in ("HOME", "IR_RUNTIME_CACHE", "XDG_CACHE_HOME"):
+    os.environ.pop(name, None)
+os.setuid(54321)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(_usual.usual(True), [str(w.message) for w in caught])
+"""
+    place = str(Path(ir.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": place},
+    )
+    assert done.stdout.startswith("numpy ["), done.stderr
+    assert done.stdout.count("compiled kernels cannot be kept") == 1
 
 
 @pytest.mark.oracle

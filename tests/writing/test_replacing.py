@@ -159,7 +159,7 @@ def test_a_folder_that_must_not_be_written_to(path: Path) -> None:
 
 
 def test_a_file_system_that_refuses(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: Any) -> None:
+    def refuse(*args: Any, **how: Any) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(files, "open", refuse, raising=False)

@@ -1,78 +1,25 @@
-"""Machine code of kernels: kept in the user's cache folder, loaded from there, made where it is not there yet.
-
-The folder is ``IR_RUNTIME_CACHE``, else that of the system's convention. What lies in it depends on the
-version of this package, on the source of the kernels, on numba and LLVM, on the processor, and on the kind of
-vectors. Each routine is a file of its own, with a checksum; nothing is read from anywhere else.
-"""
+"""Machine code of kernels: loaded from the cache, compiled where it is not there yet."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 import threading
-import warnings
-import zlib
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-import llvmlite
 import llvmlite.binding as llvm
 
-from ... import __version__
+from ._cache import is_kept, keep, read
 from ._language import ROUTINES, Routine
-from ._target import TARGET
 
-__all__ = ["RUNTIME", "Machine", "folder", "machine", "missing", "place_of", "target_machine"]
-
-_CHECKSUM = 4
-
-
-def folder() -> Path:
-    """Where machine code of these kernels for this processor is kept."""
-    return _base() / "ir_runtime" / f"{__version__}-{TARGET.name}-{_fingerprint():08x}"
-
-
-@cache
-def _fingerprint() -> int:
-    """A number that changes with all that machine code follows from."""
-    compiler = find_spec("numba")
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    if compiler is not None and compiler.origin is not None:
-        files.append(Path(compiler.origin))
-    stamps = [f"{file.name} {(stat := file.stat()).st_size} {stat.st_mtime_ns}" for file in files]
-    features = llvm.get_host_cpu_features().flatten()
-    return zlib.crc32(
-        " ".join([*stamps, llvmlite.__version__, llvm.get_host_cpu_name(), features, _interpreter()]).encode()
-    )
-
-
-def _interpreter() -> str:
-    """What decides how its objects lie in memory."""
-    return f"{sys.platform} {sys.implementation.cache_tag} {sys.abiflags if hasattr(sys, 'abiflags') else ''}"
-
-
-def _base() -> Path:
-    if given := os.environ.get("IR_RUNTIME_CACHE"):
-        return Path(given)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-
-
-def place_of(routine: Routine) -> Path:
-    """Where the machine code of a routine is kept."""
-    return folder() / f"{routine.name}.o"
+__all__ = ["RUNTIME", "Machine", "machine", "make", "missing", "target_machine"]
 
 
 def missing() -> list[Routine]:
     """The routines whose machine code is not in the cache; those that others call come first."""
-    return [known for known in _in_order() if not place_of(known).exists()]
+    return [known for known in _in_order() if not is_kept(known)]
 
 
 def _in_order() -> list[Routine]:
@@ -132,7 +79,7 @@ class Machine:
             return self._addresses[routine.name]
 
     def _load(self, routine: Routine) -> None:
-        code = _read(place_of(routine)) or make(routine)
+        code = read(routine) or make(routine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         self._addresses[routine.name] = self._engine.get_function_address(routine.name)
@@ -161,32 +108,5 @@ def make(routine: Routine) -> bytes:
     for needed in routine.needs():
         symbols.address(needed)
     code = machine_code(routine)
-    _keep(place_of(routine), code)
+    keep(routine, code)
     return code
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    code = data[_CHECKSUM:]
-    return code if data[:_CHECKSUM] == zlib.crc32(code).to_bytes(_CHECKSUM, "little") else None
-
-
-def _keep(path: Path, code: bytes) -> None:
-    from ...files import temporary
-
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = temporary(path, "part")
-        fresh.write_bytes(zlib.crc32(code).to_bytes(_CHECKSUM, "little") + code)
-        os.replace(fresh, path)
-    except OSError as reason:
-        why = reason.strerror or reason
-        _warn_once(f"compiled kernels cannot be kept in {path.parent}: {why}; each process makes its own")
-
-
-@cache
-def _warn_once(message: str) -> None:
-    warnings.warn(message, RuntimeWarning, stacklevel=2)

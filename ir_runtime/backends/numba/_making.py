@@ -13,8 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
+from ._cache import folder, is_kept, make_folder
 from ._language import Routine
-from ._machine import folder, make, missing, place_of
+from ._machine import make, missing
 
 __all__ = ["Making", "in_background", "make_all", "ready", "waiting"]
 
@@ -28,7 +29,8 @@ _COMPLETE = "complete"
 
 def ready() -> bool:
     """Whether every kernel is in the cache."""
-    return (folder() / _COMPLETE).exists()
+    place = folder()
+    return place is not None and (place / _COMPLETE).exists()
 
 
 def waiting() -> list[Routine]:
@@ -42,11 +44,12 @@ def waiting() -> list[Routine]:
 def make_all() -> Iterator[Routine]:
     """Make what is missing; gives each kernel once it is there."""
     for routine in waiting():
-        if not place_of(routine).exists():  # another process may have made it meanwhile
+        if not is_kept(routine):  # another process may have made it meanwhile
             make(routine)
         yield routine
-    with suppress(OSError):  # which was said when the kernels could not be kept
-        (folder() / _COMPLETE).touch()
+    if (place := folder()) is not None:
+        with suppress(OSError):  # which was said when the kernels could not be kept
+            (place / _COMPLETE).touch(mode=0o600)
 
 
 def in_background() -> None:
@@ -54,8 +57,10 @@ def in_background() -> None:
     if getattr(sys, "frozen", False) or not sys.executable:
         return  # what would be started is not Python
     place = folder()
+    if place is None:
+        return
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(place)
         if _is_at_it(place / Making.MARK):
             return
     except OSError as reason:
@@ -86,8 +91,12 @@ class Making:
 
         Where making fails, it stays until it is too old, so that not every program tries again at once.
         """
-        mark = folder() / cls.MARK
-        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place = folder()
+        if place is None:
+            yield False
+            return
+        make_folder(place)
+        mark = place / cls.MARK
         if _is_at_it(mark):
             yield False
             return
