@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..backends import load
+from ..backends import awaited, load
 from ..backends.threads import at_most
 from ..codes import DECLARED, Code
 from ..ir.tensor import Array
 from ..limits import Limits
-from ..passes.infer import Inferred
 from ..runtime.compile import compile_plan
 from ..runtime.context import State
-from ..runtime.guard import bytes_of
 from ..runtime.plan import ExecutionPlan, Observer
 from .config import check_config, describe_device, wants_f16
 from .feeding import bind
@@ -45,14 +43,6 @@ _HARMLESS = frozenset(
 )
 
 
-# Bytes of all tensors, constants and activations, from which on loading machine code is worth it.
-_LARGE = 1 << 20
-
-
-def _is_large(values: Inferred) -> bool:
-    return sum(bytes_of(value.type) for value in values.values()) >= _LARGE
-
-
 class CompiledModel:
     """A model compiled for a backend. As OpenVINO's ``CompiledModel``.
 
@@ -80,9 +70,8 @@ class CompiledModel:
         self._model.correct()
         if wants_f16(self.config):
             self._model.narrow()
-        self.backend, self._chain = load(
-            backend or self.config.get("BACKEND"), lambda: _is_large(self._model._values)
-        )
+        self._asked = backend or self.config.get("BACKEND")
+        self.backend, self._chain = load(self._asked, self._model._is_large)
         self._model.add_outputs([outputs] if isinstance(outputs, str) else outputs or ())
         self._inputs = list(map(ConstOutput.of, self._model.inputs))
         self._outputs = list(map(ConstOutput.of, self._model.outputs))
@@ -103,6 +92,14 @@ class CompiledModel:
     def outputs(self) -> list[ConstOutput]:
         """The outputs, in the order of the file, then those asked for."""
         return list(self._outputs)
+
+    @property
+    def provisional(self) -> bool:
+        """Whether another backend answers once its kernels are compiled, and numpy serves until then.
+
+        Results of two backends differ by rounding. A ``backend`` that is asked for is waited for.
+        """
+        return self.backend != awaited(self._asked, self._model._is_large)
 
     def input(self, key: int | str | None = None) -> ConstOutput:
         """An input by index or name; without a key, the only one."""
@@ -231,4 +228,4 @@ class CompiledModel:
                 self._running -= 1
 
     def __repr__(self) -> str:
-        return f"<CompiledModel:\n{show_ports(self._inputs, self._outputs)}>"
+        return f"<CompiledModel, {self.backend} backend:\n{show_ports(self._inputs, self._outputs)}>"

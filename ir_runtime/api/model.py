@@ -30,6 +30,9 @@ __all__ = ["Model", "ShapeLike"]
 
 ShapeLike: TypeAlias = "PartialShape | Sequence[Any] | str"
 
+# Bytes of all tensors from which on loading machine code is worth it.
+_LARGE = 1 << 20
+
 
 class Model(View):
     """A graph of layers with what was inferred about it. As OpenVINO's ``Model``.
@@ -149,6 +152,12 @@ class Model(View):
         with within(self.limits):
             found = find_constraints(self._graph, self._values, parameters, seconds=seconds)
             return confirmed(self, found, seconds) if confirm else found
+
+    def _is_large(self) -> bool:
+        """Whether its tensors, constants and activations, are worth loading machine code for."""
+        from ..runtime.guard import bytes_of
+
+        return sum(bytes_of(value.type) for value in self._values.values()) >= _LARGE
 
     def _with_variables(self, given: Mapping[str, ShapeLike]) -> Graph:
         known = variables_of(self._graph, self._values)

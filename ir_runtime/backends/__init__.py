@@ -25,7 +25,7 @@ from ..ops import Op, registry
 from ._lengths import Accepts, accepting, any_lengths
 from ._match import Finder, Look, Match
 from ._unary import UNREAD, Unary
-from ._usual import TYPES, usual
+from ._usual import TYPES, settled, usual
 
 __all__ = [
     "UNREAD",
@@ -40,6 +40,7 @@ __all__ = [
     "accepting",
     "any_lengths",
     "available",
+    "awaited",
     "choose",
     "load",
 ]
@@ -207,6 +208,11 @@ def load(
             hint=f"pip install 'ir_runtime[{_NEEDS[name][1]}]'",
         )
     return name, tuple(import_module(f".{part}", __name__).backend for part in _CHAINS[name])
+
+
+def awaited(name: str | None, large: Callable[[], bool]) -> str:
+    """The name of the backend that `load` takes once kernels are compiled; its arguments are those of `load`."""
+    return name or os.environ.get("IR_RUNTIME_BACKEND") or settled(large())
 
 
 def prepare() -> None:

@@ -6,13 +6,24 @@ import warnings
 from importlib import import_module
 from importlib.util import find_spec
 
-__all__ = ["TYPES", "usual"]
+__all__ = ["TYPES", "settled", "usual"]
 
 TYPES = (
     "Add", "AvgPool", "Clamp", "Concat", "Convert", "Convolution", "Gather", "GroupConvolution", "MatMul", "MaxPool",
     "Multiply", "MVN", "ReLU", "ReduceMean", "Reshape", "Sigmoid", "Slice", "SoftMax", "Split", "Transpose",
 )  # fmt: skip
 """Operations that most models have."""
+
+
+def settled(large: bool) -> str:
+    """The name of the backend that is `usual` once its kernels are compiled."""
+    if not large or not find_spec("numba"):
+        return "numpy"
+    try:
+        import_module(".numba._making", __package__).ready()
+    except (ImportError, OSError):  # an installation that is broken, of which `usual` warns
+        return "numpy"
+    return "numba"
 
 
 def usual(large: bool, begin: bool = True) -> str:

@@ -16,6 +16,7 @@ from .render import clean, dump, table
 from .shaping import shape_option, shapes_of
 
 if TYPE_CHECKING:
+    from ..api.model import Model
     from ..api.ports import Output
     from ..bench.report import Measured, Report
     from .feeding import Feed
@@ -126,15 +127,19 @@ def bench(
     MODEL is the .xml of an IR.
     """
     _limit_threads(nthreads)
+    from ..backends import awaited
     from ..bench.report import bench as measured
     from ..bench.sides import Setting, import_runtime
     from ..bench.timing import Until
+    from .feeding import collect
 
     if against is not None:
         import_runtime(against)  # before anything takes long
-    feeds = _feeds(model, weights, shapes, data, files, seed)
+    net = _model(model, weights, shapes, data)
+    feeds = collect(net, files, seed)
     given = [(key, str(shape)) for key, shape in shapes_of(shapes).items()]
-    setting = Setting(model, weights, given, hint, nthreads, backend)
+    # By its name, the backend's kernels are waited for, and what is measured is what answers from then on.
+    setting = Setting(model, weights, given, hint, nthreads, awaited(backend, net._is_large))
     requests = nireq or (1 if hint == "latency" else os.cpu_count() or 1)
     if cpu_time and requests > 1:
         raise click.UsageError(f"--cpu-time is for one request at a time, not {requests}")
@@ -165,21 +170,12 @@ def _limit_threads(count: int | None) -> None:
             os.environ[name] = str(count)
 
 
-def _feeds(
-    model: str,
-    weights: str | None,
-    shapes: Sequence[str],
-    data: Sequence[str],
-    files: Sequence[str],
-    seed: int,
-) -> dict[Output, Feed]:
-    """An array for each input, of the shape that it is to have."""
-    from .feeding import collect
-
-    net = read(model, weights)
+def _model(path: str, weights: str | None, shapes: Sequence[str], data: Sequence[str]) -> Model:
+    """The model with inputs of the shapes that they are to have."""
+    net = read(path, weights)
     for texts in filter(None, (shapes, data)):
         net.reshape(shapes_of(texts))
-    return collect(net, files, seed)
+    return net
 
 
 @contextmanager

@@ -41,6 +41,12 @@ numbers may also be "NaN", "Infinity" and "-Infinity".
 """
 
 
+_PROVISIONAL = (
+    "numpy answered, as it does until the kernels of numba are compiled; --backend numba waits for them, and "
+    "--backend numpy stays"
+)
+
+
 @click.command(epilog=_EPILOG)
 @click.argument("model", metavar="MODEL")
 @click.option(
@@ -99,7 +105,9 @@ def run(
     if as_json:
         click.echo(dump(_record(model, compiled, feeds, tensors)))
     else:
-        click.echo(_text(tensors))
+        click.echo(_text(compiled.backend, tensors))
+    if compiled.provisional:
+        click.echo(_PROVISIONAL, err=True)
 
 
 def _target(output: str) -> Path:
@@ -158,6 +166,7 @@ def _record(
     return {
         "model": model,
         "backend": compiled.backend,
+        "provisional": compiled.provisional,
         "inputs": [
             {
                 "name": port.label,
@@ -172,8 +181,8 @@ def _record(
     }
 
 
-def _text(tensors: Sequence[_Tensor]) -> str:
-    parts = [_table("Outputs", [t for t in tensors if t.is_output])]
+def _text(backend: str, tensors: Sequence[_Tensor]) -> str:
+    parts = [_table(f"Outputs, {backend} backend", [t for t in tensors if t.is_output])]
     if inner := [t for t in tensors if not t.is_output]:
         parts.append(_table("Layers", inner))
     parts += [_top(t) for t in tensors if t.summary.top is not None]

@@ -20,8 +20,9 @@ from openvino import opset13 as op
 
 import ir_runtime
 from ir_runtime.api.samples import random_array
+from ir_runtime.backends.numba import _making
+from ir_runtime.bench import report, timing
 from ir_runtime.bench import start as starting
-from ir_runtime.bench import timing
 from ir_runtime.bench.agreement import Agreement, compare
 from ir_runtime.bench.feeding import restore, store
 from ir_runtime.bench.sides import OPENVINO, OURS, Runtime, Setting, Side
@@ -34,6 +35,8 @@ PAGE = """<layer id="0" type="ReLU" version="opset1">
 <input><port id="0"><dim>2</dim></port></input>
 <output><port id="1"><dim>2</dim></port></output>
 </layer>"""
+
+START = starting.Start(imported=0, read=0, compile=0, first=0, base=0, peak=0)
 
 _FIGURE = re.compile(r" *\b\d+(\.\d+)?(e-?\d+)?(?=\s)")
 
@@ -69,6 +72,18 @@ def test_what_is_shown_beside_openvino(folder: Path, check: Check) -> None:
     write_chain(folder)
     line = "bench chain.xml -niter 3 -nireq 2 -hint throughput -nthreads 2 --against openvino"
     check("bench_against", line, hide=without_figures)
+
+
+def test_kernels_are_waited_for(folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process and in those that measure the start: numba is asked for by its name."""
+    asked = []
+    write(folder, passing("f32", "512,512"))
+    monkeypatch.setattr(_making, "ready", lambda: False)
+    monkeypatch.setattr(_making, "in_background", lambda: pytest.fail("nothing is left to the background"))
+    monkeypatch.setattr(report, "measure", lambda name, setting, *_: asked.append(setting.backend) or START)
+    found = record(invoke("bench net.xml -niter 1 --json"))
+    assert [side["backend"] for side in found["sides"]] == asked == ["numba"]
+    assert record(invoke("bench net.xml -niter 1 -b numpy --json"))["sides"][0]["backend"] == "numpy"
 
 
 def test_json_has_every_figure(folder: Path, invoke: Invoke) -> None:

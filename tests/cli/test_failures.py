@@ -137,7 +137,7 @@ def test_colour_is_for_terminals_and_no_color_turns_it_off(
     write_chain(folder)
     write(folder, total().replace('type="Add"', 'type="Adder"'))
     assert click.style("error", fg="red", bold=True) + "[IR201]" in coloured("validate net.xml").stdout
-    assert click.style("Outputs", bold=True) in coloured("run chain.xml --random").stdout
+    assert click.style("Outputs, numpy backend", bold=True) in coloured("run chain.xml --random").stdout
     assert "\x1b" not in invoke("validate net.xml").stdout
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in coloured("validate net.xml").stdout

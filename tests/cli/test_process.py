@@ -65,7 +65,7 @@ def test_results_and_the_rest_have_their_streams(folder: Path, process: Process)
     np.save("x.npy", np.ones((2, 3), np.float32))
     found = process("run", "chain.xml", "-i", "x.npy", "-o", "out.npz")
     assert found.returncode == 0
-    assert found.stdout.splitlines()[0] == "Outputs"
+    assert found.stdout.splitlines()[0] == "Outputs, numpy backend"
     assert found.stderr == "saved 1 tensor to out.npz\n"
 
 

@@ -72,8 +72,6 @@ PARTIAL: Mapping[str, str] = {
         for version in (5, 8)
     },
     "RandomUniform-8": "OpenVINO draws numbers when it infers, and others when it runs",
-    "Mod-1": "a divisor may be 0; OpenVINO computes with the numbers at both ends alone",
-    "FloorMod-1": "a divisor may be 0; OpenVINO computes with the numbers at both ends alone",
     "ScatterElementsUpdate-12": "the axis may be another; OpenVINO computes with the numbers at both ends alone",
 }
 """The same for samples whose inputs are known in part, by operation, where OpenVINO does not contradict itself."""

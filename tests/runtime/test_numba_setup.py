@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.nets import Net
 from harness.snapshots import same_as_before
 
 import ir_runtime as ir
@@ -173,12 +174,36 @@ def test_numba_is_used_once_its_kernels_are_there(monkeypatch: pytest.MonkeyPatc
     assert begun == [1]
 
 
+def large() -> ir.Model:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "512,512", out="FP32 512 512"), out="FP32 512 512"))
+    return ir.read_model(net.xml())
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_what_answers_until_kernels_are_there_is_provisional(
+    ready: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("IR_RUNTIME_BACKEND", raising=False)
+    monkeypatch.setattr(_making, "in_background", lambda: None)
+    monkeypatch.setattr(_making, "ready", lambda: ready)
+    usual = ir.compile_model(large())
+    assert (usual.backend, usual.provisional) == (("numba", False) if ready else ("numpy", True))
+    assert repr(usual).startswith(f"<CompiledModel, {usual.backend} backend:\n")
+    for asked in backends.available():
+        compiled = ir.compile_model(large(), backend=asked)
+        assert (compiled.backend, compiled.provisional) == (asked, False)
+    assert not ir.compile_model(str(DIGITS)).provisional
+    monkeypatch.setenv("IR_RUNTIME_BACKEND", "numpy")
+    assert not ir.compile_model(large()).provisional
+
+
 def test_a_broken_installation_is_only_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> bool:
         raise OSError("libllvmlite.so is damaged")
 
     monkeypatch.setattr(_making, "ready", broken)
-    assert _usual.usual(True, begin=False) == "numpy"
+    assert _usual.usual(True, begin=False) == _usual.settled(True) == "numpy"
     with pytest.warns(RuntimeWarning) as caught:
         assert _usual.usual(True) == "numpy"
     same_as_before("messages/numba_broken", str(caught[0].message))
