@@ -74,6 +74,7 @@ class _Modern:
         outputs[given.number] = replace(port, names=())
         there = PortSpec(1, TensorType(wanted, declared.shape), port.names)
         converted = self._convert(source, declared, there)
+        self._set_input(self.layers[result.layer], there)
         self.sources[result] = converted
         self.sources[Port(converted.layer, 0)] = given
 
@@ -82,6 +83,11 @@ class _Modern:
         for number, outputs in self.outputs.items():
             self.layers[number] = replace(self.layers[number], outputs=tuple(outputs))
         return self.layers
+
+    def _set_input(self, result: Layer, there: PortSpec) -> None:
+        """A Result takes what the Convert before it gives, whatever its port declares in the file."""
+        inputs = tuple(replace(port, type=there.type) if port.type else port for port in result.inputs)
+        self.layers[result.id] = replace(result, inputs=inputs)
 
     def _convert(self, beside: Layer, given: TensorType, made: PortSpec) -> Port:
         """Add a Convert layer that the file does not have; return its output."""

@@ -68,7 +68,8 @@ class Curve(Unary):
 class Binary(Op):
     """Two tensors of one type in, broadcast together. A member names a NumPy ufunc, or says how to compute.
 
-    Integers wrap around, as in OpenVINO's reference; its CPU plugin saturates those of 8 bits.
+    Integers wrap around, as in OpenVINO's reference; its CPU plugin saturates those of 8 bits. Not all pages list
+    the rule ``pdpd``, which OpenVINO reads for every one of them.
     """
 
     bounded = True

@@ -19,7 +19,8 @@ def flattening(element: str) -> Net:
     said = PRECISIONS.get(element, element.upper())
     net = Net(version="10")
     x = net.parameter("x", "2,3", element, out=f"{said} 2 3", names="")
-    net.result(net.op("Reshape", x, net.constant([6]), out=f"{said} 6", name="flat", special_zero=False))
+    flat = net.op("Reshape", x, net.constant([6]), out=f"{said} 6", name="flat", special_zero=False)
+    net.layer("Result", [flat], name="result", inputs=[f"{said} 6"])
     return net
 
 
@@ -34,7 +35,7 @@ def test_types_and_names_are_those_of_openvino(element: str) -> None:
         assert mine.any_name == its.any_name
 
 
-@pytest.mark.parametrize("element", ["f16", "i64", "u8"])
+@pytest.mark.parametrize("element", ["f16", "i64", "u8", "boolean"])
 def test_results_are_those_of_openvino(element: str) -> None:
     net = flattening(element)
     model = ir.read_model(net.xml(), net.weights)

@@ -56,7 +56,7 @@ def prelu() -> Iterator[Sample]:
         expected = {"_expect": (np.array(-1, np.float32),), "_differs": "the reference crashes"}
         half = np.full(shape, 0.5, np.float32)
         yield case("PReLU-1", scalar(-2, "f32"), half, _oracle="none", **expected)
-    for dtype in ("f16", "bf16"):
+    for dtype in ("f16", "bf16", "i32", "i64", "i8", "u8"):
         yield case("PReLU-1", numbers(2, 3, 2, dtype=dtype), slope(3, dtype=dtype))
     yield case("PReLU-1", numbers(2, 3, 2, dtype="f64"), slope(3, dtype="f64"), _constant=(1,), **F64)
     yield case("PReLU-1", ENDS, slope(1))
@@ -108,6 +108,7 @@ SAMPLES = [
     *pointwise("Elu-1", alpha=1),
     *pointwise("Elu-1", alpha=0.25),
     case("Elu-1", numbers(2, 3), alpha=0),
+    case("Elu-1", numbers(2, 3), alpha=-0.5),
     *pointwise("Identity-16"),
     *integers("Identity-16", *EVERY, "boolean"),
     *pointwise("Gelu-7"),

@@ -31,10 +31,11 @@ def stated(name: str, *inputs: Any, expect: Any, why: str, **attributes: Any) ->
     return case(name, *inputs, **attributes, **how)
 
 
+NO_PDPD = "OpenVINO reads the rule, and implements it in neither its reference nor its plugin"
 SATURATES = "the reference leaves 8 bits out, and the plugin saturates"
 
 
-def broadcasting(name: str, pdpd: bool, low: float = -3) -> list[Sample]:
+def broadcasting(name: str, low: float = -3) -> list[Sample]:
     """Shapes and broadcasting rules, the same for every operation on pairs."""
     how = {"low": low}
     found = [
@@ -53,27 +54,29 @@ def broadcasting(name: str, pdpd: bool, low: float = -3) -> list[Sample]:
             if name not in ("Power-1", "SquaredDifference-1") or t not in ("i8", "u8", "i16", "u16")
         ),
     ]
-    if pdpd:
-        found += [
-            case(name, numbers(2, 3, 4, **how), numbers(2, 3, seed=1, **how), auto_broadcast="pdpd"),
-            case(name, numbers(2, 3, 4, **how), numbers(1, 3, 1, seed=1, **how), auto_broadcast="pdpd"),
-            case(name, numbers(2, 3, **how), numbers(seed=1, **how), auto_broadcast="pdpd"),
-            case(name, numbers(2, 3, **how), numbers(2, seed=1, **how), auto_broadcast="pdpd"),
-            case(name, numbers(2, 3, 1, 2, **how), numbers(2, 3, 1, seed=1, **how), auto_broadcast="pdpd"),
-        ]
-    return found
+    if name == "Mod-1":
+        a, b = ints(7, -7, 8, 9, 5, 4).reshape(2, 3), ints(4, -3)
+        expect = ints(3, -3, 0, 0, 2, 1).reshape(2, 3)
+        return [*found, stated(name, a, b, expect=expect, why=NO_PDPD, auto_broadcast="pdpd")]
+    return [
+        *found,
+        case(name, numbers(2, 3, 4, **how), numbers(2, 3, seed=1, **how), auto_broadcast="pdpd"),
+        case(name, numbers(2, 3, 4, **how), numbers(1, 3, 1, seed=1, **how), auto_broadcast="pdpd"),
+        case(name, numbers(2, 3, **how), numbers(seed=1, **how), auto_broadcast="pdpd"),
+        case(name, numbers(2, 3, **how), numbers(2, seed=1, **how), auto_broadcast="pdpd"),
+        case(name, numbers(2, 3, 1, 2, **how), numbers(2, 3, 1, seed=1, **how), auto_broadcast="pdpd"),
+    ]
 
 
 SPECIAL = floats(-INF, -2.5, -1, -0.0, 0, 0.5, 1, 7, INF, NAN)
 PAIRS = ("Add-1", "Subtract-1", "Multiply-1", "Divide-1")
-NUMPY_ONLY = ("Maximum-1", "Minimum-1", "Mod-1", "FloorMod-1", "SquaredDifference-1", "Power-1")
+OTHERS = ("Maximum-1", "Minimum-1", "Mod-1", "FloorMod-1", "SquaredDifference-1", "Power-1")
 DIVIDENDS, DIVISORS = ints(7, -7, 7, -7, 6, -6, 0, 1), ints(2, 2, -2, -2, 3, 3, -5, -9)
 I8 = ints(100, -100, 50, -128, dtype="i8")
 U8 = ints(200, 3, 100, 255, dtype="u8")
 
 ON_PAIRS = [
-    *(s for name in PAIRS for s in broadcasting(name, pdpd=True)),
-    *(s for name in NUMPY_ONLY for s in broadcasting(name, pdpd=False, low=0.5 if name == "Power-1" else -3)),
+    *(s for name in (*PAIRS, *OTHERS) for s in broadcasting(name, low=0.5 if name == "Power-1" else -3)),
     *(case(name, SPECIAL[:, None], SPECIAL) for name in (*PAIRS, "Maximum-1", "Minimum-1")),
     # Whole numbers wrap around.
     case("Add-1", I8, I8),
@@ -239,6 +242,10 @@ SUMS = [
         why="the reference writes beyond an empty axis",
     ),
     case("CumSum-3", numbers(2, 0, 3), scalar(0)),
+    *(
+        case("CumSum-3", np.array([[False, True, False], [True, False, False]]), scalar(1), **how)
+        for how in ({}, {"exclusive": True}, {"reverse": True}, {"exclusive": True, "reverse": True})
+    ),
     case("CumSum-3", numbers(2, 3), scalar(-1), exclusive=0, reverse=1),
     case("CumSum-3", numbers(6, dtype="i32", low=-99, high=99), scalar(0), reverse=True),
     case("CumSum-3", numbers(6, dtype="i64"), scalar(0), exclusive=True),

@@ -185,6 +185,15 @@ FIRST = [
         first(numbers(2, 3, 4), ints(3, 2, 7), (0, 1, 2), "linear", align_corners=align)
         for align in (True, False)
     ),
+    *(
+        first(data, target, axes, "linear_onnx", align_corners=align)
+        for data, target, axes in (
+            (IMAGE, ints(9, 4), (2, 3)),
+            (numbers(4, 6), ints(3, 9), (0, 1)),
+            (numbers(1, 2, 3, 2, 4), ints(2, 4, 3), (2, 3, 4)),
+        )
+        for align in (True, False)
+    ),
     first(numbers(4, 6), ints(3, 9), (0, 1), "linear", align_corners=False),
     first(numbers(5), ints(8), (0,), "nearest", align_corners=False),
     *(

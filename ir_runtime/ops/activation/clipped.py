@@ -122,14 +122,15 @@ class HardSigmoid(Op):
 class PReLU(Op):
     """The elements of ``data``, but those below zero times ``slope``.
 
-    OpenVINO also takes a scalar as slope, where the page asks for at least one dimension.
+    OpenVINO also takes a scalar as slope, where the page asks for at least one dimension, and integers, where it
+    asks for floating-point numbers.
     """
 
     bounded = True
 
-    data = Input(T_FLOAT, "tensor of any shape")
-    slope = Input(T_FLOAT, "one number per channel, or what broadcasts to data as in NumPy")
-    output = Output(T_FLOAT, "the function of each element")
+    data = Input(T, "tensor of any shape")
+    slope = Input(T, "one number per channel, or what broadcasts to data as in NumPy")
+    output = Output(T, "the function of each element")
 
     def infer(self, data: Value, slope: Value) -> PartialShape:
         x, s = data.shape, slope.shape

@@ -105,9 +105,12 @@ class Swish(Op):
 
 @op("Elu-1")
 class Elu(Pointwise):
-    """The elements of ``data``, but ``alpha`` (exp(x) - 1) for each x below zero."""
+    """The elements of ``data``, but ``alpha`` (exp(x) - 1) for each x below zero.
 
-    alpha: float = attr(ge=0, doc="how far below zero the function goes")
+    OpenVINO also takes a negative ``alpha``, where the page asks for at least 0.
+    """
+
+    alpha: float = attr(doc="how far below zero the function goes")
 
     def apply(self, x: Array) -> Array:
         return _elu(x, self.alpha)

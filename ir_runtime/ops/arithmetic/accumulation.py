@@ -14,20 +14,23 @@ from ...kernels.statistics import lowest, working
 from .._axes import normalize_axis
 from .._define import Element, Input, Op, Output, attr, op
 from .._lengths import check_vector
-from .._types import SIGNED, T_INDEX_64, T
+from .._types import SIGNED, T_INDEX_64, T_PLAIN, T
 
 T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
 
 
 @op("CumSum-3", spec="arithmetic/cumsum-3")
 class CumSum(Op):
-    """Sums of ``data`` up to each element along ``axis``."""
+    """Sums of ``data`` up to each element along ``axis``.
+
+    OpenVINO also takes truth values, where the page asks for numbers: their sum is whether there is a true one.
+    """
 
     bounded = True
 
-    data = Input(T, "tensor to sum, of rank 1 or more")
+    data = Input(T_PLAIN, "tensor to sum, of rank 1 or more")
     axis = Input(T_INDEX_64, "axis to sum along, a scalar; 0 when absent", optional=True)
-    output = Output(T, "the sums")
+    output = Output(T_PLAIN, "the sums")
 
     exclusive: bool = attr(False, doc="leave each element out of its own sum")
     reverse: bool = attr(False, doc="sum from the end")

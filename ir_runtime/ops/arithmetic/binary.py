@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +12,10 @@ from ...ir.tensor import Array, Value
 from .._bounds import Number, absolute, maximum, minimum, power, quotient, remainder
 from .._broadcast import align
 from .._define import Input, attr, op
-from .._elementwise import BROADCAST, Binary
+from .._elementwise import Binary
 from .._types import T
 
 _BY_ZERO = "b holds a 0, by which integers cannot be divided"
-
-
-class NumpyOnly(Binary):
-    """Members whose pages allow no PDPD broadcasting."""
-
-    auto_broadcast: Literal["none", "numpy"] = attr("numpy", doc=BROADCAST)
 
 
 class Division(Binary):
@@ -115,7 +109,7 @@ class Divide(Division):
 
 
 @op("Mod-1")
-class Mod(NumpyOnly, Division):
+class Mod(Division):
     """Remainder of ``a`` divided by ``b`` and rounded towards zero; it has the sign of ``a``."""
 
     # Exact, as in C. The plugin computes a - trunc(a / b) * b, which is inexact for large quotients and NaN
@@ -128,7 +122,7 @@ class Mod(NumpyOnly, Division):
 
 
 @op("FloorMod-1", spec="arithmetic/floormod-1")
-class FloorMod(NumpyOnly, Division):
+class FloorMod(Division):
     """Remainder of ``a`` divided by ``b`` and rounded down; it has the sign of ``b``."""
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -143,7 +137,7 @@ class FloorMod(NumpyOnly, Division):
 
 
 @op("Power-1")
-class Power(NumpyOnly):
+class Power(Binary):
     """``a`` raised to the power ``b``."""
 
     a = Input(T, "base")
@@ -160,7 +154,7 @@ class Power(NumpyOnly):
 
 
 @op("Maximum-1")
-class Maximum(NumpyOnly):
+class Maximum(Binary):
     """The larger one of ``a`` and ``b``."""
 
     extremes = "rising"
@@ -174,7 +168,7 @@ class Maximum(NumpyOnly):
 
 
 @op("Minimum-1")
-class Minimum(NumpyOnly):
+class Minimum(Binary):
     """The smaller one of ``a`` and ``b``."""
 
     extremes = "rising"
@@ -187,7 +181,7 @@ class Minimum(NumpyOnly):
 
 
 @op("SquaredDifference-1")
-class SquaredDifference(NumpyOnly):
+class SquaredDifference(Binary):
     """Square of ``a`` less ``b``."""
 
     def compute(self, a: Array, b: Array) -> Array:

@@ -228,7 +228,8 @@ class Interpolate11(Resize):
 class Interpolate1(Padded):
     """Resize ``data`` along axes to ``target`` lengths.
 
-    OpenVINO implements no mode area: here, each element is the mean of an equal part of the data.
+    OpenVINO implements no mode area, and a mode linear_onnx that the page does not have: as linear, but for rounding
+    where more than four axes are resized. For mode area, here, each element is the mean of an equal part of the data.
     Axes that are not resized keep their length, whatever the pads, which shift the data.
     Integers, which the page does not have, are rounded, as in OpenVINO's plugin; its reference for this
     version is not part of it.
@@ -241,7 +242,7 @@ class Interpolate1(Padded):
     axes: tuple[int, ...] = attr(
         ge=0, doc="axes to resize; the target has their lengths in the order of the data"
     )
-    mode: Literal["nearest", "linear", "cubic", "area"] = attr(
+    mode: Literal["nearest", "linear", "linear_onnx", "cubic", "area"] = attr(
         doc="how to compute elements between those there are; area: as the mean of what becomes one"
     )
     align_corners: bool = attr(True, doc="whether the outermost elements stay so; not for mode area")
@@ -269,7 +270,7 @@ class Interpolate1(Padded):
             mode = "linear_onnx"  # type: ignore[assignment]
         planes = rank == 4 and sorted(self.axes) == [2, 3]
         coordinates = "align_corners" if self.align_corners else "asymmetric"
-        if self.mode == "linear" and not (
+        if self.mode in ("linear", "linear_onnx") and not (
             self.align_corners or planes or any(self.pads_begin + self.pads_end)
         ):
             coordinates = "half_pixel"
