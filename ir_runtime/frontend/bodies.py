@@ -67,10 +67,10 @@ def read_body(
     Raises:
         ParseError: if the port map names layers or ports that do not exist.
     """
-    ties = _Ties(graph, _places(inputs), _places(outputs), where)
     entries = element.find(BODIES[name])
     ins = [] if entries is None else list(entries.iterfind("input"))
     outs = [] if entries is None else list(entries.iterfind("output"))
+    ties = _Ties(graph, _places(inputs), _output_places(outputs, outs, where), where)
     back = element.iterfind("back_edges/edge") if name == "body" else ()
     return Body(
         name,
@@ -100,6 +100,15 @@ def read_body(
 
 def _places(ports: Sequence[PortSpec]) -> dict[int, int]:
     return {port.id: place for place, port in enumerate(ports)}
+
+
+def _output_places(ports: Sequence[PortSpec], entries: Sequence[Element], where: Location) -> dict[int, int]:
+    """As `_places`; or counted from 0, as in the specification's example of If: OpenVINO goes by the order."""
+    places = _places(ports)
+    tied = [entry for entry in entries if not _purpose(entry, where)]
+    ids = {integer(entry, "external_port_id", where.file, signed=True) for entry in tied}
+    counted = dict(zip(range(len(ports)), range(len(ports)), strict=True))
+    return counted if ids == counted.keys() and not ids <= places.keys() else places
 
 
 def _purpose(entry: Element, where: Location) -> bool:

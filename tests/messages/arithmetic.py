@@ -13,7 +13,7 @@ REFUSALS = [
     refusal("logic", "LogicalAnd-1", "boolean 2,3", "boolean 4,3"),
     refusal("logic of numbers", "LogicalNot-1", "f32 2"),
     refusal("types", "Add-1", "f32 2", "i32 2"),
-    refusal("pages without pdpd", "Maximum-1", "f32 2", "f32 2", auto_broadcast="pdpd"),
+    refusal("broadcasting rule", "Maximum-1", "f32 2", "f32 2", auto_broadcast="pddp"),
     refusal("too few inputs", "Add-1", "f32 2"),
     refusal("division by zero", "FloorMod-1", "i64 2", [1, 0]),
     refusal("buckets that fall", "Bucketize-3", "f32 2", np.float32([1, 3, 2])),

@@ -219,7 +219,7 @@ def branch_without_output() -> Net:
 
 def variable_without_value() -> tuple[Net, list[Array]]:
     net = Net()
-    how = {"variable_id": "state", "variable_type": "f32", "variable_shape": "?"}
+    how = {"variable_id": "state", "variable_type": "f32", "variable_shape": "2..8"}
     net.result(net.op("ReadValue", out="FP32 -1", version="opset6", **how))
     return net, []
 

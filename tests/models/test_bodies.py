@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import openvino as ov
 import pytest
-from harness.oracle import PLUGIN, core
+from harness.loops import body_of
+from harness.nets import Net
+from harness.oracle import PLUGIN, core, plugin, read
 
 import ir_runtime
 from ir_runtime.backends import available
@@ -106,3 +108,35 @@ def test_a_layer_that_fails_in_a_body_is_named_by_path(tmp_path: Path) -> None:
     with pytest.raises(ir_runtime.ExecutionError) as caught:
         compiled([np.array(True), np.zeros(2, np.float32), np.array([5, 7])])
     assert "/then_body/GatherElements_" in str(caught.value)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("condition", [True, False])
+def test_outputs_in_a_port_map_may_count_from_0(counted: bool, condition: bool) -> None:
+    """As in the specification's example of If, where the layer's output port has the id 3."""
+    then, otherwise = Net(), Net()
+    for body, types in ((then, ("ReLU", "Abs")), (otherwise, ("Negative", "Exp"))):
+        x = body.parameter("part", "3", out="FP32 3")
+        for type in types:
+            body.result(body.op(type, x, out="FP32 3"), f"of_{type}")
+    maps = "".join(
+        f'<{name}><input external_port_id="1" internal_layer_id="0"/>'
+        f'<output external_port_id="{1 if counted else 3}" internal_layer_id="4"/>'
+        f'<output external_port_id="{0 if counted else 2}" internal_layer_id="2"/></{name}>'
+        for name in ("then_port_map", "else_port_map")
+    )
+    inside = maps + "".join(
+        f"<{name}>{body_of(body).removeprefix('<body>').removesuffix('</body>')}</{name}>"
+        for name, body in (("then_body", then), ("else_body", otherwise))
+    )
+    net = Net()
+    sources = [net.parameter("c", "", "boolean", out="BOOL"), net.parameter("x", "3", out="FP32 3")]
+    for number, end in enumerate(net.layer("If", sources, ["FP32 3"] * 2, version="opset8", inside=inside)):
+        net.result(end, f"result{number}")
+    feeds = [np.array(condition), np.array([-1, 0, 2], np.float32)]
+    model = ir_runtime.read_model(net.xml())
+    assert list(model.report) == []
+    found = ir_runtime.compile_model(model)(feeds).to_tuple()
+    wanted = plugin(read(net.xml()), feeds)
+    for mine, its in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine, its, rtol=1e-6)

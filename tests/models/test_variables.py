@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import openvino as ov
 import pytest
-from harness.oracle import PLUGIN, core
+from harness.nets import Net
+from harness.oracle import PLUGIN, core, read
 
 import ir_runtime
 from ir_runtime.backends import available
+from ir_runtime.ir.element import ElementType
 from models.stateful import cache, input_before, old_versions, previous, total
 
 INPUTS = {
@@ -119,9 +121,9 @@ def test_a_variable_without_initial_value_starts_with_zeros() -> None:
     <input><port id="0" precision="FP32"><dim>2</dim></port></input></layer></layers>
     <edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges></net>"""
     assert ir_runtime.compile_model(text.encode())()[0].tolist() == [0, 0]
-    open_shape = text.replace('variable_shape="2"', 'variable_shape="?"').replace("<dim>2", "<dim>-1")
+    of_any_rank = text.replace('variable_shape="2"', 'variable_shape="..."').replace("<dim>2</dim>", "")
     with pytest.raises(ir_runtime.ExecutionError, match="'v' is read before it has a value"):
-        ir_runtime.compile_model(open_shape.encode())()
+        ir_runtime.compile_model(of_any_rank.encode())()
 
 
 def test_reshapes_as_openvino_does(save: Any) -> None:
@@ -164,3 +166,62 @@ def test_a_variable_of_a_shape_that_does_not_allow_what_is_assigned(save: Any) -
     wrong = path.read_text().replace('variable_shape="1,3"', 'variable_shape="?,2"')
     report = ir_runtime.validate(wrong.encode(), weights=path.with_suffix(".bin"))
     assert report.errors[0].message.startswith("initial_value has shape [1,3]")
+
+
+def unstarted(shape: str, axis: int | None, element: str = "f32") -> Net:
+    """A variable without an initial value: what came in, behind what is held where there is an axis."""
+    said = {"f32": "FP32", "f16": "FP16", "boolean": "BOOL"}[element]
+    out = " ".join([said, *(n if n.isdecimal() else "-1" for n in shape.split(","))])
+    net = Net()
+    x = net.parameter("x", shape, element, out=out)
+    how = {"variable_id": "v", "variable_type": element, "variable_shape": shape}
+    held = net.op("ReadValue", version="opset6", out=out, name="held", **how)
+    if axis is not None:
+        new = net.op("Concat", held, x, axis=axis, out=out, name="grown")
+    elif element == "boolean":
+        new = net.op("LogicalOr", x, x, out=out, name="same")
+    else:  # the input itself is what OpenVINO's plugin does not survive
+        new = net.op("ReLU", x, out=out, name="same")
+    net.op("Assign", new, version="opset6", variable_id="v", out=out, name="next")
+    net.result(held, "before")
+    if axis is not None:
+        net.result(new, "after")
+    return net
+
+
+@pytest.mark.parametrize("backend", available())
+@pytest.mark.parametrize(
+    ("shape", "axis", "lengths", "element"),
+    [
+        ("1,?", 1, [(1, 2), (1, 1), (1, 3)], "f32"),
+        ("?,3", 0, [(2, 3), (1, 3), (1, 3)], "f32"),
+        ("..9", None, [(4,), (2,), (0,)], "f32"),
+        ("2", None, [(2,), (2,), (2,)], "f32"),
+        ("?", None, [(2,), (3,), (1,)], "boolean"),
+    ],
+)
+def test_without_an_initial_value_open_lengths_are_0_at_first(
+    shape: str, axis: int | None, lengths: list[tuple[int, ...]], element: str, backend: str
+) -> None:
+    net = unstarted(shape, axis, element)
+    dtype = ElementType.parse(element).dtype
+    ours = ir_runtime.compile_model(net.xml(), backend=backend).create_infer_request()
+    theirs = core().compile_model(read(net.xml()), "CPU", PLUGIN).create_infer_request()
+    (mine,), (other,) = ours.query_state(), theirs.query_state()
+    assert tuple(mine.state.shape) == tuple(other.state.shape)
+    for number, length in enumerate([*lengths, lengths[0]]):
+        if number == len(lengths):
+            ours.reset_state()
+            theirs.reset_state()
+        x = np.full(length, number + 1).astype(dtype)
+        wanted = theirs.infer([x])
+        for i, found in enumerate(ours.infer([x]).to_tuple()):
+            assert (found.dtype, found.shape) == (wanted[i].dtype, wanted[i].shape)
+            np.testing.assert_array_equal(found, wanted[i])
+
+
+def test_a_length_that_is_never_0_needs_an_initial_value() -> None:
+    """OpenVINO starts it at 0, which contradicts the shape of the variable."""
+    compiled = ir_runtime.compile_model(unstarted("2..5", None).xml())
+    with pytest.raises(ir_runtime.ExecutionError, match="'v' is read before it has a value"):
+        compiled([np.zeros(2, np.float32)])

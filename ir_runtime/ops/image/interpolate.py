@@ -267,7 +267,7 @@ class Interpolate1(Padded):
         """This operation in terms of those that came later."""
         mode = self.mode
         if mode == "linear" and rank < 5:
-            mode = "linear_onnx"  # type: ignore[assignment]
+            mode = "linear_onnx"
         planes = rank == 4 and sorted(self.axes) == [2, 3]
         coordinates = "align_corners" if self.align_corners else "asymmetric"
         if self.mode in ("linear", "linear_onnx") and not (

@@ -35,12 +35,12 @@ class _Reading(_Stateful):
         if first is not None:
             return first
         type = self.declared
-        if type is None or not type.shape.is_static:
+        if type is None or type.shape.rank is None or any(d.is_dynamic and d.min for d in type.shape):
             raise ExecutionError(
                 f"variable {self.variable_id!r} is read before it has a value",
                 hint="set it before the run, or give the ReadValue layer an input to start from",
             )
-        return np.zeros(type.shape.static, type.element.dtype)
+        return np.zeros([d.min for d in type.shape], type.element.dtype)
 
     @property
     def declared(self) -> TensorType | None:
@@ -63,7 +63,10 @@ class ReadValue3(_Reading):
 
 @op("ReadValue-6")
 class ReadValue(_Reading):
-    """What the variable holds; ``initial_value``, or zeros, where it is not set."""
+    """What the variable holds; ``initial_value``, or zeros, where it is not set.
+
+    Without an initial value, lengths that ``variable_shape`` leaves open are 0 at first, as in OpenVINO.
+    """
 
     initial_value = Input(T_ANY, "what it holds at first; zeros if absent", optional=True)
 
