@@ -168,8 +168,9 @@ class Model(View):
         return with_variables(self._graph, shapes) if shapes else self._graph
 
     def _reshaped(self, given: Mapping[Any, ShapeLike]) -> Iterator[tuple[Output, TensorType]]:
+        inputs = self.inputs
         for key, shape in given.items():
-            port = find_port(self.inputs, key, "input")
+            port = find_port(inputs, key, "input")
             yield port, TensorType(port.element_type, _shape(shape))
 
     def _all_parameters(self, parameters: Mapping[int, TensorType]) -> dict[int, Value]:

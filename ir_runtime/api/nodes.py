@@ -151,7 +151,7 @@ class Node:
     def outputs(self) -> list[Output]:
         """Every output. That of a Result is the output of the model."""
         if self.layer.type == "Result":
-            return [o for o in self._model._results() if o.node == self]
+            return list(self._model._outputs_of(self.layer))
         return [self._model._output(Port(self.layer.id, i)) for i in range(len(self.layer.outputs))]
 
     def output(self, index: int = 0) -> Output:

@@ -101,7 +101,9 @@ def _xml_path(path: PathLike) -> Path:
 def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> None:
     if not isinstance(model, Model):
         raise TypeError(f"a model is expected, not {type(model).__name__}; ir_runtime.read_model gives one")
-    settled = model.raise_if_invalid(_ALLOWED).clone()
+    # Of a constant of an unknown version it is not known where its numbers lie.
+    lost = any(layer.type == "Constant" and layer.op is None for layer in model._graph.everywhere())
+    settled = model.raise_if_invalid(DECLARED if lost else _ALLOWED).clone()
     settled.correct()
     graph = with_results(settled._graph, model._extra)
     declared = model._parameters is None  # what ports declare holds for the shapes of the file

@@ -191,9 +191,13 @@ class View:
 
     def _results(self) -> Iterable[Output]:
         for layer in self._graph.of_type("Result"):
-            for source in self._graph.sources(layer):
-                if source is not None and source in self._values:
-                    yield self._output(source, layer)
+            yield from self._outputs_of(layer)
+
+    def _outputs_of(self, result: Layer) -> Iterable[Output]:
+        """The output of the model that a Result gives."""
+        for source in self._graph.sources(result):
+            if source is not None and source in self._values:
+                yield self._output(source, result)
 
     def _output(self, port: Port, result: Layer | None = None) -> Output:
         specs = self._graph[port.layer].outputs[port.number : port.number + 1]

@@ -5,14 +5,20 @@ Each takes a model and a number. The size of what it adds grows in proportion to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
+from random import Random
 from typing import TypeAlias
 
 from lxml import etree
 
 from .structure import Element, Work
 
-__all__ = ["FLOODS", "SPILLS", "flooded"]
+__all__ = ["FLOODS", "SPILLS", "flooded", "several"]
+
+LARGEST = 100_000
+"""Bytes that a flood may add: what takes more than its share takes long even so."""
+MOST_AT_ONCE = 2
 
 Flood: TypeAlias = Callable[[Work, int], None]
 """Changes the tree."""
@@ -41,6 +47,41 @@ def flooded(work: Work, name: str, count: int) -> bytes:
         return SPILLS[name](etree.tostring(work.root, encoding="utf-8"), count)
     FLOODS[name](work, count)
     return bytes(etree.tostring(work.root, encoding="utf-8"))
+
+
+def several(work: Work, steps: Sequence[int]) -> bytes:
+    """The model with some floods, one for each step, as XML; those of bytes come last."""
+    names = [*FLOODS, *SPILLS]
+    chosen = []
+    for step in steps[:MOST_AT_ONCE]:
+        rng = Random(step)
+        chosen.append((rng.choice(names), step, int(10 ** rng.uniform(0, 4))))
+    for name, step, count in sorted(chosen, key=lambda each: each[0] in SPILLS):
+        work.rng = Random(step)
+        xml = flooded(work, name, min(count, _affordable(name)))
+        if name in SPILLS:
+            return xml
+    return xml
+
+
+@cache
+def _affordable(name: str) -> int:
+    """Of how many a flood may be, for the file to be of reasonable size."""
+    few, many = (len(flooded(_tiny(), name, count)) for count in (100, 200))
+    return max(100 * LARGEST // max(many - few, 1), 1)
+
+
+def _tiny() -> Work:
+    port = '<port id="0" precision="FP32"><dim>1</dim></port>'
+    layers = (
+        f'<layer id="0" name="x" type="Parameter" version="opset1"><data shape="1"/><output>{port}</output></layer>'
+        f'<layer id="1" name="y" type="Result" version="opset1"><input>{port}</input></layer>'
+    )
+    edges = '<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>'
+    root = etree.fromstring(
+        f'<net name="n" version="11"><layers>{layers}</layers><edges>{edges}</edges></net>'
+    )
+    return Work(root, bytearray(), root, Random(0))
 
 
 def _place(work: Work, tag: str) -> Element:
@@ -776,7 +817,7 @@ def text_of_blanks(xml: bytes, count: int) -> bytes:
 def text_of_examples(xml: bytes, count: int) -> bytes:
     """No model any more but a page."""
     layer = b'<layer id="1" name="a" type="ReLU"><input><port id="0"/></input><output><port id="1"/></output></layer>\n'
-    return b"ReLU-1 Softmax-8 " * 9 + layer * count
+    return b"ReLU-1 Softmax-8 " * 9 + layer * min(count, 200)  # each is a model of its own
 
 
 @_spill

@@ -70,8 +70,9 @@ class Tally:
 @click.option("--seed", default=0, show_default=True, help="Other seeds give other inputs.")
 @click.option("--minutes", type=float, help="Stop after that long, or before if the count is reached.")
 @click.option(
-    "--kind", type=click.Choice(["both", *KINDS]), default="both", show_default=True, help="Changes to make."
+    "--kind", type=click.Choice(["all", *KINDS]), default="all", show_default=True, help="Changes to make."
 )
+@click.option("--backend", multiple=True, help="A backend to run on; by default, all that can run here.")
 @click.option("--workers", default=2, show_default=True, help="Processes.")
 @click.option(
     "--out",
@@ -86,16 +87,23 @@ class Tally:
     help="Go on with changes that coverage leads. By default, where it is installed.",
 )
 def main(
-    count: int, seed: int, minutes: float | None, kind: str, workers: int, out: Path, atheris: bool | None
+    count: int,
+    seed: int,
+    minutes: float | None,
+    kind: str,
+    backend: tuple[str, ...],
+    workers: int,
+    out: Path,
+    atheris: bool | None,
 ) -> None:
     """Feed broken models to the package until something other than an error of its own gets out.
 
     The exit code is 1 if something does. Each finding is saved as a model and a text about it.
     """
     corpus, tally = build(), Tally()
-    kinds = KINDS if kind == "both" else tuple(k for k in KINDS if k == kind)
+    kinds = KINDS if kind == "all" else tuple(k for k in KINDS if k == kind)
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
-    with Pool(corpus, workers, compiled_backends()) as pool:
+    with Pool(corpus, workers, compiled_backends(backend)) as pool:
         try:
             for done, result in pool.run(_recipes(corpus, kinds, seed, count, end)):
                 tally.add(done, result)

@@ -9,14 +9,14 @@ from typing import Literal
 
 from lxml import etree
 
-from . import growth, raw, structure
+from . import floods, growth, raw, structure
 from .corpus import Case
 from .structure import Element, Work
 
 __all__ = ["KINDS", "Kind", "Recipe", "mutant", "recipe"]
 
-Kind = Literal["structure", "raw"]
-KINDS: tuple[Kind, ...] = ("structure", "raw")
+Kind = Literal["structure", "raw", "floods"]
+KINDS: tuple[Kind, ...] = ("structure", "raw", "floods")
 
 _STEPS = (1, 1, 1, 2, 2, 3, 5, 8)
 
@@ -86,6 +86,9 @@ def mutant(corpus: Sequence[Case], recipe: Recipe) -> Case:
     root, other = _tree(base.xml), _tree(donor.xml)
     if recipe.kind == "raw" or root is None:
         return _raw(base, donor, recipe)
+    if recipe.kind == "floods":
+        work = Work(root, bytearray(base.weights), root, Random())
+        return Case(base.name, floods.several(work, recipe.steps), bytes(work.weights))
     work = Work(root, bytearray(base.weights), root if other is None else other, Random())
     if recipe.open:
         structure.undeclared(work)

@@ -48,14 +48,15 @@ class Broken(Exception):
         self.how, self.found = how, found
 
 
-def compiled_backends() -> tuple[str, ...]:
-    """All backends that can run here; what they compile once for a machine is there afterwards."""
-    if "numba" in available():
+def compiled_backends(asked: Sequence[str] = ()) -> tuple[str, ...]:
+    """The backends asked for, else all that can run here; what they compile once for a machine is there afterwards."""
+    found = tuple(asked) or available()
+    if "numba" in found:
         from ir_runtime.backends.numba._making import make_all
 
         for _ in make_all():
             pass
-    return available()
+    return found
 
 
 def probe(case: Case, backends: Sequence[str] = BACKENDS) -> str:

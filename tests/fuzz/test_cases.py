@@ -167,3 +167,22 @@ def slice_of_an_axis_longer_than_any() -> Net:
     bounds = [net.constant([n]) for n in (0, 1, 1, 1)]
     net.result(net.op("Slice", x, *bounds, version="opset8"))
     return net
+
+
+@built(Code.UNKNOWN_OPERATION)
+def constant_of_a_version_that_there_is_not() -> Net:
+    """Its numbers cannot be saved."""
+    net = Net()
+    net.result(net.constant([1.0, 2.0], "f32"))
+    net.layers[0] = net.layers[0].replace(
+        'type="Const" version="opset1"', 'type="Constant" version="opset99"'
+    )
+    return net
+
+
+@built("model")
+def attributes_that_fill_the_file() -> Net:
+    net = Net()
+    unknown = {f"a{n}": "1" for n in range(40_000)}
+    net.result(net.op("ReLU", net.parameter("x", "2"), **unknown))
+    return net
