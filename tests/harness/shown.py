@@ -9,6 +9,7 @@ from harness.spoken import HOLE, Message, messages
 
 _STOPS = "stops arithmetic on intervals where nothing is known; inference catches it"
 _DAMAGED = "caught where files are opened, where the file is said to be damaged"
+_HELD = "says what cannot be, as whatever enters a plan is held against its type; kernels are guarded all the same"
 NO_MESSAGES = {
     ("ir_runtime/ir/dimension.py", "is not a single number"): _STOPS,
     ("ir_runtime/ir/dimension.py", "has no known bounds"): _STOPS,
@@ -20,6 +21,8 @@ NO_MESSAGES = {
     ("ir_runtime/cli/arrays.py", "the header cannot be read"): _DAMAGED,
     ("ir_runtime/cli/arrays.py", "a length is negative"): _DAMAGED,
     ("ir_runtime/runtime/context.py", "cannot delete"): "completes a mapping; no operation deletes",
+    ("ir_runtime/runtime/length_check.py", "as was inferred, got"): _HELD,
+    ("ir_runtime/runtime/length_check.py", "a layer before it computes"): _HELD,
     ("ir_runtime/backends/numba/_build.py", "cannot run by itself"): "tells whoever writes a kernel",
 }
 """What is raised, but never reaches a user; by file and part of the text, with the reason."""

@@ -240,21 +240,32 @@ def warned() -> None:
     _cache._warn_once.cache_clear()
 
 
-def refused(match: str, worker: Worker) -> None:
-    """One warning; the kernel works all the same, and nothing of it is kept."""
+def refused(match: str, worker: Worker) -> str:
+    """The one warning; the kernel works all the same, and nothing of it is kept."""
     with pytest.warns(RuntimeWarning, match=match) as caught:
         doubled(worker)
     doubled(worker)  # with warnings as errors
     assert len(caught) == 1
+    return str(caught[0].message)
 
 
 @pytest.mark.usefixtures("warned")
 def test_a_relative_folder_is_refused(alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IR_RUNTIME_CACHE", "here")
     monkeypatch.chdir(tmp_path)
-    refused("IR_RUNTIME_CACHE must be an absolute path, got 'here'", doubling("relative"))
+    said = refused("must be an absolute path", doubling("relative"))
+    same_as_before("messages/numba_cache_folder", said)
     assert not _making.ready()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_needs_a_folder() -> None:
+    environment = os.environ | {"IR_RUNTIME_CACHE": "here"}
+    command = [sys.executable, "-W", "ignore", "-m", "ir_runtime", "kernels"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    same_as_before("messages/numba_cache_command", done.stderr.strip())
 
 
 @pytest.mark.usefixtures("warned")
@@ -308,8 +319,10 @@ def test_a_file_that_others_may_write_is_made_anew(alone: Path) -> None:
     worker = doubling("written_by_others")
     doubled(worker)
     file_of(worker).chmod(0o606)
-    with pytest.warns(RuntimeWarning, match="may be written by others"):
+    with pytest.warns(RuntimeWarning, match="may be written by others") as caught:
         assert _cache.read(worker) is None
+    said = str(caught[0].message).replace(str(file_of(worker)), "CACHE/kernel.o")
+    same_as_before("messages/numba_cache_file", said)
     _machine.make(worker)
     assert _cache.read(worker) is not None
 
