@@ -194,6 +194,9 @@ class LayerReader:
         known = _attribute_names(cls)  # type: ignore[arg-type]  # classes can be hashed
         if not data.keys() <= known:
             self._unknown_attributes(cls, data, known, where)
+        if unsaid := cls.unsaid(data):
+            self._unsaid(unsaid, data, where)
+            data = {**data, **unsaid}
         try:
             return self._build(cls, data, bodies, where)
         except LimitError:
@@ -215,6 +218,16 @@ class LayerReader:
                 f"{cls.versioned_name()} has no attribute {name!r}; it is ignored",
                 where,
                 meant(name, absent),
+            )
+
+    def _unsaid(self, taken: Mapping[str, str], data: Mapping[str, str], where: Location) -> None:
+        for name, text in taken.items():
+            state = "empty" if name in data else "missing"
+            self.report.warning(
+                Code.BAD_ATTRIBUTE,
+                f"attribute {name!r} is {state}; {text!r} is taken for it, as OpenVINO does",
+                where,
+                f'the page of the operation asks for it: {name}="{text}"',
             )
 
     def _build(

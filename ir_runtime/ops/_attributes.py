@@ -34,6 +34,8 @@ class Attribute:
     doc: str = ""
     xml: str = ""
     payload: bool = False
+    unsaid: str | None = None
+    """What OpenVINO takes where a file does not say it, though the page asks for it."""
     choices: tuple[Any, ...] = field(init=False, default=(), repr=False)
     """The values that an enumeration, or each item of a list of them, may have."""
     bounded: bool = field(init=False, default=False, repr=False)
@@ -100,6 +102,7 @@ def attr(
     le: float | None = None,
     doc: str = "",
     xml: str = "",
+    unsaid: str | None = None,
 ) -> Any:
     """Declare an attribute that needs more than an annotation.
 
@@ -110,8 +113,9 @@ def attr(
         le: each number must be at most this.
         doc: what it does, for the operation's page.
         xml: its name in files, where that is no Python name (``exclude-pad``).
+        unsaid: what OpenVINO takes, as files write it, where a file does not say it, though the page asks for it.
     """
-    return Attribute("", None, default, gt, ge, le, doc, xml)
+    return Attribute("", None, default, gt, ge, le, doc, xml, unsaid=unsaid)
 
 
 def payload(*, doc: str = "") -> Any:
@@ -125,7 +129,9 @@ def read_schema(cls: type) -> Mapping[str, Attribute]:
     for name, kind in _annotated(cls).items():
         given = getattr(cls, name, MISSING)
         a = given if isinstance(given, Attribute) else attr(given)
-        schema[name] = Attribute(name, kind, a.default, a.gt, a.ge, a.le, a.doc, a.xml or name, a.payload)
+        schema[name] = Attribute(
+            name, kind, a.default, a.gt, a.ge, a.le, a.doc, a.xml or name, a.payload, a.unsaid
+        )
     return types.MappingProxyType(schema)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from inspect import signature
 from types import CodeType
 from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
@@ -135,6 +135,11 @@ class Op:
         _raise_all((*problems, *missing))
         return cls.__new__(cls)._with(fields)
 
+    @classmethod
+    def unsaid(cls, data: Mapping[str, str]) -> dict[str, str]:
+        """The attributes that a file does not say, though the page asks for them, as OpenVINO takes them."""
+        return {xml: text for xml, text in _unsaid(cls) if xml not in data}
+
     def carrying(self, **payloads: Any) -> Self:
         """The same, with something else beside its attributes."""
         return type(self).__new__(type(self))._with({**vars(self), **payloads})
@@ -241,6 +246,12 @@ class Op:
             self.verify()
         except ValueError as problem:
             _raise_all([str(problem)])
+
+
+@cache
+def _unsaid(cls: type[Op]) -> tuple[tuple[str, str], ...]:
+    every = cls.schema().values()
+    return tuple((attribute.xml, attribute.unsaid) for attribute in every if attribute.unsaid is not None)
 
 
 def _keywords(function: Callable[..., Any]) -> frozenset[str]:

@@ -113,8 +113,15 @@ def _input_row(port: Input) -> tuple[str, str, str]:
 
 
 def _attribute_row(a: Attribute) -> tuple[str, str, str]:
+    unsaid = (
+        "" if a.unsaid is None else f" (OpenVINO takes {a.unsaid or 'an empty list'} where it is missing)"
+    )
     said = [
-        "required" if a.required else "optional" if a.default is None else f"default {_default(a.default)}"
+        f"required{unsaid}"
+        if a.required
+        else "optional"
+        if a.default is None
+        else f"default {_default(a.default)}"
     ]
     said += [
         f"{sign} {bound:g}" for sign, bound in ((">", a.gt), (">=", a.ge), ("<=", a.le)) if bound is not None

@@ -167,8 +167,9 @@ class Directed(Recurrent):
     """Steps of a cell along the time of sequences, in one direction or in both."""
 
     direction: Literal["forward", "reverse", "bidirectional"] = attr(
+        unsaid="forward",
         doc="forward: from the first element to the last; reverse: from the last to the first; "
-        "bidirectional: both, with weights for each"
+        "bidirectional: both, with weights for each",
     )
 
     def sizes(self) -> dict[str, Dimension]:

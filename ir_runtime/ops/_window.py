@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
 
 from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
@@ -34,6 +34,21 @@ class Sliding(Op):
         "so much that the output is the input divided by the stride, rounded up, an odd one at the end "
         "or at the beginning",
     )
+
+    usual: ClassVar[Mapping[str, str]] = {"pads_begin": "0", "pads_end": "0"}
+    """What OpenVINO takes for each spatial axis where a file does not say it, though the page asks for it."""
+
+    @classmethod
+    def unsaid(cls, data: Mapping[str, str]) -> dict[str, str]:
+        """As of other operations; and windows without padding, if something says how many spatial axes there are."""
+        said = (
+            data[name]
+            for name in ("strides", "dilations", "kernel", *cls.usual)
+            if data.get(name, "").strip()
+        )
+        axes = next((text.count(",") + 1 for text in said), 0)
+        absent = [name for name in cls.usual if axes and not data.get(name, "").strip()]
+        return {**super().unsaid(data), **{name: ",".join([cls.usual[name]] * axes) for name in absent}}
 
     def verify(self) -> None:
         """Require one number for each spatial axis."""

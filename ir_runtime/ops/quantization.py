@@ -96,7 +96,9 @@ class FakeConvert(Op):
     )
     rounded = Output(T_SHORT_FLOAT, "of the shape of data")
 
-    destination_type: Literal["f8e4m3", "f8e5m2"] = attr(doc="the type whose numbers to round to")
+    destination_type: Literal["f8e4m3", "f8e5m2"] = attr(
+        unsaid="f8e4m3", doc="the type whose numbers to round to"
+    )
 
     def infer(self, data: Value, scale: Value, shift: Value | None = None) -> PartialShape:
         shape = broadcast_onto(data.shape, scale.shape, names=("data", "scale"))

@@ -48,8 +48,8 @@ class Clamp(Pointwise):
     data = Input(T, "tensor of any shape")
     output = Output(T, "no element outside the bounds")
 
-    min: float = attr(doc="lower bound")
-    max: float = attr(doc="upper bound")
+    min: float = attr(unsaid="0", doc="lower bound")
+    max: float = attr(unsaid="0", doc="upper bound")
 
     def verify(self) -> None:
         if not self.min <= self.max:

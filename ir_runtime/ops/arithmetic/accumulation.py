@@ -62,7 +62,9 @@ class SegmentMax(Op):
     num_segments = Input(T_COUNT, "how many segments to return; all when absent", optional=True)
     output = Output(T, "the largest elements in each segment")
 
-    fill_mode: Literal["ZERO", "LOWEST"] = attr(doc="what empty segments hold: zero, or the lowest number")
+    fill_mode: Literal["ZERO", "LOWEST"] = attr(
+        unsaid="ZERO", doc="what empty segments hold: zero, or the lowest number"
+    )
 
     def infer(self, data: Value, segment_ids: Value, num_segments: Value | None = None) -> PartialShape:
         if data.shape.rank == 0:

@@ -14,6 +14,8 @@ _GROUPS = "filters with a dimension of groups in front are for the operation who
 class Filtering(Dilated):
     """A window of filters, one for each pair of channels."""
 
+    usual = {**Dilated.usual, "strides": "1", "dilations": "1"}
+
     def filter_dims(self, shape: PartialShape, leading: int, layout: str) -> PartialShape:
         """The shape of the filters, whose kernel follows ``leading`` other axes."""
         rank = len(self.strides) + leading

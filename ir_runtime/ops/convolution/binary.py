@@ -30,8 +30,8 @@ class BinaryConvolution(Planar):
     filters = Input(T_BITS, "[C_out, C_in, kernel...]")
     output = Output(T, "[N, C_out, Y, X]; how many bits are equal, less how many are not")
 
-    mode: Literal["xnor-popcount"] = attr(doc="how bits are multiplied and added")
-    pad_value: float = attr(doc="what the padding holds")
+    mode: Literal["xnor-popcount"] = attr(unsaid="xnor-popcount", doc="how bits are multiplied and added")
+    pad_value: float = attr(unsaid="0", doc="what the padding holds")
 
     def infer(self, data: Value, filters: Value) -> PartialShape:
         return self.correlated(data, filters)

@@ -59,7 +59,7 @@ class Detections(Op):
         doc="whether deltas are of corners, or of the centre and of logarithms of sides",
     )
     share_location: bool = attr(True, doc="whether classes share boxes")
-    nms_threshold: float = attr(doc="the overlap that is still allowed within a class")
+    nms_threshold: float = attr(unsaid="0", doc="the overlap that is still allowed within a class")
     confidence_threshold: float = attr(0.0, doc="what scores must be above")
     clip_after_nms: bool = attr(False, doc="whether boxes that are left are clipped to [0, 1]")
     clip_before_nms: bool = attr(False, doc="whether boxes are clipped to [0, 1] before they are compared")

@@ -41,7 +41,7 @@ class PriorBoxes(Op):
         "[2, height * width * boxes a place * 4]: x1, y1, x2, y2 in parts of the image; variances",
     )
 
-    offset: float = attr(doc="where in a place, counted in places, the centre is")
+    offset: float = attr(unsaid="0", doc="where in a place, counted in places, the centre is")
     variance: tuple[float, ...] = attr(
         (), doc="the second row: one number, or one for each coordinate; 0.1 if none"
     )

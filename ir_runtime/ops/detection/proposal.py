@@ -43,9 +43,9 @@ class Proposals(Op):
     base_size: int = attr(gt=0, doc="side of the square that ratio and scale are applied to")
     pre_nms_topn: int = attr(gt=0, doc="how many boxes are compared at most")
     post_nms_topn: int = attr(gt=0, doc="how many boxes are left at most")
-    nms_thresh: float = attr(doc="the overlap that is still allowed")
-    feat_stride: int = attr(gt=0, doc="distance of places in pixels")
-    min_size: int = attr(ge=0, doc="sides below this, times the scale, make a score 0")
+    nms_thresh: float = attr(unsaid="0", doc="the overlap that is still allowed")
+    feat_stride: int = attr(unsaid="1", gt=0, doc="distance of places in pixels")
+    min_size: int = attr(unsaid="1", ge=0, doc="sides below this, times the scale, make a score 0")
     ratio: tuple[float, ...] = attr(gt=0, doc="heights by widths of anchors")
     scale: tuple[float, ...] = attr(doc="sizes of anchors by base_size")
     clip_before_nms: bool = attr(True, doc="whether boxes are clipped to the image before they are compared")
@@ -167,8 +167,8 @@ class Proposal4(Proposals):
 class FromAnchors(Op):
     """What operations share that are given anchors."""
 
-    min_size: float = attr(doc="what sides are at least")
-    nms_threshold: float = attr(doc="the overlap that is still allowed")
+    min_size: float = attr(unsaid="0", doc="what sides are at least")
+    nms_threshold: float = attr(unsaid="0", doc="the overlap that is still allowed")
     pre_nms_count: int = attr(ge=0, doc="how many boxes are compared at most")
     post_nms_count: int = attr(ge=0, doc="how many boxes are left at most")
 

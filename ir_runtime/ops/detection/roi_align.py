@@ -32,9 +32,9 @@ class Align(Op):
     pooled_h: int = attr(gt=0, doc="height of the result")
     pooled_w: int = attr(gt=0, doc="width of the result")
     sampling_ratio: int = attr(
-        ge=0, doc="points along each axis of a bin; 0 means as many as there are elements"
+        unsaid="0", ge=0, doc="points along each axis of a bin; 0 means as many as there are elements"
     )
-    spatial_scale: float = attr(doc="what coordinates of regions are multiplied by")
+    spatial_scale: float = attr(unsaid="0", doc="what coordinates of regions are multiplied by")
 
     numbers = 4
 
@@ -95,7 +95,9 @@ class Align(Op):
 class AlongAxes(Align):
     """Regions with sides along the axes."""
 
-    mode: Literal["avg", "max"] = attr(doc="what becomes of the samples of a bin; max is 0 at least")
+    mode: Literal["avg", "max"] = attr(
+        unsaid="avg", doc="what becomes of the samples of a bin; max is 0 at least"
+    )
 
     def shifts(self) -> tuple[float, float]:
         """What is added to coordinates before and after they are multiplied."""

@@ -70,12 +70,14 @@ class Resize(Padded):
     """
 
     mode: Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"] = attr(
+        unsaid="nearest",
         doc="how to compute elements between those there are: as the nearest one; from the nearest two "
         "along each axis, as TensorFlow or ONNX do; from four; or as the library Pillow, from all that "
-        "become one, along exactly two axes"
+        "become one, along exactly two axes",
     )
     shape_calculation_mode: Literal["sizes", "scales"] = attr(
-        doc="whether lengths are given, or what to multiply those of the padded data with; rounded down"
+        unsaid="sizes",
+        doc="whether lengths are given, or what to multiply those of the padded data with; rounded down",
     )
     coordinate_transformation_mode: Literal[
         "half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"
@@ -191,8 +193,9 @@ class Interpolate4(Resize):
     """Resize ``data`` along ``axes`` to given ``sizes`` or by given ``scales``."""
 
     mode: Literal["nearest", "linear", "linear_onnx", "cubic"] = attr(
+        unsaid="nearest",
         doc="how to compute elements between those there are: as the nearest one; from the nearest two "
-        "along each axis, as TensorFlow or ONNX do; or from four"
+        "along each axis, as TensorFlow or ONNX do; or from four",
     )
 
     data = Input(T_IMAGE, "tensor to resize")

@@ -118,7 +118,8 @@ class DepthBlocks(Op):
 
     block_size: int = attr(1, gt=0, doc="length of a block along each spatial axis")
     mode: Literal["blocks_first", "depth_first"] = attr(
-        doc="whether the channels are ordered by place in the block, then by channel, or the other way round"
+        unsaid="blocks_first",
+        doc="whether the channels are ordered by place in the block, then by channel, or the other way round",
     )
 
     def block(self, rank: int | None) -> int:

@@ -27,7 +27,7 @@ class Concat(Op):
     parts = Input(T_ANY, "tensors that differ in length along the axis at most", variadic=True)
     whole = Output(T_ANY, "all of them, in order")
 
-    axis: int = attr(doc="axis along which they are joined; a negative one counts from the end")
+    axis: int = attr(unsaid="0", doc="axis along which they are joined; a negative one counts from the end")
 
     def infer(self, *parts: Value) -> PartialShape:
         if not parts:

@@ -32,7 +32,7 @@ class GatherElements(Op):
     indices = Input(T_INDEX_64, "shaped as data but along axis")
     gathered = Output(T_ANY, "of the shape of indices")
 
-    axis: int = attr(doc="axis that the indices count along; a negative one counts from the end")
+    axis: int = attr(unsaid="0", doc="axis that the indices count along; a negative one counts from the end")
 
     symbolic = True
 

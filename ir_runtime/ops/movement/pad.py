@@ -30,7 +30,8 @@ class Padding(Op):
     padded = Output(T_DATA, "each axis longer by its two pads")
 
     pad_mode: Literal["constant", "edge", "reflect", "symmetric"] = attr(
-        doc="fill with pad_value, the outermost element, or a mirror image without or with that element"
+        unsaid="constant",
+        doc="fill with pad_value, the outermost element, or a mirror image without or with that element",
     )
 
     symbolic = True

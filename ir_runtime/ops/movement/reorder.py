@@ -62,7 +62,9 @@ class Reverse(Op):
     reversed_axes = Input(T_REVERSED, "1-D: the axes, or for each axis whether to reverse it")
     reversed = Output(T_ANY, "of the shape of data")
 
-    mode: Literal["index", "mask"] = attr(doc="whether the second input lists axes or is a mask over them")
+    mode: Literal["index", "mask"] = attr(
+        unsaid="index", doc="whether the second input lists axes or is a mask over them"
+    )
 
     symbolic = True
 

@@ -143,7 +143,9 @@ class Average(Pooling):
     reference for 8 bits only.
     """
 
-    exclude_pad: bool = attr(xml="exclude-pad", doc="whether the mean is over data only, without padding")
+    exclude_pad: bool = attr(
+        unsaid="true", xml="exclude-pad", doc="whether the mean is over data only, without padding"
+    )
 
     def infer(self, data: Value) -> PartialShape:
         if self.exclude_pad and self.auto_pad == "explicit":

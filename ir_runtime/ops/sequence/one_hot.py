@@ -23,7 +23,7 @@ class Hot(Op):
     off_value = Input(T_ANY, "what stands elsewhere, a scalar")
     output = Output(T_ANY, "indices with an axis of depth more")
 
-    axis: int = attr(doc="where the output has the new axis; negative ones count from the end")
+    axis: int = attr(unsaid="0", doc="where the output has the new axis; negative ones count from the end")
 
     def infer(self, indices: Value, depth: Value, on_value: Value, off_value: Value) -> PartialShape:
         for name, scalar in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):

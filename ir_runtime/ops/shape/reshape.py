@@ -27,7 +27,9 @@ class Reshape(Op):
     shape = Input(T_SHAPE, "1-D lengths; -1 stands for what is left, 0 as special_zero says")
     reshaped = Output(T_ANY, "the same elements in the new shape")
 
-    special_zero: bool = attr(doc="whether a 0 copies the length of the same axis of the data")
+    special_zero: bool = attr(
+        unsaid="false", doc="whether a 0 copies the length of the same axis of the data"
+    )
 
     def infer(self, data: Value, shape: Value) -> PartialShape:
         check_vector(shape, "shape")

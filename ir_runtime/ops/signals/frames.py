@@ -57,7 +57,7 @@ class STFT(Framed):
         "[batch, frames, frequencies, 2], the real and the imaginary part last; no batch for one signal",
     )
 
-    transpose_frames: bool = attr(doc="put the frequencies before the frames")
+    transpose_frames: bool = attr(unsaid="false", doc="put the frequencies before the frames")
 
     def infer(self, signal: Value, window: Value, frame_size: Value, frame_step: Value) -> PartialShape:
         size, step = _positive(frame_size, "frame_size"), _positive(frame_step, "frame_step")
@@ -105,8 +105,12 @@ class ISTFT(Framed):
     )
     signal = Output(T_FLOAT, "[batch, time], or [time]")
 
-    center: bool = attr(doc="leave out half a frame at the beginning, which was added for the transform")
-    normalized: bool = attr(doc="multiply by the square root of frame_size, by which data was divided")
+    center: bool = attr(
+        unsaid="false", doc="leave out half a frame at the beginning, which was added for the transform"
+    )
+    normalized: bool = attr(
+        unsaid="false", doc="multiply by the square root of frame_size, by which data was divided"
+    )
 
     def infer(
         self,

@@ -30,10 +30,11 @@ class Selection(Op):
     values = Output(T, "k elements along axis")
     indices = Output("index_element_type", "where they are along axis")
 
-    axis: int = attr(doc="axis to choose along; a negative one counts from the end")
-    mode: Literal["max", "min"] = attr(doc="whether to choose the largest or the smallest")
+    axis: int = attr(unsaid="0", doc="axis to choose along; a negative one counts from the end")
+    mode: Literal["max", "min"] = attr(unsaid="max", doc="whether to choose the largest or the smallest")
     sort: Literal["value", "index", "none"] = attr(
-        doc="value: best first; index: in the order of the data; none: in any order, here as value"
+        unsaid="none",
+        doc="value: best first; index: in the order of the data; none: in any order, here as value",
     )
     index_element_type: ElementType = attr(ElementType.i32, doc="element type of the indices, i64 or i32")
 
