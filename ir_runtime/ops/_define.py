@@ -138,7 +138,7 @@ class Op:
     @classmethod
     def unsaid(cls, data: Mapping[str, str]) -> dict[str, str]:
         """The attributes that a file does not say, though the page asks for them, as OpenVINO takes them."""
-        return {xml: text for xml, text in _unsaid(cls) if xml not in data}
+        return {xml: text for xml, text in _unsaid(cls) if xml not in data}  # type: ignore[arg-type]  # classes can be hashed
 
     def carrying(self, **payloads: Any) -> Self:
         """The same, with something else beside its attributes."""
