@@ -6,10 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from harness.files import model_of
 from harness.sample import Sample, all_samples, is_sampled
 
-__all__ = ["Case", "Corpus", "build"]
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.tensor import Array
+
+__all__ = ["Case", "Corpus", "build", "read", "write"]
 
 DIGITS = Path(__file__).parents[2] / "examples/digits/digits.xml"
 PAGES = Path(__file__).parents[1] / "frontend/pages"
@@ -24,9 +28,45 @@ class Case:
     name: str
     xml: bytes
     weights: bytes = b""
+    inputs: tuple[Array, ...] | None = None
+    """What it is run with, where that is what matters."""
 
 
 Corpus = list[Case]
+
+
+def read(path: Path) -> Case:
+    """What `write` wrote."""
+    weights, inputs = path.with_suffix(".bin"), path.with_suffix(".npz")
+    return Case(
+        path.stem,
+        path.read_bytes(),
+        weights.read_bytes() if weights.exists() else b"",
+        _read_arrays(inputs) if inputs.exists() else None,
+    )
+
+
+def write(case: Case, path: Path) -> None:
+    """The XML into a file, and beside it what else there is."""
+    path.write_bytes(case.xml)
+    if case.weights:
+        path.with_suffix(".bin").write_bytes(case.weights)
+    if case.inputs is not None:
+        named = {f"{i} {ElementType.from_dtype(x.dtype).label}": _plain(x) for i, x in enumerate(case.inputs)}
+        np.savez(path.with_suffix(".npz"), **named)
+
+
+def _plain(array: Array) -> Array:
+    """As NumPy can save it: types that it lacks as integers."""
+    if array.dtype == object:
+        return array.astype(str)
+    return array.view(f"u{array.itemsize}") if array.dtype.kind == "V" else array
+
+
+def _read_arrays(path: Path) -> tuple[Array, ...]:
+    with np.load(path) as saved:
+        found = [(np.dtype(ElementType.parse(name.split()[1]).dtype), saved[name]) for name in saved]
+    return tuple(x.astype(object) if dtype.kind == "O" else x.view(dtype) for dtype, x in found)
 
 
 def build(whole: bool = True) -> Corpus:

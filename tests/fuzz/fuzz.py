@@ -17,7 +17,8 @@ import click
 
 from ir_runtime.cli.render import table
 
-from .corpus import Corpus, build
+from . import lengths
+from .corpus import Corpus, build, write
 from .mutations import KINDS, Kind, Recipe, mutant, recipe
 from .target import compiled_backends
 from .worker import Pool, Result
@@ -100,8 +101,9 @@ def main(
 
     The exit code is 1 if something does. Each finding is saved as a model and a text about it.
     """
-    corpus, tally = build(), Tally()
     kinds = KINDS if kind == "all" else tuple(k for k in KINDS if k == kind)
+    files = build() if kind != "lengths" else []
+    corpus, tally = [*files, *(lengths.cases() if "lengths" in kinds else ())], Tally()
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
     with Pool(corpus, workers, compiled_backends(backend)) as pool:
         try:
@@ -143,9 +145,7 @@ def save(corpus: Corpus, recipe: Recipe, result: Result, out: Path) -> Path:
     case = mutant(corpus, recipe)
     brief, number = re.sub(r"\W+", "_", result.finding)[:60], zlib.crc32(result.finding.encode())
     path = out / f"{brief}_{number:08x}.xml"
-    path.write_bytes(case.xml)
-    if case.weights:
-        path.with_suffix(".bin").write_bytes(case.weights)
+    write(case, path)
     about = f"{result.finding}\nfrom {case.name}: {recipe}\n{result.seconds:.2f} s, {result.memory >> 20} MiB\n\n{result.detail}"
     path.with_suffix(".txt").write_text(about, encoding="utf-8")
     return path

@@ -10,14 +10,14 @@ import atheris
 with atheris.instrument_imports(include=["ir_runtime"]):
     from .corpus import Corpus, build
     from .fuzz import save
-    from .mutations import KINDS, Recipe, mutant
+    from .mutations import OF_FILES, Recipe, mutant
     from .worker import guarded
 
 
 def recipe(data: bytes, corpus: Corpus) -> Recipe:
     """The recipe that bytes stand for; the fuzzer changes, keeps and combines them."""
     read = atheris.FuzzedDataProvider(data)
-    kind = KINDS[read.ConsumeIntInRange(0, len(KINDS) - 1)]
+    kind = OF_FILES[read.ConsumeIntInRange(0, len(OF_FILES) - 1)]
     base, donor = (read.ConsumeIntInRange(0, len(corpus) - 1) for _ in range(2))
     steps = tuple(read.ConsumeUInt(4) for _ in range(read.ConsumeIntInRange(1, 8)))
     return Recipe(kind, base, donor, steps, read.ConsumeBool())

@@ -9,14 +9,16 @@ from typing import Literal
 
 from lxml import etree
 
-from . import floods, growth, raw, structure
+from . import floods, growth, lengths, raw, structure
 from .corpus import Case
 from .structure import Element, Work
 
-__all__ = ["KINDS", "Kind", "Recipe", "mutant", "recipe"]
+__all__ = ["KINDS", "OF_FILES", "Kind", "Recipe", "mutant", "recipe"]
 
-Kind = Literal["structure", "raw", "floods"]
-KINDS: tuple[Kind, ...] = ("structure", "raw", "floods")
+Kind = Literal["structure", "raw", "floods", "lengths"]
+OF_FILES: tuple[Kind, ...] = ("structure", "raw", "floods")
+"""What is changed in files; the others change what a good model is fed."""
+KINDS: tuple[Kind, ...] = (*OF_FILES, "lengths")
 
 _STEPS = (1, 1, 1, 2, 2, 3, 5, 8)
 
@@ -73,9 +75,10 @@ class Recipe:
 def recipe(corpus: Sequence[Case], kind: Kind, seed: int, number: int) -> Recipe:
     """The recipe of that number. Every other one starts from a whole network, where there are any."""
     rng = Random(f"{kind} {seed} {number}")
-    networks = [i for i, case in enumerate(corpus) if not case.name[0].isupper()]
-    pool = networks if networks and rng.random() < 0.5 else range(len(corpus))
-    base, donor = rng.choice(pool), rng.randrange(len(corpus))
+    whole = [i for i, case in enumerate(corpus) if (case.inputs is not None) is (kind == "lengths")]
+    networks = [i for i in whole if not corpus[i].name[0].isupper()]
+    pool = networks if networks and rng.random() < 0.5 else whole
+    base, donor = rng.choice(pool), whole[rng.randrange(len(whole))]
     steps = tuple(rng.randrange(1 << 32) for _ in range(rng.choice(_STEPS)))
     return Recipe(kind, base, donor, steps, kind == "structure" and rng.random() < 0.5)
 
@@ -83,6 +86,8 @@ def recipe(corpus: Sequence[Case], kind: Kind, seed: int, number: int) -> Recipe
 def mutant(corpus: Sequence[Case], recipe: Recipe) -> Case:
     """What the recipe makes."""
     base, donor = corpus[recipe.base], corpus[recipe.donor]
+    if recipe.kind == "lengths":
+        return lengths.opened(base, recipe.steps)
     root, other = _tree(base.xml), _tree(donor.xml)
     if recipe.kind == "raw" or root is None:
         return _raw(base, donor, recipe)

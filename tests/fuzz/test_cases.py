@@ -10,7 +10,7 @@ from harness.nets import Net
 
 from ir_runtime.codes import Code
 
-from .corpus import Case
+from .corpus import Case, read
 from .worker import guarded
 
 FILES = sorted((Path(__file__).parent / "cases").glob("*.xml"))
@@ -35,9 +35,7 @@ def becomes(case: Case, outcome: str) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_files(path: Path) -> None:
-    weights = path.with_suffix(".bin")
-    case = Case(path.stem, path.read_bytes(), weights.read_bytes() if weights.exists() else b"")
-    becomes(case, path.stem.partition("_")[0])
+    becomes(read(path), path.stem.partition("_")[0])
 
 
 @pytest.mark.parametrize("build", BUILT, ids=lambda build: build.__name__)

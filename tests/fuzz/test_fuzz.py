@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from .corpus import Corpus, build
-from .mutations import KINDS, Kind, mutant, recipe
+from .mutations import OF_FILES, Kind, mutant, recipe
 from .worker import MEMORY, guarded
 
 INPUTS = 100
@@ -19,7 +19,7 @@ def corpus() -> Corpus:
     return build()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_FILES)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_the_outcome_is_a_model_or_an_error(kind: Kind, seed: int) -> None:
     outcomes = set()
@@ -32,7 +32,7 @@ def test_the_outcome_is_a_model_or_an_error(kind: Kind, seed: int) -> None:
     assert len(outcomes) > 4, "changes go deep enough to be told apart"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_FILES)
 def test_a_recipe_makes_the_same_each_time(kind: Kind) -> None:
     for number in range(20):
         made = recipe(corpus(), kind, 0, number)

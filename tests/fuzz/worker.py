@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .corpus import Case
+from .lengths import Disagreement
 from .mutations import Recipe, mutant
 from .target import BACKENDS, Broken, probe
 
@@ -85,6 +86,8 @@ def _signature(reason: BaseException) -> str:
         where, message = reason.found.where, reason.found.message
         general = re.sub(r"'[^']*'|\"[^\"]*\"|\d+|\[[^]]*\]", "_", message[-300:])[:80]
         return f"{reason.how} in {where.operation if where else ''}: {reason.found.code} {general}"
+    if isinstance(reason, Disagreement):
+        return reason.signature
     frames = [f for f in traceback.extract_tb(reason.__traceback__) if "ir_runtime/" in f.filename]
     at = frames[-1] if frames else None
     place = f"{at.filename.rpartition('ir_runtime/')[2]}:{at.name}" if at else "elsewhere"

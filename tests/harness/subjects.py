@@ -23,7 +23,7 @@ from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Packed, Value
 from ir_runtime.ops.infrastructure.ends import Constant
 
-__all__ = ["Subject", "Task", "all_subjects", "examine", "of_patterns", "some_subjects"]
+__all__ = ["Subject", "Task", "all_subjects", "difference", "examine", "of_patterns", "some_subjects"]
 
 LIMITS = ir.Limits(memory=1 << 28, trips=200, seconds=20)
 # Where inputs cancel out, as in the mean of equal numbers, what remains is rounding; relative to the largest input.
@@ -164,7 +164,7 @@ def examine(task: Task, tell: Callable[[str], None]) -> list[str]:
                 outcome = _outcome(compiled, feed)
                 if isinstance(outcome, ir.IRError) and refusable[feed.what]:
                     continue
-                problem = _difference(outcome, wanted, compiled.backend, max(subject.atol, rounding))
+                problem = difference(outcome, wanted, compiled.backend, max(subject.atol, rounding))
                 found += [f"{compiled.backend}: {place}: {problem}"] if problem else []
     return found
 
@@ -247,7 +247,7 @@ def _outcome(compiled: ir.CompiledModel, feed: Feed) -> list[Array] | Exception:
     return [found[i] for i in range(len(found))]
 
 
-def _difference(found: Any, wanted: Any, backend: str, atol: float) -> str:
+def difference(found: Any, wanted: Any, backend: str, atol: float) -> str:
     """What is wrong about an outcome."""
     for outcome in (wanted, found):
         if isinstance(outcome, Exception) and not isinstance(outcome, ir.IRError):

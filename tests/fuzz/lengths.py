@@ -1,0 +1,184 @@
+"""Models whose lengths are open, fed lengths that are slightly wrong: backends give what the reference gives, or refuse.
+
+A model may be run with lengths that it was not made for, and a fast kernel must not find out by reading beyond them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+from harness.subjects import all_subjects, difference
+from lxml import etree
+
+import ir_runtime as ir
+from ir_runtime.api.samples import random_array
+from ir_runtime.codes import Code
+from ir_runtime.ir.tensor import Array
+
+from .corpus import LARGEST, Case
+from .structure import Element, Work, undeclared
+
+__all__ = ["Disagreement", "cases", "compare", "opened"]
+
+REFERENCE = "reference"
+LIMITS = ir.Limits(memory=1 << 28, trips=200, seconds=0.5)
+LARGEST_INPUT = 1 << 16
+"""Elements of an input; wrong lengths are made smaller where they come to more."""
+USUAL = 3
+"""A length of a network's input that its file leaves open."""
+# Where inputs cancel out, what remains is rounding; relative to the largest input.
+ROUNDING = 1e-6
+# Unless it has seeds, it draws other numbers each time.
+DRAWING = (b'type="RandomUniform"', b'type="Multinomial"')
+
+
+class Disagreement(Exception):
+    """A backend that does not do what the reference does; ``signature`` tells such mistakes apart."""
+
+    def __init__(self, signature: str, detail: str) -> None:
+        super().__init__(f"{signature}: {detail}")
+        self.signature = signature
+
+
+def cases() -> Iterator[Case]:
+    """Samples of all operations that have fast kernels, what is computed together, and networks; with right inputs."""
+    for subject in all_subjects():
+        if not any(drawing in subject.xml for drawing in DRAWING):
+            yield Case(subject.name, subject.xml, subject.weights, subject.inputs)
+    yield from _networks()
+
+
+def _networks() -> Iterator[Case]:
+    from models.collection import COLLECTION, saved
+
+    for name in COLLECTION:
+        path = saved(name)
+        if path.stat().st_size > LARGEST:
+            continue
+        model, weights = ir.read_model(path), path.with_suffix(".bin")
+        shapes = [tuple(d.min or USUAL for d in port.partial_shape) for port in model.inputs]
+        inputs = tuple(
+            random_array(model, port, shape) for port, shape in zip(model.inputs, shapes, strict=True)
+        )
+        yield Case(name, path.read_bytes(), weights.read_bytes() if weights.exists() else b"", inputs)
+
+
+def opened(base: Case, steps: Sequence[int]) -> Case:
+    """A model with open lengths, by the first step, and inputs with a change of lengths by each further one."""
+    first, *rest = map(Random, steps)
+    root = etree.fromstring(base.xml)
+    undeclared(Work(root, bytearray(), root, first))
+    share = first.choice((1, 1, 1, 0.5, 0.2))
+    for layer in root.iterfind("layers/layer[@type='Parameter']"):
+        _open(layer, share, first)
+    inputs = base.inputs
+    for rng in rest:
+        inputs = _changed(inputs, rng)
+    return replace(base, xml=etree.tostring(root, encoding="utf-8"), inputs=inputs)
+
+
+def _open(layer: Element, share: float, rng: Random) -> None:
+    """Leave so many of an input's lengths open."""
+    data = layer.find("data")
+    lengths = [text.strip() for text in data.get("shape", "").split(",") if text.strip()]
+    data.set("shape", ",".join("?" if rng.random() < share else length for length in lengths))
+    for port in layer.iter("port"):
+        for dim in port.findall("dim"):
+            port.remove(dim)
+
+
+def _changed(inputs: tuple[Array, ...], rng: Random) -> tuple[Array, ...]:
+    """One length other than it was, two of one input swapped, or all that are equal changed alike."""
+    axes = [(i, axis) for i, x in enumerate(inputs) for axis in range(x.ndim)]
+    if not axes:
+        return inputs
+    index, axis = rng.choice(axes)
+    shapes = [list(x.shape) for x in inputs]
+    length, kind = shapes[index][axis], rng.random()
+    other = rng.choice((length + 1, length - 1, 2 * length, 3 * length, length // 2, 0, 1))
+    if kind < 0.15:
+        second = rng.randrange(inputs[index].ndim)
+        shapes[index][axis], shapes[index][second] = shapes[index][second], length
+    elif kind < 0.4:
+        shapes = [[max(other, 0) if n == length else n for n in shape] for shape in shapes]
+    else:
+        shapes[index][axis] = max(other, 0)
+    return tuple(_shaped(x, shape) for x, shape in zip(inputs, shapes, strict=True))
+
+
+def _shaped(x: Array, shape: Sequence[int]) -> Array:
+    """The same numbers again and again, or fewer; nothing lies behind the last one."""
+    if list(x.shape) == list(shape) or np.prod(shape, dtype=object) > LARGEST_INPUT:
+        return x
+    return np.resize(x, tuple(shape)).copy()
+
+
+def compare(case: Case, backends: Sequence[str]) -> str:
+    """Run on all backends, and hold what they give against what the reference gives.
+
+    Returns:
+        ``"result"``, or the code of what the reference says.
+
+    Raises:
+        Disagreement: if a backend gives something else, or refuses alone.
+        Exception: whatever gets out that is no error of the package.
+    """
+    try:
+        model = ir.read_model(case.xml, case.weights, limits=LIMITS)
+    except ir.IRError as refusal:
+        return str(refusal.code)
+    wanted = _outcome(model, REFERENCE, case.inputs)
+    for backend in backends:
+        found = wanted if backend == REFERENCE else _outcome(model, backend, case.inputs)
+        if _limited(found) or _limited(wanted):
+            continue
+        if isinstance(found, ir.IRError) and _is_refused(case):
+            continue
+        if problem := difference(found, wanted, backend, _rounding(case.inputs)):
+            raise Disagreement(f"{_kind(found, wanted)} on {backend}: {_operations(model)}", problem)
+    return str(wanted.code) if isinstance(wanted, ir.IRError) else "result"
+
+
+def _outcome(model: ir.Model, backend: str, inputs: Sequence[Array]) -> Any:
+    """Results, or an error of the package."""
+    try:
+        found = ir.compile_model(model, backend=backend, limits=LIMITS)(list(inputs))
+    except ir.IRError as refusal:
+        return refusal
+    return list(found.to_tuple())
+
+
+def _limited(outcome: Any) -> bool:
+    """Whether time or memory ended it, of which backends take more or less."""
+    return isinstance(outcome, ir.IRError) and outcome.code == Code.LIMIT
+
+
+def _is_refused(case: Case) -> bool:
+    """Whether inference refuses the very lengths, which the reference may compute with all the same."""
+    model = ir.read_model(case.xml, case.weights, limits=LIMITS)
+    try:
+        model.reshape({index: list(x.shape) for index, x in enumerate(case.inputs)})
+    except ir.IRError:
+        return True
+    return False
+
+
+def _rounding(inputs: Sequence[Array]) -> float:
+    reals = [np.abs(x[np.isfinite(x)]).astype(np.float64) for x in inputs if x.dtype.kind == "f"]
+    return ROUNDING * max((float(x.max(initial=0.0)) for x in reals), default=0.0)
+
+
+def _kind(found: Any, wanted: Any) -> str:
+    if isinstance(found, ir.IRError):
+        return "refused"
+    return "not refused" if isinstance(wanted, ir.IRError) else "other results"
+
+
+def _operations(model: ir.Model) -> str:
+    """The operations of a model, to tell findings apart."""
+    kinds = {node.get_type_name() for node in model.get_ops()} - {"Parameter", "Result", "Constant"}
+    return " ".join(sorted(kinds))[:80]
