@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.layers import layer, value, values
+from harness.nets import Net
+from harness.oracle import core, read
 
+import ir_runtime as ir
 from ir_runtime.ir.dimension import Dimension
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.tensor import Value, objects
@@ -38,6 +41,29 @@ def test_how_many_may_be_left(name: str, boxes: str, scores: str, limit: Any, ro
     k = value(f"{limit} ") if isinstance(limit, str) else number(limit)
     found = layer(name).infer_types(value(f"f32 {boxes}"), value(f"f32 {scores}"), k)
     assert str(found[0].shape) == f"[{rows},3]"
+
+
+@pytest.mark.parametrize("version", [1, 3, 4])
+def test_openvino_infers_the_same_when_it_compiles(version: int) -> None:
+    """Of a file it infers a number of rows, whatever is left of the boxes."""
+    net = Net()
+    boxes, scores = (
+        net.parameter("boxes", "1,3,4", out="FP32 1 3 4"),
+        net.parameter("scores", "1,1,3", out="FP32 1 1 3"),
+    )
+    rest = net.constant(3), net.constant(0.5, "f32"), net.constant(0.1, "f32")
+    how: dict[str, str] = {"box_encoding": "corner", "sort_result_descending": "true"}
+    how |= {} if version == 1 else {"output_type": "i64"}
+    left = net.op("NonMaxSuppression", boxes, scores, *rest, out="I64 3 3", version=f"opset{version}", **how)
+    net.result(left)
+    ours, theirs = ir.read_model(net.xml(), net.weights), read(net.xml(), net.weights)
+    compiled = core().compile_model(theirs, "CPU")
+    fed = [np.zeros((1, 3, 4), "f4"), np.array([[[0.9, 0.8, 0.05]]], "f4")]
+    assert str(ours.output().partial_shape) == str(compiled.output(0).partial_shape) == "[..3,3]"
+    assert str(theirs.output(0).partial_shape) == "[3,3]"
+    found, wanted = ir.compile_model(ours)(fed)[0], compiled(fed)[0]
+    np.testing.assert_array_equal(found, wanted, strict=True)
+    assert found.shape == (2, 3)
 
 
 @pytest.mark.parametrize("name", SUPPRESSIONS)

@@ -50,6 +50,7 @@ class RandomUniform(Seeded):
         low, high = minval.known(), maxval.known()
         if low is not None and high is not None and not low.item() < high.item():
             raise InferenceError(f"minval is {low.item()}; a number below maxval, {high.item()}, is expected")
+        # Of a list of at most n lengths, OpenVINO infers that there are n, although there may be fewer.
         return PartialShape(lengths_of(shape, "shape"))
 
     def evaluate(self, shape: Array, minval: Array, maxval: Array) -> Array:

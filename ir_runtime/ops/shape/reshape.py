@@ -180,6 +180,8 @@ class _Target:
             raise self._impossible()
         if few.min == 0:
             return self._rest(given, taken) if -1 in self.pattern else found
+        # Where the rank of the data is unknown, OpenVINO takes -1 for 1 or more. It is 0 of the rows that a mask
+        # picks, as of x[mask], if it picks none; OpenVINO then returns none, too.
         high = None if many.max is None else many.max // few.min
         low = min(many.min, 1) if few.max is None else -(-many.min // few.max)
         if high is not None and low > high:

@@ -44,7 +44,11 @@ class Suppression(Op):
         raise NotImplementedError
 
     def rows(self, boxes: Value, scores: Value, limit: Value | None, *numbers: Value | None) -> PartialShape:
-        """As many rows of three as boxes may be left, and no fewer; OpenVINO infers too few of versions 1 and 3."""
+        """As many rows of three as boxes may be left, and no fewer.
+
+        Of versions 1, 3 and 4 OpenVINO infers one number of rows (of 1 and 3 too low a one), and returns as
+        many as there are boxes left; when it compiles, it infers what is inferred here.
+        """
         for port, value in zip(self.inputs[2:], (limit, *numbers), strict=False):
             check_number(value, port.name, self.most_rank)
         batches, classes, count = box_counts(boxes, scores, self.box_size)
