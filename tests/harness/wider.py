@@ -36,23 +36,26 @@ SAMPLES: Mapping[tuple[str, str], str] = {
 """Why inferred shapes may be wider, by operation and what was done to the shapes of its inputs."""
 
 MODELS: Mapping[tuple[str, str], str] = {
-    ("ScaledDotProductAttention", "any rank"): (
-        "a mask of more axes than the query gives the result more axes; OpenVINO forgets it where its rank is unknown"
-    ),
     **{
-        ("TensorIterator", f"batch of {n}"): (
+        ("ScaledDotProductAttention", pattern): (
+            "a mask of more axes than the query gives the result more axes; OpenVINO forgets it where its rank is unknown"
+        )
+        for pattern in ("any rank", "mixed")
+    },
+    **{
+        ("TensorIterator", pattern): (
             "the body gives parts as long as the batch; OpenVINO believes part_size, which says 1"
         )
-        for n in (2, 3)
+        for pattern in ("batch of 2", "batch of 3", "mixed")
     },
     **{
         ("Loop", pattern): "what goes round grows; OpenVINO takes it for what it is in the first iteration"
-        for pattern in ("bounded", "batch of 2", "batch of 3")
+        for pattern in ("bounded", "batch of 2", "batch of 3", "mixed")
     },
     ("Reshape", "any rank"): SAMPLES["Reshape-1", "any rank"],
     **{
         ("Reshape", pattern): SAMPLES["Reshape-1", "any rank"]
-        for pattern in ("any length", "any last length", "any batch", "bounded")
+        for pattern in ("any length", "any last length", "any batch", "bounded", "mixed")
     },
     ("Pad", "bounded"): (
         "pads up to a multiple of 7 are a remainder, which does not grow with the length; OpenVINO computes "
@@ -107,6 +110,8 @@ STRICTER: Mapping[str, str] = {
         for kind in ("BagOffsets", "BagOffsetsSum", "BagPacked", "BagPackedSum", "SegmentsSum")
     },
     "If": "a condition is one truth value",
+    "Loop": "an execution condition is one truth value",
+    "ScaledDotProductAttention": "there are fewer keys than the mask has columns",
 }
 """Operations that refuse shapes that OpenVINO lets pass, and fails on when it runs, but where it is said."""
 

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
+from harness.partial import length_around
 from harness.shapes import Both, patterns
 from harness.wider import LAXER, MODELS, STRICTER
 
+from ir_runtime.ir.shape import PartialShape
 from models.collection import COLLECTION, saved, zoo
+
+MIXED = 4
 
 
 def compare(both: Both, pattern: str) -> None:
     problems = [w for w in both.wider() if (w.found.operation, pattern) not in MODELS]
     assert not problems, f"{pattern}: wider, or of another type: {'; '.join(map(str, problems[:5]))}"
+
+
+def reshape_and_compare(both: Both, pattern: str, shapes: Sequence[PartialShape]) -> None:
+    answers = both.reshape(shapes)
+    if answers.ours or answers.theirs:
+        listed = LAXER if answers.theirs else STRICTER
+        assert answers.agree or answers.operation in listed, f"{pattern} {shapes}: {answers}"
+        both.restore()
+    else:
+        compare(both, pattern)
+
+
+def mixed(shapes: Sequence[PartialShape], rng: Random) -> list[PartialShape]:
+    """Each length known, open or bounded, by chance; some ranks unknown."""
+    return [
+        PartialShape.dynamic()
+        if shape.rank is None or rng.random() < 0.07
+        else PartialShape([length_around(d.min or rng.choice((1, 2, 4)), rng) for d in shape])
+        for shape in shapes
+    ]
 
 
 def compare_in_all_shapes(path: Path) -> None:
@@ -22,13 +48,9 @@ def compare_in_all_shapes(path: Path) -> None:
     compare(both, "as written")
     written = [port.partial_shape for port in both.ours.inputs]
     for pattern, shapes in patterns(written).items():
-        answers = both.reshape(shapes)
-        if answers.ours or answers.theirs:
-            listed = LAXER if answers.theirs else STRICTER
-            assert answers.agree or answers.operation in listed, f"{pattern} {shapes}: {answers}"
-            both.restore()
-        else:
-            compare(both, pattern)
+        reshape_and_compare(both, pattern, shapes)
+    for number in range(MIXED):
+        reshape_and_compare(both, "mixed", mixed(written, Random(f"{path.stem} {number}")))
 
 
 @pytest.mark.parametrize("name", COLLECTION)
