@@ -51,6 +51,7 @@ def read_net(
         ParseError: if it is no IR, or an IR of a version that is not supported.
     """
     version = _version(root, source.name)
+    _check_means(root, source.name, report)
     reader = LayerReader(source.name, report, weights, limits, read_graph, version=version)
     layers, wiring = _parts(root, reader)
     edges = wiring.edges
@@ -85,6 +86,18 @@ def _parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring
         reader.nameless = True
     unsure = None if reader.nameless else frozenset(reader.unsure)
     return layers, read_edges(root, layers, reader.file, reader.report, unsure)
+
+
+def _check_means(root: Element, file: str, report: Diagnostics) -> None:
+    """What OpenVINO subtracts from an input of old models: results without it would be others, and not be said to be."""
+    means = next(root.iterfind("pre-process//mean"), None)
+    if means is not None:
+        report.error(
+            Code.BAD_ELEMENT,
+            "<pre-process> subtracts means from an input, which is not supported",
+            Location(file, means.sourceline),
+            "convert the original model again, or subtract them in the model or before it",
+        )
 
 
 def _version(root: Element, file: str) -> int:

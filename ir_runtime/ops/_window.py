@@ -41,13 +41,9 @@ class Sliding(Op):
     @classmethod
     def unsaid(cls, data: Mapping[str, str]) -> dict[str, str]:
         """As of other operations; and windows without padding, if something says how many spatial axes there are."""
-        said = (
-            data[name]
-            for name in ("strides", "dilations", "kernel", *cls.usual)
-            if data.get(name, "").strip()
-        )
+        said = (data[name] for name in ("strides", "dilations", "kernel", *cls.usual) if data.get(name))
         axes = next((text.count(",") + 1 for text in said), 0)
-        absent = [name for name in cls.usual if axes and not data.get(name, "").strip()]
+        absent = [name for name in cls.usual if axes and not data.get(name)]
         return {**super().unsaid(data), **{name: ",".join([cls.usual[name]] * axes) for name in absent}}
 
     def verify(self) -> None:

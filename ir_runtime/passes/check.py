@@ -45,6 +45,7 @@ def _check_inputs(graph: Graph, layer: Layer, report: Diagnostics) -> None:
 
 def _check_outputs(layer: Layer, report: Diagnostics) -> None:
     op = layer.op
+    _check_tied(layer, report)
     if op is None or op.name == "Result" or 0 < len(layer.outputs) <= len(op.outputs):
         return
     if not any(port.variadic for port in op.outputs):
@@ -52,4 +53,18 @@ def _check_outputs(layer: Layer, report: Diagnostics) -> None:
             Code.PORT_COUNT,
             f"declares {len(layer.outputs)} outputs; {op.versioned_name()} has {len(op.outputs)}",
             layer.where,
+        )
+
+
+def _check_tied(layer: Layer, report: Diagnostics) -> None:
+    """Outputs behind the last one that a port map knows; what is left out before that is found by inference."""
+    bodies = layer.bodies()
+    tied = max((output.port for body in bodies for output in body.outputs), default=-1) + 1
+    for spec in layer.outputs[tied:] if bodies else ():
+        report.error(
+            Code.PORT_COUNT,
+            f"output port {spec.id} of the layer is given nothing: the port map of {bodies[0].name} has no <output> "
+            f"for it",
+            layer.where,
+            mark=Mark(port=spec.id, output=True),
         )

@@ -381,6 +381,15 @@ def constant_by_its_full_name() -> Net:
 
 
 @mistake(Code.BAD_ELEMENT)
+def means_that_are_subtracted() -> Net:
+    """OpenVINO still does what models of 2020 ask for beside their layers."""
+    net = summing()
+    means = '<pre-process>\n<channel id="0"><mean value="1"/></channel>\n</pre-process>'
+    net.rt_info = f"</rt_info>\n{means}\n<rt_info>"
+    return net
+
+
+@mistake(Code.BAD_ELEMENT)
 def layer_without_a_name() -> Net:
     return changed(2, ' name="sum"', "")
 

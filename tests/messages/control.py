@@ -165,6 +165,10 @@ def no_condition_of_the_body() -> Net:
     return net
 
 
+def output_that_nothing_is_tied_to() -> Net:
+    return iterator(f"<input {cut(0, axis=0)}", "", passing(), "2,3")
+
+
 def body_that_declares_other_inputs() -> Net:
     return iterator(f"<input {cut(0, axis=0)}", f"<output {cut(1, 1, axis=0)}", passing("2,3", ""), "2,3")
 
@@ -238,6 +242,7 @@ REFUSALS = [
     two_first_conditions,
     two_conditions_of_the_body,
     no_condition_of_the_body,
+    output_that_nothing_is_tied_to,
     body_that_declares_other_inputs,
     two_conditions_of_the_body_when_run,
     two_trip_counts_when_run,
