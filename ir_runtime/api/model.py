@@ -49,11 +49,11 @@ class Model(View):
         before = Diagnostics(report.most)
         before.extend(report)
         super().__init__(document, infer(document.graph, report, explain=True))
-        if any(report.count(code=code) > before.count(code=code) for code in DECLARED):
-            self._ignore_declared(before)
         report.arrange()
         check_assigned(self._graph, self._values, report)
         check_assigns(self._graph, report)
+        if any(report.count(code=code) > before.count(code=code) for code in DECLARED):
+            self._ignore_declared(before)
 
     def _ignore_declared(self, found: Diagnostics) -> None:
         """Take types and shapes from operations alone, as running does; and add what is wrong even so."""
