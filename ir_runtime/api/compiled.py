@@ -228,4 +228,4 @@ class CompiledModel:
                 self._running -= 1
 
     def __repr__(self) -> str:
-        return f"<CompiledModel, {self.backend} backend:\n{show_ports(self._inputs, self._outputs)}>"
+        return f"<CompiledModel:\n{show_ports(self._inputs, self._outputs)}>"
