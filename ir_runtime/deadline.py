@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import NamedTuple, TypeVar
 
 from .diagnostics import Location
 from .errors import LimitError
+from .forks import SAFEPOINT
+from .scoped import setting
 
-__all__ = ["check", "deadline", "ends", "overdue", "watched"]
+__all__ = ["check", "deadline", "ends", "overdue", "set_deadline", "watched"]
 
 _Item = TypeVar("_Item")
 _UNWATCHED = 1024
@@ -27,25 +29,32 @@ _NEVER = _Deadline(math.inf, math.inf)
 _DEADLINE: ContextVar[_Deadline] = ContextVar("deadline", default=_NEVER)
 
 
-@contextmanager
-def deadline(seconds: float) -> Iterator[None]:
+def deadline(seconds: float) -> AbstractContextManager[None]:
     """Let what is inside take so long, or as long as what is around it has left, if that is less."""
-    mine = _Deadline(time.monotonic() + seconds, seconds)
-    token = _DEADLINE.set(min(mine, _DEADLINE.get()))
-    try:
-        yield
-    finally:
-        _DEADLINE.reset(token)
+    return setting(_DEADLINE, _earlier(seconds))
+
+
+def set_deadline(seconds: float) -> None:
+    """Let what follows in this context, which is one of its own, take so long, or what it has left."""
+    _DEADLINE.set(_earlier(seconds))
+
+
+def _earlier(seconds: float) -> _Deadline:
+    return min(_Deadline(time.monotonic() + seconds, seconds), _DEADLINE.get())
 
 
 def check(where: Location | None = None) -> None:
     """Raise if the time is up; for loops, each pass of which takes a microsecond at least.
+
+    Here a thread may halt while another one forks, so that it is called where none is inside a library.
 
     Raises:
         LimitError: naming the place, if it is given.
     """
     if time.monotonic() > _DEADLINE.get().ends:
         raise overdue(where)
+    if SAFEPOINT.forking is not None:
+        SAFEPOINT.halt()
 
 
 def watched(items: Iterable[_Item]) -> Iterator[_Item]:

@@ -9,11 +9,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from .codes import Code
-from .deadline import deadline
+from .deadline import deadline, set_deadline
 from .diagnostics import MOST, Location
 from .errors import LimitError
+from .forks import computing
+from .scoped import setting
 
-__all__ = ["DEFAULT", "Limits", "current", "room", "within"]
+__all__ = ["DEFAULT", "Limits", "current", "hold", "room", "within"]
 
 _WORDS = {
     "xml_bytes": "the XML has {} bytes",
@@ -103,12 +105,14 @@ _CURRENT: ContextVar[Limits] = ContextVar("limits", default=DEFAULT)
 @contextmanager
 def within(limits: Limits) -> Iterator[None]:
     """Hold what is inside to limits, that of time among them."""
-    token = _CURRENT.set(limits)
-    try:
-        with deadline(limits.seconds):
-            yield
-    finally:
-        _CURRENT.reset(token)
+    with setting(_CURRENT, limits), deadline(limits.seconds), computing():
+        yield
+
+
+def hold(limits: Limits) -> None:
+    """Hold to limits what follows in this context, which is one of its own."""
+    _CURRENT.set(limits)
+    set_deadline(limits.seconds)
 
 
 def current() -> Limits:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from itertools import islice
+
+from .scoped import setting
 
 __all__ = ["few", "nearest"]
 
@@ -27,14 +29,9 @@ class _Left:
 _LEFT: ContextVar[_Left | None] = ContextVar("left", default=None)
 
 
-@contextmanager
-def few() -> Iterator[None]:
+def few() -> AbstractContextManager[None]:
     """Let what is inside look for names a number of times only."""
-    token = _LEFT.set(_LEFT.get() or _Left(_OFTEN))
-    try:
-        yield
-    finally:
-        _LEFT.reset(token)
+    return setting(_LEFT, _LEFT.get() or _Left(_OFTEN))
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

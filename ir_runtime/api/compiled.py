@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ..backends import awaited, load
 from ..backends.threads import at_most
 from ..codes import DECLARED, Code
+from ..forks import registered
 from ..ir.tensor import Array
 from ..limits import Limits
 from ..runtime.compile import compile_plan
@@ -79,9 +81,11 @@ class CompiledModel:
         self._model._document.weights.check()
         self._plan = self._compile(fold=self.backend != "reference")
         self._every: ExecutionPlan | None = None
-        self._running = 0
+        self._running: dict[object, int] = {}
+        """The runs that go on, and the thread of each."""
         self._variables: dict[str, Array] = {}
         self._lock = threading.Lock()
+        registered(self)
 
     @property
     def inputs(self) -> list[ConstOutput]:
@@ -217,15 +221,21 @@ class CompiledModel:
     @contextmanager
     def _sharing(self) -> Iterator[None]:
         """Around a run: it has its share of the threads, which is less while others are going on."""
-        with self._lock:
-            self._running += 1
-            share = self._streams.share(self._running)
+        run, me = object(), get_ident()
         try:
-            with at_most(share):
+            with self._lock:
+                self._running[run] = me
+                count = len(self._running)
+            with at_most(self._streams.share(count)):
                 yield
         finally:
-            with self._lock:
-                self._running -= 1
+            if run in self._running:
+                del self._running[run]
+
+    def after_fork(self) -> None:
+        """In a child process, no other thread compiles or runs it."""
+        self._lock, me = threading.Lock(), get_ident()
+        self._running = {run: thread for run, thread in self._running.items() if thread == me}
 
     def __repr__(self) -> str:
         return f"<CompiledModel:\n{show_ports(self._inputs, self._outputs)}>"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..cached import cached_property
 from ..diagnostics import Diagnostics
 from ..ir.dimension import Dimension, Symbol
 from ..ir.graph import Graph, Layer, Port, PortSpec

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+
+from ..scoped import setting
 
 __all__ = ["at_most", "most"]
 
 _MOST: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
-@contextmanager
-def at_most(threads: int | None) -> Iterator[None]:
+def at_most(threads: int | None) -> AbstractContextManager[None]:
     """Let the run inside use so many threads; ``None`` for as many as its backend likes."""
-    token = _MOST.set(threads)
-    try:
-        yield
-    finally:
-        _MOST.reset(token)
+    return setting(_MOST, threads)
 
 
 def most(otherwise: int) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from itertools import accumulate
 
+from ..cached import cached_property
 from ..diagnostics import Diagnostic, Excerpt, Mark
 
 __all__ = ["Excerpts"]

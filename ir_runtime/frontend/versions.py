@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 
+from ..cached import cached_property
 from ..errors import InputError
 from ..ops import registry
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
+from ..cached import cached_property
 from .graph import Graph, Layer, Port
 
 __all__ = ["BackEdge", "Body", "BodyInput", "BodyOutput", "Cut"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..cached import cached_property
 from ..diagnostics import Location
 from .tensor import TensorType
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from ..cached import cached_property
 from ..codes import Code
 from ..diagnostics import Diagnostic, Diagnostics
 from ..ir.graph import Graph, Port

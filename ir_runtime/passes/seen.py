@@ -6,9 +6,9 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeAlias
 
+from ..cached import cached_property
 from .answers import Dim, OutOfBudget
 from .couplings import Couplings, Direction
 from .lengths import Pattern, explore

@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from ..backends import Kernel, accepting, any_lengths
+from ..forks import in_child
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
 
@@ -93,6 +94,12 @@ def _until(axis: int, stop: int, start: int = 0) -> tuple[slice, ...]:
 
 _buffers: dict[int, _Buffer] = {}
 _lock = threading.Lock()
+
+
+@in_child
+def _renew() -> None:
+    global _lock
+    _lock = threading.Lock()
 
 
 def appending(axis: int) -> Kernel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -23,6 +22,7 @@ from ..ops.infrastructure.ends import Constant
 from ..passes.compressed import Found, compressed
 from ..passes.fuse import Group, fuse
 from ..passes.infer import Inferred, infer
+from ..scoped import nested
 from .append import growing
 from .context import VARIABLES
 from .expected import Expected, expected
@@ -64,9 +64,7 @@ def compile_plan(
         UnsupportedError: if an operation that is needed has no implementation here.
     """
     layers = needed(graph, outputs)
-    with within(limits or current()), ExitStack() as around:
-        for backend in backends:
-            around.enter_context(backend.compiling())
+    with within(limits or current()), nested([backend.compiling for backend in backends]):
         values, packed = dict(types), _packed(graph, layers, types, outputs, backends) if fold else {}
         if fold:
             left = {layer.id for found in packed.values() for layer in found.layers}

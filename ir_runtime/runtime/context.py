@@ -28,9 +28,11 @@ class State:
 
     def commit(self, feeds: Sequence[Array]) -> None:
         """Let what was assigned be what the next run reads; the caller may change its inputs meanwhile."""
-        for name, array in self.assigned.items():
-            shared = any(np.may_share_memory(array, feed) for feed in feeds)
-            self.values[name] = array.copy() if shared else array
+        fresh = {
+            name: array.copy() if any(np.may_share_memory(array, feed) for feed in feeds) else array
+            for name, array in self.assigned.items()
+        }
+        self.values.update(fresh)  # in one call, whenever an interrupt comes
 
 
 @dataclass(slots=True, eq=False)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import length_hint
@@ -14,9 +15,11 @@ import numpy as np
 
 from .. import deadline
 from ..backends import Kernel
+from ..forks import SAFEPOINT, away, computing
 from ..ir.graph import Layer
 from ..ir.tensor import Array
-from ..limits import DEFAULT, Limits, within
+from ..limits import DEFAULT, Limits, hold
+from ..scoped import nested
 from .blame import blame, is_placed
 from .context import RUN, Run, State
 from .expected import Expected
@@ -110,20 +113,21 @@ class ExecutionPlan:
             ExecutionError: if a layer fails on its data; it names the layer.
             LimitError: if it asks for more than ``limits`` allow; it names the layer.
         """
-        with ExitStack() as stack:
-            stack.enter_context(np.errstate(all="ignore"))
-            stack.enter_context(within(limits))
-            for enter in self.around:
-                stack.enter_context(enter())
+        # In a context of its own, no variable of the caller's is changed, wherever an interrupt comes.
+        return copy_context().run(self._run, feeds, observers, state or State(), limits)
+
+    def _run(
+        self, feeds: Sequence[Array], observers: Sequence[Observer], state: State, limits: Limits
+    ) -> list[Array]:
+        hold(limits)
+        with np.errstate(all="ignore"), computing(), nested(self.around):
             left = limits.memory - self.peak - sum(feed.nbytes for feed in feeds)
-            run = Run(observers, state or State(), limits, deadline.ends(), left)
-            running = RUN.set(run)
+            run = Run(observers, state, limits, deadline.ends(), left)
+            RUN.set(run)
             try:
                 return self.execute(feeds, run)
             except _Watching as caught:
                 raise caught.reason from None
-            finally:
-                RUN.reset(running)
 
     def execute(self, feeds: Sequence[Array], run: Run) -> list[Array]:
         """The steps themselves, of a model or of a body inside a run."""
@@ -151,6 +155,8 @@ class ExecutionPlan:
             for start in range(0, len(moves), CLOCKED):
                 if clock() > ends:
                     raise deadline.overdue(self.steps[start].layer.where)
+                if SAFEPOINT.forking is not None:
+                    SAFEPOINT.halt()
                 for move in islice(going, CLOCKED):
                     move(env)
         except Exception as reason:
@@ -162,8 +168,7 @@ class ExecutionPlan:
     def _watch(self, env: list[Any], run: Run) -> None:
         """The run loop of a run that somebody watches."""
         for step in self.steps:
-            if time.monotonic() > run.ends:
-                raise deadline.overdue(step.layer.where)
+            deadline.check(step.layer.where)
             args = [env[slot] for slot in step.reads]
             try:
                 results = _watched(step, args, run.observers)
@@ -195,8 +200,9 @@ def _watched(step: Step, args: Sequence[Array], observers: Sequence[Observer]) -
 
 
 def _tell(observers: Sequence[Observer], event: str, *what: Any) -> None:
-    for observer in observers:
-        try:
-            getattr(observer, event)(*what)
-        except Exception as reason:
-            raise _Watching(reason) from reason
+    try:
+        with away():
+            for observer in observers:
+                getattr(observer, event)(*what)
+    except Exception as reason:
+        raise _Watching(reason) from reason

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...cached import cached_property
 from ...ir.tensor import Array, Value
 from ...ops import Op
 from ...ops._elementwise import Binary

@@ -11,6 +11,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from ...forks import in_child, registered
 from ._cache import is_kept, keep, read
 from ._language import ROUTINES, Routine
 
@@ -67,6 +68,11 @@ class Machine:
             llvm.add_symbol(name, _address(function()))
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
         self._addresses: dict[str, int] = {}
+        self.after_fork()
+        registered(self)
+
+    def after_fork(self) -> None:
+        """Other threads, which might hold the lock, are not there."""
         self._lock = threading.RLock()
 
     def address(self, routine: Routine) -> int:
@@ -87,6 +93,12 @@ class Machine:
 
 
 _FIRST = threading.Lock()
+
+
+@in_child
+def _renew() -> None:
+    global _FIRST
+    _FIRST = threading.Lock()
 
 
 def machine() -> Machine:

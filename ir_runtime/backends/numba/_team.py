@@ -9,15 +9,17 @@ the cache of their own.
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
 import threading
+import weakref
 from _thread import allocate_lock
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ...forks import in_child, registered
 from ...ir.tensor import Array
 from ._language import device, instruction, routine, types
 from ._machine import machine
@@ -29,9 +31,10 @@ __all__ = ["Team", "borrowed", "given_back", "sharing"]
 Value = Any
 
 # Which call it is; the address of the call that goes on, or 0, and of its worker; how many may still join;
-# how many are in it; whether a run goes on. The rest says of each helper whether it waits in machine code.
+# how many are in it; whether a run goes on; whether there are none any more. The rest says of each helper whether it
+# waits in machine code.
 _LINE = 8
-_NUMBER, _CALL, _WORKER, _PLACES, _INSIDE, _ACTIVE, _PRESENT = 0, 8, 9, 16, 24, 32, 40
+_NUMBER, _CALL, _WORKER, _PLACES, _INSIDE, _ACTIVE, _OVER, _PRESENT = 0, 8, 9, 16, 24, 32, 33, 40
 
 # So often a thread looks for a call before it gives way, and then before it goes to sleep if no run goes on.
 _LOOKS = 2000
@@ -154,7 +157,7 @@ def _attending() -> Any:
 
 
 class Team:
-    """So many helpers, for one run at a time."""
+    """So many helpers, for one run at a time; they end when nobody has it any more."""
 
     def __init__(self, helpers: int) -> None:
         lines = np.zeros((_PRESENT // _LINE + helpers + 1) * _LINE, np.int64)
@@ -162,19 +165,18 @@ class Team:
         self._words: Array = lines[skip:]
         self.address = int(self._words.ctypes.data)
         self._alarms = [allocate_lock() for _ in range(helpers)]
-        for helper, alarm in enumerate(self._alarms):
+        self._forked = False
+        for alarm in self._alarms:
             alarm.acquire()
-            name = f"ir_runtime kernels {helper}"
-            threading.Thread(target=self._serve, args=(helper, alarm), name=name, daemon=True).start()
+        weakref.finalize(self, _dismiss, self._words, self._alarms).atexit = False
+        registered(self)
+        for helper, alarm in enumerate(self._alarms):
+            name, args = f"ir_runtime kernels {helper}", (self._words, helper, alarm)
+            threading.Thread(target=_serve, args=args, name=name, daemon=True).start()
 
     def __len__(self) -> int:
-        return len(self._alarms)
-
-    def _serve(self, helper: int, alarm: Any) -> None:
-        attending = _attending()
-        while True:
-            alarm.acquire()
-            attending(self.address, helper)
+        """How many helpers there are."""
+        return 0 if self._forked else len(self._alarms)
 
     def begin(self) -> None:
         """Wake those who sleep: a run begins."""
@@ -188,6 +190,28 @@ class Team:
         """The run is over."""
         self._words[_ACTIVE] = 0
 
+    def after_fork(self) -> None:
+        """Its helpers are not there, whatever they were at: a run that goes on, goes on alone."""
+        self._words[:] = 0
+        self._forked = True
+
+
+def _serve(words: Array, helper: int, alarm: Any) -> None:
+    """The life of a helper, which does not keep its team alive."""
+    attending, address = _attending(), int(words.ctypes.data)
+    while True:
+        alarm.acquire()
+        if words[_OVER]:
+            return
+        attending(address, helper)
+
+
+def _dismiss(words: Array, alarms: Sequence[Any]) -> None:
+    words[_OVER], words[_ACTIVE] = 1, 0
+    for alarm in alarms:
+        if alarm.locked():
+            alarm.release()
+
 
 _IDLE: list[Team] = []
 
@@ -197,7 +221,7 @@ def borrowed(helpers: int) -> Team:
     try:
         team = _IDLE.pop()
     except IndexError:
-        team = Team(helpers)
+        return Team(helpers)
     return team if len(team) >= helpers else Team(helpers)
 
 
@@ -206,5 +230,4 @@ def given_back(team: Team) -> None:
     _IDLE.append(team)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_IDLE.clear)  # a forked process has none of its parent's threads
+in_child(_IDLE.clear)

@@ -1,34 +1,44 @@
 """How many threads share a layer.
 
-One set of threads only: while a plan runs, BLAS keeps to one thread, and a team does the rest.
+One set of threads only: a team does the work of a run, while the numpy backend keeps BLAS to one thread.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Iterator
+from contextvars import ContextVar, copy_context
 from functools import cache
+from threading import get_ident
+from typing import NamedTuple
 
+from ...forks import in_child
 from ...ir.tensor import Array
-from ..numpy._threads import single_blas
+from ...scoped import setting
 from ..threads import most
-from ._team import borrowed, given_back
+from ._team import Team, borrowed, given_back
 from ._team import sharing as _sharing
 
 __all__ = ["running", "share", "threads"]
 
 
-class _Run(threading.local):
-    """What the run of this thread has."""
+class _Run(NamedTuple):
+    """What the run that is going on has; other threads may inherit the variable, but never the team."""
 
     threads: int = 0
-    team: int = 0
-    """The address of its team, if it has one."""
+    team: Team | None = None
+    thread: int = 0
 
 
-_RUN = _Run()
+_ALONE = _Run()
+_RUN: ContextVar[_Run] = ContextVar("run", default=_ALONE)
+
+
+def _team() -> Team | None:
+    """The team of the run of this thread."""
+    run = _RUN.get()
+    return run.team if run.thread == get_ident() else None
 
 
 @cache
@@ -37,29 +47,32 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+in_child(_cores.cache_clear)
+
+
 def threads() -> int:
     """How many threads share a layer of the run that is going on."""
-    return _RUN.threads or most(_cores())
+    return _RUN.get().threads or most(_cores())
 
 
 @contextlib.contextmanager
 def running() -> Iterator[None]:
-    """Around a run: BLAS on one thread, and a team that helps."""
-    before = _RUN.threads, _RUN.team
-    count = most(_cores())
-    team = borrowed(count - 1) if count > 1 and not _RUN.team else None
-    with single_blas():
+    """Around a run: a team that helps.
+
+    Wherever an interrupt comes, a team that is not given back has nobody any more, and ends.
+    """
+    team, count = _team(), most(_cores())
+    fresh = borrowed(count - 1) if count > 1 and team is None else None
+    with setting(_RUN, _Run(count, fresh or team, get_ident())):
+        if fresh is None:
+            yield
+            return
         try:
-            _RUN.threads = count
-            if team is not None:
-                _RUN.team = team.address
-                team.begin()
+            fresh.begin()
             yield
         finally:
-            _RUN.threads, _RUN.team = before
-            if team is not None:
-                team.end()
-                given_back(team)
+            fresh.end()
+            given_back(fresh)
 
 
 def share(worker: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
@@ -67,8 +80,15 @@ def share(worker: int, job: Array, out: Array, a: Array, b: Array, c: Array, thr
 
     All arrays are contiguous: kernels are given addresses only.
     """
-    if threads > 1 and not _RUN.team:  # outside runs, as when weights are packed
-        with running():
-            _sharing()(_RUN.team, worker, job, out, a, b, c, threads)
-        return
-    _sharing()(_RUN.team, worker, job, out, a, b, c, threads)
+    if threads <= 1:
+        _sharing()(0, worker, job, out, a, b, c, 1)
+    elif (team := _team()) is not None:
+        _sharing()(team.address, worker, job, out, a, b, c, threads)
+    else:  # outside runs, as when weights are packed
+        copy_context().run(_share_alone, worker, job, out, a, b, c, threads)
+
+
+def _share_alone(worker: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
+    with running():
+        team = _team()
+        _sharing()(team.address if team else 0, worker, job, out, a, b, c, threads if team else 1)

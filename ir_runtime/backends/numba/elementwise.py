@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...cached import cached_property
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...ops import Op

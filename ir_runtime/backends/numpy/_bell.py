@@ -33,7 +33,10 @@ NUMBERS, DIVIDED = 512, (8, 5)
 
 
 class Bell:
-    """One thread waits until another rings; what was rung before counts, once."""
+    """One thread waits until another rings; what was rung before counts, once.
+
+    Whoever waits looks for itself whether there is something to do: an interrupt may come when it has heard the bell.
+    """
 
     def __init__(self) -> None:
         self._spin = _spin()
@@ -57,10 +60,12 @@ class Bell:
 
     def _sleep(self, spin: _Spin) -> None:
         """Only the lock tells that it was rung: it is unlocked before anybody is woken."""
-        self._asleep = True
-        while not spin.lock(1):
-            self._bed.acquire()
-        self._asleep = False
+        try:
+            self._asleep = True
+            while not spin.lock(1):
+                self._bed.acquire()
+        finally:
+            self._asleep = False
 
 
 class _Spin:
@@ -71,10 +76,8 @@ class _Spin:
         self._place = ctypes.c_void_p(self._numbers.ctypes.data)
         self._a, self._b = (np.full(NUMBERS, n, np.int32) for n in DIVIDED)
         library.init(self._place, 0)
-        self._a[0], self._b[0] = (
-            self._numbers[0],
-            0,
-        )  # what an unlocked one looks like is a matter of the library
+        # What an unlocked one looks like is a matter of the library.
+        self._a[0], self._b[0] = self._numbers[0], 0
         self.lock(1)
 
     def lock(self, times: int) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from ...cached import cached_property
 from ...ir.tensor import Array, Value
 from ...ops import Op
 from ...ops.activation.clipped import ReLU

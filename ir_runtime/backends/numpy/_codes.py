@@ -11,11 +11,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
+from ...cached import cached_property
 from ...ir.compressed import Compressed
 from ...ir.element import ElementType as E
 from ...ir.tensor import Array

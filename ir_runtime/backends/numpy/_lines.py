@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from ...cached import cached_property
 from ...ir.tensor import Array, Value
 from ...ops import Op
 from .. import Kernel

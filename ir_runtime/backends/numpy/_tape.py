@@ -7,14 +7,13 @@ thread at a time. Where a kernel computes in the same memory again and again, it
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
-from ...ir.tensor import Array
 from ...limits import room
 
 __all__ = ["KEPT", "Call", "Desk", "Tape", "desk", "play"]
@@ -35,15 +34,22 @@ KEPT = 1 << 23
 _NONE = np.empty(0, np.float32)
 
 
-@dataclass
 class Desk:
-    """Memory for what is computed on the way, of one thread at a time; kept for the next layer, and the next run."""
+    """Memory for what is computed on the way, of one thread at a time; kept for the next layer, and the next run.
 
-    number: int = field(default_factory=itertools.count().__next__)
-    memory: Array = field(default_factory=lambda: _NONE)
+    Desks have numbers, under which layers keep their views of the memory. That of a desk that an interrupt has lost
+    is given to another, so that the views of lost memory are replaced.
+    """
+
+    def __init__(self) -> None:
+        self.number = _numbers.pop() if _numbers else next(_more_numbers)
+        self.memory = _NONE
+        weakref.finalize(self, _numbers.append, self.number).atexit = False
 
 
 _free: list[Desk] = []
+_numbers: list[int] = []
+_more_numbers = itertools.count()
 
 
 @contextmanager

@@ -9,11 +9,13 @@ threads here. Where BLAS cannot be told, it is left as it is, and there are no t
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
+from ...forks import before_fork, helping, in_child
+from ...scoped import setting
 from ..threads import most
 from ._blas import Blas
 from ._crew import Crew, Job
@@ -43,14 +45,17 @@ def share(size: int) -> int:
 def each(work: Callable[[Any], None], pieces: Sequence[Any], size: int) -> None:
     """Call ``work`` with every piece, on several threads if ``size`` is worth it; in no particular order."""
     helpers = min(share(size), len(pieces)) - 1
-    if helpers < 1 or not _blas.runs:
+    if helpers < 1 or not _blas.held:
         for piece in pieces:
             work(piece)
         return
     job = Job(work, pieces)
-    _crew.call(job, helpers)
-    job.help(mine=True)
-    job.finish()
+    try:
+        _crew.call(job, helpers)
+        job.finish()
+    except BaseException:
+        job.abandon()
+        raise
 
 
 _LATER: ContextVar[list[Job] | None] = ContextVar("later", default=None)
@@ -63,15 +68,21 @@ def compiling() -> Iterator[None]:
         yield
         return
     jobs: list[Job] = []
-    token = _LATER.set(jobs)
-    try:
-        with single_blas():
+    with setting(_LATER, jobs), single_blas():
+        try:
             yield
+            _finish()
+        except BaseException:
             for job in jobs:
-                job.help(mine=True)
-                job.finish()
-    finally:
-        _LATER.reset(token)
+                job.abandon()
+            raise
+
+
+@before_fork
+def _finish() -> None:
+    """Do what was left for later; a forked process has none of the helpers that have begun with it."""
+    for job in _LATER.get() or ():
+        job.finish()
 
 
 def later(work: Callable[[Any], None], pieces: Sequence[Any], behind: Callable[[], None]) -> None:
@@ -80,21 +91,24 @@ def later(work: Callable[[Any], None], pieces: Sequence[Any], behind: Callable[[
     Outside of one, and where there are no others, this is done at once.
     """
     jobs, helpers = _LATER.get(), most(threads) - 1
-    if jobs is None or helpers < 1 or not _blas.runs:
+    if jobs is None or helpers < 1 or not _blas.held:
         for piece in pieces:
             work(piece)
         behind()
         return
-    job = Job(work, pieces, behind)
+    job = Job(partial(_apart, work), pieces, behind)
     jobs.append(job)
     _crew.call(job, min(helpers, len(pieces)))
 
 
+def _apart(work: Callable[[Any], None], piece: Any) -> None:
+    """A piece that no layer waits for, as a fork has to."""
+    with helping():
+        work(piece)
+
+
+@in_child
 def _forget() -> None:
     """A forked process has none of its parent's threads."""
     global _crew
     _crew = Crew()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,38 @@
+"""Properties that are computed once, without a lock.
+
+That of Python 3.11 holds a lock of the class while it computes, so that other objects wait for this one, and a
+process that is forked meanwhile waits for ever. Later ones hold none: two threads may both compute the same.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
+__all__ = ["cached_property"]
+
+if sys.version_info >= (3, 12):
+    from functools import cached_property  # noqa: TID251  which is the one that is meant
+else:
+    T = TypeVar("T")
+
+    class cached_property(Generic[T]):
+        """As that of `functools` in Python 3.12."""
+
+        def __init__(self, function: Callable[[Any], T]) -> None:
+            self._function, self.__doc__ = function, function.__doc__
+
+        def __set_name__(self, owner: type[Any], name: str) -> None:
+            self._name = name
+
+        @overload
+        def __get__(self, instance: None, owner: type[Any] | None = None) -> cached_property[T]: ...
+        @overload
+        def __get__(self, instance: object, owner: type[Any] | None = None) -> T: ...
+
+        def __get__(self, instance: object, owner: type[Any] | None = None) -> cached_property[T] | T:
+            if instance is None:
+                return self
+            found = vars(instance)[self._name] = self._function(instance)
+            return found

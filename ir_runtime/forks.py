@@ -1,0 +1,205 @@
+"""`os.fork` beside other threads: when it takes place, and what the child process makes new.
+
+A child has the memory of all threads of its parent, but runs only the one that forked. What the others held, it
+would wait for without end. Three kinds of things are held:
+
+* Locks inside the libraries that compute, such as those of BLAS around its buffers, and nobody can make them new.
+  So before a fork, other threads come to a halt at a safepoint, between two layers, where they hold none of them.
+* Locks of modules that are being imported, which is also when they are needed first. A fork waits for that.
+* Locks, threads and settings of this package. Whoever has some registers here, and makes them new in the child.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from threading import get_ident
+from typing import Protocol, TypeVar
+from weakref import WeakSet
+
+__all__ = ["SAFEPOINT", "Forked", "away", "before_fork", "computing", "helping", "in_child", "registered"]
+
+# Seconds that a fork waits for other threads. One of them may itself wait for the thread that forks.
+PATIENCE = 10.0
+# Seconds after which who waits looks by itself: an interrupt may keep others from telling.
+LOOK = 0.05
+
+
+class Forked(Protocol):
+    """Something that has locks, or remembers which threads use it."""
+
+    def after_fork(self) -> None:
+        """Make the locks new, and forget other threads; called in the child, whose only thread this is."""
+
+
+class _Safepoint:
+    """Where computing threads halt while another one forks."""
+
+    def __init__(self) -> None:
+        self.forking: int | None = None
+        """The thread that is about to fork. Look at it between two layers, and `halt` if there is one."""
+        self.computing: dict[object, int] = {}
+        """What computes, and the thread that may halt; 0 if none may."""
+        self.halted: set[int] = set()
+        """Threads that compute, but not now."""
+        self._forks = 0
+        self._renew()
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+
+    def tell(self) -> None:
+        """Have waiting threads look again."""
+        with self._lock:
+            self._changed.notify_all()
+
+    def halt(self) -> None:
+        """Wait until the other thread has forked; but not as a helper, whom a thread that computes waits for."""
+        me = get_ident()
+        if me != self.forking and me in self.computing.values():
+            with self._lock:
+                self._halt()
+
+    def _halt(self) -> None:
+        """Let one fork pass; another that follows at once waits for this thread again."""
+        me, number = get_ident(), self._forks
+        try:
+            self.halted.add(me)
+            self._changed.notify_all()
+            while self.forking is not None and self._forks == number:
+                self._changed.wait(LOOK)
+        finally:
+            self.halted.discard(me)
+
+    def before(self) -> None:
+        """Wait for other threads that fork, then until all that compute have halted."""
+        ends = time.monotonic() + PATIENCE
+        with self._lock:
+            while self.forking is not None:
+                self._halt()
+            self._forks += 1
+            self.forking = get_ident()
+            while self._busy() and time.monotonic() < ends:
+                self._changed.wait(LOOK)
+
+    def _busy(self) -> bool:
+        return bool((set(self.computing.values()) - self.halted | _importing()) - {self.forking})
+
+    def after_in_child(self) -> None:
+        """There are no other threads."""
+        me = get_ident()
+        for work, thread in list(self.computing.items()):
+            if thread != me:
+                del self.computing[work]
+        self.halted.clear()
+        self._renew()
+
+
+# This package and what it imports when it is needed.
+_PACKAGES = frozenset({"ir_runtime", "llvmlite", "lxml", "ml_dtypes", "networkx", "numba", "numpy"})
+
+
+def _importing() -> set[int]:
+    """The threads that import some of it."""
+    locks = vars(sys.modules["_frozen_importlib"]).get("_module_locks", {})
+    found = [lock() for name, lock in list(locks.items()) if name.partition(".")[0] in _PACKAGES]
+    return {owner for lock in found if isinstance(owner := getattr(lock, "owner", None), int)}
+
+
+SAFEPOINT = _Safepoint()
+
+_Function = TypeVar("_Function", bound=Callable[[], object])
+_Owner = TypeVar("_Owner", bound=Forked)
+_before: list[Callable[[], object]] = []
+_in_child: list[Callable[[], object]] = []
+_owners: WeakSet[Forked] = WeakSet()
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """Around work that may be inside of a library at any time: a fork waits until it ends, or halts."""
+    work = object()
+    try:
+        me = SAFEPOINT.computing[work] = get_ident()
+        SAFEPOINT.halted.discard(me)
+        if SAFEPOINT.forking is not None:
+            SAFEPOINT.halt()
+        yield
+    finally:
+        if work in SAFEPOINT.computing:
+            del SAFEPOINT.computing[work]  # without a call, after which an interrupt may come
+        if SAFEPOINT.forking is not None:
+            SAFEPOINT.tell()
+
+
+@contextmanager
+def helping() -> Iterator[None]:
+    """Around a helper's work that goes on while the thread that it is done for has halted: a fork waits for it."""
+    work = object()
+    try:
+        SAFEPOINT.computing[work] = 0
+        yield
+    finally:
+        SAFEPOINT.computing.pop(work, None)
+        if SAFEPOINT.forking is not None:
+            SAFEPOINT.tell()
+
+
+@contextmanager
+def away() -> Iterator[None]:
+    """Around code of others, in the midst of work: no fork waits for it, as it may wait for the fork."""
+    me = get_ident()
+    try:
+        SAFEPOINT.halted.add(me)
+        if SAFEPOINT.forking is not None:
+            SAFEPOINT.tell()
+        yield
+    finally:
+        SAFEPOINT.halted.discard(me)
+        if SAFEPOINT.forking is not None:
+            SAFEPOINT.halt()
+
+
+def before_fork(function: _Function) -> _Function:
+    """Have a function called in the thread that forks, before it does."""
+    _before.append(function)
+    return function
+
+
+def in_child(function: _Function) -> _Function:
+    """Have a function called in every child process, before it does anything else."""
+    _in_child.append(function)
+    return function
+
+
+def registered(owner: _Owner) -> _Owner:
+    """Have `Forked.after_fork` called in every child process, as long as the owner lives."""
+    _owners.add(owner)
+    return owner
+
+
+def _go_before() -> None:
+    for function in _before:
+        function()
+    SAFEPOINT.before()
+
+
+def _start_anew() -> None:
+    SAFEPOINT.after_in_child()
+    for function in _in_child:
+        function()
+    for owner in list(_owners):
+        owner.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    # No function in Python: an interrupt at its beginning would leave all threads waiting.
+    gone = partial(setattr, SAFEPOINT, "forking", None)
+    os.register_at_fork(before=_go_before, after_in_parent=gone, after_in_child=gone)
+    os.register_at_fork(after_in_parent=SAFEPOINT.tell, after_in_child=_start_anew)
