@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import queue
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+from ..forks import registered
 from .compiled import CompiledModel
 from .request import InferRequest
 
@@ -14,6 +17,10 @@ __all__ = ["AsyncInferQueue"]
 
 class AsyncInferQueue:
     """A pool of requests, each of which runs in the background. As OpenVINO's ``AsyncInferQueue``.
+
+    What a run or a callback raises, of whatever kind, is raised once: by the next call that starts a run, waits, or
+    asks whether a request is idle. That is the call it reaches the program with; a note says where it comes from.
+    `SystemExit` and `KeyboardInterrupt` come before all else, as they are meant for the program.
 
     Args:
         model: what they run; those that run at once share its threads.
@@ -24,12 +31,17 @@ class AsyncInferQueue:
         self._requests = [
             model.create_infer_request() for _ in range(jobs or model.get_property("INFERENCE_NUM_THREADS"))
         ]
-        self._idle: queue.Queue[int] = queue.Queue()
+        self._idle = deque(range(len(self._requests)))
         self._callback: Callable[[InferRequest, Any], None] | None = None
-        self._failures: list[BaseException] = []
+        self._failed: dict[int, None] = {}
+        """Requests whose runs failed; who waits for one of them itself, is told there."""
         self._userdata: list[Any] = [None] * len(self._requests)
-        for index in range(len(self._requests)):
-            self._idle.put(index)
+        self._renew()
+        registered(self)
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
 
     def set_callback(self, callback: Callable[[InferRequest, Any], None]) -> None:
         """Call ``callback(request, userdata)`` after each run."""
@@ -40,17 +52,23 @@ class AsyncInferQueue:
 
         Raises:
             InputError: if the inputs do not fit.
+            BaseException: what an earlier run or its callback raised; then nothing is started.
         """
-        index = self._idle.get()
-        request = self._requests[index]
+        lent: list[int] = []
         try:
-            self._collect(request)
-            request.set_callback(lambda _: self._done(request, userdata))
-            request._after = lambda: self._idle.put(index)
-            self._userdata[index] = userdata
-            request.start_async(inputs, userdata, share_inputs)
+            with self._lock:
+                self._wait_for_idle()
+                self._raise_failure()
+                lent = [self._idle[0]]
+                del self._idle[0]  # nothing is called in between, so that no interrupt comes
+            self._userdata[lent[0]] = userdata
+            request = self._requests[lent[0]]
+            request._join()  # it has given itself back, but may not have ended
+            done = partial(self._done, request, userdata)
+            request._start(inputs, userdata, share_inputs, done, partial(self._give_back, lent))
         except BaseException:
-            self._idle.put(index)
+            if lent and not self._requests[lent[0]]._runs():
+                self._give_back(lent)
             raise
 
     @property
@@ -60,32 +78,66 @@ class AsyncInferQueue:
 
     def get_idle_request_id(self) -> int:
         """The request that runs next; waits for one if all are busy."""
-        with self._idle.not_empty:
-            while not self._idle.queue:
-                self._idle.not_empty.wait()
-            return int(self._idle.queue[0])
+        with self._lock:
+            self._wait_for_idle()
+            self._raise_failure()
+            return self._idle[0]
 
     def is_ready(self) -> bool:
         """Whether a request is idle."""
-        return not self._idle.empty()
+        with self._lock:
+            self._raise_failure()
+            return bool(self._idle)
 
     def wait_all(self) -> None:
-        """Wait for every run; raise the first failure."""
+        """Wait for every run; raise the first failure, with notes of the others."""
         for request in self._requests:
-            self._collect(request)
-        if self._failures:
-            first, self._failures = self._failures[0], []
-            raise first
+            request._join()
+        with self._lock:
+            self._raise_failure(all=True)
+
+    def _wait_for_idle(self) -> None:
+        while not self._idle:
+            self._changed.wait()
+
+    def _give_back(self, lent: list[int]) -> None:
+        """Let a request be idle again, once."""
+        with self._lock:
+            if lent:
+                if self._requests[lent[0]]._failure is not None:
+                    self._failed[lent[0]] = None
+                self._idle.append(lent[0])
+                del lent[0]
+                self._changed.notify_all()
+
+    def _raise_failure(self, all: bool = False) -> None:
+        """Raise what a run failed with, if one has; for ``all`` of them, the first, with notes of the others."""
+        found = {n: reason for n in self._failed if (reason := self._requests[n]._failure) is not None}
+        if not found:
+            return
+        first = min(found, key=lambda n: not isinstance(found[n], SystemExit | KeyboardInterrupt))
+        reason = found.pop(first)
+        others = found if all else {}
+        _note(reason, f"raised by request {first}, which was given {self._userdata[first]!r:.100}")
+        for number, other in others.items():
+            _note(reason, f"request {number} failed, too: {type(other).__name__}: {other}")
+        for number in (first, *others):
+            self._requests[number]._forget_failure()
+            del self._failed[number]
+        raise reason
 
     def _done(self, request: InferRequest, userdata: Any) -> None:
         if self._callback is not None:
             self._callback(request, userdata)
 
-    def _collect(self, request: InferRequest) -> None:
-        try:
-            request.wait()
-        except Exception as reason:
-            self._failures.append(reason)
+    def after_fork(self) -> None:
+        """In a child process, only the request whose thread has forked goes on."""
+        self._renew()
+        for request in self._requests:
+            request.after_fork()
+        lost = [n for n, request in enumerate(self._requests) if not request._runs() and n not in self._idle]
+        self._failed |= dict.fromkeys(lost)
+        self._idle.extend(lost)
 
     def __iter__(self) -> Iterator[InferRequest]:
         return iter(self._requests)
@@ -98,3 +150,8 @@ class AsyncInferQueue:
 
     def __repr__(self) -> str:
         return f"<AsyncInferQueue: {len(self)} jobs>"
+
+
+def _note(reason: BaseException, text: str) -> None:
+    if text not in getattr(reason, "__notes__", ()):
+        reason.add_note(text)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
+from ..forks import registered
 from ..ir.tensor import Array
 from ..runtime.observers import Profile
 from ..runtime.plan import Observer
+from .background import Background
 from .compiled import CompiledModel
 from .feeding import as_array, bind
 from .names import find_port
@@ -33,14 +35,13 @@ class InferRequest:
         self._held: dict[Output, Tensor] = {}
         self._variables: dict[str, Array] = {}
         self._results: OVDict | None = None
-        self._thread: threading.Thread | None = None
-        self._failure: BaseException | None = None
+        self._background: Background | None = None
         self._callback: Callable[[Any], None] | None = None
         self._profile = Profile()
-        self._after: Callable[[], None] = lambda: None
         self.latency = 0.0
         """How long the last run took, in milliseconds."""
         self.userdata: Any = None
+        registered(self)
 
     def infer(
         self,
@@ -65,22 +66,39 @@ class InferRequest:
             ExecutionError: if a layer fails on the data.
             LimitError: if it takes more memory, iterations or time than the limits allow.
         """
-        self._refuse_while_running()
+        self._expect_idle()
         return self._run(self._take(inputs, share_inputs), tuple(observers))
 
     def start_async(self, inputs: Any = None, userdata: Any = None, share_inputs: bool = False) -> None:
         """Start a run in the background; `wait` for it.
 
+        What it raises, or its callback, is raised once: by `wait`, or where nobody waits, by the next run.
+
         Raises:
             InputError: as `infer`, here and not when waiting.
         """
-        self._refuse_while_running()
-        feeds = self._take(inputs, share_inputs)
-        self._failure = None
+        self._start(inputs, userdata, share_inputs, self._call_back, lambda: None)
+
+    def _start(
+        self,
+        inputs: Any,
+        userdata: Any,
+        share: bool,
+        callback: Callable[[], None],
+        after: Callable[[], None],
+    ) -> None:
+        """Start a run. ``callback`` belongs to it; ``after`` is called when both have ended, or failed."""
+        self._expect_idle()
+        feeds = self._take(inputs, share)
         if userdata is not None:
             self.userdata = userdata
-        self._thread = threading.Thread(target=self._work, args=(feeds,), daemon=True)
-        self._thread.start()
+        run = Background(partial(self._work, feeds, callback), after)
+        try:
+            self._background = run
+            run.start()
+        except BaseException:
+            run.cancel()
+            raise
 
     def _take(self, inputs: Any, share: bool) -> list[Array]:
         """One array for each input; what is given now is kept for the runs to come."""
@@ -101,15 +119,13 @@ class InferRequest:
             tensor.copy_from(self._results[port])
         return self._results
 
-    def _work(self, feeds: list[Array]) -> None:
-        try:
-            self._run(feeds)
-            if self._callback is not None:
-                self._callback(self.userdata)
-        except BaseException as reason:
-            self._failure = reason
-        finally:
-            self._after()
+    def _work(self, feeds: list[Array], callback: Callable[[], None]) -> None:
+        self._run(feeds)
+        callback()
+
+    def _call_back(self) -> None:
+        if self._callback is not None:
+            self._callback(self.userdata)
 
     def wait(self) -> None:
         """Wait for the run in the background; raise what it raised."""
@@ -117,15 +133,9 @@ class InferRequest:
 
     def wait_for(self, timeout: float | None) -> bool:
         """Wait at most ``timeout`` milliseconds; return whether the run has ended."""
-        if self._thread is None:
-            return True
-        self._thread.join(None if timeout is None else timeout / 1e3)
-        if self._thread.is_alive():
+        if not self._join(None if timeout is None else timeout / 1e3):
             return False
-        self._thread = None
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
+        self._raise_failure()
         return True
 
     def set_callback(self, callback: Callable[[Any], None], userdata: Any = None) -> None:
@@ -136,9 +146,34 @@ class InferRequest:
         """For OpenVINO's API: a run cannot be stopped, so this waits for it."""
         self.wait()
 
-    def _refuse_while_running(self) -> None:
-        if self._thread is not None and self._thread.is_alive():
+    def _expect_idle(self) -> None:
+        if self._runs():
             raise InputError("the request is still running; wait for it", code=Code.BAD_REQUEST)
+        self._raise_failure()
+
+    def _runs(self) -> bool:
+        return self._background is not None and self._background.goes_on
+
+    def _join(self, seconds: float | None = None) -> bool:
+        return self._background is None or self._background.wait(seconds)
+
+    @property
+    def _failure(self) -> BaseException | None:
+        return None if self._background is None else self._background.failure
+
+    def _forget_failure(self) -> None:
+        if self._background is not None:
+            self._background.failure = None
+
+    def _raise_failure(self) -> None:
+        if (reason := self._failure) is not None:
+            self._forget_failure()
+            raise reason
+
+    def after_fork(self) -> None:
+        """In a child process, a run in the background goes on only in the thread that forked."""
+        if self._background is not None:
+            self._background.after_fork()
 
     @property
     def results(self) -> OVDict:

@@ -73,6 +73,26 @@ def busy() -> None:
         request.wait()
 
 
+def waiting_for_itself() -> None:
+    """Wait for a request in its own callback."""
+    request = ir.compile_model(passing()).create_infer_request()
+    request.set_callback(lambda _: request.wait())
+    request.start_async([X])
+    request.wait()
+
+
+def lost_in_a_fork() -> None:
+    """Wait in a child process for a request that ran in the parent."""
+    request, hold = ir.compile_model(passing()).create_infer_request(), threading.Event()
+    request.set_callback(lambda _: hold.wait(30))
+    request.start_async([X])
+    request.after_fork()
+    try:
+        request.wait()
+    finally:
+        hold.set()
+
+
 def warned(**properties: object) -> str:
     """What is said when a model is compiled with properties that have no effect."""
     config._warned.clear()
@@ -128,6 +148,8 @@ REFUSALS = [
     Call("tensor without a name", lambda: passing(names="").input(0).any_name),
     Call("constant of none", lambda: passing().constant("weights")),
     Call("request that runs", busy),
+    Call("request that waits for itself", waiting_for_itself),
+    Call("request that ran in the parent", lost_in_a_fork),
     Call("tensor of another type", lambda: ir.Tensor(X, type=ElementType.i64)),
     Call("tensor of no type", lambda: ir.Tensor(np.ones(2, complex))),
     Call("texts of numbers", lambda: ir.Tensor(X).str_data),

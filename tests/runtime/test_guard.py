@@ -285,11 +285,11 @@ def test_a_queue_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> 
     queue = ir.AsyncInferQueue(ir.compile_model(read(adding("2"))), 1)
     x = [np.ones((2, 3), np.float32)] * 2
 
-    def interrupted(request: ir.InferRequest) -> None:
+    def interrupted(request: ir.InferRequest, inputs: Any, share: bool) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ir.InferRequest, "wait", interrupted)
+        patch.setattr(ir.InferRequest, "_take", interrupted)
         with pytest.raises(KeyboardInterrupt):
             queue.start_async(x)
     done: list[float] = []

@@ -1,0 +1,46 @@
+"""A program that interrupts 300 runs by a timer, as Ctrl-C does: ``interrupting.py backend``; it prints what it found."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sys
+import time
+
+from harness.forking import Scene, counts, os_threads, settled
+from ir_runtime.backends.numpy import _threads
+
+COUNT = 300
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def main(backend: str) -> None:
+    _threads.WORTH = 0
+    scene = Scene.of(backend)
+    start = time.perf_counter()
+    scene.compiled(scene.x)
+    lasts = time.perf_counter() - start
+    before = os_threads()
+    signal.signal(signal.SIGALRM, interrupt)
+    draw, interrupted, wrong = random.Random(0), 0, 0
+    while interrupted < COUNT:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-5, lasts))
+            try:
+                scene.compiled(scene.x)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            interrupted += 1
+            wrong += not scene.agrees(scene.compiled(scene.x)[0])
+    settled(before)
+    found = {"wrong": wrong, "threads": os_threads(), "before": before}
+    print(json.dumps({**found, "counts": counts(), "expected": scene.threads}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
