@@ -74,6 +74,7 @@ PARTIAL: Mapping[str, str] = {
         f"GatherND-{version}": "axes of the batch may broadcast, says the page; OpenVINO takes them for equal"
         for version in (5, 8)
     },
+    "Einsum-7": "lengths of 1 broadcast; OpenVINO, too, computes so, but leaves it out where a rank is not known",
     "RandomUniform-8": "OpenVINO draws numbers when it infers, and others when it runs",
     "ScatterElementsUpdate-12": "the axis may be another; OpenVINO computes with the numbers at both ends alone",
 }
