@@ -202,7 +202,7 @@ class _Search:
         return all(self.ask(n) is not (not found.contains(n)) for n in self._checks(found))
 
     def _checks(self, found: Pattern) -> Iterable[int]:
-        rng = random.Random(found.step)
+        rng = random.Random(found.step)  # noqa: S311 - the same lengths every time
         high = min(self.high, max(FAR_SAMPLE, self.start)) if found.high is None else found.high
         near = range(found.low, min(high, found.low + 2 * found.step + 1) + 1)
         inside = {rng.randint(found.low, high) for _ in range(SAMPLES)} | set(near)

@@ -105,7 +105,7 @@ class Seen:
     @cached_property
     def contexts(self) -> list[Point]:
         """Accepted points far from each other: the base, a small one, and some at random."""
-        rng = random.Random(0)
+        rng = random.Random(0)  # noqa: S311 - the same lengths every time
         base = {d: self.couplings.base[d.own[0]] for d in self.patterns}
         small = {d: p.nearest(p.low + n) for n, (d, p) in zip(_primes(), self.patterns.items(), strict=False)}
         others = (

@@ -74,7 +74,7 @@ def in_background() -> None:
     command = [sys.executable, "-m", __package__]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with suppress(OSError):
-        subprocess.Popen(
+        subprocess.Popen(  # noqa: S603 - this interpreter, and a module of this package
             command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True, env=environment
         )
 
