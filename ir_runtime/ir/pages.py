@@ -102,9 +102,13 @@ def held(array: Array) -> Array:
     file = _file_of(array)
     if file is None or not hasattr(os, "preadv"):  # where it is missing, what is mapped cannot be cut off
         return array
-    found = file.copied(_address(array) - _address(_root(array)), array.nbytes)
+    if array.flags.c_contiguous:
+        raw = file.copied(_address(array) - _address(_root(array)), array.nbytes)
+        found = raw.view(array.dtype).reshape(array.shape)
+    else:  # what was folded may be a view of a constant, whose elements lie apart
+        found = array.copy()
     found.flags.writeable = False
-    return found.view(array.dtype).reshape(array.shape)
+    return found
 
 
 def let_go(array: Array) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ir_runtime.ir.pages import MappedFile, let_go
+from ir_runtime.ir.pages import MappedFile, held, is_mapped, let_go
 from ir_runtime.ir.tensor import Array
 
 SIZE = 64 << 20
@@ -46,3 +47,22 @@ def test_what_lies_elsewhere_stays(weights: Array) -> None:
     let_go(weights[:8])
     assert own.all()
     assert weights[4] == 1
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x,
+        lambda x: x[3:7],
+        lambda x: x.T,
+        lambda x: x[::2, ::-1],
+        lambda x: np.broadcast_to(x[:1], (9, 8)),
+    ],
+)
+def test_views_of_the_file_are_copied_as_they_are(weights: Array, view: Callable[[Array], Array]) -> None:
+    constant = view(weights[:256].view(np.int32).reshape(8, 8))
+    copy = held(constant)
+    np.testing.assert_array_equal(copy, constant)
+    assert is_mapped(constant)
+    assert not is_mapped(copy)
+    assert not copy.flags.writeable
