@@ -189,7 +189,6 @@ def test_what_answers_until_kernels_are_there_is_provisional(
     monkeypatch.setattr(_making, "ready", lambda: ready)
     usual = ir.compile_model(large())
     assert (usual.backend, usual.provisional) == (("numba", False) if ready else ("numpy", True))
-    assert repr(usual).startswith(f"<CompiledModel, {usual.backend} backend:\n")
     for asked in backends.available():
         compiled = ir.compile_model(large(), backend=asked)
         assert (compiled.backend, compiled.provisional) == (asked, False)
