@@ -119,6 +119,7 @@ GROUPS = [
     conv(numbers(1, 4, 3, 3, dtype="f16"), numbers(2, 1, 2, 2, 2, dtype="f16")),
     conv(numbers(1, 4, 3, 3, dtype="bf16"), numbers(2, 1, 2, 2, 2, dtype="bf16")),
     conv(numbers(1, 4, 3, 3, dtype="i32"), numbers(2, 1, 2, 2, 2, dtype="i32")),
+    conv(numbers(1, 4, 9, dtype="i8"), numbers(4, 1, 1, 5, dtype="i8"), **around(2, 1)),
 ]
 TYPES = [
     conv(numbers(1, 3, 5, 5, dtype="f64"), numbers(2, 3, 3, 3, dtype="f64"), **f64()),
