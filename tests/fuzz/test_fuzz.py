@@ -8,7 +8,7 @@ import pytest
 
 from .corpus import Corpus, build
 from .mutations import OF_FILES, Kind, mutant, recipe
-from .worker import MEMORY, guarded
+from .worker import MEMORY, SECONDS, guarded
 
 INPUTS = 100
 SEEDS = 2
@@ -25,7 +25,7 @@ def test_the_outcome_is_a_model_or_an_error(kind: Kind, seed: int) -> None:
     outcomes = set()
     for number in range(INPUTS):
         made = recipe(corpus(), kind, seed, number)
-        result = guarded(mutant(corpus(), made))
+        result = guarded(mutant(corpus(), made), seconds=4 * SECONDS)
         assert not result.finding, f"{result.finding}\n{made}\n{result.detail}"
         assert result.memory < MEMORY
         outcomes.add(result.outcome)
@@ -42,4 +42,4 @@ def test_a_recipe_makes_the_same_each_time(kind: Kind) -> None:
 
 def test_good_models_pass() -> None:
     some = [case for case in corpus()[::9] if case.xml.lstrip().startswith(b"<?xml")]
-    assert {guarded(case).outcome for case in some} == {"model"}
+    assert {guarded(case, seconds=4 * SECONDS).outcome for case in some} == {"model"}
