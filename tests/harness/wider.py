@@ -57,10 +57,13 @@ MODELS: Mapping[tuple[str, str], str] = {
         ("Reshape", pattern): SAMPLES["Reshape-1", "any rank"]
         for pattern in ("any length", "any last length", "any batch", "bounded", "mixed")
     },
-    ("Pad", "bounded"): (
-        "pads up to a multiple of 7 are a remainder, which does not grow with the length; OpenVINO computes "
-        "with the lengths at both ends alone"
-    ),
+    **{
+        ("Pad", pattern): (
+            "pads up to a multiple of 7 are a remainder, which does not grow with the length; OpenVINO computes "
+            "with the lengths at both ends alone"
+        )
+        for pattern in ("bounded", "mixed")
+    },
 }
 """The same for layers of whole models; layers behind them follow."""
 
