@@ -131,7 +131,7 @@ def _hard_sigmoid(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 def _hswish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     gate = emit.below(emit.above(emit.add(x, emit.constant(3)), emit.constant(0)), emit.constant(6))
-    return emit.multiply(emit.multiply(x, gate), emit.constant(1 / 6))
+    return emit.multiply(x, emit.multiply(gate, emit.constant(1 / 6)))  # in this order nothing overflows
 
 
 def _elu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
