@@ -79,6 +79,8 @@ PARTIAL: Mapping[str, str] = {
     },
     "Einsum-7": "lengths of 1 broadcast; OpenVINO, too, computes so, but leaves it out where a rank is not known",
     "RandomUniform-8": "OpenVINO draws numbers when it infers, and others when it runs",
+    "ScaledDotProductAttention-13": "a key, value or mask of more axes than the query gives the result more axes, as "
+    "OpenVINO infers when it is told their ranks; where it is not, it takes the query's",
     "ScatterElementsUpdate-12": "the axis may be another; OpenVINO computes with the numbers at both ends alone",
 }
 """The same for samples whose inputs are known in part, by operation, where OpenVINO does not contradict itself."""
