@@ -59,7 +59,8 @@ def threads() -> int:
 def running() -> Iterator[None]:
     """Around a run: a team that helps.
 
-    Wherever an interrupt comes, a team that is not given back has nobody any more, and ends.
+    Only a run that succeeds gives its team back. Another's ends when nobody has it any more: what holds the
+    error of an interrupted run holds its team, too, and later runs must not be left with both.
     """
     team, count = _team(), most(_cores())
     fresh = borrowed(count - 1) if count > 1 and team is None else None
@@ -72,7 +73,7 @@ def running() -> Iterator[None]:
             yield
         finally:
             fresh.end()
-            given_back(fresh)
+        given_back(fresh)
 
 
 def share(worker: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
