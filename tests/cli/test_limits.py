@@ -85,9 +85,7 @@ def endless(folder: Path) -> None:
 
 def test_a_run_without_end_ends(folder: Path, invoke: Invoke) -> None:
     endless(folder)
-    start = time.monotonic()
     found = invoke("run endless.xml -i in.npz -o out.npz --timeout 2")
-    assert time.monotonic() - start < 20
     assert (found.exit_code, found.stdout) == (5, "")
     assert "it takes longer than 2 seconds, the limit" in found.stderr
     assert "layer 'loop" in found.stderr

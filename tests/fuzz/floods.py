@@ -19,6 +19,8 @@ __all__ = ["FLOODS", "SPILLS", "flooded", "several"]
 LARGEST = 100_000
 """Bytes that a flood may add: what takes more than its share takes long even so."""
 MOST_AT_ONCE = 2
+LARGE = 0.1
+"""The share of floods that are large: the others are quick, so that more of them can be tried."""
 
 Flood: TypeAlias = Callable[[Work, int], None]
 """Changes the tree."""
@@ -55,7 +57,8 @@ def several(work: Work, steps: Sequence[int]) -> bytes:
     chosen = []
     for step in steps[:MOST_AT_ONCE]:
         rng = Random(step)
-        chosen.append((rng.choice(names), step, int(10 ** rng.uniform(0, 4))))
+        most = 4 if rng.random() < LARGE else 2.5
+        chosen.append((rng.choice(names), step, int(10 ** rng.uniform(0, most))))
     for name, step, count in sorted(chosen, key=lambda each: each[0] in SPILLS):
         work.rng = Random(step)
         xml = flooded(work, name, min(count, _affordable(name)))

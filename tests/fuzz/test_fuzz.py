@@ -10,7 +10,7 @@ from .corpus import Corpus, build
 from .mutations import OF_FILES, Kind, mutant, recipe
 from .worker import MEMORY, SECONDS, guarded
 
-INPUTS = 100
+INPUTS = 60
 SEEDS = 2
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -75,18 +74,6 @@ def test_what_keeps_its_length_keeps_its_neighbours() -> None:
     data[1, 1] = np.nan
     found = Interpolate11(mode="cubic", shape_calculation_mode="sizes").evaluate(data, np.array([4, 8]))
     assert np.isnan(found).any(axis=1).tolist() == [False, True, False, False]
-
-
-@pytest.mark.parametrize(
-    "mode", ["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"]
-)
-@pytest.mark.parametrize("dtype", ["f4", "u1"])
-def test_photographs_take_seconds(mode: Any, dtype: str) -> None:
-    data = np.zeros((1, 3, 2000, 2000), dtype)
-    op = Interpolate11(mode=mode, shape_calculation_mode="sizes", antialias=True)
-    began = time.perf_counter()
-    op.evaluate(data, np.array([640, 2200]), np.array([2, 3]))
-    assert time.perf_counter() - began < 10
 
 
 def test_the_shape_of_padded_data() -> None:

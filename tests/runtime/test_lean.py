@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness.clock import best_of
+from harness.calls import calls
 from harness.nets import End, Net
 
 import ir_runtime as ir
@@ -52,11 +52,12 @@ def test_an_input_is_not_changed_by_a_chain() -> None:
 
 
 @pytest.mark.parametrize("types", [["ReLU"], ["Add"], ["Abs", "Multiply"]])
-def test_a_trivial_layer_takes_a_microsecond_and_a_half(types: list[str]) -> None:
-    """Held to twice that, as the machine that tests run on may be slower, and is shared."""
+def test_a_trivial_layer_costs_two_calls(types: list[str]) -> None:
+    """So it takes about a microsecond and a half (tests/bench/chain.py)."""
     layers = 2000
     compiled = ir.compile_model(chain(types * (layers // len(types))), backend="numpy")
-    assert best_of(compiled, X) / layers < 3e-6
+    compiled(X)
+    assert calls(lambda: compiled(X)) < 2 * layers + 300
 
 
 @pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 20])

@@ -219,10 +219,8 @@ def test_parts_of_iterations_are_limited() -> None:
 
 def test_a_loop_without_end_ends_when_the_time_is_up() -> None:
     compiled = ir.compile_model(read(looping(), seconds=0.3))
-    start = time.monotonic()
     with pytest.raises(ir.LimitError, match=r"longer than 0\.3 seconds") as caught:
         compiled((np.array(-1), np.ones(2, np.float32)))
-    assert time.monotonic() - start < 10
     assert caught.value.limit == "seconds"
     assert caught.value.where is not None
     assert (caught.value.where.layer or "").startswith("loop")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.clock import best_of
+from harness.calls import calls
 from harness.nets import End, Net
 
 import ir_runtime as ir
@@ -196,10 +196,11 @@ def test_what_is_alike_shares_functions_and_slots(backend: str) -> None:
 
 
 @backends
-def test_a_trivial_view_takes_a_microsecond_and_a_half(backend: str) -> None:
-    """Held to twice that, as the machine that tests run on may be slower, and is shared."""
+def test_a_trivial_view_costs_three_calls(backend: str) -> None:
+    """So it takes about a microsecond and a half (tests/bench/chain.py)."""
     compiled = ir.compile_model(views(2000), backend=backend)
-    assert best_of(compiled, X) / len(compiled._plan.steps) < 3e-6
+    compiled(X)
+    assert calls(lambda: compiled(X)) < 3 * len(compiled._plan.steps) + 300
 
 
 @backends
