@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from harness.agreement import assert_agree
+from harness.every_sample import every_sample
 from harness.files import model_of
 from harness.oracle import answer, read
 from harness.ours import Ours
-from harness.sample import Sample, all_samples
+from harness.sample import Sample
 
 from ir_runtime.backends import available
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array
-
-samples = pytest.mark.parametrize("sample", list(all_samples()), ids=str)
 
 # Relative to the largest number of a result: what rounding alone may do in a reasonable order of summing.
 ROUNDING = {"f64": 1e-12, "f32": 1e-5, "f16": 2e-3, "bf16": 1.6e-2}
@@ -44,7 +42,7 @@ def assert_same(sample: Sample, found: Array, wanted: Array) -> None:
     np.testing.assert_allclose(found.astype(wide), wanted.astype(wide), rtol=rtol, atol=atol)
 
 
-@samples
+@every_sample
 def test_values(sample: Sample) -> None:
     xml, weights = model_of(sample, sample.constant)
     fed = [x for i, x in enumerate(sample.inputs) if i not in sample.constant]
@@ -61,7 +59,7 @@ def test_values(sample: Sample) -> None:
             assert_agree(f, r, backend)
 
 
-@samples
+@every_sample
 def test_inferred_from_constants(sample: Sample) -> None:
     """With every input known, the exact type follows, and folding gives what running gives."""
     op, values = sample.layer(), sample.values()

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from zlib import crc32
 
 import pytest
+from harness.every_sample import every_sample
 from harness.files import model_of
-from harness.sample import Sample, all_samples
+from harness.sample import Sample
 from harness.shapes import Both, patterns
 from harness.wider import LAXER, SAMPLES, STRICTER
 
@@ -15,8 +16,6 @@ from ir_runtime.ir.shape import PartialShape
 
 # OpenVINO refuses constant ends of texts where the starts are not known.
 UNREAD = ("StringTensorPack-15",)
-
-samples = pytest.mark.parametrize("sample", list(all_samples()), ids=str)
 
 
 def shapes_of(sample: Sample, constant: Collection[int]) -> list[PartialShape]:
@@ -48,7 +47,7 @@ def variants(sample: Sample, constant: Collection[int]) -> Iterator[tuple[str, l
     yield from patterns(shapes).items()
 
 
-@samples
+@every_sample
 def test_refines_what_openvino_infers(sample: Sample) -> None:
     """With every length open, as written, and in two of the other ways, which change from sample to sample."""
     both = Both(*model_of(sample, sample.constant, dynamic=True))
@@ -60,7 +59,7 @@ def test_refines_what_openvino_infers(sample: Sample) -> None:
 
 
 @pytest.mark.oracle
-@samples
+@every_sample
 def test_refines_what_openvino_infers_in_all_shapes(sample: Sample) -> None:
     """Also where all inputs but the first are constants, as in most models."""
     wider, written = False, set(sample.constant)

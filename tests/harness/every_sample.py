@@ -1,0 +1,25 @@
+"""Tests that take every sample: most operations have some that are much alike, which wait for the exhaustive run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from harness.sample import all_samples
+
+FIRST, EVERY = 6, 3
+"""Always tried, of each operation: so many, and every third of the rest."""
+
+
+def _marked() -> Iterator[ParameterSet]:
+    seen: Counter[str] = Counter()
+    for sample in all_samples():
+        number = seen[sample.op]
+        seen[sample.op] += 1
+        yield pytest.param(sample, marks=() if number < FIRST or number % EVERY == 0 else pytest.mark.oracle)
+
+
+every_sample = pytest.mark.parametrize("sample", list(_marked()), ids=str)
