@@ -22,6 +22,7 @@ NO_MESSAGES = {
     ("ir_runtime/runtime/length_check.py", "as was inferred, got"): _HELD,
     ("ir_runtime/runtime/length_check.py", "a layer before it computes"): _HELD,
     ("ir_runtime/backends/numba/_build.py", "cannot run by itself"): "tells whoever writes a kernel",
+    ("ir_runtime/backends/numba/_translate.py", "cannot be compiled"): "tells whoever writes a kernel",
 }
 """What is raised, but never reaches a user; by file and part of the text, with the reason."""
 

@@ -20,8 +20,9 @@ import ir_runtime as ir
 from ir_runtime import backends
 from ir_runtime.backends import _usual
 from ir_runtime.backends.numba import _cache, _language, _machine, _making, _target
-from ir_runtime.backends.numba._language import routine, types
+from ir_runtime.backends.numba._language import device, instruction, routine, types
 from ir_runtime.backends.numba._threads import running, share, threads
+from ir_runtime.backends.numba._vectors import F32, Emit
 from ir_runtime.backends.numba._work import NOTHING, Worker, given, number, put_number, take
 from ir_runtime.backends.threads import at_most
 
@@ -97,6 +98,43 @@ def test_machine_code_is_made_once_and_kept(alone: Path, monkeypatch: pytest.Mon
     assert file.read_bytes() == made
 
 
+@device
+def tripled(x: float) -> Any:
+    return x * np.float32(3)
+
+
+def test_functions_are_translated_once_and_routines_optimised_once(
+    alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ir_runtime.backends.numba import _build, _translate
+
+    translate, optimise = _translate.compiler.compile_extra, _build._optimise
+    translated, optimised = [], []
+
+    def translating(typing: Any, target: Any, function: Any, *more: Any, **how: Any) -> Any:
+        translated.append(function)
+        return translate(typing, target, function, *more, **how)
+
+    def optimising(module: Any, machine: Any) -> None:
+        optimised.append(module)
+        optimise(module, machine)
+
+    @routine(types.int64)
+    def once(at: int) -> None:
+        put_number(at, 0, tripled(number(at, 0)))
+
+    @routine(types.int64)
+    def twice(at: int) -> None:
+        put_number(at, 0, tripled(tripled(number(at, 0))))
+
+    monkeypatch.setattr(_translate.compiler, "compile_extra", translating)
+    monkeypatch.setattr(_build, "_optimise", optimising)
+    for known in (once, twice):
+        assert _machine.machine().address(known)
+    assert translated == [once.function, tripled.function, twice.function]
+    assert len(optimised) == 2
+
+
 @pytest.mark.parametrize("damage", [b"", b"1234", b"123456789"])
 def test_damaged_machine_code_is_made_anew(alone: Path, damage: bytes) -> None:
     worker = doubling(f"damaged_{len(damage)}")
@@ -132,13 +170,41 @@ def test_the_folder_depends_on_vectors_and_on_what_machine_code_follows_from(
     assert _cache.folder() != found
 
 
+@instruction(types.float32, gives=types.float32)
+def of_the_library(emit: Emit, x: Any) -> Any:
+    return emit.builder.call(emit.function("lgammaf", F32, F32), [x])
+
+
 def test_kernels_that_need_more_than_there_is_are_refused(alone: Path) -> None:
     @routine(types.int64)
     def curious(address: int) -> None:
-        put_number(address, 0, np.float32(math.lgamma(number(address, 0))))
+        put_number(address, 0, of_the_library(number(address, 0)))
 
-    with pytest.raises(RuntimeError, match=r"cannot run by itself: it calls .*lgamma"):
+    with pytest.raises(RuntimeError, match=r"curious cannot run by itself: it calls lgammaf"):
         _machine.machine().address(curious)
+
+
+@device
+def learned(x: float) -> Any:
+    return math.lgamma(x)
+
+
+WRONG: list[tuple[str, Any]] = [
+    (r"lgamma.*test_numba_setup\.py", lambda at: put_number(at, 0, math.lgamma(number(at, 0)))),
+    (r"lgamma.*test_numba_setup\.py", lambda at: put_number(at, 0, learned(number(at, 0)))),
+    (r"list.*test_numba_setup\.py", lambda at: put_number(at, 0, [np.float32(1)][at])),
+    (r"put_number\) takes 3 arguments, got 4.*test_numba_setup\.py", lambda at: put_number(at, 0, at, at)),
+    ("3 argument types given, but function takes 2", lambda at: put_number(at, 0, min(at, at, at))),
+    ("floor", lambda at: put_number(at, 0, number(at, 0) // number(at, 1))),
+]
+
+
+@pytest.mark.parametrize(("reason", "function"), WRONG)
+def test_python_that_is_not_of_kernels_is_refused(alone: Path, reason: str, function: Any) -> None:
+    function.__name__ = function.__qualname__ = "curious"
+    with pytest.raises(RuntimeError, match=rf"(?s)curious cannot be compiled: .*{reason}"):
+        _machine.machine().address(routine(types.int64)(function))
+    doubled(doubling("after_failure"))  # which leaves nothing behind
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

@@ -1,7 +1,7 @@
 """The language of kernels: Python that numba translates, and instructions that are written in LLVM's language.
 
-What stands here only takes down what there is. Machine code is made of it by `_build`, once for a machine,
-and loaded by `_machine`; so a process that finds all of it in the cache never imports numba, which takes
+What stands here only takes down what there is. Machine code is made of it by `_translate` and `_build`, once for a
+machine, and loaded by `_machine`; so a process that finds all of it in the cache never imports numba, which takes
 half a second. Numba meets these objects as names in what it translates, and asks them what they are.
 """
 
@@ -26,7 +26,7 @@ class _Known:
     @property
     def _numba_type_(self) -> Any:
         """Numba asks for this where it does not know an object."""
-        from ._build import type_of
+        from ._translate import type_of
 
         return type_of(self)
 

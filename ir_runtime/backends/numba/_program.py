@@ -54,6 +54,10 @@ class Code(IntEnum):
     """Added to the number of a curve."""
 
 
+# As numbers, since numba knows no enumerations here.
+ABSOLUTE, SAME, CURVE = int(Code.ABSOLUTE), int(Code.SAME), int(Code.CURVE)
+
+
 def _larger(emit: Emit, x: Value, y: Value) -> Value:
     """``y`` if it is larger for certain."""
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, y), y, x)
@@ -142,20 +146,18 @@ def _carry_out(
     step = job + 8 * HEAD
     for _ in range(word(job, OPERATIONS)):
         code = word(step, 0)
-        if code >= 100:
-            if x != out:
-                _singles(27, out, x, rows * count)
-            apply(out, rows * count, code - 100, number(step, 12), number(step, 13))
-        elif code >= 20:
-            _singles(code, out, x, rows * count)
+        if code >= ABSOLUTE:
+            if code < CURVE or x != out:  # curves work in place
+                _singles(min(code, SAME), out, x, rows * count)
+            if code >= CURVE:
+                apply(out, rows * count, code - CURVE, number(step, 12), number(step, 13))
         else:
             slot, down, along = word(step, 1), word(step, 4), word(step, 5)
             base = first if slot == 1 else second if slot == 2 else 0
             y = base + word(step, 2) + image * word(step, 3) + row * down + column * along
-            if rows == 1 or down == along * count:
-                _pairs(code, along == 0, out, x, y, 1, rows * count, 0)
-            else:
-                _pairs(code, along == 0, out, x, y, rows, count, down)
+            joined = rows == 1 or down == along * count  # rows of the operand follow each other
+            lines = 1 if joined else rows
+            _pairs(code, along == 0, out, x, y, lines, rows * count // lines, down)
         step += 8 * STEP
         x = out
 

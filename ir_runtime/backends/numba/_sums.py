@@ -12,7 +12,7 @@ from ._curves import exponential
 from ._language import instruction, types
 from ._vectors import F32, LANES, Emit, Load, Store
 
-__all__ = ["centred", "root", "scaled", "shifted", "softened", "squares", "total"]
+__all__ = ["centred", "log", "root", "scaled", "shifted", "softened", "squares", "total"]
 
 Value = Any
 # Accumulators of a sum.
@@ -169,3 +169,9 @@ def centred(
 def root(emit: Emit, x: Value) -> Value:
     """The square root of one number."""
     return emit.builder.call(emit.function("llvm.sqrt.f32", F32, F32), [x])
+
+
+@instruction(types.float32, gives=types.float32)
+def log(emit: Emit, x: Value) -> Value:
+    """The natural logarithm of one number."""
+    return emit.builder.call(emit.function("llvm.log.f32", F32, F32), [x])

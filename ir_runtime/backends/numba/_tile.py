@@ -151,7 +151,7 @@ def multiply(
     apart = stride if other != 0 else 0
     if vectors == WIDE:
         _wide(rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)
-    elif vectors == TALL:
+    elif vectors == TALL and TALL != SINGLE:  # machine code for both is the same where both are one vector
         _tall(rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)
     else:
         _single(

@@ -19,7 +19,7 @@ from ..numpy._memory import is_f32
 from ._backend import backend
 from ._epilogue import Epilogue, Finish, Fused, conclude
 from ._language import device
-from ._sums import centred, root, scaled, shifted, softened, squares, total
+from ._sums import centred, log, root, scaled, shifted, softened, squares, total
 from ._threads import share, threads
 from ._work import NOTHING, Worker, given, line, number, take, word
 
@@ -75,7 +75,7 @@ def _soften(call: int) -> None:
             sum, top = number(about, 0), number(about, 1)
             if logarithm != 0:
                 centred(source, length, 0, 0, target, top, np.float32(1))
-                shifted(target, length, -np.log(sum))
+                shifted(target, length, -log(sum))
             else:
                 scaled(target, length, np.float32(1) / sum)
         first = take(counter) * unit
