@@ -19,12 +19,8 @@ __all__ = ["RUNTIME", "Machine", "machine", "make", "missing", "target_machine"]
 
 
 def missing() -> list[Routine]:
-    """The routines whose machine code is not in the cache; those that others call come first."""
-    return [known for known in _in_order() if not is_kept(known)]
-
-
-def _in_order() -> list[Routine]:
-    return sorted(ROUTINES.values(), key=lambda known: (bool(list(known.needs())), known.name))
+    """The routines whose machine code is not in the cache."""
+    return [known for known in ROUTINES.values() if not is_kept(known)]
 
 
 def _address(function: Any) -> int:
@@ -116,9 +112,6 @@ def make(routine: Routine) -> bytes:
     """Make the machine code of a routine, and keep it if that can be done."""
     from ._build import machine_code
 
-    symbols = machine()  # numba looks for them, too
-    for needed in routine.needs():
-        symbols.address(needed)
     code = machine_code(routine)
     keep(routine, code)
     return code
