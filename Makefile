@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ZOO ?= out/zoo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type fuzz table oracle bench zoo clean
+.PHONY: help demo setup test lint type index fuzz table oracle bench zoo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ lint: $(VENV)/test ## style
 
 type: $(VENV)/test ## types
 	$(BIN)/mypy
+
+index: $(VENV)/test ## write the lists of modules, after an operation or a kernel was added or moved
+	PYTHONPATH=tests $(BIN)/python -m harness.index
 
 fuzz: $(VENV)/test ## feed broken models to the package; FUZZ="--minutes 10 --seed 7" for more, "--help" for all
 	PYTHONPATH=tests $(BIN)/python -m fuzz.fuzz $(FUZZ)

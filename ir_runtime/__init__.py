@@ -42,11 +42,11 @@ if TYPE_CHECKING:
         UnsupportedError,
         ValidationError,
     )
+    from .executor.plan import Observer, Step
     from .ir.dimension import Dimension, Symbol
     from .ir.element import ElementType as Type
     from .ir.shape import PartialShape, Shape
     from .limits import Limits
-    from .runtime.plan import Observer, Step
 
 # Where each public name lives. Nothing is imported before it is used, so importing the package is free.
 _HOMES = {

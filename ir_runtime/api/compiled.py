@@ -9,14 +9,14 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ..backends import awaited, load
-from ..backends.threads import at_most
+from ..backends.core.threads import at_most
 from ..codes import DECLARED, Code
+from ..executor.compile import compile_plan
+from ..executor.context import State
+from ..executor.plan import ExecutionPlan, Observer
 from ..forks import registered
 from ..ir.tensor import Array
 from ..limits import Limits
-from ..runtime.compile import compile_plan
-from ..runtime.context import State
-from ..runtime.plan import ExecutionPlan, Observer
 from .config import check_config, describe_device, wants_f16
 from .feeding import bind
 from .model import Model

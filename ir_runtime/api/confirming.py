@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ..analysis.constraints.constraint import Constraint, Constraints, Trial
+from ..analysis.constraints.oracle import Dim
 from ..errors import IRError
 from ..ir.tensor import Array
-from ..passes.answers import Dim
-from ..passes.constraint import Constraint, Constraints, Trial
 from .ports import Output
 from .samples import random_array
 

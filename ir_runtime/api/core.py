@@ -10,10 +10,10 @@ from typing import Any
 from ..backends import prepare
 from ..codes import Code
 from ..errors import InputError
-from ..frontend.source import SourceLike
-from ..frontend.weights import WeightsLike
 from ..limits import DEFAULT, Limits
 from ..ops import registry
+from ..reader.source import SourceLike
+from ..reader.weights import WeightsLike
 from .compiled import CompiledModel
 from .config import check_config, check_device, describe_device
 from .model import Model

@@ -6,25 +6,25 @@ import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..analysis.correct import corrected
+from ..analysis.infer import infer
+from ..analysis.state import check_assigned, variables_of, with_variables
+from ..analysis.validate.structure import check
+from ..analysis.validate.variables import check_assigns
 from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import InputError, UnsupportedError, ValidationError
-from ..frontend.model import Document
 from ..ir.graph import Graph
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 from ..limits import Limits, within
-from ..passes.check import check
-from ..passes.correct import corrected
-from ..passes.infer import infer
-from ..passes.state import check_assigned, variables_of, with_variables
-from ..passes.variables import check_assigns
+from ..reader.model import Document
 from .names import find_port, find_ports, no_such
 from .ports import Output
 from .view import View
 
 if TYPE_CHECKING:
-    from ..passes.constraint import Constraints
+    from ..analysis.constraints.constraint import Constraints
 
 __all__ = ["Model", "ShapeLike"]
 
@@ -145,7 +145,7 @@ class Model(View):
             seconds: how long asking may take, and how long running may; what is not found out by
                 then is said in ``undecided``.
         """
-        from ..passes.constraints import find_constraints
+        from ..analysis.constraints.solver import find_constraints
         from .confirming import confirmed
 
         parameters = {port._port.layer: port._type for port in self.inputs}
@@ -155,7 +155,7 @@ class Model(View):
 
     def _is_large(self) -> bool:
         """Whether its tensors, constants and activations, are worth loading machine code for."""
-        from ..runtime.guard import bytes_of
+        from ..executor.guard import bytes_of
 
         return sum(bytes_of(value.type) for value in self._values.values()) >= _LARGE
 
@@ -189,7 +189,7 @@ class Model(View):
 
     def narrow(self) -> None:
         """Compute in f16 what the model has in f32; inputs and outputs stay what they are."""
-        from ..passes.narrow import narrow
+        from ..transform.narrow import narrow
 
         parameters = self._all_parameters(self._parameters or {})
         self._graph = narrow(self._graph, self._values)

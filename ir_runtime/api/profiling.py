@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
+from ..executor.observers import Profile
 from ..ir.graph import Layer
-from ..runtime.observers import Profile
 
 __all__ = ["ProfilingInfo", "Status", "profiling_info"]
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..diagnostics import Diagnostics
 from ..errors import InputError
-from ..frontend.load import load
-from ..frontend.source import SourceLike
-from ..frontend.weights import WeightsLike
 from ..limits import DEFAULT, Limits, within
 from ..nearest import few
+from ..reader.load import load
+from ..reader.source import SourceLike
+from ..reader.weights import WeightsLike
 from .config import check_config
 from .declared import accepted
 from .model import Model
 
 # What only pages need is imported there: reading starts sooner.
 if TYPE_CHECKING:
-    from ..frontend.fragment import Page, Values
+    from ..reader.fragment import Page, Values
 
 __all__ = ["no_collection", "read_fragment", "read_fragments", "read_model"]
 
@@ -111,7 +111,7 @@ def read_fragment(
         InputError: if there are several examples and none is chosen, or a value fits no port.
         ValidationError: if it contradicts itself or the specification.
     """
-    from ..frontend.fragment import Page
+    from ..reader.fragment import Page
 
     with within(limits), few():
         page = Page(text, values=values, version=version, name=name, limits=limits)
@@ -130,7 +130,7 @@ def read_fragments(
     limits: Limits = DEFAULT,
 ) -> list[Model]:
     """Make a model of each example on a page of the specification; see `read_fragment`."""
-    from ..frontend.fragment import Page
+    from ..reader.fragment import Page
 
     with within(limits), few():
         page = Page(text, version=version, name=name, limits=limits)

@@ -9,10 +9,10 @@ from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
+from ..executor.observers import Profile
+from ..executor.plan import Observer
 from ..forks import registered
 from ..ir.tensor import Array
-from ..runtime.observers import Profile
-from ..runtime.plan import Observer
 from .background import Background
 from .compiled import CompiledModel
 from .feeding import as_array, bind

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from ..executor.base_buffers import root_of
 from ..ir.tensor import Array
-from ..runtime.roots import root_of
 from .names import find_port
 from .ports import Output
 

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from ..codes import DECLARED, Code
 from ..errors import InputError
 from ..files import replacing
-from ..writing.compress import compress
-from ..writing.document import Content, write
-from ..writing.results import with_results
+from ..writer.compress import compress
+from ..writer.document import Content, write
+from ..writer.results import with_results
 from .model import Model
 
 __all__ = ["save_model", "serialize"]

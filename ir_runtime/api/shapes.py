@@ -6,18 +6,18 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..analysis.constraints.constraint import Constraints
+from ..analysis.constraints.oracle import Dim
+from ..analysis.constraints.probing import Probe
+from ..analysis.constraints.symbolic_dims import formulas
+from ..analysis.constraints.symbols import label, names, role
+from ..analysis.infer import Inferred, infer
 from ..cached import cached_property
 from ..diagnostics import Diagnostics
 from ..ir.dimension import Dimension, Symbol
 from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
-from ..passes.answers import Dim
-from ..passes.constraint import Constraints
-from ..passes.formulas import formulas
-from ..passes.infer import Inferred, infer
-from ..passes.probing import Probe
-from ..passes.symbols import label, names, role
 
 if TYPE_CHECKING:
     from .model import Model

@@ -7,11 +7,11 @@ from typing import Any
 
 from ..diagnostics import Diagnostics
 from ..errors import InputError, IRError, ValidationError
-from ..frontend.load import load
-from ..frontend.source import SourceLike, open_source
-from ..frontend.weights import WeightsLike
 from ..limits import DEFAULT, Limits, within
 from ..nearest import few
+from ..reader.load import load
+from ..reader.source import SourceLike, open_source
+from ..reader.weights import WeightsLike
 from .model import Model, ShapeLike
 from .reading import no_collection
 
@@ -49,7 +49,7 @@ def _validated(
     shapes: ShapeLike | Mapping[Any, ShapeLike] | None,
     limits: Limits,
 ) -> Diagnostics:
-    from ..frontend.excerpt import Excerpts
+    from ..reader.excerpt import Excerpts
 
     report = Diagnostics(limits.findings)
     if isinstance(model, Model):
@@ -75,10 +75,10 @@ def _validated(
 
 def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | Mapping[Any, ShapeLike] | None) -> None:
     """Add what is wrong, or odd, that reading and inference did not say."""
-    from ..passes.audit import audit
-    from ..passes.constants import check_bytes
-    from ..passes.constraints import check_lengths
-    from ..passes.variables import check_reads
+    from ..analysis.constraints.solver import check_lengths
+    from ..analysis.validate.audit import audit
+    from ..analysis.validate.constants import check_bytes
+    from ..analysis.validate.variables import check_reads
 
     graph, weights = model._graph, model._document.weights
     audit(graph, model._values, report)

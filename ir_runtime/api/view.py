@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..codes import Code
 from ..errors import InputError
-from ..frontend.model import Document
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.shape import PartialShape, Shape
 from ..ir.tensor import Array, TensorType, Value
+from ..reader.model import Document
 from .names import find_port, no_such
 from .nodes import Input, Node
 from .ports import Output, show_ports
@@ -19,7 +19,7 @@ from .ports import Output, show_ports
 if TYPE_CHECKING:
     import networkx as nx
 
-    from ..passes.infer import Inferred
+    from ..analysis.infer import Inferred
 
 __all__ = ["View"]
 

@@ -22,10 +22,10 @@ from ..ir.graph import Layer
 from ..ir.tensor import Array, Value
 from ..nearest import nearest
 from ..ops import Op, registry
-from ._lengths import Accepts, accepting, any_lengths
-from ._match import Finder, Look, Match
-from ._unary import UNREAD, Unary
-from ._usual import TYPES, settled, usual
+from .core.default import TYPES, settled, usual
+from .core.lengths import Accepts, accepting, any_lengths
+from .core.pattern import Finder, Look, Match
+from .core.unary import UNREAD, Unary
 
 __all__ = [
     "UNREAD",
@@ -135,7 +135,7 @@ class Backend:
 
     def _import(self, op: type, where: Mapping[str, str]) -> None:
         for module in where.get(getattr(op, "name", ""), "").split():
-            import_module(f"{__name__}.{self.name}.{module}")
+            import_module(f"{__name__}.{self.name}.kernels.{module}")
 
     def match(self, look: Look, layer: Layer) -> Match | None:
         """The first match that ends with a layer, or ``None``."""

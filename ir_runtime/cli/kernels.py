@@ -26,9 +26,9 @@ def kernels(as_json: bool) -> None:
     from ..backends import load
 
     load("numba")
-    from ..backends.numba._cache import folder
-    from ..backends.numba._language import ROUTINES
-    from ..backends.numba._making import make_all, waiting
+    from ..backends.numba.codegen.language import ROUTINES
+    from ..backends.numba.jit.build_all import make_all, waiting
+    from ..backends.numba.jit.cache import folder
 
     if (place := folder()) is None:
         raise InputError("there is no folder in which compiled kernels can be kept", hint=_HINT)

@@ -23,7 +23,7 @@ def ops(name: str | None, as_json: bool) -> None:
 
     NAME is an operation, such as ReduceL2, or one version of it, such as ReduceL2-4.
     """
-    from ..ops._describe import describe, record
+    from ..ops._define.describe import describe, record
 
     found = _every() if name is None else _named(name)
     if as_json:
@@ -42,7 +42,7 @@ def _every() -> list[type[Op]]:
 
 
 def _list(found: list[type[Op]]) -> str:
-    from ..ops._describe import TESTED_AGAINST, group, summary
+    from ..ops._define.describe import TESTED_AGAINST, group, summary
 
     rows = [[cls.versioned_name(), group(cls), summary(cls)] for cls in found]
     names = len({cls.name for cls in found})

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from ..executor.plan import Observer, Step
 from ..ir.tensor import Array
-from ..runtime.plan import Observer, Step
 
 __all__ = ["progress"]
 

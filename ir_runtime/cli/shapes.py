@@ -17,10 +17,10 @@ from .render import clean, dump, finding, plural, table
 from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
+    from ..analysis.constraints.constraint import Constraint, Constraints
     from ..api.model import Model
     from ..api.shapes import PortShape, Shapes
     from ..limits import Limits
-    from ..passes.constraint import Constraint, Constraints
 
 __all__ = ["shapes"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ..kernels.packing import packed_size
+from .packing import packed_size
 
 __all__ = ["ElementType"]
 

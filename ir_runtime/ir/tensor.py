@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.packing import unpack
 from .dimension import Dimension, Interval
 from .element import ElementType
+from .packing import unpack
 from .shape import PartialShape
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from functools import cache
 
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ._define import Element, InferenceError, Input, Op, Output, attr, op, payload, registry
-from ._types import T_ANY, T_BOOLEAN, T_FLOAT, T_INDEX, T_INTEGER, T
+from ._define.operation import Element, InferenceError, Input, Op, Output, attr, op, payload, registry
+from ._define.types import T_ANY, T_BOOLEAN, T_FLOAT, T_INDEX, T_INTEGER, T
 
 __all__ = [
     "Array",

@@ -19,8 +19,8 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, current
 from ._axes import normalize_axis
-from ._define import Element
-from ._types import EVERY
+from ._define.operation import Element
+from ._define.types import EVERY
 
 __all__ = [
     "T_OUTER",

@@ -7,7 +7,7 @@ from ..ir.dimension import Dimension
 from ..ir.element import ElementType as E
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ._define import Element
+from ._define.operation import Element
 
 __all__ = ["T_BOX", "T_NUMBER", "at_most", "box_counts", "check_number", "number"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..ir.element import ElementType
 from ..ir.tensor import Array, objects
-from ._bounds import Number, equal, fit, truth
+from ._define.bounds import Number, equal, fit, truth
 
 __all__ = ["NF4", "convert"]
 

@@ -11,10 +11,10 @@ from ..ir.dimension import Interval
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ._bounds import Number, fit
 from ._broadcast import Rule, align, broadcast_shapes
-from ._define import FOLLOWED, Input, Op, Output, attr
-from ._types import T
+from ._define.bounds import Number, fit
+from ._define.operation import FOLLOWED, Input, Op, Output, attr
+from ._define.types import T
 
 __all__ = ["BROADCAST", "Binary", "Curve", "Unary", "carried", "contents"]
 

@@ -1,6 +1,6 @@
 """The modules that define each type of operation, which is in small letters as files may spell it.
 
-Written by ``python tests/ops/test_index.py``.
+Written by ``make index``.
 """
 
 __all__ = ["MODULES"]

@@ -6,9 +6,9 @@ import numpy as np
 
 from ..ir.tensor import Array
 from ..kernels.statistics import working
-from ._define import Input, Output
+from ._define.operation import Input, Output
+from ._define.types import T_FLOAT
 from ._elementwise import Unary
-from ._types import T_FLOAT
 
 __all__ = ["Pointwise"]
 

@@ -15,11 +15,11 @@ import numpy as np
 from ..ir.dimension import Interval, span
 from ..ir.element import ElementType
 from ..ir.tensor import Array, Bounds, Value, objects
-from ._bounds import Number, ends, fit
 from ._convert import convert
+from ._define.bounds import Number, ends, fit
 
 if TYPE_CHECKING:
-    from ._define import Op
+    from ._define.operation import Op
 
 __all__ = ["at_ends", "from_reals", "to_reals"]
 

@@ -11,7 +11,7 @@ from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels import recurrent as kernels
-from ._define import InferenceError, Op, attr
+from ._define.operation import InferenceError, Op, attr
 from ._layout import fit_axes
 from ._within import check_at_most
 

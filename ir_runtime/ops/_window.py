@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
-from ._define import InferenceError, Op, attr
+from ._define.operation import InferenceError, Op, attr
 
 __all__ = ["Dilated", "Pads", "Sliding", "data_dims"]
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from ..ir.dimension import Interval, span
 from ..ir.element import ElementType
-from ._bounds import Number, ends, minimum, quotient
-from ._define import Element, Input, Output, op
+from ._define.bounds import Number, ends, minimum, quotient
+from ._define.operation import Element, Input, Output, op
+from ._define.types import INTEGERS, T_INTEGER
 from ._elementwise import Binary, Unary
-from ._types import INTEGERS, T_INTEGER
 
 T_BITS = Element("T", (*INTEGERS, ElementType.boolean), "any integer type or boolean")
 WIDEST = 64

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir.tensor import Array
-from ._bounds import Number, equal, less, truth
-from ._define import Input, Output, attr, op
+from ._define.bounds import Number, equal, less, truth
+from ._define.operation import Input, Output, attr, op
+from ._define.types import T_ANY, T_BOOLEAN, T_FLOAT
 from ._elementwise import Binary, Unary
-from ._types import T_ANY, T_BOOLEAN, T_FLOAT
 
 
 class Comparison(Binary):

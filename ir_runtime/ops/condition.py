@@ -14,12 +14,12 @@ from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value, objects
 from ._bodies import T_OUTER, Visit, check_one, check_ties, feeds_of, given, only
-from ._bounds import UNDECIDED, Number, choose
 from ._broadcast import Rule, align, broadcast_shapes
-from ._define import FOLLOWED, Element, Input, Op, Output, attr, op, payload
+from ._define.bounds import UNDECIDED, Number, choose
+from ._define.operation import FOLLOWED, Element, Input, Op, Output, attr, op, payload
+from ._define.types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T, check_index_types
 from ._elementwise import BROADCAST, carried, contents
 from ._lengths import check_vector
-from ._types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T, check_index_types
 
 T_BOUNDARIES = Element("T_BOUNDARIES", NUMBERS, "any numeric type")
 

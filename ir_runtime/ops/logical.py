@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._bounds import UNDECIDED, Number, maximum, minimum
-from ._define import Input, Output, op
+from ._define.bounds import UNDECIDED, Number, maximum, minimum
+from ._define.operation import Input, Output, op
+from ._define.types import T_BOOLEAN
 from ._elementwise import Binary, Unary
-from ._types import T_BOOLEAN
 
 
 class Logical(Binary):

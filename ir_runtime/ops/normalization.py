@@ -12,9 +12,9 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels.statistics import mean, total, working
 from ._axes import axes_of, normalize_axes, normalize_axis, reduced_shape
-from ._define import Input, Op, Output, attr, op
+from ._define.operation import Input, Op, Output, attr, op
+from ._define.types import T_FLOAT, T_INDEX, T_INDEX_64
 from ._lengths import check_vector, count_of
-from ._types import T_FLOAT, T_INDEX, T_INDEX_64
 
 Axes = tuple[int, ...]
 SAME = "of the shape of data"

@@ -12,9 +12,9 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels.statistics import working
 from ._broadcast import Rule, align, broadcast_onto
-from ._define import Input, Op, Output, attr, op
+from ._define.operation import Input, Op, Output, attr, op
+from ._define.types import T_FLOAT, T_SHORT_FLOAT
 from ._elementwise import BROADCAST
-from ._types import T_FLOAT, T_SHORT_FLOAT
 
 ONTO = "of a shape that broadcasts to that of data"
 

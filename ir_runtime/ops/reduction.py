@@ -15,10 +15,10 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels.statistics import accumulator, highest, lowest, mean, total, working
 from ._axes import axes_of, normalize_axes, reduced_shape
-from ._bounds import Number, maximum, minimum
-from ._define import Input, Op, Output, attr, op
+from ._define.bounds import Number, maximum, minimum
+from ._define.operation import Input, Op, Output, attr, op
+from ._define.types import T_BOOLEAN, T_INDEX, T
 from ._elementwise import carried
-from ._types import T_BOOLEAN, T_INDEX, T
 
 Axes = tuple[int, ...]
 

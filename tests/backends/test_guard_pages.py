@@ -16,8 +16,7 @@ import pytest
 from harness.guard_pages import Edge
 from harness.guarded import Process
 
-from ir_runtime.backends.numba._threads import share
-from ir_runtime.backends.numba._work import (
+from ir_runtime.backends.numba.codegen.worker import (
     NOTHING,
     Worker,
     done_with,
@@ -27,6 +26,7 @@ from ir_runtime.backends.numba._work import (
     room,
     word,
 )
+from ir_runtime.backends.numba.threading.parallel import share
 
 ALIVE, REFUSED = "", signal.SIGSEGV.name
 # What looks at unused bytes ends the process with an instruction that does not exist.

@@ -85,7 +85,7 @@ def test_right_inputs_of_all_samples(edge: Edge, threads: int) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("edge", Edge, ids=lambda edge: edge.value)
 def test_the_tests_of_kernels_with_guard_pages(edge: Edge) -> None:
-    tests = sorted(map(str, (ROOT / "tests" / "runtime").glob("test_numba_*.py")))
+    tests = sorted(map(str, (ROOT / "tests" / "backends").glob("test_numba_*.py")))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "harness.guard_plugin", "-p", "no:xdist"]
     command += ["-p", "no:cacheprovider", "-m", "not oracle", *tests]
     environment = os.environ | {"IR_RUNTIME_TEST_EDGE": edge.value, "PYTHONPATH": str(ROOT / "tests")}

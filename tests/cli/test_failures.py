@@ -13,7 +13,7 @@ from harness.tiny import binary, net, parameter, passing, result, total, write, 
 
 from ir_runtime import cli
 from ir_runtime.cli import Exit, main
-from ir_runtime.runtime.plan import ExecutionPlan
+from ir_runtime.executor.plan import ExecutionPlan
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from harness.tiny import constant, net, parameter, passing, result, total, write, write_chain
 
-from ir_runtime.backends.numba import _making
+from ir_runtime.backends.numba.jit import build_all as _making
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]

@@ -14,8 +14,8 @@ from lxml import etree
 
 import ir_runtime as ir
 from ir_runtime import nearest
-from ir_runtime.frontend import excerpt
-from ir_runtime.passes import causes
+from ir_runtime.analysis import explain as causes
+from ir_runtime.reader import excerpt
 
 from .corpus import DIGITS
 from .floods import FLOODS, SPILLS, flooded

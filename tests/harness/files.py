@@ -9,8 +9,8 @@ import numpy as np
 
 from harness.sample import Sample, text
 from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.packing import pack
 from ir_runtime.ir.tensor import Array, TensorType, Value
-from ir_runtime.kernels.packing import pack
 from ir_runtime.kernels.texts import pack_texts
 
 

@@ -28,7 +28,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy._core import _multiarray_umath
 
-from ir_runtime.backends.numba import _machine
+from ir_runtime.backends.numba.jit import loader as _machine
 
 __all__ = ["PATTERN", "Edge", "install"]
 

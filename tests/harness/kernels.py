@@ -23,9 +23,9 @@ _KINDS = ("offers", "packed", "finders")
 def loaded(name: str) -> Backend:
     """A backend with all its modules."""
     package = import_module(f"{backends.__name__}.{name}")
-    for module in iter_modules(package.__path__, f"{package.__name__}."):
-        if not module.name.endswith("__main__"):
-            import_module(module.name)
+    kernels = import_module(f"{package.__name__}.kernels")
+    for module in iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        import_module(module.name)
     found: Backend = package.backend
     return found
 

@@ -11,8 +11,8 @@ import openvino as ov
 
 from harness.files import packed
 from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.packing import unpack
 from ir_runtime.ir.tensor import Array
-from ir_runtime.kernels.packing import unpack
 
 PLUGIN = {
     "INFERENCE_PRECISION_HINT": "f32",

@@ -18,11 +18,11 @@ NO_MESSAGES = {
     ("ir_runtime/cli/arrays.py", "the header is too long"): _DAMAGED,
     ("ir_runtime/cli/arrays.py", "the header cannot be read"): _DAMAGED,
     ("ir_runtime/cli/arrays.py", "a length is negative"): _DAMAGED,
-    ("ir_runtime/runtime/context.py", "cannot delete"): "completes a mapping; no operation deletes",
-    ("ir_runtime/runtime/length_check.py", "as was inferred, got"): _HELD,
-    ("ir_runtime/runtime/length_check.py", "a layer before it computes"): _HELD,
-    ("ir_runtime/backends/numba/_build.py", "cannot run by itself"): "tells whoever writes a kernel",
-    ("ir_runtime/backends/numba/_translate.py", "cannot be compiled"): "tells whoever writes a kernel",
+    ("ir_runtime/executor/context.py", "cannot delete"): "completes a mapping; no operation deletes",
+    ("ir_runtime/executor/length_check.py", "as was inferred, got"): _HELD,
+    ("ir_runtime/executor/length_check.py", "a layer before it computes"): _HELD,
+    ("ir_runtime/backends/numba/jit/compiler.py", "cannot run by itself"): "tells whoever writes a kernel",
+    ("ir_runtime/backends/numba/jit/translate.py", "cannot be compiled"): "tells whoever writes a kernel",
 }
 """What is raised, but never reaches a user; by file and part of the text, with the reason."""
 

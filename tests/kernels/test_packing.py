@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.packing import pack, packed_size, unpack
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, TensorType
-from ir_runtime.kernels.packing import pack, packed_size, unpack
 
 WHOLE = {1: "u1", 2: "u2", 3: "u3", 4: "u4", 6: "u6"}
 

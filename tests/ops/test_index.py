@@ -1,49 +1,15 @@
-"""The list of modules that define operations is what importing all of them finds.
-
-``python tests/ops/test_index.py`` writes it anew.
-"""
+"""Operations are imported when a model needs them."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib import import_module
-from pathlib import Path
-from pkgutil import walk_packages
 
 import pytest
 
-import ir_runtime.ops
-from ir_runtime.ops import Input, Op, Output, T, op, registry
+from ir_runtime.ops import Input, Op, Output, T, op
 
-PACKAGE = ir_runtime.ops.__name__
-INDEX = Path(ir_runtime.ops.__file__).with_name("_index.py")
-TEXT = '''"""The modules that define each type of operation, which is in small letters as files may spell it.
-
-Written by ``python tests/ops/test_index.py``.
-"""
-
-__all__ = ["MODULES"]
-
-MODULES = {{
-{lines}
-}}
-'''
-
-
-def lines() -> Iterator[str]:
-    """One for each spelling of a type that modules of the package register."""
-    for module in walk_packages(ir_runtime.ops.__path__, f"{PACKAGE}."):
-        import_module(module.name)
-    for spelling, name in sorted(registry._names.items()):
-        homes = {cls.__module__.partition(f"{PACKAGE}.")[2] for cls in registry.versions(name)}
-        if any(homes):
-            yield f'    "{spelling}": "{" ".join(sorted(homes))}",'
-
-
-def test_it_is_up_to_date() -> None:
-    assert INDEX.read_text(encoding="utf-8") == TEXT.format(lines="\n".join(lines()))
+PACKAGE = "ir_runtime.ops"
 
 
 def test_only_what_is_needed_is_imported() -> None:
@@ -68,7 +34,3 @@ def test_what_is_defined_elsewhere_must_be_new() -> None:
 
             data = Input(T)
             result = Output(T)
-
-
-if __name__ == "__main__":
-    INDEX.write_text(TEXT.format(lines="\n".join(lines())), encoding="utf-8")

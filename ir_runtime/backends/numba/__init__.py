@@ -9,7 +9,7 @@ compressed weights is asked before.
 
 from __future__ import annotations
 
-from . import compressed
 from ._backend import backend
+from .kernels import quantized_matmul
 
-__all__ = ["backend", "compressed"]
+__all__ = ["backend", "quantized_matmul"]

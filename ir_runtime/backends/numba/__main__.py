@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ._making import Making, make_all
+from .jit.build_all import Making, make_all
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):

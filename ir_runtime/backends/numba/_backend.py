@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import Backend
 from ._index import MATCHES, MODULES
-from ._threads import running
+from .threading.parallel import running
 
 __all__ = ["backend"]
 

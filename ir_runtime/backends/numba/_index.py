@@ -1,6 +1,6 @@
-"""The modules that offer kernels for each type of operation, and those that find matches ending with it.
+"""The modules that offer kernels for each type of operation, and those that find patterns ending with it.
 
-Written by ``python tests/runtime/test_backend_index.py``.
+Written by ``make index``.
 """
 
 __all__ = ["MATCHES", "MODULES"]
@@ -12,7 +12,7 @@ MODULES = {
     "AvgPool": "pooling",
     "Ceiling": "elementwise",
     "Clamp": "elementwise",
-    "Concat": "joining",
+    "Concat": "concat",
     "Convolution": "convolution",
     "Divide": "elementwise",
     "Elu": "elementwise",
@@ -23,32 +23,32 @@ MODULES = {
     "GRUSequence": "recurrence",
     "Gelu": "elementwise",
     "GroupConvolution": "convolution depthwise",
-    "GroupNormalization": "groups",
+    "GroupNormalization": "group_norm",
     "HSigmoid": "elementwise",
     "HSwish": "elementwise",
     "Interpolate": "interpolation",
     "LSTMCell": "recurrence",
     "LSTMSequence": "recurrence",
     "LogSoftmax": "normalization",
-    "MVN": "groups normalization",
-    "MatMul": "products",
+    "MVN": "group_norm normalization",
+    "MatMul": "matmul",
     "MaxPool": "pooling",
     "Maximum": "elementwise",
     "Minimum": "elementwise",
     "Mish": "elementwise",
     "Multiply": "elementwise",
     "Negative": "elementwise",
-    "NonMaxSuppression": "suppression",
+    "NonMaxSuppression": "nms",
     "PReLU": "elementwise",
     "Power": "elementwise",
     "RNNCell": "recurrence",
     "RNNSequence": "recurrence",
-    "ROIAlign": "regions",
+    "ROIAlign": "roi_align",
     "ReLU": "elementwise",
     "ReduceMean": "pooling",
     "Reshape": "movement",
     "Round": "elementwise",
-    "ScaledDotProductAttention": "attention",
+    "ScaledDotProductAttention": "sdpa",
     "Sigmoid": "elementwise",
     "SoftMax": "normalization",
     "Sqrt": "elementwise",
@@ -60,7 +60,7 @@ MODULES = {
 
 MATCHES: dict[str, str] = {
     "Divide": "normalization",
-    "MatMul": "spelled",
+    "MatMul": "sdpa_pattern",
     "Multiply": "normalization",
-    "ScaledDotProductAttention": "attention",
+    "ScaledDotProductAttention": "sdpa",
 }

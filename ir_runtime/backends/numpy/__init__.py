@@ -11,10 +11,10 @@ compressed weights are asked before.
 
 from __future__ import annotations
 
-from . import compressed, embedding
+from ..common.layout import keep_freed_memory
 from ._backend import backend
-from ._memory import keep_freed_memory
+from .kernels import embedding, quantized_matmul
 
-__all__ = ["backend", "compressed", "embedding"]
+__all__ = ["backend", "embedding", "quantized_matmul"]
 
 keep_freed_memory()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import Backend
 from ._index import MATCHES, MODULES
-from ._threads import compiling, single_blas
+from .threading.parallel import compiling, single_blas
 
 __all__ = ["backend"]
 

@@ -1,6 +1,6 @@
-"""The modules that offer kernels for each type of operation, and those that find matches ending with it.
+"""The modules that offer kernels for each type of operation, and those that find patterns ending with it.
 
-Written by ``python tests/runtime/test_backend_index.py``.
+Written by ``make index``.
 """
 
 __all__ = ["MATCHES", "MODULES"]
@@ -18,12 +18,12 @@ MODULES = {
     "Ceiling": "elementwise",
     "Clamp": "elementwise",
     "Concat": "movement",
-    "Convert": "conversions",
+    "Convert": "convert",
     "Convolution": "convolution",
     "ConvolutionBackpropData": "deconvolution",
     "Cos": "elementwise",
     "Cosh": "elementwise",
-    "CumSum": "scans",
+    "CumSum": "cumsum",
     "Divide": "elementwise",
     "Exp": "elementwise",
     "Floor": "elementwise",
@@ -37,13 +37,13 @@ MODULES = {
     "LSTMSequence": "recurrence",
     "Log": "elementwise",
     "MVN": "normalization",
-    "MatMul": "matrix",
+    "MatMul": "matmul",
     "MaxPool": "pooling",
     "Maximum": "elementwise",
     "Minimum": "elementwise",
     "Multiply": "elementwise",
     "Negative": "elementwise",
-    "NonMaxSuppression": "suppression",
+    "NonMaxSuppression": "nms",
     "PReLU": "elementwise",
     "Pad": "movement",
     "RNNSequence": "recurrence",
@@ -51,7 +51,7 @@ MODULES = {
     "ReduceMean": "normalization",
     "ReduceSum": "reductions",
     "Reshape": "views",
-    "ScaledDotProductAttention": "attention",
+    "ScaledDotProductAttention": "sdpa",
     "Sigmoid": "elementwise",
     "Sign": "elementwise",
     "Sin": "elementwise",
@@ -66,7 +66,7 @@ MODULES = {
     "Swish": "elementwise",
     "Tan": "elementwise",
     "Tanh": "elementwise",
-    "TopK": "selection",
+    "TopK": "topk",
     "Transpose": "views",
     "Unsqueeze": "views",
     "VariadicSplit": "movement",
@@ -74,7 +74,7 @@ MODULES = {
 
 MATCHES: dict[str, str] = {
     "Concat": "movement",
-    "Divide": "mean_square",
-    "Multiply": "mean_square",
-    "ScaledDotProductAttention": "attention",
+    "Divide": "rms_norm",
+    "Multiply": "rms_norm",
+    "ScaledDotProductAttention": "sdpa",
 }

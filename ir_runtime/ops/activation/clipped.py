@@ -12,11 +12,11 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.statistics import working
-from .._bounds import Number, maximum, minimum
-from .._define import Input, Op, Output, attr, op
+from .._define.bounds import Number, maximum, minimum
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_ANY, T_FLOAT, T
 from .._elementwise import carried, contents
 from .._pointwise import Pointwise
-from .._types import T_ANY, T_FLOAT, T
 from ._settings import require_scalar
 
 

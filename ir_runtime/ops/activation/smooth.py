@@ -11,9 +11,9 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.special import gelu, sigmoid
 from ...kernels.statistics import working
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_FLOAT
 from .._pointwise import Pointwise
-from .._types import T_FLOAT
 from ._settings import require_one, require_scalar
 
 

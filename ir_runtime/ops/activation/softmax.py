@@ -11,7 +11,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.special import log_softmax, softmax
 from .._axes import normalize_axis
-from .._define import attr, op
+from .._define.operation import attr, op
 from .._pointwise import Pointwise
 
 

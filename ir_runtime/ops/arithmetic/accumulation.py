@@ -12,9 +12,9 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.statistics import lowest, working
 from .._axes import normalize_axis
-from .._define import Element, Input, Op, Output, attr, op
+from .._define.operation import Element, Input, Op, Output, attr, op
+from .._define.types import SIGNED, T_INDEX_64, T_PLAIN, T
 from .._lengths import check_vector
-from .._types import SIGNED, T_INDEX_64, T_PLAIN, T
 
 T_COUNT = Element("T_IDX2", SIGNED[:2], "i64 or i32")
 

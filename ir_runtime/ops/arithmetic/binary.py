@@ -9,11 +9,11 @@ import numpy as np
 
 from ...errors import ExecutionError
 from ...ir.tensor import Array, Value
-from .._bounds import Number, absolute, maximum, minimum, power, quotient, remainder
 from .._broadcast import align
-from .._define import Input, attr, op
+from .._define.bounds import Number, absolute, maximum, minimum, power, quotient, remainder
+from .._define.operation import Input, attr, op
+from .._define.types import T
 from .._elementwise import Binary
-from .._types import T
 
 _BY_ZERO = "b holds a 0, by which integers cannot be divided"
 

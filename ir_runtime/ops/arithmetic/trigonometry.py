@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.tensor import Array
-from .._define import op
+from .._define.operation import op
 from .._elementwise import Curve
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from ...ir.dimension import Interval, span
 from ...ir.tensor import Array
 from ...kernels.special import erf, erfinv
-from .._bounds import Number, absolute, ends
-from .._define import Input, Output, attr, op
+from .._define.bounds import Number, absolute, ends
+from .._define.operation import Input, Output, attr, op
+from .._define.types import T_FLOAT
 from .._elementwise import Curve, Unary
-from .._types import T_FLOAT
 
 
 class Whole(Unary):

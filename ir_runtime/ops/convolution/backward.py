@@ -9,9 +9,9 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.deconvolution import deconvolve
-from .._define import Input, Output, attr, op
+from .._define.operation import Input, Output, attr, op
+from .._define.types import T_INDEX, T
 from .._lengths import lengths_of
-from .._types import T_INDEX, T
 from .._window import data_dims
 from ._filters import Filtering
 

@@ -11,8 +11,8 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.convolution import convolve, pad_spatial
-from .._define import Element, Input, Output, attr, op
-from .._types import T
+from .._define.operation import Element, Input, Output, attr, op
+from .._define.types import T
 from ._filters import Planar
 
 T_BITS = Element("T2", (ElementType.u1,), "u1")

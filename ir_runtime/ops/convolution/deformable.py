@@ -9,9 +9,9 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.deformable import deform
-from .._define import Input, Output, attr, op
+from .._define.operation import Input, Output, attr, op
+from .._define.types import T
 from .._lengths import product
-from .._types import T
 from .._window import data_dims
 from ._filters import Planar
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.convolution import convolve
-from .._define import Input, Output, op
-from .._types import T
+from .._define.operation import Input, Output, op
+from .._define.types import T
 from .._window import data_dims
 from ._filters import Filtering
 

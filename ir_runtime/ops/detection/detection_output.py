@@ -12,8 +12,8 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first, greedy, wide
-from .._define import Input, Op, Output, attr, op
-from .._types import T_FLOAT
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_FLOAT
 from ._ranks import of_rank
 
 Kept = list[tuple[int, Array]]

@@ -12,8 +12,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first, greedy, refine, wide
 from ...kernels.regions import bilinear, inside, sample_offsets
-from .._define import Input, Op, Output, attr, op
-from .._types import T_FLOAT
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_FLOAT
 from .roi_align import channels, region_count, samples_of
 
 

@@ -11,9 +11,9 @@ from ...ir.dimension import Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_INDEX
 from .._lengths import lengths_of
-from .._types import T_INDEX
 
 # Only the grid decides on the shape; beyond so many boxes it is a mistake, and would not fit into memory.
 MOST_BOXES = 1 << 28

@@ -14,8 +14,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import wide
 from ...kernels.regions import bilinear, inside, sample_offsets
-from .._define import Input, Op, Output, attr, op
-from .._types import T_FLOAT, T_INDEX
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_FLOAT, T_INDEX
 
 # In one region; more is a mistake, and would not fit into memory.
 MOST_POINTS = 1 << 24

@@ -14,8 +14,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import wide
 from ...kernels.regions import bilinear
-from .._define import Input, Op, Output, attr, op
-from .._types import T_FLOAT
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_FLOAT
 from ._bins import bins, covers, points, rounded
 from .roi_align import channels, check_entry, region_count
 

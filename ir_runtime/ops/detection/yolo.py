@@ -10,9 +10,9 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import wide
 from .._axes import normalize_axis
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_FLOAT, T_PLAIN
 from .._lengths import multiples
-from .._types import T_FLOAT, T_PLAIN
 
 
 @op("RegionYolo-1")

@@ -11,7 +11,7 @@ import numpy as np
 from ...ir.element import ElementType as E
 from ...ir.tensor import Array
 from ...kernels.random import mersenne_twister, philox
-from .._define import Op, attr
+from .._define.operation import Op, attr
 
 __all__ = ["Seeded", "Spread"]
 

@@ -7,9 +7,9 @@ import numpy as np
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define import Element, InferenceError, Input, Op, Output, attr, op
+from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
+from .._define.types import NUMBERS
 from .._lengths import length_of, lengths_of
-from .._types import NUMBERS
 
 INDEX = (ElementType.i64, ElementType.i32)
 

@@ -8,9 +8,9 @@ from ...errors import InferenceError
 from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define import Input, Output, attr, op
+from .._define.operation import Input, Output, attr, op
+from .._define.types import T_FLOAT, T_INDEX_64, check_index_types
 from .._lengths import length_of
-from .._types import T_FLOAT, T_INDEX_64, check_index_types
 from ._seeded import Seeded
 
 

@@ -8,9 +8,9 @@ from ...errors import InferenceError
 from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define import Element, Input, Output, attr, op
+from .._define.operation import Element, Input, Output, attr, op
+from .._define.types import FLOATS, T_INDEX_64
 from .._lengths import lengths_of
-from .._types import FLOATS, T_INDEX_64
 from ._seeded import Seeded
 
 TYPES = (*FLOATS, E.i64, E.i32)

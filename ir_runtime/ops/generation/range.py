@@ -12,8 +12,8 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._convert import convert
-from .._define import Element, InferenceError, Input, Op, Output, attr, op
-from .._types import NUMBERS, T
+from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
+from .._define.types import NUMBERS, T
 
 Number: TypeAlias = int | float | Interval
 

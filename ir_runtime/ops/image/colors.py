@@ -18,7 +18,7 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define import Element, Input, Op, Output, attr, op
+from .._define.operation import Element, Input, Op, Output, attr, op
 from .._lengths import multiples
 
 T_COLOR = Element("T", (E.u8, E.f32, E.f16, E.bf16, E.f64), "u8 or any floating-point type")

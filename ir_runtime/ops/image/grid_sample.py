@@ -11,8 +11,8 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.resample import cubic_weights
-from .._define import Element, Input, Op, Output, attr, op
-from .._types import FLOATS, T_PLAIN
+from .._define.operation import Element, Input, Op, Output, attr, op
+from .._define.types import FLOATS, T_PLAIN
 
 T_GRID = Element("T1", FLOATS, "any floating-point type")
 

@@ -16,9 +16,9 @@ from ...ir.tensor import Array, Value
 from ...kernels.resample import Axis, Filter, resample
 from ...limits import room
 from .._axes import normalize_axes
-from .._define import Element, Input, Op, Output, attr, op
+from .._define.operation import Element, Input, Op, Output, attr, op
+from .._define.types import T_INDEX, T
 from .._lengths import check_vector, lengths_of
-from .._types import T_INDEX, T
 
 LENGTHS = (E.i32, E.i64, E.u32, E.u64)
 FACTORS = (E.f32, E.f16, E.bf16)

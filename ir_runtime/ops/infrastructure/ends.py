@@ -7,8 +7,8 @@ from typing import Any
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Packed, TensorType, Value
-from .._define import FOLLOWED, Input, Op, Output, attr, op, payload
-from .._types import T_ANY
+from .._define.operation import FOLLOWED, Input, Op, Output, attr, op, payload
+from .._define.types import T_ANY
 
 
 @op("Parameter-1")

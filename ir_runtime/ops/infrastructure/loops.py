@@ -21,8 +21,8 @@ from .._bodies import (
     iterated,
     only,
 )
-from .._define import Element, Input, Op, Output, op, payload
-from .._types import SIGNED, T_BOOLEAN
+from .._define.operation import Element, Input, Op, Output, op, payload
+from .._define.types import SIGNED, T_BOOLEAN
 
 __all__ = ["Loop", "TensorIterator"]
 

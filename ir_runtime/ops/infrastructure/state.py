@@ -11,8 +11,8 @@ from ...errors import ExecutionError, InferenceError
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
-from .._define import Input, Op, Output, attr, op
-from .._types import T_ANY
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_ANY
 
 __all__ = ["Assign", "Assign3", "ReadValue", "ReadValue3", "Variables"]
 

@@ -13,8 +13,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.products import back, working_dtype
 from .._broadcast import broadcast_dims, broadcast_shapes
-from .._define import InferenceError, Input, Op, Output, attr, op
-from .._types import T
+from .._define.operation import InferenceError, Input, Op, Output, attr, op
+from .._define.types import T
 
 ELLIPSIS = "..."
 

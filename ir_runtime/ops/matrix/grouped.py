@@ -8,9 +8,9 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.products import matmul
-from .._define import InferenceError, Input, Op, Output, op
+from .._define.operation import InferenceError, Input, Op, Output, op
+from .._define.types import T_INDEX_64, T
 from .._lengths import check_vector, listed
-from .._types import T_INDEX_64, T
 
 
 @op("GroupedMatMul-17", spec="matrix/grouped-matmul-17")

@@ -6,8 +6,8 @@ import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define import InferenceError, Input, Op, Output, attr, op
-from .._types import T_FLOAT
+from .._define.operation import InferenceError, Input, Op, Output, attr, op
+from .._define.types import T_FLOAT
 
 
 @op("Inverse-14")

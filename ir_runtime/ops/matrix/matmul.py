@@ -9,8 +9,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.products import matmul
 from .._broadcast import broadcast_shapes
-from .._define import InferenceError, Input, Op, Output, attr, op
-from .._types import T
+from .._define.operation import InferenceError, Input, Op, Output, attr, op
+from .._define.types import T
 
 _BATCHES = ("batches of a", "batches of b")
 

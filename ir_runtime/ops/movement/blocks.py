@@ -12,9 +12,9 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_ANY, T_INDEX
 from .._lengths import common_count, product
-from .._types import T_ANY, T_INDEX
 
 __all__ = ["divided"]
 

@@ -16,9 +16,9 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...limits import room
 from .._broadcast import broadcast_shapes
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_ANY, T_AXIS, T_SHAPE
 from .._lengths import check_vector, count_of, lengths_of
-from .._types import T_ANY, T_AXIS, T_SHAPE
 
 _InputT = TypeVar("_InputT", Array, Value)
 

@@ -12,8 +12,8 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
 from .._axes import normalize_axis
-from .._define import FOLLOWED, Input, Op, Output, attr, op
-from .._types import T_ANY
+from .._define.operation import FOLLOWED, Input, Op, Output, attr, op
+from .._define.types import T_ANY
 
 
 @op("Concat-1")

@@ -11,8 +11,8 @@ from ...errors import InferenceError
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
-from .._define import Input, Op, Output, attr, op
-from .._types import T_ANY, T_AXIS, T_INDEX
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_ANY, T_AXIS, T_INDEX
 from ._indices import one_axis, outside
 
 

@@ -13,8 +13,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
 from .._broadcast import broadcast_dims
-from .._define import Input, Op, Output, attr, op
-from .._types import T_ANY, T_INDEX, T_INDEX_64, T
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_ANY, T_INDEX, T_INDEX_64, T
 from ._indices import check_inside, check_tuples, flat_positions, positions
 
 

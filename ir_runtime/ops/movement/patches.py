@@ -14,9 +14,9 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.convolution import pad_spatial, windows_of
 from ...limits import room
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_INDEX_64, T_PLAIN, T
 from .._lengths import check_vector, count_of, lengths_of, listed, product
-from .._types import T_INDEX_64, T_PLAIN, T
 from .blocks import divided
 
 

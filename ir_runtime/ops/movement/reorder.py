@@ -12,8 +12,8 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import axes_of, check_list, normalize_axes, normalize_axis
-from .._define import Element, Input, Op, Output, attr, op
-from .._types import INTEGERS, NUMBERS, T_ANY, T_PLAIN
+from .._define.operation import Element, Input, Op, Output, attr, op
+from .._define.types import INTEGERS, NUMBERS, T_ANY, T_PLAIN
 from .._within import check_at_most
 
 T_SHIFT = Element("T_IND_1", (ElementType.i64, ElementType.i32), "i64 or i32")

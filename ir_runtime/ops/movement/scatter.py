@@ -15,9 +15,9 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
 from ...kernels.statistics import highest, lowest
-from .._bounds import maximum, minimum
-from .._define import Element, Input, Op, Output, attr, op
-from .._types import INTEGERS, T_INDEX, T_INDEX_64, T_PLAIN
+from .._define.bounds import maximum, minimum
+from .._define.operation import Element, Input, Op, Output, attr, op
+from .._define.types import INTEGERS, T_INDEX, T_INDEX_64, T_PLAIN
 from ._indices import axis_input, check_inside, check_tuples, flat_positions, positions
 
 T_AXIS = Element("T_AXIS", INTEGERS, "any integer type")

@@ -9,9 +9,9 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import axes_of, normalize_axes
-from .._define import Input, Op, Output, op
+from .._define.operation import Input, Op, Output, op
+from .._define.types import T_ANY, T_AXIS, T_INDEX
 from .._lengths import common_count
-from .._types import T_ANY, T_AXIS, T_INDEX
 from ._slicing import bounds_of, python_slice, sliced
 
 _STEPS = "1-D; numbers from one element to the next, negative backwards, never 0"

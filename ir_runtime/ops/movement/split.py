@@ -12,9 +12,9 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_ANY, T_AXIS
 from .._lengths import check_vector, count_of, listed
-from .._types import T_ANY, T_AXIS
 from ._indices import one_axis
 
 MOST_PARTS = 1 << 20

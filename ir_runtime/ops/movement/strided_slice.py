@@ -9,9 +9,9 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_ANY, T_INDEX
 from .._lengths import common_count, count_of, listed
-from .._types import T_ANY, T_INDEX
 from ._slicing import FAR, Bound, bounds_of, python_slice, sliced
 
 _MASK = "where 1, {}; entry by entry of begin, 0 where it is too short"

@@ -9,9 +9,9 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import axes_of
-from .._define import Input, Op, Output, op
+from .._define.operation import Input, Op, Output, op
+from .._define.types import T_ANY, T_AXIS
 from .._lengths import check_vector, count_of
-from .._types import T_ANY, T_AXIS
 
 
 @op("Transpose-1")

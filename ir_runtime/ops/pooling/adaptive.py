@@ -13,9 +13,9 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.adaptive import largest, totals, windows
 from ...kernels.pooling import wide
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_INDEX_64, T, check_index_types
 from .._lengths import count_of, lengths_of
-from .._types import T_INDEX_64, T, check_index_types
 
 
 class Adaptive(Op):

@@ -14,8 +14,8 @@ from ...ir.tensor import Array, Value
 from ...kernels.pooling import Windows, pool, pool_indices, wide
 from ...kernels.statistics import lowest
 from .._axes import normalize_axis
-from .._define import InferenceError, Input, Output, attr, op
-from .._types import T, check_index_types
+from .._define.operation import InferenceError, Input, Output, attr, op
+from .._define.types import T, check_index_types
 from .._window import Sliding, data_dims
 
 

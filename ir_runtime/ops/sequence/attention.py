@@ -13,8 +13,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.attention import attend
 from .._broadcast import broadcast_dims, broadcast_shapes
-from .._define import Element, InferenceError, Input, Op, Output, attr, op
-from .._types import FLOATS, T_FLOAT
+from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
+from .._define.types import FLOATS, T_FLOAT
 
 T_MASK = Element("T_MASK", (*FLOATS, ElementType.boolean), "the type of query, or boolean")
 

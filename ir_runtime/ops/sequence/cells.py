@@ -10,9 +10,9 @@ import numpy as np
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels import recurrent as kernels
-from .._define import Input, Output, attr, op
+from .._define.operation import Input, Output, attr, op
+from .._define.types import T_FLOAT
 from .._recurrent import GRU, LSTM, RNN, STEP, Recurrent
-from .._types import T_FLOAT
 
 
 class Cell(Recurrent):

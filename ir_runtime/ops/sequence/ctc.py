@@ -9,9 +9,9 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.ctc import best_path, collapse, loss
-from .._define import InferenceError, Input, Op, Output, attr, op
+from .._define.operation import InferenceError, Input, Op, Output, attr, op
+from .._define.types import T_FLOAT, T_INDEX_64, check_index_types
 from .._layout import fit_axes
-from .._types import T_FLOAT, T_INDEX_64, check_index_types
 from .._within import check_at_most, check_below
 
 

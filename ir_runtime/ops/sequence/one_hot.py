@@ -10,8 +10,8 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
-from .._define import Element, InferenceError, Input, Op, Output, attr, op
-from .._types import INTEGERS, T_ANY
+from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
+from .._define.types import INTEGERS, T_ANY
 
 
 class Hot(Op):

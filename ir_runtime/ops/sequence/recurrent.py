@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define import Input, Output, op
+from .._define.operation import Input, Output, op
+from .._define.types import T_FLOAT, T_INDEX
 from .._recurrent import GRU, LSTM, RNN, Directed
-from .._types import T_FLOAT, T_INDEX
 
 
 class Sequence(Directed):

@@ -10,9 +10,9 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, DimensionLike, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Bounds, Value
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_ANY, T_SHAPE
 from .._lengths import check_vector, count_of, listed, product
-from .._types import T_ANY, T_SHAPE
 
 
 @op("Reshape-1")

@@ -7,9 +7,9 @@ import numpy as np
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
-from .._bounds import fit
-from .._define import Input, Op, Output, attr, op
-from .._types import T_ANY, check_index_types
+from .._define.bounds import fit
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_ANY, check_index_types
 
 
 class Measurement(Op):

@@ -9,9 +9,9 @@ from ...errors import InferenceError
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import axes_of, check_list, normalize_axes, normalize_axis
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_ANY, T_INDEX
 from .._lengths import count_of
-from .._types import T_ANY, T_INDEX
 
 _LengthT = TypeVar("_LengthT")
 

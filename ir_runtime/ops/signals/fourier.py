@@ -12,9 +12,9 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import normalize_axes
-from .._define import Input, Op, Output, op
+from .._define.operation import Input, Op, Output, op
+from .._define.types import T_INDEX_64, T_SHORT_FLOAT
 from .._lengths import common_count
-from .._types import T_INDEX_64, T_SHORT_FLOAT
 from ._complex import PAIRS, as_complex, as_pairs, floats
 
 COMPLEX = f"complex numbers, {PAIRS} along the last axis"

@@ -8,9 +8,9 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_FLOAT, T_INDEX_64
 from .._lengths import check_vector, length_of
-from .._types import T_FLOAT, T_INDEX_64
 from ._complex import PAIRS, as_complex, as_pairs, floats
 
 # Ports come in the order in which classes name them, and these are not the first.

@@ -13,8 +13,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first, greedy, overlaps, wide
 from .._boxes import T_BOX, box_counts
-from .._define import Input, Op, Output, attr, op
-from .._types import T_INDEX_64, check_index_types
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_INDEX_64, check_index_types
 
 
 class Left(NamedTuple):

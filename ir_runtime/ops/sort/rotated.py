@@ -9,8 +9,8 @@ from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first
 from ...kernels.rotated import greedy_rotated
 from .._boxes import T_BOX, T_NUMBER
-from .._define import Input, attr, op
-from .._types import T_INDEX
+from .._define.operation import Input, attr, op
+from .._define.types import T_INDEX
 from .suppression import Found, IndicesAndScores
 
 

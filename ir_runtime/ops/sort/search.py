@@ -11,8 +11,8 @@ from ...errors import InferenceError
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._define import Input, Op, Output, attr, op
-from .._types import T, check_index_types
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T, check_index_types
 
 
 @op("SearchSorted-15")

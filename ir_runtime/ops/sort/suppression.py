@@ -13,8 +13,8 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first, greedy, soft, wide
 from .._boxes import T_BOX, T_NUMBER, at_most, box_counts, check_number, number
-from .._define import Input, Op, Output, attr, op
-from .._types import T_INDEX, check_index_types
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_INDEX, check_index_types
 
 Found = tuple[Array, Array]
 

@@ -8,8 +8,8 @@ from ...errors import InferenceError
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first
-from .._define import Input, Op, Output, attr, op
-from .._types import T_FLOAT
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_FLOAT
 
 
 @op("ExperimentalDetectronTopKROIs-6", spec="sort/experimental-detectron-top-krois-6")

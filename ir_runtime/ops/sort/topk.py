@@ -12,8 +12,8 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import normalize_axis
-from .._define import Input, Op, Output, attr, op
-from .._types import T_INDEX, T, check_index_types
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_INDEX, T, check_index_types
 
 
 class Selection(Op):

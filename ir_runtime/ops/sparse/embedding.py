@@ -12,9 +12,9 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.products import back, working_dtype
-from .._define import Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.types import T_INDEX_64, T
 from .._lengths import check_vector, length_of
-from .._types import T_INDEX_64, T
 from .._within import check_at_most, check_below
 
 

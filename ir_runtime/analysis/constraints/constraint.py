@@ -1,0 +1,107 @@
+"""Constraints on the open lengths of inputs, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...diagnostics import Diagnostic
+from .oracle import Dim
+
+__all__ = ["Constraint", "Constraints", "Trial"]
+
+# How many accepted combinations of lengths a record has.
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Lengths to run the model with: they fulfil everything, or break one constraint."""
+
+    lengths: Mapping[Dim, int]
+    accepted: bool
+    size: int = 0
+    """How many numbers are computed on the way, up to the layer that refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One demand on the lengths of inputs.
+
+    >>> str(Constraint("at most", ("seq",), "seq ≤ 512"))
+    'seq ≤ 512'
+    """
+
+    kind: str
+    """``fixed``, ``equal``, ``sum``, ``multiple``, ``at least``, ``at most`` or ``one of``."""
+    symbols: tuple[str, ...]
+    text: str
+    number: int | None = None
+    """The bound, the divisor or the fixed length."""
+    reason: Diagnostic | None = None
+    """What the layer says that refuses other lengths."""
+    proved: bool = False
+    """Whether all other lengths are refused, not only those that were tried."""
+    confirmed: bool | None = None
+    """Whether running agrees: what fulfils it runs, what does not fails. ``None``: it was not run."""
+    remark: str = ""
+    """Why it was not run, or how running differs."""
+    trials: tuple[Trial, ...] = field(default=(), repr=False)
+
+    def record(self) -> dict[str, object]:
+        """The same as plain data, for JSON."""
+        return {
+            "kind": self.kind,
+            "symbols": list(self.symbols),
+            "text": self.text,
+            "number": self.number,
+            "refused_by": self.reason.record() if self.reason else None,
+            "proved": self.proved,
+            "confirmed": self.confirmed,
+            "remark": self.remark or None,
+        }
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Everything that was found out about the open lengths of a model's inputs. Iterate over it."""
+
+    found: tuple[Constraint, ...] = ()
+    symbols: Mapping[Dim, str] = field(default_factory=dict)
+    """What each open length is called; equal ones share a name, and sums are written out."""
+    inputs: Mapping[Dim, str] = field(default_factory=dict)
+    """Each open length by input and axis: ``input_ids[1]``."""
+    undecided: tuple[str, ...] = ()
+    """What could not be found out, and why."""
+    error: Diagnostic | None = None
+    """Set where no lengths at all are accepted."""
+    accepted: tuple[Trial, ...] = field(default=(), repr=False)
+    """Lengths that fulfil everything, small ones first."""
+    questions: int = 0
+    seconds: float = 0.0
+
+    def __iter__(self) -> Iterator[Constraint]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def record(self) -> dict[str, object]:
+        """The same as plain data, for JSON."""
+        return {
+            "symbols": {self.inputs[dim]: name for dim, name in self.symbols.items()},
+            "constraints": [constraint.record() for constraint in self.found],
+            "undecided": list(self.undecided),
+            "error": self.error.record() if self.error else None,
+            "accepted": [
+                {self.inputs[dim]: n for dim, n in trial.lengths.items()} for trial in self.accepted[:SHOWN]
+            ],
+            "questions": self.questions,
+        }
+
+    def __str__(self) -> str:
+        lines = [str(self.error)] if self.error else [str(c) for c in self.found]
+        return "\n".join([*lines, *(f"undecided: {text}" for text in self.undecided)])

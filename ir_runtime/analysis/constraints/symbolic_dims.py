@@ -1,0 +1,143 @@
+"""Lengths inside a graph as formulas of those of its inputs: ``height/32``, ``past + seq``."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from ...ir.graph import Port
+from .constraint import Constraints
+from .phrasing import apart
+from .probing import Probe
+
+__all__ = ["formulas"]
+
+# A formula of one symbol has two unknowns; it is believed only if it holds at more points than these.
+FEWEST = 5
+
+Samples = Mapping[str, Sequence[int]]
+
+
+def formulas(probe: Probe, found: Constraints) -> dict[tuple[Port, int], str]:
+    """A formula for each dim that has one, by port and axis.
+
+    A formula is made from inference at some lengths, and holds at all that were looked at, which is
+    no proof for the others.
+
+    Args:
+        probe: infers.
+        found: tells names, and lengths to look at.
+    """
+    points = [trial.lengths for trial in found.accepted]
+    if len(points) < FEWEST:
+        return {}
+    names = {name: dim for dim, name in found.symbols.items() if " " not in name}
+    samples = {name: [point[dim] for point in points] for name, dim in names.items()}
+    fixed = {name for constraint in found if constraint.kind == "fixed" for name in constraint.symbols}
+    if any(len(set(column)) <= 2 for name, column in samples.items() if name not in fixed):
+        return {}  # what depends on such a length cannot be told from what does not
+    walks = [probe.values(point) for point in points]
+    known: dict[tuple[int, ...], str | None] = {}
+    made = {}
+    for place, lengths in _lengths(walks):
+        if lengths not in known:
+            known[lengths] = _formula(lengths, samples)
+        if (formula := known[lengths]) is not None:
+            made[place] = formula
+    return made
+
+
+def _lengths(walks: Sequence[Mapping[Port, object]]) -> Iterator[tuple[tuple[Port, int], tuple[int, ...]]]:
+    """The lengths of each dim at all points, where all are known."""
+    for port, first in walks[0].items():
+        shapes = [getattr(walk.get(port, first), "shape", None) for walk in walks]
+        ranks = {shape.rank for shape in shapes if shape is not None}
+        if len(ranks) != 1 or ranks == {None}:
+            continue
+        for axis, dims in enumerate(zip(*(shape for shape in shapes if shape is not None), strict=True)):
+            if len(dims) == len(walks) and all(dim.is_static for dim in dims):
+                yield (port, axis), tuple(dim.min for dim in dims)
+
+
+def _formula(lengths: tuple[int, ...], samples: Samples) -> str | None:
+    """The simplest formula that holds at all points."""
+    if len(set(lengths)) == 1:
+        return str(lengths[0])
+    varying = {name: column for name, column in samples.items() if len(set(column)) > 2}
+    found = (text for form in (_linear, _rounded, _sum, _product) for text in form(lengths, varying))
+    return next(found, None)
+
+
+def _linear(lengths: tuple[int, ...], samples: Samples) -> Iterator[str]:
+    """``a/b * symbol + c``."""
+    for name, column in samples.items():
+        low, high = column.index(min(column)), column.index(max(column))
+        slope = Fraction(lengths[high] - lengths[low], column[high] - column[low])
+        offset = lengths[low] - slope * column[low]
+        fits = all(n == slope * x + offset for n, x in zip(lengths, column, strict=True))
+        if slope > 0 and fits and offset.denominator == 1:
+            yield f"{_scaled(slope, name)}{apart(int(offset)).replace(' ', '')}"
+
+
+def _scaled(slope: Fraction, name: str) -> str:
+    times = "" if slope.numerator == 1 else f"{slope.numerator}*"
+    return f"{times}{name}" + ("" if slope.denominator == 1 else f"/{slope.denominator}")
+
+
+def _rounded(lengths: tuple[int, ...], samples: Samples) -> Iterator[str]:
+    """``floor(symbol / b)``, ``ceil(symbol / b)``, else ``floor((symbol + c) / b)``; one of each at most."""
+    for name, column in samples.items():
+        ranges = dict(_offsets(lengths, column))
+        floors = [f"floor({name}/{b})" for b, (least, most) in ranges.items() if least <= 0 <= most]
+        ceils = [f"ceil({name}/{b})" for b, (least, most) in ranges.items() if least <= b - 1 <= most]
+        others = [f"floor(({name}{_closest(*bounds)})/{b})" for b, bounds in ranges.items()]
+        for same in (floors, ceils, others):
+            if len(same) == 1:
+                yield same[0]
+            if same:
+                break
+
+
+def _offsets(lengths: tuple[int, ...], column: Sequence[int]) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Divisors that may be meant, with the offsets for which rounding down gives the lengths."""
+    high = column.index(max(column))
+    if not 0 < lengths[high] < column[high]:
+        return
+    about = column[high] / lengths[high]
+    for divisor in range(max(2, math.floor(about * 0.7)), math.ceil(about * 1.3) + 2):
+        # n <= (x + c) / b < n + 1 at every point
+        least = max(n * divisor - x for n, x in zip(lengths, column, strict=True))
+        most = min((n + 1) * divisor - x for n, x in zip(lengths, column, strict=True)) - 1
+        if least <= most:
+            yield divisor, (least, most)
+
+
+def _closest(least: int, most: int) -> str:
+    return apart(least if least > 0 else most).replace(" ", "")
+
+
+def _sum(lengths: tuple[int, ...], samples: Samples) -> Iterator[str]:
+    """``symbol + symbol + c``."""
+    for names in _subsets(samples):
+        columns = (samples[name] for name in names)
+        rest = {n - sum(xs) for n, xs in zip(lengths, zip(*columns, strict=True), strict=True)}
+        if len(rest) == 1:
+            yield "+".join(names) + apart(rest.pop()).replace(" ", "")
+
+
+def _product(lengths: tuple[int, ...], samples: Samples) -> Iterator[str]:
+    """``a/b * symbol * symbol``."""
+    for names in _subsets(samples):
+        columns = (samples[name] for name in names)
+        ratios = {
+            Fraction(n, math.prod(xs)) for n, xs in zip(lengths, zip(*columns, strict=True), strict=True)
+        }
+        if len(ratios) == 1:
+            yield _scaled(ratios.pop(), "*".join(names))
+
+
+def _subsets(samples: Samples) -> Iterator[tuple[str, ...]]:
+    for count in (2, 3):
+        yield from itertools.combinations(samples, count)

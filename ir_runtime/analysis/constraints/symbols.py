@@ -1,0 +1,97 @@
+"""Names for the open lengths of inputs, as people call them: batch, height, seq."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...ir.graph import Graph, Layer
+from ...ir.shape import PartialShape
+from .oracle import Dim
+
+__all__ = ["label", "names", "role"]
+
+# What the letters of a layout mean, which a file may give as "[N,C,H,W]" or "NCHW".
+_LETTERS = {"N": "batch", "C": "channels", "H": "height", "W": "width", "D": "depth", "T": "seq", "S": "seq"}
+
+# Parts of the names of inputs that hold what was computed for earlier tokens.
+_CACHES = ("past", "cache")
+
+# Images have no more channels than this, which tells [N,H,W,C] from [N,C,H,W].
+_CHANNELS = 4
+
+
+def label(layer: Layer) -> str:
+    """What an input is called: as its tensor, else as its layer."""
+    spec = layer.outputs[0] if layer.outputs else None
+    return spec.names[0] if spec is not None and spec.names else layer.name
+
+
+def role(layer: Layer, shape: PartialShape, axis: int) -> str:
+    """What a length of an input is likely to be.
+
+    Args:
+        layer: the Parameter.
+        shape: its shape, of known rank.
+        axis: which of its dims.
+    """
+    letters = _layout(layer)
+    if letters is not None and len(letters) == len(shape):
+        return _LETTERS.get(letters[axis], f"dim{axis}")
+    if axis == 0:
+        return "batch" if len(shape) > 1 else "length"
+    return _roles(layer, shape)[axis]
+
+
+def names(graph: Graph, roles: Mapping[Dim, str], groups: Iterable[Sequence[Dim]]) -> dict[Dim, str]:
+    """A name for each group of dims that have one length; no two groups share a name.
+
+    The group of most dims of a role gets the plain name; the others are told apart by their input.
+    """
+    found: dict[Dim, str] = {}
+    taken: set[str] = set()
+    for group in sorted(groups, key=lambda g: (-len({dim.layer for dim in g}), g[0])):
+        first = group[0]
+        wanted = _commonest([roles[dim] for dim in group])
+        candidates = [wanted, f"{label(graph[first.layer])}_{wanted}", f"{wanted}_{first.axis}"]
+        numbered = (f"{wanted}_{n}" for n in range(2, len(roles) + 3))
+        name = next(name for name in (*candidates, *numbered) if name not in taken)
+        taken.add(name)
+        found |= dict.fromkeys(group, name)
+    return found
+
+
+def _commonest(words: Sequence[str]) -> str:
+    return max(words, key=words.count)
+
+
+def _roles(layer: Layer, shape: PartialShape) -> Sequence[str]:
+    rank, element = len(shape), shape[-1]
+    if rank == 4 and _is_cache(layer):
+        return ["batch", "heads", "past", "size"]
+    if rank == 4 and element.is_static and element.min <= _CHANNELS and shape[1].is_dynamic:
+        return ["batch", "height", "width", "channels"]
+    if rank == 4 and element.is_static and shape[1].is_static and shape[1].min > _CHANNELS:
+        return ["batch", "heads", "seq", "size"]
+    if rank == 4:
+        return ["batch", "channels", "height", "width"]
+    if rank == 5:
+        return ["batch", "channels", "depth", "height", "width"]
+    if rank in (2, 3):
+        return ["batch", "past" if rank == 3 and _is_cache(layer) else "seq", "size"][:rank]
+    return [f"dim{axis}" for axis in range(rank)]
+
+
+def _is_cache(layer: Layer) -> bool:
+    called = f"{label(layer)} {layer.name}".lower()
+    return any(word in called for word in _CACHES)
+
+
+def _layout(layer: Layer) -> str | None:
+    """The letters of the layout that the file gives, in the Parameter or beside it."""
+    spec = layer.outputs[0] if layer.outputs else None
+    for info in (layer.attributes, layer.rt_info, spec.rt_info if spec is not None else {}):
+        said = info.get("layout")
+        text = said.get("layout", said.get("value")) if isinstance(said, Mapping) else said
+        if isinstance(text, str) and "..." not in text:
+            return "".join(c for c in text.upper() if c.isalpha() or c == "?")
+    return None

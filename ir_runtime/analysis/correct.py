@@ -1,0 +1,57 @@
+"""Let a graph declare what was inferred, where it contradicts that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir.graph import Graph, Layer, Port, PortSpec
+from ..ir.tensor import TensorType, Value
+from ..ops import Op
+from .declared import agree
+from .infer import Inferred
+
+__all__ = ["corrected"]
+
+
+def corrected(graph: Graph, known: Inferred) -> Graph:
+    """The same layers, with ports and Parameters that do not contradict what is known of every output.
+
+    What a loop of no iteration joins follows from what ports of its body declare, and so does what is saved.
+    """
+    layers = [_corrected(graph, layer, known) for layer in graph.layers.values()]
+    return Graph(layers, graph.edges, graph.severed)
+
+
+def _corrected(graph: Graph, layer: Layer, known: Inferred) -> Layer:
+    own = [Port(layer.id, index) for index in range(len(layer.outputs))]
+    sources = [None if source is None else known.get(source) for source in graph.sources(layer)]
+    return replace(
+        layer,
+        op=None if layer.op is None else _operation(layer, layer.op, known),
+        inputs=tuple(map(_port, layer.inputs, sources)),
+        outputs=tuple(_port(spec, known.get(port)) for spec, port in zip(layer.outputs, own, strict=True)),
+    )
+
+
+def _port(spec: PortSpec, value: Value | None) -> PortSpec:
+    fits = value is None or spec.type is None or agree(spec.type, value.type)
+    return spec if fits or value is None else replace(spec, type=value.type)
+
+
+def _operation(layer: Layer, op: Op, known: Inferred) -> Op:
+    """The operation with what its bodies declare corrected; of Parameters in bodies, what they are given."""
+    found = known.get(Port(layer.id, 0))
+    if layer.type == "Parameter" and found is not None:
+        return _parameter(op, found.type)
+    inner = {body.name: known.bodies.get((layer.id, body.name)) for body in op.bodies()}
+    bodies = {
+        body.name: replace(body, graph=corrected(body.graph, values))
+        for body in op.bodies()
+        if (values := inner[body.name]) is not None
+    }
+    return op.carrying(**bodies) if bodies else op
+
+
+def _parameter(op: Op, given: TensorType) -> Op:
+    declared = op.infer_types()[0]
+    return op if agree(declared, given) else type(op)(element_type=given.element, shape=given.shape)

@@ -1,0 +1,1 @@
+"""What a model can be checked for beyond the shapes of its layers."""

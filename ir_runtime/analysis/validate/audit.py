@@ -1,0 +1,118 @@
+"""What inference does not see: names, branches, layers and numbers that cannot be meant."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from ...codes import Code
+from ...deadline import watched
+from ...diagnostics import Diagnostics, Mark, Severity
+from ...ir.graph import Graph, Layer, Port
+from ...ir.tensor import Value
+from ..infer import Inferred, infer
+
+__all__ = ["audit"]
+
+_WIRING = (Code.DANGLING_EDGE, Code.UNCONNECTED, Code.CONNECTED_TWICE, Code.DUPLICATE_ID, Code.BAD_ELEMENT)
+
+
+def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
+    """Report what a model says, and nobody can mean, though it may run.
+
+    Args:
+        graph: the layers.
+        known: what `infer` found out about them.
+        report: takes the findings.
+    """
+    _names(graph, report)
+    _tensor_names(graph, report)
+    _unread(graph, report)
+    _contents(graph, known, report)
+    for layer in watched(graph.layers.values()):
+        bodies = layer.bodies()
+        inferred = {body.name: known.bodies.get((layer.id, body.name)) for body in bodies}
+        for body in bodies:
+            inner = inferred[body.name]
+            if inner is None and any(
+                found is not None for found in inferred.values()
+            ):  # the other branch is known to run
+                _say_dead(layer, body.name, report)
+            # What never runs, or of which nothing is known, is held against what it declares itself.
+            if inner is None:
+                inner = infer(body.graph, report, explain=True)
+            audit(body.graph, inner, report)
+
+
+def _say_dead(layer: Layer, name: str, report: Diagnostics) -> None:
+    report.note(
+        Code.DEAD_BRANCH,
+        f"<{name}> never runs, as the condition is a constant",
+        layer.where,
+        "if that is not meant, correct the condition; else leave only the other branch in the model",
+    )
+
+
+def _names(graph: Graph, report: Diagnostics) -> None:
+    for name, layers in _grouped((layer.name, layer) for layer in watched(graph.layers.values())).items():
+        for again in layers[1:]:
+            report.warning(
+                Code.DUPLICATE_NAME,
+                f"the layer at line {layers[0].where.line} is named {name!r}, too",
+                again.where,
+                "give it a name of its own: layers are looked up by name",
+                Mark(attribute="name"),
+            )
+
+
+def _tensor_names(graph: Graph, report: Diagnostics) -> None:
+    ports = (
+        (n, la) for la in watched(graph.layers.values()) for p in la.outputs for n in dict.fromkeys(p.names)
+    )
+    for name, layers in _grouped(ports).items():
+        for again in layers[1:]:
+            report.warning(
+                Code.DUPLICATE_NAME,
+                f"a tensor of {layers[0]}, at line {layers[0].where.line}, is named {name!r}, too",
+                again.where,
+                "a tensor is looked up by its name, so each has its own",
+                Mark(attribute="names"),
+            )
+
+
+def _unread(graph: Graph, report: Diagnostics) -> None:
+    """Layers that no output depends on; of those in a row, the last."""
+    if graph.severed or any(report.count(Severity.ERROR, code) for code in _WIRING):
+        return  # which layers would be read is not known
+    wrong = report.wrong
+    for layer in watched(graph.layers.values()):
+        ends = (
+            layer.name in wrong or layer.type in ("Result", "Parameter") or layer.op is None or layer.op.sink
+        )
+        if ends or any(graph.readers(Port(layer.id, i)) for i in range(len(layer.outputs))):
+            continue
+        report.warning(
+            Code.UNREAD,
+            "nobody reads what the layer gives, so it is left out",
+            layer.where,
+            "remove it, or connect it to the layer or Result that needs it",
+        )
+
+
+def _contents(graph: Graph, known: Mapping[Port, Value], report: Diagnostics) -> None:
+    """What operations say about constants that inference accepts."""
+    wrong = report.wrong
+    for layer in watched(graph.layers.values()):
+        inputs = [known.get(source) for source in graph.sources(layer) if source is not None]
+        values = [value for value in inputs if value is not None]
+        if layer.op is None or len(values) != len(layer.inputs) or layer.where.layer in wrong:
+            continue
+        for message in layer.op.audit(*values):
+            report.warning(Code.ODD_CONTENT, message, layer.where)
+
+
+def _grouped(pairs: Iterable[tuple[str, Layer]]) -> Mapping[str, list[Layer]]:
+    groups = defaultdict(list)
+    for key, layer in pairs:
+        groups[key].append(layer)
+    return groups

@@ -1,0 +1,95 @@
+"""Do the constants of a model share out the bytes of its ``.bin``?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ...codes import Code
+from ...deadline import watched
+from ...diagnostics import Diagnostics, Location, Mark
+from ...ir.graph import Graph, Layer
+
+__all__ = ["check_bytes"]
+
+# Constants may be aligned: so many bytes between two of them, or behind the last, are nobody's.
+_PADDING = 64
+
+
+class _Range(NamedTuple):
+    start: int
+    end: int
+    layer: Layer
+
+
+def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None:
+    """Report constants that share some of their bytes, and bytes that belong to none.
+
+    Constants that have all of their bytes in common are one constant, written once.
+
+    Args:
+        graph: the layers; those inside bodies count, too.
+        size: bytes of the ``.bin``.
+        name: its name, for messages.
+        report: takes the findings.
+    """
+    ranges = sorted({(r.start, r.end): r for r in _ranges(graph)}.values(), key=lambda r: r[:2])
+    if any(r.end > size for r in ranges):
+        return  # which has been reported, and may be why others do not fit
+    misplaced: set[str | None] = set()
+    for wrong, other in _shared(ranges):
+        if wrong.layer.name in misplaced:
+            continue
+        misplaced.add(wrong.layer.name)
+        report.error(
+            Code.SHARED_BYTES,
+            f"bytes {wrong.start} to {wrong.end} of the .bin are partly those of {other.layer}, "
+            f"at line {other.layer.where.line}, which has bytes {other.start} to {other.end}",
+            wrong.layer.where,
+            "the offset or the size of one of them is wrong",
+            mark=Mark(attribute="offset"),
+        )
+    # What follows from the numbers of a constant that lies elsewhere is not worth a word.
+    report.withdraw(lambda found: any(cause.where.layer in misplaced for cause in found.causes))
+    # Where something else is wrong, constants may be missing that the file has.
+    orphans = [] if not report.ok else [(a, b) for a, b in _gaps(ranges, size) if b - a >= _PADDING]
+    if orphans:
+        total = sum(b - a for a, b in orphans)
+        report.warning(
+            Code.ORPHAN_BYTES,
+            f"{total} bytes belong to no constant, from byte {orphans[0][0]} on",
+            Location(name),
+            "constants may be missing from the .xml; or the .bin belongs to another",
+        )
+
+
+def _ranges(graph: Graph) -> Iterator[_Range]:
+    for layer in watched(graph.everywhere()):
+        if layer.type == "Constant" and layer.op is not None:
+            said = vars(layer.op)
+            if said["value"].size:
+                yield _Range(said["offset"], said["offset"] + said["size"], layer)
+
+
+def _shared(ranges: Sequence[_Range]) -> Iterator[tuple[_Range, _Range]]:
+    """Pairs that overlap: the one that is out of place first."""
+    edges = Counter(edge for r in ranges for edge in (r.start, r.end))
+    furthest: _Range | None = None
+    for found in ranges:
+        if furthest is not None and found.start < furthest.end:
+            # What is where it should be begins where another ends, or ends where another begins.
+            wrong, other = sorted((found, furthest), key=lambda r: edges[r.start] + edges[r.end])
+            yield wrong, other
+        if furthest is None or found.end > furthest.end:
+            furthest = found
+
+
+def _gaps(ranges: Sequence[_Range], size: int) -> Iterator[tuple[int, int]]:
+    reached = 0
+    for found in ranges:
+        if found.start > reached:
+            yield reached, found.start
+        reached = max(reached, found.end)
+    if reached < size:
+        yield reached, size

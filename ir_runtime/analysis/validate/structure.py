@@ -1,0 +1,70 @@
+"""Is every input fed, and does the graph end?"""
+
+from __future__ import annotations
+
+from ...codes import Code
+from ...deadline import watched
+from ...diagnostics import Diagnostics, Mark
+from ...ir.graph import Graph, Layer, Port
+
+__all__ = ["check"]
+
+
+def check(graph: Graph, report: Diagnostics) -> None:
+    """Report inputs without an edge, layers in a ring, and missing output ports."""
+    for layer in watched(graph.layers.values()):
+        _check_inputs(graph, layer, report)
+        _check_outputs(layer, report)
+        for body in layer.bodies():
+            check(body.graph, report)
+    for ring in graph.cycles():
+        path = " → ".join(repr(layer.name) for layer in [*ring[:6], ring[0]])
+        report.error(
+            Code.CYCLE,
+            f"layers depend on themselves: {path}",
+            ring[0].where,
+            "one of the edges between them goes the wrong way",
+        )
+
+
+def _check_inputs(graph: Graph, layer: Layer, report: Diagnostics) -> None:
+    sources = graph.sources(layer)
+    for index, source in enumerate(sources) if None in sources else ():
+        if source is not None or Port(layer.id, index) in graph.severed:
+            continue
+        port = layer.op.port_of(index) if layer.op else None
+        name = f" ({port.name})" if port else ""
+        report.error(
+            Code.UNCONNECTED,
+            f"input port {layer.inputs[index].id}{name} has no edge",
+            layer.where,
+            "connect it, or remove the port if the input is optional",
+            mark=Mark(port=layer.inputs[index].id),
+        )
+
+
+def _check_outputs(layer: Layer, report: Diagnostics) -> None:
+    op = layer.op
+    _check_tied(layer, report)
+    if op is None or op.name == "Result" or 0 < len(layer.outputs) <= len(op.outputs):
+        return
+    if not any(port.variadic for port in op.outputs):
+        report.error(
+            Code.PORT_COUNT,
+            f"declares {len(layer.outputs)} outputs; {op.versioned_name()} has {len(op.outputs)}",
+            layer.where,
+        )
+
+
+def _check_tied(layer: Layer, report: Diagnostics) -> None:
+    """Outputs behind the last one that a port map knows; what is left out before that is found by inference."""
+    bodies = layer.bodies()
+    tied = max((output.port for body in bodies for output in body.outputs), default=-1) + 1
+    for spec in layer.outputs[tied:] if bodies else ():
+        report.error(
+            Code.PORT_COUNT,
+            f"output port {spec.id} of the layer is given nothing: the port map of {bodies[0].name} has no <output> "
+            f"for it",
+            layer.where,
+            mark=Mark(port=spec.id, output=True),
+        )

@@ -1,0 +1,87 @@
+"""Do the layers that read variables and those that assign them belong together?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from ...codes import Code
+from ...deadline import watched
+from ...diagnostics import Diagnostics, Mark
+from ...ir.graph import Graph, Layer
+
+__all__ = ["check_assigns", "check_reads"]
+
+_MARK = Mark(attribute="variable_id")
+
+
+def check_assigns(graph: Graph, report: Diagnostics) -> None:
+    """Report variables that are assigned and never read, or assigned twice, with which no model runs.
+
+    As OpenVINO has it, what assigns a variable and what reads it lie in the same graph, and the latter is needed.
+
+    Args:
+        graph: the layers; those inside bodies count, too.
+        report: takes the findings.
+    """
+    if assigned := _by_variable(graph.of_type("Assign")):
+        needed = _needed(graph)
+        reads = _by_variable(graph.of_type("ReadValue"))
+        for name, layers in assigned.items():
+            _check_read(name, layers[0], reads.get(name, []), needed, report)
+            _check_once(name, layers, report)
+    for layer in graph.layers.values():
+        for body in layer.bodies():
+            check_assigns(body.graph, report)
+
+
+def _check_read(
+    name: str, assign: Layer, reads: Sequence[Layer], needed: Collection[int], report: Diagnostics
+) -> None:
+    if any(layer.id in needed for layer in reads):
+        return
+    missing = f"nobody needs what {reads[0]} reads of it" if reads else "no ReadValue reads it"
+    hint = "connect the ReadValue, or remove both" if reads else "add the ReadValue"
+    message = f"variable {name!r} is assigned, but {missing}"
+    report.error(Code.VARIABLE, message, assign.where, hint, mark=_MARK)
+
+
+def _check_once(name: str, layers: Sequence[Layer], report: Diagnostics) -> None:
+    for again in layers[1:]:
+        message = f"variable {name!r} is assigned at line {layers[0].where.line}, too"
+        report.error(Code.VARIABLE, message, again.where, "leave one of them", mark=_MARK)
+
+
+def check_reads(graph: Graph, report: Diagnostics) -> None:
+    """Report variables that are read and never assigned, which keep what they hold at first.
+
+    Args:
+        graph: the layers; those inside bodies count, too.
+        report: takes the findings.
+    """
+    every = list(watched(graph.everywhere()))
+    assigned = _by_variable(layer for layer in every if layer.type == "Assign")
+    for name, layers in _by_variable(layer for layer in every if layer.type == "ReadValue").items():
+        if name not in assigned:
+            message = f"variable {name!r} is read, but no Assign gives it a value"
+            hint = "add the Assign, or feed the value as a Parameter"
+            report.warning(Code.VARIABLE, message, layers[0].where, hint, _MARK)
+
+
+def _by_variable(layers: Iterable[Layer]) -> Mapping[str, list[Layer]]:
+    found: defaultdict[str, list[Layer]] = defaultdict(list)
+    for layer in layers:
+        if layer.op is not None:
+            found[vars(layer.op)["variable_id"]].append(layer)
+    return found
+
+
+def _needed(graph: Graph) -> set[int]:
+    """The ids of the layers that Results, and what assigns variables, follow from."""
+    waiting = [layer.id for layer in graph.of_type("Result", "Assign")]
+    found: set[int] = set()
+    while waiting:
+        if (layer := waiting.pop()) not in found:
+            found.add(layer)
+            waiting += [source.layer for source in graph.sources(graph[layer]) if source is not None]
+    return found

@@ -1,0 +1,1 @@
+"""Formats that backends share: memory layouts, packed and quantized numbers."""

@@ -1,0 +1,65 @@
+"""What a kernel says of the lengths that suit it.
+
+A plan checks lengths that were open when a kernel was chosen before it calls the kernel (`runtime.length_check`),
+by asking inference about each new shape. That takes some 100 µs: too long for lengths that grow with every run, as
+those of caches do. A kernel that can tell by a few comparisons therefore says so in ``accepts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from ...ir.tensor import Array
+
+__all__ = ["Accepts", "accepting", "any_lengths", "attention_lengths", "axis_length", "filter_lengths"]
+
+Accepts: TypeAlias = Callable[..., bool]
+"""Takes the inputs of a kernel. True if their lengths suit it and the operation for certain; else inference decides.
+
+Ranks, lengths that were known when the kernel was chosen, and equal symbols need not be looked at: they hold."""
+
+Made = TypeVar("Made")
+
+
+def any_lengths(*arrays: Array) -> bool:
+    """For kernels that compute all lengths as the reference does, or refuse them."""
+    return True
+
+
+def accepting(kernel: Made, accepts: Accepts | None) -> Made:
+    """Let a kernel, a function or an object of its own, say which lengths suit it; returns the kernel."""
+    if accepts is not None:
+        vars(kernel)["accepts"] = accepts
+    return kernel
+
+
+def axis_length(axis: int, length: int) -> Accepts:
+    """The first input has so many elements along an axis."""
+    return lambda x, *_: x.shape[axis] == length
+
+
+def filter_lengths(channels: int, extents: Sequence[int]) -> Accepts:
+    """The first input has so many channels, and room for a window without padding along every spatial axis."""
+    lowest = tuple(extents)
+
+    def accepts(x: Array, *_: Any) -> bool:
+        _, found, *lengths = x.shape
+        return found == channels and all(map(int.__ge__, lengths, lowest))
+
+    return accepts
+
+
+def attention_lengths(q: Array, k: Array, v: Array, *rest: Array) -> bool:
+    """Queries, keys and values of the same heads, and a mask that broadcasts to the scores."""
+    *batch, queries, width = q.shape
+    *of_keys, keys, depth = k.shape
+    if batch != of_keys or width != depth or v.shape[:3] != k.shape[:3]:
+        return False
+    return not rest or _broadcasts(rest[0].shape, (*batch, queries, keys))
+
+
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    return len(shape) <= len(target) and all(
+        n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)
+    )

@@ -1,0 +1,23 @@
+"""How many threads a run may use: one setting, which every backend keeps to."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+
+from ...scoped import setting
+
+__all__ = ["at_most", "most"]
+
+_MOST: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+def at_most(threads: int | None) -> AbstractContextManager[None]:
+    """Let the run inside use so many threads; ``None`` for as many as its backend likes."""
+    return setting(_MOST, threads)
+
+
+def most(otherwise: int) -> int:
+    """How many threads the run that is going on may use, of those that there are."""
+    threads = _MOST.get()
+    return otherwise if threads is None else min(threads, otherwise)

@@ -1,0 +1,1 @@
+"""Compile kernels, keep them in a cache, and load them."""

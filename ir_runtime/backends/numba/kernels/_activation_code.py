@@ -1,0 +1,194 @@
+"""Activations as vectors: of f32, in place, right to a few units in the last place.
+
+The exponential and the error function are polynomials after Cephes and Eigen; the rest follows from
+them. NaN stays NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import IntEnum
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+
+from ..codegen.language import instruction, routine, types
+from ..codegen.vectors import INTS, LANES, VECTOR, Emit, Load, Store
+
+__all__ = ["Curve", "apply", "exponential"]
+
+# Where e ** x has come so close to 0 that an f32 has no more than one power of two left for it.
+_LEAST = -86.6
+
+Value = Any
+Shape = Callable[[Emit, Value, Value, Value], Value]
+
+
+class Curve(IntEnum):
+    """What is applied; the numbers are those that kernels are told."""
+
+    NONE = 0
+    CLAMP = 1
+    SIGMOID = 2
+    SWISH = 3
+    TANH = 4
+    GELU = 5
+    GELU_TANH = 6
+    HARD_SIGMOID = 7
+    HSWISH = 8
+    ELU = 9
+    EXP = 10
+    LEAKY = 11
+    MISH = 12
+    ERF = 13
+
+
+def exponential(emit: Emit, x: Value) -> Value:
+    """``e ** x``; 0 below -86.6, infinity above 88.7."""
+    builder = emit.builder
+    held = emit.below(emit.above(x, emit.constant(_LEAST)), emit.constant(89))
+    n = emit.rounded(emit.multiply(held, emit.constant(1.44269504088896341)))
+    rest = emit.fma(n, emit.constant(-0.693359375), held)
+    rest = emit.fma(n, emit.constant(2.12194440e-4), rest)
+    terms = (1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+    value = emit.constant(1.9875691500e-4)
+    for term in terms:
+        value = emit.fma(value, rest, emit.constant(term))
+    value = emit.fma(emit.multiply(value, rest), rest, emit.add(rest, emit.constant(1)))
+    # The power may be one more than an exponent can hold; so half of it, times two.
+    half = builder.add(builder.fptosi(n, INTS), ir.Constant(INTS, [126] * LANES))
+    power = builder.bitcast(builder.shl(half, ir.Constant(INTS, [23] * LANES)), VECTOR)
+    found = emit.multiply(emit.multiply(value, emit.constant(2)), power)
+    too_small = builder.fcmp_ordered("<", x, emit.constant(_LEAST))
+    return builder.select(too_small, emit.constant(0), found)
+
+
+def _erf(emit: Emit, x: Value) -> Value:
+    held = emit.below(emit.above(x, emit.constant(-4)), emit.constant(4))
+    square = emit.multiply(held, held)
+    above = emit.constant(-2.72614225801306e-10)
+    for term in (
+        2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
+        -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02,
+    ):  # fmt: skip
+        above = emit.fma(above, square, emit.constant(term))
+    below = emit.constant(-1.45660718464996e-05)
+    for term in (-2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02):
+        below = emit.fma(below, square, emit.constant(term))
+    return emit.divide(emit.multiply(held, above), below)
+
+
+def _negative(emit: Emit, x: Value) -> Value:
+    return emit.subtract(emit.constant(-0.0), x)
+
+
+def _sigmoid(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    one = emit.constant(1)
+    return emit.divide(one, emit.add(one, exponential(emit, _negative(emit, x))))
+
+
+def _swish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    """``a`` is beta."""
+    return emit.multiply(x, _sigmoid(emit, emit.multiply(x, a), a, b))
+
+
+def _tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    """``1 - 2 / (e^2x + 1)``, and near 0, where that cancels, an odd polynomial."""
+    one, two = emit.constant(1), emit.constant(2)
+    far = emit.subtract(one, emit.divide(two, emit.add(one, exponential(emit, emit.multiply(x, two)))))
+    square = emit.multiply(x, x)
+    value = emit.constant(-5.70498872745e-3)
+    for term in (2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1):
+        value = emit.fma(value, square, emit.constant(term))
+    near = emit.fma(emit.multiply(value, square), x, x)
+    is_near = emit.builder.fcmp_unordered("<", emit.magnitude(x), emit.constant(0.625))
+    return emit.builder.select(is_near, near, far)
+
+
+def _gelu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    inner = _erf(emit, emit.multiply(x, emit.constant(math.sqrt(0.5))))
+    return emit.multiply(emit.multiply(emit.constant(0.5), x), emit.add(emit.constant(1), inner))
+
+
+def _gelu_tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    cube = emit.multiply(emit.multiply(x, x), x)
+    inner = emit.multiply(emit.fma(cube, emit.constant(0.044715), x), emit.constant(math.sqrt(2 / math.pi)))
+    half = emit.multiply(emit.constant(0.5), x)
+    return emit.multiply(half, emit.add(emit.constant(1), _tanh(emit, inner, a, b)))
+
+
+def _clamp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    """Between ``a`` and ``b``."""
+    return emit.below(emit.above(x, a), b)
+
+
+def _hard_sigmoid(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    """``a * x + b``, between 0 and 1."""
+    return emit.below(emit.above(emit.fma(x, a, b), emit.constant(0)), emit.constant(1))
+
+
+def _hswish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    gate = emit.below(emit.above(emit.add(x, emit.constant(3)), emit.constant(0)), emit.constant(6))
+    return emit.multiply(x, emit.multiply(gate, emit.constant(1 / 6)))  # in this order nothing overflows
+
+
+def _elu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    """``a * (e^x - 1)`` below 0."""
+    low = emit.multiply(a, emit.subtract(exponential(emit, x), emit.constant(1)))
+    return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), low, x)
+
+
+def _exp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    return exponential(emit, x)
+
+
+def _leaky(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    """``a * x`` below 0."""
+    low = emit.multiply(a, x)
+    return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), low, x)
+
+
+def _mish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
+    """``x * tanh(log(1 + e^x))``, as a quotient of polynomials in ``e^x``."""
+    power = exponential(emit, emit.below(x, emit.constant(20)))
+    above = emit.multiply(power, emit.add(power, emit.constant(2)))
+    return emit.multiply(x, emit.divide(above, emit.add(above, emit.constant(2))))
+
+
+SHAPES: dict[Curve, Shape] = {
+    Curve.CLAMP: _clamp,
+    Curve.SIGMOID: _sigmoid,
+    Curve.SWISH: _swish,
+    Curve.TANH: _tanh,
+    Curve.GELU: _gelu,
+    Curve.GELU_TANH: _gelu_tanh,
+    Curve.HARD_SIGMOID: _hard_sigmoid,
+    Curve.HSWISH: _hswish,
+    Curve.ELU: _elu,
+    Curve.EXP: _exp,
+    Curve.LEAKY: _leaky,
+    Curve.MISH: _mish,
+    Curve.ERF: lambda emit, x, a, b: _erf(emit, x),
+}
+
+
+@instruction(types.int64, types.int64, types.int64, types.float32, types.float32)
+def _bend(emit: Emit, address: Value, count: Value, curve: Value, a: Value, b: Value) -> None:
+    first, second = emit.splat(a), emit.splat(b)
+
+    def go(shape: Shape) -> None:
+        def body(offset: Value, load: Load, store: Store) -> None:
+            place = emit.at(address, offset)
+            store(shape(emit, load(place), first, second), place)
+
+        emit.over(count, body)
+
+    emit.choose(curve, {number: partial(go, shape) for number, shape in SHAPES.items()})
+
+
+@routine(types.int64, types.int64, types.int64, types.float32, types.float32)
+def apply(address: int, count: int, curve: int, a: float, b: float) -> None:
+    """Apply a curve in place to ``count`` f32 that lie at an address."""
+    _bend(address, count, curve, a, b)

@@ -1,0 +1,198 @@
+"""Attention of one head after the other: scores of some queries, their softmax, and the product with the values.
+
+Scores and what they are made from stay in the cache. Keys are turned and packed in panels for the tiles of a
+product; the head that was packed last is kept, for the next queries. With few queries, keys and
+values are read once as they lie, and nothing is packed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..codegen.language import device
+from ..codegen.vectors import LANES
+from ..codegen.worker import Worker, given, number, put, take, word
+from ..threading.parallel import share
+from ._gemm_tile import SINGLE, TALL, WIDE, multiply
+from ._reductions import scaled, softened
+from ._rows import copied, dots, mixed, turned
+
+__all__ = ["ATTEND", "BLOCK", "DECODE", "WORDS", "share"]
+
+BATCH, HEADS, SHARED, QUERIES, KEYS, WIDTH, VALUES = range(7)
+"""Words of a job: how many there are; ``SHARED`` query heads share a head of keys; widths of keys and values."""
+Q, K, V, MASK, OUT = 7, 11, 15, 19, 23
+"""From here on, an address, and bytes between batches, heads and rows."""
+CAUSAL, BLOCK, SCRATCH, ZEROS, FACTOR, WORDS = 27, 28, 29, 30, 31, 32
+"""Whether later keys are hidden; queries at a time; bytes of scratch for a thread; a row of zeros; the factor."""
+# Keys that several queries of a head read while they are in the first cache.
+RUN = 32
+
+
+@device
+def _next(columns: int) -> Any:
+    """Vectors of the next panel, and how many columns it has of those that are left."""
+    count = (columns + LANES - 1) // LANES
+    vectors = WIDE if count >= WIDE else TALL if count >= TALL else SINGLE
+    return vectors, min(columns, vectors * LANES)
+
+
+@device
+def _turn(x: int, stride: int, rows: int, width: int, out: int) -> None:
+    """Panels whose columns are rows of ``width`` numbers."""
+    done = 0
+    while done < rows:
+        vectors, columns = _next(rows - done)
+        apart = 4 * LANES * vectors
+        for first in range(0, columns, LANES):
+            some = min(LANES, columns - first)
+            whole = width // LANES * LANES if some == LANES else 0
+            source, target = x + (done + first) * stride, out + 4 * first
+            for k in range(0, whole, LANES):
+                turned(source + 4 * k, stride, target + k * apart, apart)
+            for row in range(some):
+                for k in range(whole, width):
+                    copied(source + row * stride + 4 * k, 1, target + k * apart + 4 * row)
+            for k in range(width if some < LANES else 0):
+                for row in range(some, LANES):
+                    copied(source, 1, target + k * apart + 4 * row)
+        out += apart * width
+        done += columns
+
+
+@device
+def _pack(x: int, stride: int, rows: int, width: int, out: int) -> None:
+    """Panels with ``rows`` rows of ``width`` columns."""
+    done = 0
+    while done < width:
+        vectors, columns = _next(width - done)
+        for row in range(rows):
+            copied(x + row * stride + 4 * done, columns, out + 4 * LANES * vectors * row)
+        out += 4 * LANES * vectors * rows
+        done += columns
+
+
+@device
+def _by_panels(
+    places: int, rows: int, panels: int, length: int, depth: int, columns: int, until: int, offset: int,
+    none: int, out: int, stride: int,
+) -> None:  # fmt: skip
+    """Rows by panels that are ``length`` rows long, of which ``depth`` count; those with columns before ``until``."""
+    done = 0
+    while done < until:
+        vectors, some = _next(columns - done)
+        last = some - (vectors - 1) * LANES
+        multiply(
+            vectors, rows, places, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, last, -np.inf,
+            np.inf,
+        )  # fmt: skip
+        panels += 4 * LANES * vectors * length
+        done += some
+
+
+@device
+def _rest_to_zero(row: int, first: int, count: int, none: int) -> None:
+    """Numbers behind the first ones become 0."""
+    while first < count:
+        some = min(count - first, WIDE * LANES)
+        copied(none, some, row + 4 * first)
+        first += some
+
+
+def _attend(call: int) -> None:
+    """A unit is some queries of one head."""
+    job, _, scratch, _, _, counter = given(call)
+    heads, shared, queries, keys = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
+    width, values = word(job, 5), word(job, 6)
+    q, k, v, mask, out = job + 8 * 7, job + 8 * 11, job + 8 * 15, job + 8 * 19, job + 8 * 23
+    causal, block, none, factor = word(job, 27), word(job, 28), word(job, 30), number(job, 62)
+    lines = (keys + LANES - 1) // LANES * LANES
+    wide = (values + LANES - 1) // LANES * LANES
+    scores = scratch + take(counter + 8) * word(job, 29)
+    turned_keys = scores + 4 * block * lines
+    packed = turned_keys + 4 * lines * width
+    about = packed + 4 * wide * keys
+    places = about + 8 * block
+    offset = places + 8 * block
+    put(offset, 0, 0)
+    blocks = (queries + block - 1) // block
+    units = word(job, 0) * heads * blocks
+    before = -1
+    unit = take(counter)
+    while unit < units:
+        index, first = unit // blocks, unit % blocks * block
+        batch, head = index // heads, index % heads
+        rows = min(block, queries - first)
+        seen = min(keys, first + rows) if causal != 0 else keys
+        held = batch * heads + head // shared
+        if held != before:
+            keyed, valued = head // shared * word(k, 2), head // shared * word(v, 2)
+            _turn(word(k, 0) + batch * word(k, 1) + keyed, word(k, 3), keys, width, turned_keys)
+            _pack(word(v, 0) + batch * word(v, 1) + valued, word(v, 3), keys, values, packed)
+            before = held
+        start = word(q, 0) + batch * word(q, 1) + head * word(q, 2) + first * word(q, 3)
+        for row in range(rows):
+            put(places, row, start + row * word(q, 3))
+        _by_panels(places, rows, turned_keys, width, width, keys, seen, offset, none, scores, 4 * lines)
+        for row in range(rows):
+            line, adding = scores + 4 * lines * row, 0
+            if word(mask, 0) != 0:
+                adding = word(mask, 0) + batch * word(mask, 1) + head * word(mask, 2)
+                adding += (first + row) * word(mask, 3)
+            count = min(keys, first + row + 1) if causal != 0 else keys
+            softened(line, adding, count, line, about + 8 * row, factor)
+            _rest_to_zero(line, count, seen, none)
+            put(places, row, line)
+        target = word(out, 0) + batch * word(out, 1) + head * word(out, 2) + first * word(out, 3)
+        _by_panels(places, rows, packed, keys, seen, values, values, offset, none, target, word(out, 3))
+        for row in range(rows):
+            scaled(target + row * word(out, 3), values, np.float32(1) / number(about, 2 * row))
+        unit = take(counter)
+
+
+def _decode(call: int) -> None:
+    """A unit is all queries of the heads that share keys."""
+    job, _, scratch, _, _, counter = given(call)
+    heads, shared, queries, keys = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
+    width, values = word(job, 5), word(job, 6)
+    q, k, v, mask, out = job + 8 * 7, job + 8 * 11, job + 8 * 15, job + 8 * 19, job + 8 * 23
+    causal, none, factor = word(job, 27), word(job, 30), number(job, 62)
+    scores = scratch + take(counter + 8) * word(job, 29)
+    lines = (keys + LANES - 1) // LANES * LANES
+    about = scores + 4 * lines * shared * queries
+    groups = heads // shared
+    unit = take(counter)
+    while unit < word(job, 0) * groups:
+        batch, group = unit // groups, unit % groups
+        key = word(k, 0) + batch * word(k, 1) + group * word(k, 2)
+        value = word(v, 0) + batch * word(v, 1) + group * word(v, 2)
+        query = word(q, 0) + batch * word(q, 1) + group * shared * word(q, 2)
+        target = word(out, 0) + batch * word(out, 1) + group * shared * word(out, 2)
+        for first in range(0, keys, RUN):
+            some = min(RUN, keys - first)
+            for line in range(shared * queries):
+                source = query + line // queries * word(q, 2) + line % queries * word(q, 3)
+                place = scores + 4 * (lines * line + first)
+                dots(source, key + first * word(k, 3), word(k, 3), some, width, place)
+        for line in range(shared * queries):
+            head, row = group * shared + line // queries, line % queries
+            place, adding = scores + 4 * lines * line, 0
+            if word(mask, 0) != 0:
+                adding = word(mask, 0) + batch * word(mask, 1) + head * word(mask, 2) + row * word(mask, 3)
+            count = min(keys, row + 1) if causal != 0 else keys
+            softened(place, adding, count, place, about, factor)
+            scaled(place, count, np.float32(1) / number(about, 0))
+            _rest_to_zero(place, count, keys, none)
+            _rest_to_zero(target + line // queries * word(out, 2) + row * word(out, 3), 0, values, none)
+        for first in range(0, keys, RUN):
+            some = min(RUN, keys - first)
+            for line in range(shared * queries):
+                goal = target + line // queries * word(out, 2) + line % queries * word(out, 3)
+                place = scores + 4 * (lines * line + first)
+                mixed(place, value + first * word(v, 3), word(v, 3), some, values, goal)
+        unit = take(counter)
+
+
+ATTEND, DECODE = Worker(_attend), Worker(_decode)

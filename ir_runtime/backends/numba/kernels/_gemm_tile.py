@@ -1,0 +1,159 @@
+"""Tiles of matrix products: some rows by some vectors of columns, whose sums stay in registers.
+
+The rows of the left side may lie anywhere: there is a table of their addresses. So the windows of a
+convolution are rows, too, taken one row of the kernel (a tap) after the other. The right side is packed
+in panels, in the order in which it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..codegen.language import instruction, routine, types
+from ..codegen.vectors import I64, LANES, Emit, Load, Store
+from ..jit.target import TARGET
+
+__all__ = ["GRAIN", "SINGLE", "TALL", "WIDE", "multiply"]
+
+Value = Any
+
+WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
+"""Vectors of a panel, one of three kinds; two where a tall one has one vector only."""
+
+_BROAD, _LONG = TARGET.wide[0], TARGET.tall[0]
+
+GRAIN = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
+"""So many rows are whole tiles of each kind."""
+
+
+def _tile(
+    emit: Emit, rows: int, vectors: int, places: Value, step: Value, taps: Value, count: Value, depth: Value,
+    panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value, high: Value,
+) -> None:  # fmt: skip
+    """Write one tile.
+
+    Args:
+        emit: writes.
+        rows: of the tile.
+        vectors: of the tile.
+        places: the table of addresses of rows.
+        step: bytes between those of two taps, 0 if they share one.
+        taps: bytes to add for each tap.
+        count: how many taps.
+        depth: numbers of one.
+        panel: the right side.
+        out: where the result goes.
+        stride: bytes between its rows.
+        bias: of each column.
+        other: what is added, lying as the result does, or 0.
+        last: columns of the last vector that exist.
+        low: the lower bound.
+        high: the upper one.
+    """
+    start = [emit.load(emit.at(bias, 4 * LANES * j)) for j in range(vectors)] * rows
+    sums = _sums(emit, rows, vectors, start, places, step, taps, count, depth, panel)
+    bounds = emit.splat(low), emit.splat(high)
+    whole = emit.builder.icmp_signed("==", last, emit.number(LANES))
+    plain: tuple[Load, Store] = emit.load, emit.store
+    with emit.builder.if_else(whole) as (then, otherwise):
+        with then:
+            _finish(emit, sums, [plain] * vectors, out, stride, other, bounds)
+        with otherwise:
+            access = [*[plain] * (vectors - 1), emit.masked(last)]
+            _finish(emit, sums, access, out, stride, other, bounds)
+
+
+def _sums(
+    emit: Emit, rows: int, vectors: int, start: Sequence[Value], places: Value, step: Value, taps: Value,
+    count: Value, depth: Value, panel: Value,
+) -> list[Value]:  # fmt: skip
+    builder = emit.builder
+    with emit.loop(count, [panel, *start]) as (tap, (weights, *before), following):
+        offset = emit.load(emit.at(taps, builder.mul(tap, emit.number(8))), I64)
+        table = emit.at(places, builder.mul(tap, step))
+        lines = [emit.at(emit.load(emit.at(table, 8 * i), I64), offset) for i in range(rows)]
+        with emit.loop(depth, [weights, *before]) as (k, (place, *sums), after):
+            columns = [emit.load(emit.at(place, 4 * LANES * j)) for j in range(vectors)]
+            along = builder.mul(k, emit.number(4))
+            for i in range(rows):
+                factor = emit.splat(emit.load(emit.at(lines[i], along), start[0].type.element))
+                for j in range(vectors):
+                    n = i * vectors + j
+                    sums[n] = emit.fma(factor, columns[j], sums[n])
+            after += [emit.at(place, 4 * LANES * vectors), *sums]
+        following += after
+    return following[1:]
+
+
+def _finish(
+    emit: Emit, sums: Sequence[Value], access: Sequence[tuple[Load, Store]], out: Value, stride: Value,
+    other: Value, bounds: tuple[Value, Value],
+) -> None:  # fmt: skip
+    """Add what is added, keep to the bounds, and store."""
+    builder, vectors = emit.builder, len(access)
+    steps = [builder.mul(stride, emit.number(i)) for i in range(len(sums) // vectors)]
+
+    def added() -> list[Value]:
+        return [
+            emit.add(sums[i * vectors + j], load(emit.at(emit.at(other, step), 4 * LANES * j)))
+            for i, step in enumerate(steps)
+            for j, (load, _) in enumerate(access)
+        ]
+
+    found = emit.either(builder.icmp_signed("!=", other, emit.number(0)), added, lambda: sums)
+    for i, step in enumerate(steps):
+        for j, (_, store) in enumerate(access):
+            value = emit.below(emit.above(found[i * vectors + j], bounds[0]), bounds[1])
+            store(value, emit.at(emit.at(out, step), 4 * LANES * j))
+
+
+def _panel(longest: int, vectors: int) -> Any:
+    """The instruction for all rows by one panel: as many tiles of the longest kind as there are, then shorter ones.
+
+    Arguments as those of a tile, with the number of rows first, and how far what is added goes from row to row.
+    """
+
+    def write(
+        emit: Emit, rows: Value, places: Value, step: Value, taps: Value, count: Value, depth: Value, panel: Value,
+        out: Value, stride: Value, bias: Value, other: Value, apart: Value, last: Value, low: Value, high: Value,
+    ) -> None:  # fmt: skip
+        builder, state = emit.builder, [places, out, other]
+        for size in (longest, *(n for n in (8, 4, 2, 1) if n < longest)):
+            times = builder.sdiv(rows, emit.number(size))
+            with emit.loop(times, state) as (_, (place, target, more), following):
+                _tile(
+                    emit, size, vectors, place, step, taps, count, depth, panel, target, stride, bias, more, last, low,
+                    high,
+                )  # fmt: skip
+                further = [builder.mul(emit.number(size), n) for n in (stride, apart)]
+                following += [
+                    emit.at(place, 8 * size),
+                    emit.at(target, further[0]),
+                    emit.at(more, further[1]),
+                ]
+            state = following
+            rows = builder.sub(rows, builder.mul(times, emit.number(size)))
+
+    write.__name__ = f"panel_{vectors}"
+    return instruction(*[types.int64] * 13, types.float32, types.float32)(write)
+
+
+_wide, _tall, _single = _panel(_BROAD, WIDE), _panel(_LONG, TALL), _panel(_LONG, SINGLE)
+
+
+@routine(*[types.int64] * 13, types.float32, types.float32)
+def multiply(
+    vectors: int, rows: int, places: int, step: int, taps: int, count: int, depth: int, panel: int, out: int,
+    stride: int, bias: int, other: int, last: int, low: float, high: float,
+) -> None:  # fmt: skip
+    """Rows by one panel of so many vectors, tile by tile; arguments otherwise as those of a tile."""
+    apart = stride if other != 0 else 0
+    if vectors == WIDE:
+        _wide(rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)
+    elif vectors == TALL and TALL != SINGLE:  # machine code for both is the same where both are one vector
+        _tall(rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)
+    else:
+        _single(
+            rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high
+        )

@@ -1,0 +1,149 @@
+"""Compressed matrices as kernels want them: the bytes of the file if whole vectors can be read, else rows with gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....ir.compressed import Compressed
+from ....ir.element import ElementType as E
+from ....ir.pages import held
+from ....ir.tensor import Array, Packed
+from ...common.rounding import ROUNDINGS, exact, meanings
+from ..codegen.vectors import LANES
+from ._quantized import BITS, COLUMNS, MATRIX, Kind
+
+__all__ = ["PackedMatrix", "pack"]
+
+_KINDS = {
+    E.u4: Kind.FOUR, E.i4: Kind.FOUR, E.u2: Kind.FOUR, E.nf4: Kind.FOUR, E.f4e2m1: Kind.FOUR,
+    E.u8: Kind.UNSIGNED, E.i8: Kind.SIGNED, E.f16: Kind.HALF, E.bf16: Kind.BRAIN, E.f8e4m3: Kind.HALF,
+    E.f8e5m2: Kind.HALF,
+}  # fmt: skip
+_SMALL_FLOATS = (E.f8e4m3, E.f8e5m2)
+_ROUNDED = {
+    Kind.SIGNED: Kind.SIGNED_ROUNDED, Kind.UNSIGNED: Kind.UNSIGNED_ROUNDED, Kind.HALF: Kind.HALF_ROUNDED,
+}  # fmt: skip
+_RANGES = {E.u8: (0.0, 255.0), E.i8: (-128.0, 127.0)}
+# Columns that are put in order at a time.
+_STEP = 512
+
+
+@dataclass(frozen=True)
+class PackedMatrix:
+    """A compressed matrix, and where it lies.
+
+    Args:
+        kind: how the codes are stored.
+        words: what `_codes.MATRIX` says of it, without gains.
+        columns: those of the product.
+        groups: how many follow each other along a column.
+        size: rows of a group in the file.
+        padded: rows of a group as stored; those behind ``size`` are to meet zeros.
+        kept: what ``words`` has the addresses of.
+    """
+
+    kind: Kind
+    words: Array
+    columns: int
+    groups: int
+    size: int
+    padded: int
+    kept: tuple[Any, ...]
+
+    @property
+    def panels(self) -> int:
+        """How many times `COLUMNS` it has, rounded up."""
+        return -(-self.columns // COLUMNS)
+
+    @property
+    def depth(self) -> int:
+        """Rows as stored."""
+        return self.groups * self.padded
+
+    def spread(self, x: Array) -> Array:
+        """Rows that meet the matrix, with zeros where it has gaps; contiguous."""
+        if self.padded == self.size:
+            return np.ascontiguousarray(x)
+        wide = np.zeros((len(x), self.groups, self.padded), np.float32)
+        wide[:, :, : self.size] = x.reshape(len(x), self.groups, self.size)
+        return wide.reshape(len(x), -1)
+
+
+def pack(weights: Compressed, rows: bool) -> PackedMatrix | None:
+    """A matrix whose outputs are its rows, or its columns; ``None`` for those that kernels cannot take exactly."""
+    kind, groups, rounding = _KINDS.get(weights.element), weights.groups(rows), ROUNDINGS[weights.arithmetic]
+    if kind is None or groups is None:
+        return None
+    if rounding.dropped and weights.scale is not None and kind is not Kind.FOUR:
+        if weights.arithmetic is not E.f16 or kind not in _ROUNDED:
+            return None
+        kind = _ROUNDED[kind]
+    scale, zero = weights.scales(rows)
+    outputs, depth = weights.shape if rows else weights.shape[::-1]
+    size = depth // groups
+    padded = -(-size // LANES) * LANES
+    codes = _stored(weights, rows, kind, groups, padded)
+    table = _table(weights.element, weights.arithmetic)
+    if kind not in (Kind.HALF, Kind.BRAIN) and not exact(
+        _range(weights.element, codes, table), scale, zero, rounding
+    ):
+        return None
+    zeros = np.zeros((1, 1), np.float32) if zero is None else zero
+    zeros = np.broadcast_to(zeros, (outputs, groups))
+    factor = 1.5 * 2.0**rounding.dropped if rounding.dropped else 0
+    steps = np.array([rounding.least, factor], np.float32)  # as `_codes` wants them
+    words = np.zeros(MATRIX, np.int64)
+    words[:] = (
+        kind, codes.ctypes.data, codes.strides[0], table.ctypes.data, groups, padded, outputs - 1,
+        scale.ctypes.data, *scale.strides, zeros.ctypes.data, *zeros.strides, 0, steps.ctypes.data,
+    )  # fmt: skip
+    return PackedMatrix(kind, words, outputs, groups, size, padded, (codes, table, scale, zeros, steps))
+
+
+def _range(element: E, codes: Array, table: Array) -> tuple[float, float]:
+    if element in _RANGES:
+        return _RANGES[element]
+    numbers = table if _KINDS[element] is Kind.FOUR else codes.view(np.float16)
+    return float(numbers.min()), float(numbers.max())
+
+
+def _stored(weights: Compressed, rows: bool, kind: Kind, groups: int, padded: int) -> Array:
+    """Codes ``[outputs, bytes]``."""
+    outputs, depth = weights.shape if rows else weights.shape[::-1]
+    if rows and groups * padded == depth and weights.element.bits == BITS[kind]:
+        if isinstance(weights.codes, Packed):
+            return held(weights.codes.raw[: outputs * depth // 2]).reshape(outputs, -1)
+        return held(np.ascontiguousarray(weights.codes.reshape(outputs, depth))).view(np.uint8)
+    found = np.zeros((outputs, groups * padded * BITS[kind] // 8), np.uint8)
+    for first, some in weights.blocks(rows, _STEP):
+        found[first : first + len(some)] = _spread(
+            _bits(weights.element, some), groups, padded, kind is Kind.FOUR
+        )
+    return found
+
+
+def _bits(element: E, codes: Array) -> Array:
+    """Codes as bits: u8 or u16."""
+    if element in _SMALL_FLOATS:
+        codes = codes.astype(np.float16)
+    codes = np.ascontiguousarray(codes)
+    return codes.view(np.uint16 if codes.itemsize == 2 else np.uint8)
+
+
+def _spread(codes: Array, groups: int, padded: int, four: bool) -> Array:
+    """Rows of codes as bytes, with zeros behind each group."""
+    outputs, depth = codes.shape
+    wide = np.zeros((outputs, groups, padded), codes.dtype)
+    wide[:, :, : depth // groups] = codes.reshape(outputs, groups, -1)
+    flat = wide.reshape(outputs, -1)
+    return (flat[:, ::2] & 15) | (flat[:, 1::2] << 4) if four else flat.view(np.uint8)
+
+
+def _table(element: E, arithmetic: E) -> Array:
+    """What the codes of 4 bits stand for, in the type that the file computes with; zeros for other codes."""
+    if _KINDS[element] is not Kind.FOUR:
+        return np.zeros(16, np.float32)
+    return meanings(element, arithmetic)

@@ -1,0 +1,177 @@
+"""Sums over rows of numbers, and what is done to a row by them: softmax, centring, scaling.
+
+Sums have several accumulators. What follows goes over a row that is in the first cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..codegen.language import instruction, types
+from ..codegen.vectors import F32, LANES, Emit, Load, Store
+from ._activation_code import exponential
+
+__all__ = ["centred", "log", "root", "scaled", "shifted", "softened", "squares", "total"]
+
+Value = Any
+# Accumulators of a sum.
+CHAINS = 4
+
+
+def _fold(
+    emit: Emit, count: Value, start: float, step: Callable[[Value, Value, Load, Store], Value],
+    join: Callable[[Value, Value], Value],
+) -> Value:  # fmt: skip
+    """Go over ``count`` numbers with accumulators; ``step`` gets one, an offset in bytes, and how to load and store.
+
+    Gives the accumulators as one vector. In the last step, lanes beyond the row keep what they had.
+    """
+    builder = emit.builder
+    none = emit.constant(start)
+    block = CHAINS * LANES
+    many = builder.sdiv(count, emit.number(block))
+    with emit.loop(many, [emit.number(0), *[none] * CHAINS]) as (_, (offset, *now), following):
+        made = [
+            step(total, emit.at(offset, 4 * LANES * j), emit.load, emit.store) for j, total in enumerate(now)
+        ]
+        following += [emit.at(offset, 4 * block), *made]
+    offset, total = following[0], following[1]
+    for other in following[2:]:
+        total = join(total, other)
+    left = builder.sub(count, builder.mul(many, emit.number(block)))
+    whole = builder.sdiv(left, emit.number(LANES))
+    with emit.loop(whole, [offset, total]) as (_, (at, now_one), after):
+        after += [emit.at(at, 4 * LANES), step(now_one, at, emit.load, emit.store)]
+    offset, total = after
+    rest = builder.sub(left, builder.mul(whole, emit.number(LANES)))
+
+    def last() -> list[Value]:
+        return [builder.select(emit.first(rest), step(total, offset, *emit.masked(rest)), total)]
+
+    return emit.either(builder.icmp_signed(">", rest, emit.number(0)), last, lambda: [total])[0]
+
+
+def _larger(emit: Emit, a: Value, b: Value) -> Value:
+    return emit.builder.select(emit.builder.fcmp_ordered(">", b, a), b, a)
+
+
+@instruction(*[types.int64] * 5, types.float32)
+def softened(
+    emit: Emit, x: Value, mask: Value, count: Value, out: Value, about: Value, factor: Value
+) -> None:
+    """``e ** (x * factor + mask - largest)``, and elsewhere their sum and what was the largest.
+
+    Arguments: numbers; what is added to them, or 0; how many; where to put them; where to put sum and
+    largest; the factor. A row in which everything is minus infinity becomes NaN, and so does one with NaN.
+    """
+    builder = emit.builder
+    times = emit.splat(factor)
+    masked = builder.icmp_signed("!=", mask, emit.number(0))
+
+    def raised(add: bool) -> list[Value]:
+        def largest(total: Value, at: Value, load: Load, store: Store) -> Value:
+            score = emit.multiply(load(emit.at(x, at)), times)
+            if add:
+                score = emit.add(score, load(emit.at(mask, at)))
+            store(score, emit.at(out, at))
+            return _larger(emit, total, score)
+
+        found = _fold(emit, count, float("-inf"), largest, lambda a, b: _larger(emit, a, b))
+        return [emit.across(found, lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))]
+
+    (most,) = emit.either(masked, lambda: raised(True), lambda: raised(False))
+    top = emit.splat(most)
+
+    def power(total: Value, at: Value, load: Load, store: Store) -> Value:
+        place = emit.at(out, at)
+        found = exponential(emit, emit.subtract(load(place), top))
+        store(found, place)
+        return emit.add(total, found)
+
+    sum = emit.sum(_fold(emit, count, 0, power, emit.add))
+    emit.store(sum, about)
+    emit.store(most, emit.at(about, 4))
+
+
+def _in_place(how: Callable[[Emit, Value, Value], Value]) -> Any:
+    """An instruction for numbers at an address, how many, and one more number."""
+
+    def write(emit: Emit, out: Value, count: Value, other: Value) -> None:
+        same = emit.splat(other)
+
+        def body(offset: Value, load: Load, store: Store) -> None:
+            place = emit.at(out, offset)
+            store(how(emit, load(place), same), place)
+
+        emit.over(count, body)
+
+    return instruction(*[types.int64] * 2, types.float32)(write)
+
+
+scaled, shifted = _in_place(Emit.multiply), _in_place(Emit.add)
+"""Multiply numbers with one, or add one to them."""
+
+
+@instruction(*[types.int64] * 3)
+def total(emit: Emit, x: Value, count: Value, out: Value) -> None:
+    """The sum of numbers."""
+    found = _fold(emit, count, 0, lambda sum, at, load, _: emit.add(sum, load(emit.at(x, at))), emit.add)
+    emit.store(emit.sum(found), out)
+
+
+@instruction(*[types.int64] * 3, types.float32)
+def squares(emit: Emit, x: Value, count: Value, out: Value, mean: Value) -> None:
+    """The sum of the squares of what numbers have more than a mean."""
+    middle = emit.splat(mean)
+
+    def step(sum: Value, at: Value, load: Load, _: Store) -> Value:
+        more = emit.subtract(load(emit.at(x, at)), middle)
+        return emit.fma(more, more, sum)
+
+    emit.store(emit.sum(_fold(emit, count, 0, step, emit.add)), out)
+
+
+@instruction(*[types.int64] * 5, types.float32, types.float32)
+def centred(
+    emit: Emit, x: Value, count: Value, scale: Value, shift: Value, out: Value, mean: Value, factor: Value
+) -> None:
+    """``(x - mean) * factor * scale + shift``; scale and shift are rows, too, or 0 for none."""
+    builder = emit.builder
+    middle, times = emit.splat(mean), emit.splat(factor)
+
+    def go(scales: bool, shifts: bool) -> None:
+        def body(offset: Value, load: Load, store: Store) -> None:
+            found = emit.multiply(emit.subtract(load(emit.at(x, offset)), middle), times)
+            if scales:
+                found = emit.multiply(found, load(emit.at(scale, offset)))
+            if shifts:
+                found = emit.add(found, load(emit.at(shift, offset)))
+            store(found, emit.at(out, offset))
+
+        emit.over(count, body)
+
+    zero = emit.number(0)
+    with builder.if_else(builder.icmp_signed("!=", scale, zero)) as (with_scale, without):
+        with with_scale, builder.if_else(builder.icmp_signed("!=", shift, zero)) as (both, one):
+            with both:
+                go(True, True)
+            with one:
+                go(True, False)
+        with without, builder.if_else(builder.icmp_signed("!=", shift, zero)) as (one, none):
+            with one:
+                go(False, True)
+            with none:
+                go(False, False)
+
+
+@instruction(types.float32, gives=types.float32)
+def root(emit: Emit, x: Value) -> Value:
+    """The square root of one number."""
+    return emit.builder.call(emit.function("llvm.sqrt.f32", F32, F32), [x])
+
+
+@instruction(types.float32, gives=types.float32)
+def log(emit: Emit, x: Value) -> Value:
+    """The natural logarithm of one number."""
+    return emit.builder.call(emit.function("llvm.log.f32", F32, F32), [x])

@@ -1,0 +1,132 @@
+"""Work on rows of numbers: their products with each other, copying and turning them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from ..codegen.language import instruction, types
+from ..codegen.vectors import F32, I32, LANES, Emit, Load, Store
+
+__all__ = ["copied", "dots", "mixed", "transposed", "turned"]
+
+Value = Any
+
+
+@instruction(*[types.int64] * 3)
+def copied(emit: Emit, x: Value, count: Value, out: Value) -> None:
+    """Copy numbers."""
+
+    def body(offset: Value, load: Load, store: Store) -> None:
+        store(load(emit.at(x, offset)), emit.at(out, offset))
+
+    emit.over(count, body)
+
+
+@instruction(*[types.int64] * 6)
+def dots(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value) -> None:
+    """The products of one row with each of ``rows`` others, which are ``stride`` bytes apart."""
+    builder = emit.builder
+    at_once = 4
+    steps = [builder.mul(stride, emit.number(i)) for i in range(at_once)]
+
+    def of(rows_here: int, start: Value, target: Value) -> None:
+        whole = builder.sdiv(count, emit.number(LANES))
+        with emit.loop(whole, [emit.constant(0)] * rows_here) as (i, now, following):
+            offset = builder.mul(i, emit.number(4 * LANES))
+            factor = emit.load(emit.at(x, offset))
+            for r in range(rows_here):
+                other = emit.load(emit.at(emit.at(start, steps[r]), offset))
+                following.append(emit.fma(factor, other, now[r]))
+        done = builder.mul(whole, emit.number(LANES))
+        rest = builder.sub(count, done)
+        offset = builder.mul(done, emit.number(4))
+
+        def last() -> list[Value]:
+            load, _ = emit.masked(rest)
+            factor = load(emit.at(x, offset))
+            others = (load(emit.at(emit.at(start, steps[r]), offset)) for r in range(rows_here))
+            return [emit.fma(factor, other, sum) for other, sum in zip(others, following, strict=True)]
+
+        found = emit.either(builder.icmp_signed(">", rest, emit.number(0)), last, lambda: following)
+        for r, one in enumerate(found):
+            emit.store(emit.sum(one), emit.at(target, 4 * r))
+
+    many = builder.sdiv(rows, emit.number(at_once))
+    with emit.loop(many, [y, out]) as (_, (start, target), following):
+        of(at_once, start, target)
+        following += [emit.at(start, builder.mul(stride, emit.number(at_once))), emit.at(target, 4 * at_once)]
+    start, target = following
+    with emit.loop(builder.sub(rows, builder.mul(many, emit.number(at_once))), [start, target]) as (
+        _,
+        now,
+        after,
+    ):
+        of(1, now[0], now[1])
+        after += [emit.at(now[0], stride), emit.at(now[1], 4)]
+
+
+@instruction(*[types.int64] * 6)
+def mixed(emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value) -> None:
+    """Add ``rows`` rows, which are ``stride`` bytes apart, each times its weight, to what is there."""
+    builder = emit.builder
+    wide = 8
+
+    def block(vectors: int, offset: Value, access: Sequence[tuple[Load, Store]]) -> None:
+        start = [load(emit.at(out, emit.at(offset, 4 * LANES * j))) for j, (load, _) in enumerate(access)]
+        with emit.loop(rows, [emit.at(y, offset), weights, *start]) as (_, (at, weight, *now), following):
+            factor = emit.splat(emit.load(weight, F32))
+            made = [
+                emit.fma(factor, load(emit.at(at, 4 * LANES * j)), now[j])
+                for j, (load, _) in enumerate(access)
+            ]
+            following += [emit.at(at, stride), emit.at(weight, 4), *made]
+        for j, (_, store) in enumerate(access):
+            store(following[2 + j], emit.at(out, emit.at(offset, 4 * LANES * j)))
+
+    plain = (emit.load, emit.store)
+    many = builder.sdiv(count, emit.number(wide * LANES))
+    with emit.loop(many, [emit.number(0)]) as (_, (offset,), following):
+        block(wide, offset, [plain] * wide)
+        following.append(emit.at(offset, 4 * wide * LANES))
+    left = builder.sub(count, builder.mul(many, emit.number(wide * LANES)))
+    whole = builder.sdiv(left, emit.number(LANES))
+    with emit.loop(whole, [following[0]]) as (_, (offset,), after):
+        block(1, offset, [plain])
+        after.append(emit.at(offset, 4 * LANES))
+    rest = builder.sub(left, builder.mul(whole, emit.number(LANES)))
+    with builder.if_then(builder.icmp_signed(">", rest, emit.number(0))):
+        block(1, after[0], [emit.masked(rest)])
+
+
+@instruction(*[types.int64] * 4)
+def turned(emit: Emit, x: Value, stride: Value, out: Value, width: Value) -> None:
+    """A square of `LANES` rows, ``stride`` bytes apart, as columns of rows that are ``width`` bytes apart."""
+    builder = emit.builder
+    rows = [emit.load(emit.at(x, builder.mul(stride, emit.number(i)))) for i in range(LANES)]
+    for i, row in enumerate(transposed(emit, rows)):
+        emit.store(row, emit.at(out, builder.mul(width, emit.number(i))))
+
+
+def transposed(emit: Emit, rows: Sequence[Value]) -> list[Value]:
+    """A square of `LANES` vectors, its rows as columns."""
+    found, step = list(rows), 1
+    while step < LANES:
+        low, high = _halves(step)
+        for i in range(LANES):
+            if not i & step:
+                a, b = found[i], found[i + step]
+                found[i] = emit.builder.shuffle_vector(a, b, low)
+                found[i + step] = emit.builder.shuffle_vector(a, b, high)
+        step *= 2
+    return found
+
+
+def _halves(step: int) -> tuple[Value, Value]:
+    """Which lanes of two vectors change places where squares of that size are turned."""
+    low = [j if not j & step else LANES + j - step for j in range(LANES)]
+    high = [j + step if not j & step else LANES + j for j in range(LANES)]
+    kind = ir.VectorType(I32, LANES)
+    return ir.Constant(kind, low), ir.Constant(kind, high)

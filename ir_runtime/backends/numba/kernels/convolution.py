@@ -1,0 +1,219 @@
+"""Convolutions with constant filters, dense or of groups with several channels each.
+
+Windows are rows of a product: nothing is unfolded. Where no window reaches into padding, the elements of
+a row of the kernel lie side by side, and are one tap; else each element is. Pictures that come with their
+few channels apart are padded where they are: there, a tap is the row of the kernel in one channel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....ir.shape import PartialShape
+from ....ir.tensor import Array, Value
+from ....ops.convolution.forward import Convolution, Forward, GroupConvolution
+from ... import Kernel
+from ...common.layout import channels_first, is_f32, moved
+from ...core.lengths import Accepts, filter_lengths
+from .._backend import backend
+from ..codegen.worker import NOTHING, line
+from ._epilogue import Epilogue, Fused, Make
+from ._gemm import Dense, Geometry, Layout
+from ._panels import aligned, packed
+from ._winograd import Winograd, pays
+
+__all__: list[str] = []
+
+# Channels of a picture that are taken apart; with more, vectors of channels do better.
+FEW = 4
+
+_NO_OFFSET = np.zeros(1, np.int64)
+
+
+@backend.accelerates(Convolution)
+def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
+    """Constant f32 filters over one to three spatial axes."""
+    w = filters.known()
+    if w is None or not w.size or not is_f32(data, filters):
+        return None
+    return Fused(_way(op, data, w), 1, accepts=_accepts(op, w.shape[1], w.shape[2:]))
+
+
+def _way(op: Convolution, data: Value, w: Array) -> Make:
+    """The way to compute it that suits the filters."""
+    if _pointwise(op, w.shape[2:]):
+        return lambda epilogue: _pointwise_kernel(w, epilogue)
+    if w.shape[1] <= FEW and w.ndim > 3 and op.dilations[-1] == 1:
+        return lambda epilogue: _picture_kernel(op, w, epilogue)
+    if _transforms(op, data, w):
+        return lambda epilogue: _winograd_kernel(op, w, epilogue)
+    return lambda epilogue: _windows_kernel(op, w[None], epilogue)
+
+
+def _accepts(op: Forward, channels: int, kernel: Sequence[int]) -> Accepts:
+    return filter_lengths(channels, [op.extent(axis, length) for axis, length in enumerate(kernel)])
+
+
+@backend.accelerates(GroupConvolution)
+def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
+    """Constant f32 filters of several channels each."""
+    w = filters.known()
+    if w is None or not w.size or not is_f32(data, filters) or w.shape[1:3] == (1, 1):
+        return None
+    accepts = _accepts(op, w.shape[0] * w.shape[2], w.shape[3:])
+    return Fused(lambda epilogue: _windows_kernel(op, w, epilogue), 1, accepts=accepts)
+
+
+def _pointwise(op: Forward, kernel: Sequence[int]) -> bool:
+    """Whether windows are single elements, one after the other."""
+    single = math.prod(kernel) == 1 and all(s == 1 for s in op.strides)
+    return single and not any(map(any, op.pads((1,) * len(kernel), kernel)))
+
+
+def _transforms(op: Forward, data: Value, w: Array) -> bool:
+    """Whether Winograd's way is the shorter one."""
+    if w.shape[2:] != (3, 3) or any(n != 1 for n in (*op.strides, *op.dilations)) or data.shape.rank != 4:
+        return False
+    return pays(w.shape, [dim.min for dim in op.slide(data.shape[2:], PartialShape(w.shape[2:]))])
+
+
+def _winograd_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
+    winograd = Winograd(w, epilogue)
+
+    def compute(x: Array, _: Array, *extras: Array) -> Array:
+        n, channels, *lengths = x.shape
+        y = np.empty((n, *op.windows(lengths, (3, 3)), len(w)), np.float32)
+        if y.size:
+            winograd.run(_flat(x), (n, *lengths, channels), op.pads(lengths, (3, 3)), y, extras)
+        return channels_first(y)
+
+    return compute
+
+
+def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
+    outputs, channels = w.shape[:2]
+    panels = packed(w.reshape(1, outputs, 1, channels), epilogue.scale, epilogue.shift)
+    dense = Dense(panels, epilogue, outputs, 1, channels, NOTHING)
+
+    def kernel(x: Array, _: Array, *extras: Array) -> Array:
+        y = np.empty((len(x), *x.shape[2:], outputs), np.float32)
+        rows = y.size // outputs
+        if rows:
+            dense.run(
+                _flat(x), y, extras, 1, rows,
+                lambda: (rows, Layout.MATRIX, 4 * channels, _NO_OFFSET, None),
+            )  # fmt: skip
+        return channels_first(y)
+
+    return kernel
+
+
+def _windows_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
+    """Filters ``[G, C_out, C_in, kernel...]``."""
+    groups, outputs, channels, *kernel = w.shape
+    filters = w.reshape(groups, outputs, channels, -1).transpose(0, 1, 3, 2)
+    zeros = aligned(groups * channels)
+    zeros[...] = 0
+    all_channels, all_outputs = groups * channels, groups * outputs
+    # Elements side by side are one tap if nothing lies between them.
+    merged = groups == 1 and op.dilations[-1] == 1
+    taps = math.prod(kernel)
+    panels = packed(filters, epilogue.scale, epilogue.shift, 8 * taps)
+    padded = Dense(panels, epilogue, all_outputs, taps, channels, zeros)
+    inside = (
+        Dense(panels, epilogue, all_outputs, taps // kernel[-1], channels * kernel[-1], zeros)
+        if merged
+        else padded
+    )
+
+    def compute(x: Array, _: Array, *extras: Array) -> Array:
+        lengths = x.shape[2:]
+        out = op.windows(lengths, kernel)
+        y = np.empty((len(x), *out, all_outputs), np.float32)
+
+        def describe() -> Any:
+            pads = op.pads(lengths, kernel)
+            layout = Layout.PADDED if any(map(any, pads)) else Layout.INSIDE
+            geometry = Geometry(
+                lengths, out, op.strides, [before for before, _ in pads], kernel, op.dilations,
+                4 * all_channels, 4 * all_channels * math.prod(lengths),
+            )  # fmt: skip
+            return (
+                math.prod(y.shape[:-1]),
+                layout,
+                0,
+                _offsets(geometry, layout, merged, groups, channels),
+                geometry,
+            )
+
+        if y.size:
+            way = padded if any(map(any, op.pads(lengths, kernel))) else inside
+            way.run(_flat(x), y, extras, 1, x.shape, describe)
+        return channels_first(y)
+
+    return compute
+
+
+def _offsets(g: Geometry, layout: Layout, merged: bool, groups: int, channels: int) -> Array:
+    """Bytes from the address of a row to each tap, for each group."""
+    within = np.zeros(math.prod(g.kernel), np.int64)
+    if layout is Layout.INSIDE:
+        along = [1] * len(g.kernel)
+        for axis in range(len(g.kernel) - 2, -1, -1):
+            along[axis] = along[axis + 1] * g.lengths[axis + 1]
+        kernel = [*g.kernel[:-1], 1] if merged else g.kernel
+        places = np.indices(kernel).reshape(len(kernel), -1)
+        steps = [step * dilation * g.element for step, dilation in zip(along, g.dilations, strict=True)]
+        within = (np.array(steps)[:, None] * places).sum(axis=0)
+    return (within + 4 * channels * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)
+
+
+def _picture_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
+    """Few channels, each a picture of its own, padded as it lies."""
+    outputs, channels, *kernel = w.shape
+    panels = packed(w.reshape(1, outputs, 1, -1), epilogue.scale, epilogue.shift)
+    lines = math.prod(kernel[:-1])
+    dense = Dense(panels, epilogue, outputs, channels * lines, kernel[-1], NOTHING)
+
+    def compute(x: Array, _: Array, *extras: Array) -> Array:
+        pads = op.pads(x.shape[2:], kernel)
+        out = op.windows(x.shape[2:], kernel)
+        y = np.empty((len(x), *out, outputs), np.float32)
+        if not y.size:
+            return channels_first(y)
+        pictures = _bordered(x, pads)
+        lengths = pictures.shape[2:]
+
+        def describe() -> Any:
+            plane = 4 * math.prod(lengths)
+            geometry = Geometry(
+                lengths, out, op.strides, [0] * len(kernel), kernel, op.dilations, 4, channels * plane
+            )
+            within = _offsets(geometry, Layout.INSIDE, True, 1, 1)
+            offsets = (plane * np.arange(channels)[:, None] + within).reshape(-1)
+            return math.prod(y.shape[:-1]), Layout.INSIDE, 0, offsets, geometry
+
+        dense.run(pictures, y, extras, 1, x.shape, describe)
+        return channels_first(y)
+
+    return compute
+
+
+def _bordered(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
+    """``x``, contiguous, with zeros around."""
+    if not any(map(any, pads)):
+        return np.ascontiguousarray(x)
+    lengths = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
+    found = np.zeros((*x.shape[:2], *lengths), np.float32)
+    inside = tuple(slice(begin, begin + n) for n, (begin, _) in zip(x.shape[2:], pads, strict=True))
+    found[:, :, *inside] = x
+    return found
+
+
+def _flat(x: Array) -> Array:
+    """All numbers in a row, channels last; no copy if they are stored so."""
+    return line(moved(x, 1, -1))

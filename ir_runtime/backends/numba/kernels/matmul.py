@@ -1,0 +1,59 @@
+"""Products of rows with constant matrices."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.matrix.matmul import MatMul
+from ... import Kernel
+from ...common.layout import is_f32
+from ...core.lengths import axis_length
+from .._backend import backend
+from ..codegen.worker import NOTHING, line
+from ._epilogue import Epilogue, Fused
+from ._gemm import Dense, Layout
+from ._panels import packed
+
+__all__: list[str] = []
+
+_NO_OFFSET = np.zeros(1, np.int64)
+
+
+@backend.accelerates(MatMul)
+def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
+    """f32 rows, of any batch, by one constant matrix."""
+    known = b.known()
+    if known is None or not known.size or not is_f32(a, b) or math.prod(known.shape[:-2]) != 1:
+        return None
+    if a.shape.rank is None or a.shape.rank < max(known.ndim, 2) or known.ndim < 2:
+        return None
+    matrix = known.reshape(known.shape[-2:])
+    weights = matrix.T if op.transpose_b else matrix
+
+    def make(epilogue: Epilogue) -> Kernel:
+        return _product(weights, op.transpose_a, epilogue)
+
+    return Fused(make, accepts=axis_length(-2 if op.transpose_a else -1, len(weights)))
+
+
+def _product(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:
+    depth, columns = weights.shape
+    dense = Dense(
+        packed(weights.T[None, :, None], epilogue.scale, epilogue.shift), epilogue, columns, 1, depth, NOTHING
+    )
+
+    def kernel(x: Array, _: Array, *extras: Array) -> Array:
+        x = x.swapaxes(-1, -2) if transposed else x
+        y = np.empty((*x.shape[:-1], columns), np.float32)
+        rows = y.size // columns
+        if rows:
+            dense.run(
+                line(x), y, extras, -1, rows,
+                lambda: (rows, Layout.MATRIX, 4 * depth, _NO_OFFSET, None),
+            )  # fmt: skip
+        return y
+
+    return kernel

@@ -1,0 +1,88 @@
+"""Moving channels about: parts of a tensor, and shuffles of two groups."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.element import ElementType
+from ....ir.shape import PartialShape
+from ....ir.tensor import Array, TensorType, Value
+from ....ops.shape.reshape import Reshape
+from ... import Kernel
+from ...common.layout import channels_first
+from .._backend import backend
+from ..codegen.language import device, instruction, types
+from ..codegen.vectors import I32, LANES, Emit
+from ..codegen.worker import NOTHING, Worker, given, line, take, word
+from ..threading.parallel import share, threads
+from ._windows import SIZE
+
+__all__: list[str] = []
+
+# Elements of the map that a thread takes at a time, and numbers that are worth a second thread.
+SEVERAL = 64
+WORTH = 1 << 16
+
+
+@instruction(types.int64, types.int64, types.int64)
+def _interleave(emit: Emit, x: Any, other: Any, y: Any) -> None:
+    """A vector from each of two addresses, one number from here and one from there."""
+    first, second = emit.load(x), emit.load(other)
+    for part in range(2):
+        picked = [place // 2 + LANES * (place % 2) for place in range(part * LANES, (part + 1) * LANES)]
+        mask = ir.Constant(ir.VectorType(I32, LANES), picked)
+        emit.store(emit.builder.shuffle_vector(first, second, mask), emit.at(y, 4 * LANES * part))
+
+
+@device
+def _shuffled(x: int, y: int, half: int) -> None:
+    for c in range(0, half, LANES):
+        at = SIZE * min(c, half - LANES)
+        _interleave(x + at, x + SIZE * half + at, y + 2 * at)
+
+
+def _shuffle(call: int) -> None:
+    job, y, x, _, _, counter = given(call)
+    count, half = word(job, 0), word(job, 1)
+    start = take(counter) * SEVERAL
+    while start < count:
+        for index in range(start, min(start + SEVERAL, count)):
+            at = SIZE * 2 * half * index
+            _shuffled(x + at, y + at, half)
+        start = take(counter) * SEVERAL
+
+
+SHUFFLE = Worker(_shuffle)
+"""Takes elements of a map. Its job: how many there are, and half the number of their channels."""
+
+
+@backend.accelerates(Reshape)
+def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
+    """f32 ``[N, C/2, 2, H, W]``, stored with its two groups of channels last, which become one."""
+    target = shape.known()
+    dims = data.shape
+    if data.element is not ElementType.f32 or target is None or target.size != 4 or dims.rank != 5:
+        return None
+    if not (dims[1].is_static and dims[1].min >= LANES and dims[2] == 2):
+        return None
+
+    @lru_cache(maxsize=16)
+    def result(lengths: tuple[int, ...]) -> tuple[int, ...]:
+        return op.infer(Value(TensorType(ElementType.f32, PartialShape(lengths))), shape).static
+
+    def kernel(x: Array, _: Array) -> Array:
+        images, half, groups, height, width = x.shape
+        stored = x.transpose(0, 3, 4, 2, 1)
+        if not stored.flags.c_contiguous or result(x.shape) != (images, half * groups, height, width):
+            return op.evaluate(x, target)
+        y = np.empty((images, height, width, groups * half), np.float32)
+        job = np.array([images * height * width, half], np.int64)
+        shared = threads() if y.size >= WORTH else 1
+        share(SHUFFLE.address, job, y, line(stored), NOTHING, NOTHING, shared)
+        return channels_first(y)
+
+    return kernel

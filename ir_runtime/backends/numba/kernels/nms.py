@@ -1,0 +1,123 @@
+"""Boxes that are left when the best suppress those they overlap: each candidate against those that are left so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from ....ir.tensor import Array, Value
+from ....kernels.boxes import areas
+from ....ops.sort.suppression import Indices, Softened
+from ... import Kernel
+from ...common.layout import is_f32
+from ...numpy.kernels.nms import VERSIONS, Candidates, suppressing
+from .._backend import backend
+from ..codegen.language import device, instruction, types
+from ..codegen.vectors import F32, I64, LANES, Emit
+from ..codegen.worker import NOTHING, Worker, done_with, given, number, put, put_number, room, take, word
+from ..threading.parallel import share, threads
+
+__all__: list[str] = []
+
+# Candidates that are worth a second thread.
+WORTH = 1 << 11
+
+Number = Any
+# What is known of a box: its corners and its area.
+FACTS = 5
+
+
+@instruction(*[types.int64] * 3, types.float32, gives=types.int64)
+def _overlapping(emit: Emit, box: Number, others: Number, apart: Number, limit: Number) -> Number:
+    """Whether one of a vector of boxes overlaps a box by the limit, which is above 0.
+
+    Of others, each fact is a row. One with NaN overlaps nothing. All is rounded as in the reference.
+    """
+    builder = emit.builder
+    ours = [emit.splat(emit.load(emit.at(box, 4 * i), F32)) for i in range(FACTS)]
+    theirs = [emit.load(emit.at(others, builder.mul(apart, emit.number(i)))) for i in range(FACTS)]
+
+    def side(i: int) -> Number:
+        low, high = emit.above(ours[i], theirs[i]), emit.below(ours[i + 2], theirs[i + 2])
+        return emit.above(emit.subtract(high, low), emit.constant(0))
+
+    shared = emit.multiply(side(0), side(1))
+    union = emit.subtract(emit.add(theirs[4], ours[4]), shared)
+    found = builder.fcmp_ordered(">=", emit.divide(shared, union), emit.splat(limit))
+    for fact in (shared, theirs[4], ours[4]):
+        found = builder.and_(found, builder.fcmp_ordered(">", fact, emit.constant(0)))
+    return builder.zext(builder.bitcast(found, ir.IntType(LANES)), I64)
+
+
+@device
+def _is_suppressed(box: int, others: int, apart: int, count: int, limit: float) -> bool:
+    start = 0
+    while start < count and _overlapping(box, others + 4 * start, apart, limit) == 0:
+        start += LANES
+    return start < count
+
+
+def _suppress(call: int) -> None:
+    job, _, boxes, _, _, counter = given(call)
+    rows, classes, length, most = word(job, 0), word(job, 1), word(job, 2), word(job, 3)
+    starts, places, left, limit = word(job, 4), word(job, 5), word(job, 6), number(job, 14)
+    apart = 4 * most
+    others = room(FACTS * apart)
+    row = take(counter)
+    while row < rows:
+        start, end = word(starts, row), word(starts, row + 1)
+        count, batch = 0, boxes + 4 * FACTS * length * (row // classes)
+        for at in range(start, end):
+            box = batch + 4 * FACTS * word(places, at)
+            if count == word(job, 8):
+                break
+            if _is_suppressed(box, others, apart, count, limit):
+                continue
+            for fact in range(FACTS):
+                line = others + fact * apart
+                if count % LANES == 0:
+                    for lane in range(LANES):
+                        put_number(line, count + lane, np.float32(np.nan))
+                put_number(line, count, number(box, fact))
+            put(left, at, 1)
+            count += 1
+        row = take(counter)
+    done_with(others)
+
+
+SUPPRESS = Worker(_suppress)
+"""Takes rows of candidates.
+
+It reads, as A, the facts about each box of each batch entry. Its job: rows, those of a batch entry, boxes of
+one; room for boxes that are left of a row, in whole vectors; addresses of where rows start, of the box of each
+candidate, and of a number for each, which becomes 1 where it is left; the f32 that suppresses; how many boxes may
+be left of a row.
+"""
+
+
+@backend.accelerates(*VERSIONS)
+def suppression(op: Indices | Softened, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
+    """f32."""
+    if not is_f32(*inputs[:2]):
+        return None
+    SUPPRESS.prepare()
+    return suppressing(op, _at_once)
+
+
+def _at_once(candidates: Candidates, rows: int, limit: int, iou: float) -> Array:
+    corners, starts, places = candidates.corners, candidates.starts(rows), candidates.places
+    boxes = np.concatenate([corners, areas(corners)[..., None]], axis=-1)
+    left = np.zeros(len(places), np.int64)
+    longest = int(np.diff(starts).max(initial=0))
+    most = -(-min(limit, longest) // LANES) * LANES
+    threshold = np.array([iou, 0], np.float32).view(np.int64)
+    words = [
+        rows, candidates.classes, corners.shape[1], most, starts.ctypes.data, places.ctypes.data,
+        left.ctypes.data, int(threshold[0]), min(limit, longest),
+    ]  # fmt: skip
+    count = threads() if len(places) >= WORTH else 1
+    share(SUPPRESS.address, np.array(words, np.int64), NOTHING, boxes.reshape(-1), NOTHING, NOTHING, count)
+    return np.flatnonzero(left)

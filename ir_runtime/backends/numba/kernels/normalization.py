@@ -1,0 +1,182 @@
+"""Normalizations over rows: their means, softmax."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from ....ir.graph import Layer
+from ....ir.tensor import Array, Value
+from ....ops.activation.softmax import LogSoftmax, SoftMax
+from ....ops.arithmetic.binary import Divide, Multiply
+from ....ops.normalization import MVN
+from ... import Kernel, Look, Match
+from ...common.layout import is_f32
+from ...core.lengths import accepting, any_lengths
+from ...patterns.rms_norm import by_mean_square
+from .._backend import backend
+from ..codegen.language import device
+from ..codegen.worker import NOTHING, Worker, given, line, number, take, word
+from ..threading.parallel import share, threads
+from ._epilogue import Epilogue, Finish, Fused, conclude
+from ._reductions import centred, log, root, scaled, shifted, softened, squares, total
+
+__all__ = ["WORTH", "Mode", "factor_of"]
+
+# Numbers in a unit of work, and fewer than which are not worth a second thread.
+UNIT = 1 << 12
+WORTH = 1 << 14
+
+
+@device
+def factor_of(variance: Any, eps: float, mode: int) -> Any:
+    """What numbers of that variance, or mean of squares, are multiplied with; ``mode`` is a `Mode`."""
+    if mode == 0:
+        return np.float32(1)
+    return np.float32(1) / (root(variance) + eps if mode == 2 else root(variance + eps))
+
+
+def _normalise(call: int) -> None:
+    job, out, x, partner, second, counter = given(call)
+    rows, length, unit, mode = word(job, 0), word(job, 1), word(job, 2), word(job, 3)
+    scale, shift, words, numbers = word(job, 4), word(job, 5), word(job, 6), word(job, 7)
+    eps = number(job, 16)
+    stride = 4 * length
+    first = take(counter) * unit
+    while first < rows:
+        for row in range(first, min(first + unit, rows)):
+            source, target = x + row * stride, out + row * stride
+            mean = np.float32(0)
+            if mode != 3:
+                total(source, length, target)
+                mean = number(target, 0) / np.float32(length)
+            factor = np.float32(1)
+            if mode != 0:
+                squares(source, length, target, mean)
+                variance = number(target, 0) / np.float32(length)
+                factor = factor_of(variance, eps, mode)
+            centred(source, length, scale, shift, target, mean, factor)
+            conclude(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
+        first = take(counter) * unit
+
+
+def _soften(call: int) -> None:
+    job, out, x, notes, _, counter = given(call)
+    rows, length, unit, logarithm = word(job, 0), word(job, 1), word(job, 2), word(job, 3)
+    stride = 4 * length
+    about = notes + take(counter + 8) * 4 * _APART
+    first = take(counter) * unit
+    while first < rows:
+        for row in range(first, min(first + unit, rows)):
+            source, target = x + row * stride, out + row * stride
+            softened(source, 0, length, target, about, np.float32(1))
+            sum, top = number(about, 0), number(about, 1)
+            if logarithm != 0:
+                centred(source, length, 0, 0, target, top, np.float32(1))
+                shifted(target, length, -log(sum))
+            else:
+                scaled(target, length, np.float32(1) / sum)
+        first = take(counter) * unit
+
+
+# Numbers from what one thread notes to what the next does: a line of the cache.
+_APART = 32
+_NORMALISE, _SOFTEN = Worker(_normalise), Worker(_soften)
+
+
+class Mode(IntEnum):
+    """What rows are divided by."""
+
+    NOTHING = 0
+    INSIDE = 1
+    """The root of variance plus epsilon."""
+    OUTSIDE = 2
+    """The root of the variance, plus epsilon."""
+    SQUARES = 3
+    """The root of the mean of squares plus epsilon; no mean is subtracted."""
+
+    @classmethod
+    def of(cls, op: MVN) -> Mode:
+        """What an operation says."""
+        if not op.normalize_variance:
+            return cls.NOTHING
+        return cls.INSIDE if op.eps_mode == "inside_sqrt" else cls.OUTSIDE
+
+
+def normalising(mode: Mode, eps: float, others: int) -> Kernel:
+    """A kernel for rows along the last axis of its first input, before ``others`` that it need not read."""
+
+    def make(epilogue: Epilogue) -> Kernel:
+        done = Finish.of(epilogue)
+        job = np.zeros(9, np.int64)
+        kept = [
+            None if row is None else np.ascontiguousarray(row) for row in (epilogue.scale, epilogue.shift)
+        ]
+        job[3:8] = (
+            mode,
+            *(0 if row is None else row.ctypes.data for row in kept),
+            done.words.ctypes.data,
+            done.numbers.ctypes.data,
+        )
+        job.view(np.float32)[16] = eps
+
+        def kernel(x: Array, *rest: Array) -> Array:
+            y = np.empty(x.shape, np.float32)
+            if y.size:
+                length, (one, two) = x.shape[-1], done.partners(rest[others:], -1)
+                now = job.copy()
+                now[:3] = y.size // length, length, max(UNIT // length, 1)
+                share(
+                    _NORMALISE.address, now, y.reshape(-1), line(x), one, two, _threads(y.size)
+                )  # fmt: skip
+            return y
+
+        kernel.kept = (kept, done)  # type: ignore[attr-defined]
+        return kernel
+
+    return Fused(make, accepts=any_lengths)
+
+
+def _threads(size: int) -> int:
+    return threads() if size >= WORTH else 1
+
+
+@backend.accelerates(MVN)
+def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
+    """f32 over the last axis."""
+    rank = data.shape.rank
+    if not is_f32(data) or not rank or axes.ints() not in ((-1,), (rank - 1,)):
+        return None
+    return normalising(Mode.of(op), op.eps, 1)
+
+
+@backend.accelerates(SoftMax, LogSoftmax)
+def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
+    """f32 along any axis; where that is not the last one, what lies along it is brought together."""
+    rank = data.shape.rank
+    if not is_f32(data) or not rank:
+        return None
+    axis, logarithm = op.axis % rank, isinstance(op, LogSoftmax)
+
+    def kernel(x: Array) -> Array:
+        x = x.swapaxes(axis, -1) if axis != rank - 1 else x
+        y = np.empty(x.shape, np.float32)
+        if y.size:
+            length, count = x.shape[-1], _threads(y.size)
+            job = np.array([y.size // length, length, max(UNIT // length, 1), logarithm], np.int64)
+            notes = np.empty(count * _APART, np.float32)
+            share(_SOFTEN.address, job, y.reshape(-1), line(x), notes, NOTHING, count)
+        return y.swapaxes(axis, -1) if axis != rank - 1 else y
+
+    return accepting(kernel, any_lengths)
+
+
+@backend.recognises(Multiply, Divide)
+def root_mean_square(look: Look, layer: Layer) -> Match | None:
+    """``x / sqrt(mean(x²) + eps)`` over the last axis, f32."""
+    found = by_mean_square(look, layer)
+    if found is None:
+        return None
+    return Match(found.layers, found.reads, normalising(Mode.SQUARES, found.epsilon, len(found.reads) - 1))

@@ -1,0 +1,170 @@
+"""Products with weights that stay as they are stored: a few bits each, unpacked in registers or in the cache."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.matrix.matmul import MatMul
+from ... import Kernel
+from ...common.rounding import multiplied
+from ...core.lengths import axis_length
+from ...numpy.kernels import _epilogue as _numpy
+from ...numpy.kernels._epilogue import Rows
+from .._backend import backend
+from ..codegen.vectors import LANES
+from ..codegen.worker import NOTHING, Worker, done_with, given, line, put, take, word
+from ..threading.parallel import share, threads
+from ._dequantize import arrange, dot, unpack
+from ._epilogue import Epilogue, Finish, Fused, add_rows, conclude
+from ._gemm_tile import multiply
+from ._packed_matrix import PackedMatrix, pack
+from ._quantized import COLUMNS, GAIN, GROUPS, KIND, MATRIX, SIZE, VECTORS
+
+__all__: list[str] = []
+
+# Rows of a panel that are unpacked at a time: they stay in the second cache.
+DEPTH = 256
+# Fewer multiplications than this are not worth a second thread.
+WORTH = 1 << 17
+# A thread takes so many panels at a time, for one row.
+AT_ONCE = 2
+
+# Words of a job: those of the matrix, how the work is split, bias, and what an epilogue has.
+PANELS, ROWS, BIAS, FINISH, NUMBERS, JOB = range(MATRIX, MATRIX + 6)
+
+
+def _one(call: int) -> None:
+    """One row by all panels."""
+    job, out, row, others, _, counter = given(call)
+    kind, panels, bias = word(job, KIND), word(job, PANELS), word(job, BIAS)
+    words, numbers = word(job, FINISH), word(job, NUMBERS)
+    x = arrange(kind, job, row)
+    first = take(counter) * AT_ONCE
+    while first < panels:
+        for panel in range(first, min(first + AT_ONCE, panels)):
+            at = 4 * COLUMNS * panel
+            for column in range(COLUMNS):
+                dot(kind, job, x, COLUMNS * panel + column, out + at + 4 * column)
+            if words != 0:
+                add_rows(out + at, bias + at, COLUMNS)
+                conclude(words, numbers, word(others, 0), word(others, 1), out, at, at, 1, COLUMNS, 0)
+        first = take(counter) * AT_ONCE
+    if x != row:
+        done_with(x)
+
+
+def _many(call: int) -> None:
+    """Several rows by all panels, each of which is unpacked a part at a time."""
+    job, out, places, others, scratch, counter = given(call)
+    kind, panels, rows, bias = word(job, KIND), word(job, PANELS), word(job, ROWS), word(job, BIAS)
+    size, words, numbers = word(job, SIZE), word(job, FINISH), word(job, NUMBERS)
+    depth, stride, none = word(job, GROUPS) * size, 4 * COLUMNS * panels, word(others, 2)
+    scratch += take(counter + 8) * 4 * (DEPTH * COLUMNS + 16)
+    offset = scratch + 4 * DEPTH * COLUMNS
+    panel = take(counter)
+    while panel < panels:
+        at = 4 * COLUMNS * panel
+        start = 0
+        while start < depth:
+            stop = min(start + DEPTH, depth)
+            k = start
+            while k < stop:
+                end = min((k // size + 1) * size, stop)
+                for column in range(0, COLUMNS, LANES):
+                    place = scratch + 4 * (COLUMNS * (k - start) + column)
+                    unpack(kind, job, COLUMNS * panel + column, k, end - k, place)
+                k = end
+            put(offset, 0, 4 * start)
+            multiply(
+                VECTORS, rows, places, 0, offset, 1, stop - start, scratch, out + at, stride,
+                none if start > 0 else bias + at, out + at if start > 0 else 0, LANES, -np.inf, np.inf,
+            )  # fmt: skip
+            start = stop
+        if words != 0:
+            conclude(words, numbers, word(others, 0), word(others, 1), out, at, at, rows, COLUMNS, stride)
+        panel = take(counter)
+
+
+ONE, MANY = Worker(_one), Worker(_many)
+
+
+@backend.multiplies(MatMul)
+def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
+    """f32 rows, of any batch, by one compressed matrix on the right."""
+    if (weights := multiplied(op, a, b)) is None:
+        return None
+    matrix = pack(weights, op.transpose_b)
+    if matrix is None:
+        return None
+    accepts = axis_length(-1, weights.shape[1 if op.transpose_b else 0])
+    if matrix.columns % COLUMNS:
+        return Rows(_Product(matrix, Epilogue()).then_finished, 2, accepts=accepts)
+    return Fused(lambda epilogue: _Product(matrix, epilogue), accepts=accepts)
+
+
+class _Product:
+    """Rows times a compressed matrix, and what follows."""
+
+    def __init__(self, matrix: PackedMatrix, epilogue: Epilogue) -> None:
+        self._matrix = matrix
+        self._gain, self._bias = (
+            _per_column(matrix, np.full(1, usual, np.float32) if row is None else row)
+            for row, usual in ((epilogue.scale, 1), (epilogue.shift, 0))
+        )
+        self._finish = Finish.of(epilogue)
+        self._none = np.zeros(COLUMNS, np.float32)
+        idle = epilogue.shift is None and not epilogue.stages
+        job = np.zeros(JOB, np.int64)
+        job[:MATRIX] = matrix.words
+        job[GAIN], job[PANELS], job[BIAS] = _address(self._gain), matrix.panels, _address(self._bias)
+        job[FINISH:] = 0 if idle else _address(self._finish.words), _address(self._finish.numbers)
+        self._job = job
+
+    def then_finished(self, x: Array, w: Array, finish: _numpy.Finish) -> Array:
+        """The same, finished by NumPy: where the last panel has columns that the result lacks."""
+        y = self(x, w)
+        finish(y.reshape(-1, y.shape[-1]), 0)
+        return y
+
+    def __call__(self, x: Array, _: Array, *extras: Array) -> Array:
+        matrix = self._matrix
+        rows = math.prod(x.shape[:-1])
+        y = np.empty((rows, matrix.panels * COLUMNS), np.float32)
+        others = self._finish.partners(extras, -1)
+        addresses = np.array([*map(_address, others), self._none.ctypes.data], np.int64).view(np.float32)
+        if rows:
+            spread = matrix.spread(x.reshape(rows, -1))
+            (self._one if rows == 1 else self._many)(spread, y, addresses)
+        if y.shape[1] != matrix.columns:
+            y = np.ascontiguousarray(y[:, : matrix.columns])
+        return y.reshape(*x.shape[:-1], matrix.columns)
+
+    def _one(self, x: Array, y: Array, others: Array) -> None:
+        count = _threads(y.size * x.size, -(-self._matrix.panels // AT_ONCE))
+        share(ONE.address, self._job, line(y), line(x), others, NOTHING, count)
+
+    def _many(self, x: Array, y: Array, others: Array) -> None:
+        job = self._job.copy()
+        job[ROWS] = len(x)
+        places = x.ctypes.data + np.arange(len(x), dtype=np.int64) * (4 * x.shape[1])
+        count = _threads(y.size * x.shape[1], self._matrix.panels)
+        scratch = np.empty(count * (DEPTH * COLUMNS + 16), np.float32)
+        share(MANY.address, job, line(y), places.view(np.float32), others, scratch, count)
+
+
+def _per_column(matrix: PackedMatrix, row: Array) -> Array:
+    """A number for each column, also for those of the last panel that the matrix lacks."""
+    full = np.zeros(matrix.panels * COLUMNS, np.float32)
+    full[: matrix.columns] = row
+    return full
+
+
+def _address(array: Array) -> int:
+    return int(array.ctypes.data) if array.size else 0
+
+
+def _threads(size: int, units: int) -> int:
+    return min(threads(), max(units, 1)) if size >= WORTH else 1

@@ -1,0 +1,207 @@
+"""Recurrent cells, alone and along sequences: one product for all inputs, then the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops._recurrent import GRU, LSTM, Recurrent
+from ....ops.sequence.cells import GRUCell, LSTMCell1, LSTMCell4, RNNCell
+from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
+from ... import Kernel
+from ...common.layout import is_f32
+from .._backend import backend
+from ..codegen.vectors import LANES
+from ..codegen.worker import NOTHING, line
+from ..threading.parallel import share, threads
+from ._activation_code import Curve
+from ._epilogue import Epilogue
+from ._gemm import Dense, Layout
+from ._gemm_tile import GRAIN, WIDE
+from ._panels import Panels, packed
+from ._recurrent_steps import STEPS, Kind
+
+__all__: list[str] = []
+
+# Multiplications of a step that are worth a second thread: it waits for the others after each.
+WORTH = 1 << 17
+
+_CURVES = {"relu": Curve.CLAMP, "sigmoid": Curve.SIGMOID, "tanh": Curve.TANH}
+# The gates of an LSTM are f, i, c, o; those with the same function come first.
+_ORDER = (0, 1, 3, 2)
+_NO_OFFSET = np.zeros(1, np.int64)
+
+
+@backend.accelerates(RNNSequence, GRUSequence, LSTMSequence)
+def sequence(
+    op: RNNSequence | GRUSequence | LSTMSequence, *inputs: Value, unread: Collection[int] = ()
+) -> Kernel | None:
+    """f32 with constant weights."""
+    *varying, _, w, r, b = inputs
+    if not is_f32(*varying) or (runner := _runner(op, op.passes(), w, r, b)) is None:
+        return None
+
+    def kernel(*arrays: Array) -> tuple[Array, ...]:
+        x, *states, lengths, _, _, _ = arrays
+        takes = runner.takes(x, lengths, *states)
+        return runner.run(x, lengths, *states) if takes else op.evaluate(*arrays)
+
+    return kernel
+
+
+@backend.accelerates(RNNCell, GRUCell, LSTMCell4, LSTMCell1)
+def step(
+    op: RNNCell | GRUCell | LSTMCell4 | LSTMCell1, *inputs: Value, unread: Collection[int] = ()
+) -> Kernel | None:
+    """One step of a sequence that has no more; f32 with constant weights and biases, and nothing unusual."""
+    states = 2 if isinstance(op, LSTM) else 1
+    if len(inputs) != 4 + states or not is_f32(*inputs[: 1 + states]):
+        return None
+    if isinstance(op, LSTMCell1) and (op.input_forget or op.weights_format != "fico"):
+        return None
+    w, r, b = (_lifted(value) for value in inputs[1 + states :])
+    if (runner := _runner(op, (False,), w, r, b)) is None:
+        return None
+
+    def kernel(x: Array, *others: Array) -> Array | tuple[Array, ...]:
+        lengths, given = np.ones(len(x), np.int64), [array[:, None] for array in (x, *others[:states])]
+        if not runner.takes(given[0], lengths, *given[1:]):
+            return op.evaluate(x, *others)
+        _, *found = runner.run(given[0], lengths, *given[1:])
+        return found[0][:, 0] if states == 1 else (found[0][:, 0], found[1][:, 0])
+
+    return kernel
+
+
+def _lifted(value: Value) -> Value:
+    """With an axis for one direction."""
+    known = value.known()
+    return value if known is None else Value.constant(known[None])
+
+
+def _runner(op: Recurrent, passes: Sequence[bool], w: Value, r: Value, b: Value) -> Runner | None:
+    weights, recurrent, biases = w.known(), r.known(), b.known()
+    if weights is None or recurrent is None or biases is None or not is_f32(w, r, b):
+        return None
+    if not (weights.size and recurrent.size) or weights.ndim != 3:
+        return None
+    return Runner.of(op, passes, weights, recurrent, biases)
+
+
+def _kind(op: Recurrent) -> Kind:
+    if isinstance(op, GRU):
+        return Kind.GRU_AFTER if op.linear_before_reset else Kind.GRU
+    return Kind.LSTM if isinstance(op, LSTM) else Kind.RNN
+
+
+@dataclass(frozen=True)
+class Runner:
+    """The packed weights of all directions, and what else there is to know of a cell."""
+
+    kind: Kind
+    backwards: Array
+    """A number for each direction: whether it goes from the end to the beginning."""
+    inputs: Dense
+    recurrent: Panels
+    gates: int
+    hidden: int
+    settings: Array = field(repr=False)
+    """The words of a job from the curves on to the bounds."""
+
+    @classmethod
+    def of(cls, op: Recurrent, passes: Sequence[bool], w: Array, r: Array, b: Array) -> Runner:
+        """Pack ``w[directions, gates * hidden, input]`` and its like."""
+        directions, rows, inputs = w.shape
+        hidden, kind = r.shape[-1], _kind(op)
+        gates = rows // hidden
+        later = np.zeros((directions, gates, hidden), np.float32)
+        if kind is Kind.GRU_AFTER:  # the bias of a product that is reset
+            later[:, 2] = b[:, 3 * hidden :]
+        given = _ordered(w, kind, hidden).reshape(1, directions * rows, 1, inputs)
+        bias = _ordered(b[:, :rows], kind, hidden).reshape(-1)
+        again = _ordered(r, kind, hidden).reshape(directions * gates, hidden, 1, hidden)
+        STEPS.prepare()
+        dense = Dense(packed(given, None, bias), Epilogue(), directions * rows, 1, inputs, NOTHING)
+        # There may be more: a second direction has the functions of the first.
+        curves = [int(_CURVES[name]) for name in op.activations[:3]]
+        clip = np.float32(op.clip) if op.clip > 0 else np.float32(np.inf)
+        bounds = np.array([-clip, clip], np.float32).view(np.int64)
+        settings = np.array([*curves, *[0] * (3 - len(curves)), *bounds], np.int64)
+        return cls(
+            kind, np.array(passes, np.int64), dense, packed(again, None, later.reshape(-1)), gates, hidden,
+            settings,
+        )  # fmt: skip
+
+    def takes(self, x: Array, lengths: Array, *states: Array) -> bool:
+        """Whether there is something to do, and nothing that is refused."""
+        expected = (len(x), len(self.backwards), self.hidden)
+        if not x.size or x.shape[2] != self.inputs.depth or lengths.shape != x.shape[:1]:
+            return False
+        if any(state.shape != expected for state in states):
+            return False
+        return bool((lengths >= 0).all() and (lengths <= x.shape[1]).all())
+
+    def run(self, x: Array, lengths: Array, hidden: Array, cell: Array | None = None) -> tuple[Array, ...]:
+        """Go along ``x[batch, time, input]`` from states ``[batch, directions, hidden]``."""
+        batch, time, inputs = x.shape
+        directions, rows = len(self.backwards), batch * time
+        lengths = np.ascontiguousarray(lengths, np.int64)
+        whole = bool((lengths == time).all())
+        given = np.empty(rows * directions * self.gates * self.hidden, np.float32)
+        self.inputs.run(
+            line(x), given, (), -1, rows, lambda: (rows, Layout.MATRIX, 4 * inputs, _NO_OFFSET, None)
+        )
+        shape = (batch, directions, time, self.hidden)
+        y = np.empty(shape, np.float32) if whole else np.zeros(shape, np.float32)
+        hidden = np.ascontiguousarray(hidden)
+        states = () if cell is None else (np.array(cell, order="C"),)
+        self._advance(y, given, hidden, states, lengths)
+        found = (self._last(y, lengths), *states)
+        if not whole:
+            for state in found:
+                state[lengths == 0] = 0
+        return y, *found
+
+    def _last(self, y: Array, lengths: Array) -> Array:
+        """The hidden states after the last steps, ``[batch, directions, hidden]``."""
+        ends = np.where(self.backwards, 0, np.maximum(lengths - 1, 0)[:, None])
+        return np.asarray(y[np.arange(len(y))[:, None], np.arange(len(self.backwards)), ends])
+
+    def _advance(
+        self, y: Array, given: Array, hidden: Array, states: Sequence[Array], lengths: Array
+    ) -> None:
+        batch, directions, time, size = y.shape
+        panels, steps = self.recurrent, int(lengths.max(initial=0))
+        parts = len(panels) // (directions * self.gates)
+        chunk = min(batch, GRAIN)
+        chunks = -(-batch // chunk)
+        units = directions * parts * chunks
+        phases = 2 if self.kind is Kind.GRU else 1
+        work = batch * directions * self.gates * size * size
+        count = min(threads(), units) if work >= WORTH else 1
+        counters = np.zeros(steps * phases * (units + 1) if count > 1 else 1, np.int64)
+        other = np.empty(hidden.size if phases == 2 else 1, np.float32)
+        cell = states[0] if states else other
+        room = chunk * (8 + self.gates * 4 * LANES * WIDE)
+        job = np.array(
+            [
+                self.kind, steps, batch, directions, size, time, parts, self.gates, chunk, chunks,
+                panels.table.ctypes.data, panels.numbers.ctypes.data, panels.bias.ctypes.data,
+                lengths.ctypes.data, self.backwards.ctypes.data, hidden.ctypes.data, cell.ctypes.data,
+                other.ctypes.data, _NO_OFFSET.ctypes.data, phases, *self.settings, units, count,
+                counters.ctypes.data, room,
+            ],
+            np.int64,
+        )  # fmt: skip
+        share(STEPS.address, job, y.reshape(-1), given, NOTHING, NOTHING, count)
+
+
+def _ordered(array: Array, kind: Kind, hidden: int) -> Array:
+    """``[directions, gates * hidden, ...]`` with the gates in the order of the steps."""
+    if kind is not Kind.LSTM:
+        return array
+    gates = array.reshape(len(array), 4, hidden, *array.shape[2:])
+    return np.asarray(gates[:, list(_ORDER)]).reshape(array.shape)

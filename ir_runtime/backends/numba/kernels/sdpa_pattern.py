@@ -1,0 +1,185 @@
+"""Attention that models spell out: product, factors, what is added, softmax, product.
+
+Windowed attention adds one mask for each head, and one for each window of a picture; for that one, scores are
+taken apart into pictures and windows, and put together again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ....ir.graph import Layer, Port
+from ....ir.shape import PartialShape
+from ....ir.tensor import Array
+from ....ops.activation.softmax import SoftMax
+from ....ops.matrix.matmul import MatMul
+from ... import Look, Match
+from ...common.layout import is_f32
+from .._backend import backend
+from .sdpa import attend
+
+__all__: list[str] = []
+
+
+@backend.recognises(MatMul)
+def spelled_out(look: Look, layer: Layer) -> Match | None:
+    """``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in a batch of heads."""
+    weights, values = look.sources(layer)
+    softened = look.made_by(weights, "SoftMax")
+    if softened is None or not isinstance(softened.op, SoftMax) or not _plain(layer, False):
+        return None
+    scores = look.sources(softened)[0]
+    shape = look.seen(scores).shape
+    if not is_f32(look.seen(scores), look.seen(values)) or shape.rank != 4 or softened.op.axis not in (-1, 3):
+        return None
+    found = _walk(look, scores, _Scores((softened, layer)))
+    if found is None or look.seen(values).shape.rank != 4:
+        return None
+    return found.match(look, values)
+
+
+def _plain(layer: Layer, transposed: bool) -> bool:
+    """Whether it multiplies matrices as they are, but perhaps for the right one."""
+    op = layer.op
+    return isinstance(op, MatMul) and not op.transpose_a and op.transpose_b is transposed
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """What was found so far, looking back from the softmax."""
+
+    layers: tuple[Layer, ...]
+    factor: float = 1.0
+    masks: tuple[Port, ...] = ()
+    windows: tuple[Port, ...] = field(default=())
+    """Masks ``[1, windows, 1, queries, keys]``."""
+    sources: tuple[Port, Port] | None = None
+    shape: PartialShape = field(default_factory=PartialShape.dynamic)
+    """That of the product."""
+
+    def behind(self, *layers: Layer) -> _Scores:
+        """With layers that come before."""
+        return replace(self, layers=(*layers, *self.layers))
+
+    def match(self, look: Look, values: Port) -> Match | None:
+        """The match, if what is added is constant, or one thing that fits the scores."""
+        if self.sources is None or not all(_fits(look.seen(mask).shape, self.shape) for mask in self.masks):
+            return None
+        fixed = [look.seen(mask).known() for mask in (*self.masks, *self.windows)]
+        known = [mask for mask in fixed if mask is not None]
+        if len(known) == len(fixed):
+            added = _sum(known[: len(self.masks)], known[len(self.masks) :])
+            return Match(self.layers, self._reads(look, values), _Attention(self.factor, added))
+        if len(fixed) > 1 or self.windows:
+            return None
+        return Match(self.layers, self._reads(look, values, *self.masks), _Attention(self.factor, None, True))
+
+    def _reads(self, look: Look, *first: Port) -> tuple[Port, ...]:
+        """Queries, keys, and so on; then whatever else the layers read, be it only for its shape."""
+        assert self.sources is not None
+        inside = {layer.id for layer in self.layers}
+        read = [port for layer in self.layers for port in look.sources(layer) if port.layer not in inside]
+        return tuple(dict.fromkeys((*self.sources, *first, *read)))
+
+
+def _fits(mask: PartialShape, scores: PartialShape) -> bool:
+    """Whether adding one to the other surely changes no shape."""
+    return mask.rank == 4 and all(
+        a == 1 or (a.is_static and a == b) for a, b in zip(mask, scores, strict=True)
+    )
+
+
+def _walk(look: Look, port: Port, found: _Scores) -> _Scores | None:
+    """Look back from scores to the product that makes them."""
+    made = look.made_by(port, "Add", "Multiply", "Divide", "Reshape", "MatMul")
+    if made is None or not is_f32(look.seen(port)):
+        return None
+    if made.type == "MatMul":
+        return _product(look, made, found.behind(made))
+    if made.type == "Reshape":
+        return _windowed(look, made, found)
+    first, second = look.sources(made)
+    if made.type == "Add":
+        return _walk(look, first, replace(found.behind(made), masks=(*found.masks, second)))
+    number = look.number(second)
+    if number is None or (made.type == "Divide" and number == 0) or found.factor != 1 or found.masks:
+        return None
+    return _walk(
+        look, first, replace(found.behind(made), factor=number if made.type == "Multiply" else 1 / number)
+    )
+
+
+def _windowed(look: Look, joined: Layer, found: _Scores) -> _Scores | None:
+    """A mask for each window, added to scores that are taken apart for it."""
+    added = look.made_by(look.sources(joined)[0], "Add")
+    parted = None if added is None else look.made_by(look.sources(added)[0], "Reshape")
+    if added is None or parted is None or found.windows or found.masks:
+        return None
+    scores, mask = look.sources(parted)[0], look.sources(added)[1]
+    before, apart, whole = (
+        look.seen(port).shape for port in (scores, look.sources(added)[0], look.sources(joined)[0])
+    )
+    window = look.seen(mask).shape
+    if not (before.is_static and apart.is_static and window.is_static) or whole != apart:
+        return None
+    batch, heads, *rest = before.static
+    if window.static[:1] + window.static[2:] != (1, 1, *rest) or len(window.static) != 5:
+        return None
+    if apart.static[1:] != (window.static[1], heads, *rest) or batch % max(window.static[1], 1):
+        return None
+    return _walk(look, scores, replace(found.behind(parted, added, joined), windows=(mask,)))
+
+
+def _product(look: Look, layer: Layer, found: _Scores) -> _Scores | None:
+    """Queries, which may be scaled before, and keys."""
+    q, k = look.sources(layer)
+    if not _plain(layer, True) or not is_f32(look.seen(q), look.seen(k)):
+        return None
+    if look.seen(q).shape.rank != 4 or look.seen(k).shape.rank != 4:
+        return None
+    scaled = look.made_by(q, "Multiply")
+    number = None if scaled is None else look.number(look.sources(scaled)[1])
+    if scaled is not None and number is not None and np.isfinite(number):
+        q, found = look.sources(scaled)[0], replace(found.behind(scaled), factor=found.factor * number)
+    return replace(found, sources=(q, k), shape=look.seen(Port(layer.id, 0)).shape)
+
+
+def _sum(masks: Sequence[Array], windows: Sequence[Array]) -> Array | None:
+    """All that is added, ``[1 or windows, heads, queries, keys]``."""
+    added = [*masks, *(mask.reshape(mask.shape[1], 1, *mask.shape[3:]) for mask in windows)]
+    return np.ascontiguousarray(sum(added[1:], added[0])) if added else None
+
+
+@dataclass(frozen=True)
+class _Attention:
+    """The kernel: a factor, and what is added, unless that is the input behind the values."""
+
+    factor: float
+    added: Array | None
+    given: bool = False
+
+    def __call__(self, q: Array, k: Array, v: Array, *others: Array) -> Array:
+        batch = np.broadcast_shapes(q.shape[:2], k.shape[:2], v.shape[:2])
+        q, k, v = (
+            x if x.shape[:2] == batch else np.broadcast_to(x, (*batch, *x.shape[2:])) for x in (q, k, v)
+        )
+        mask = others[0] if self.given else self.added
+        if not q.size or not k.size or not v.size:
+            return self._small(q, k, v, mask)
+        if mask is None or mask.shape[0] in (1, batch[0]):
+            return attend(q, k, v, mask, self.factor, False)
+        out = np.empty((batch[0], q.shape[2], batch[1], v.shape[3]), np.float32).transpose(0, 2, 1, 3)
+        for start in range(0, batch[0], len(mask)):
+            part = slice(start, start + len(mask))
+            out[part] = attend(q[part], k[part], v[part], mask, self.factor, False)
+        return out
+
+    def _small(self, q: Array, k: Array, v: Array, mask: Array | None) -> Array:
+        """Where some length is 0: softmax of nothing has no sum."""
+        scores = q @ k.swapaxes(-1, -2) * np.float32(self.factor)
+        scores = scores if mask is None else scores + mask
+        powers = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
+        return np.asarray((powers / powers.sum(-1, keepdims=True)) @ v)

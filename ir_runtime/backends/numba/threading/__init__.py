@@ -1,0 +1,1 @@
+"""A thread pool whose workers wait in machine code."""

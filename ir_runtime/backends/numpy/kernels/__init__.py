@@ -1,0 +1,1 @@
+"""Fast kernels made of calls of NumPy."""

@@ -1,0 +1,88 @@
+"""Rows of tables whose numbers stay as they are stored: only those that are asked for become f32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....ir.compressed import Compressed
+from ....ir.element import ElementType as E
+from ....ir.tensor import Array, Packed, Value
+from ....ops._convert import convert
+from ....ops.movement.gather import Gather, Gather1, Gather7
+from ... import Kernel
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+
+__all__: list[str] = []
+
+
+@backend.multiplies(Gather, Gather1, Gather7)
+def rows_of_codes(op: Gather | Gather1 | Gather7, data: Value, indices: Value, axis: Value) -> Kernel | None:
+    """Rows of a compressed matrix, at indices of any shape; an index outside of it gives zeros."""
+    weights = data.compressed
+    if (
+        weights is None
+        or axis.ints() not in ((0,), (-2,))
+        or (isinstance(op, Gather) and op.batch_dims)
+        or weights.groups(True) is None
+    ):
+        return None
+    table = _Table(weights)
+
+    def kernel(_: Array, places: Array, axis: Array) -> Array:
+        flat = places.reshape(-1).astype(np.int64)
+        flat = np.where(flat < 0, flat + len(table), flat)
+        outside = (flat < 0) | (flat >= len(table))
+        any_outside = bool(outside.any())
+        if not flat.size:
+            return np.empty((*places.shape, table.width), np.float32)
+        found = table.rows(np.where(outside, 0, flat) if any_outside else flat)
+        if any_outside:
+            found[outside] = 0
+        return found.reshape(*places.shape, table.width)
+
+    return accepting(kernel, any_lengths)
+
+
+class _Table:
+    """A compressed matrix, of which some rows are asked for."""
+
+    def __init__(self, weights: Compressed) -> None:
+        self._weights = weights
+        outputs, inputs = weights.shape
+        self._groups = weights.groups(True) or 1
+        codes, bits = weights.codes, inputs * weights.element.bits
+        if isinstance(codes, Packed) and bits % 8:
+            codes = codes.unpack()
+        self._packed = isinstance(codes, Packed)
+        raw = codes.raw[: outputs * bits // 8] if isinstance(codes, Packed) else codes
+        self._codes = raw.reshape(outputs, -1)
+        self._scale, self._zero = (self._per_group(array) for array in (weights.scale, weights.zero))
+
+    def _per_group(self, array: Array | None) -> Array | None:
+        """``[rows, groups]``, a view."""
+        if array is None:
+            return None
+        full = np.broadcast_to(array, self._weights.apart)
+        return full[:, :, 0] if full.ndim == 3 else full[:, :1]
+
+    def __len__(self) -> int:
+        return self._weights.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return self._weights.shape[1]
+
+    def rows(self, places: Array) -> Array:
+        """Some rows as f32, computed in the type of the file."""
+        element, arithmetic = self._weights.element, self._weights.arithmetic
+        codes = self._codes[places]
+        if self._packed:
+            codes = Packed(codes.reshape(-1), element, (len(places), self._weights.shape[1])).unpack()
+        numbers = convert(codes, arithmetic, element).reshape(len(places), self._groups, -1)
+        if self._zero is not None:
+            numbers = numbers - self._zero[places][..., None]
+        if self._scale is not None:
+            numbers = numbers * self._scale[places][..., None]
+        return convert(numbers, E.f32, arithmetic).reshape(len(places), -1)

@@ -1,0 +1,54 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.matrix.matmul import MatMul
+from ... import Kernel
+from ...common.layout import is_f32
+from ...core.lengths import axis_length
+from .._backend import backend
+from ..math.gemm import multiply
+from ..math.panels import Panels
+from ._chain import Chain
+from ._epilogue import Finish, Rows
+
+__all__: list[str] = []
+
+
+@backend.accelerates(MatMul)
+def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
+    """f32 rows, of any batch, by one constant matrix.
+
+    The matrix is copied into panels. The original is a part of the mapped file, which the system may drop.
+    """
+    known = b.known()
+    if known is None or known.ndim != 2 or not known.size or not is_f32(a, b):
+        return None
+    if a.shape.rank is None or a.shape.rank < 2 or op.transpose_a:
+        return None
+    weights = Panels.of(known.T if op.transpose_b else known, known)
+
+    def compute(x: Array, _: Array, finish: Finish) -> Array:
+        y = np.empty((*x.shape[:-1], weights.columns), np.float32)
+        rows = y.reshape(-1, weights.columns)
+        multiply(np.ascontiguousarray(x.reshape(len(rows), x.shape[-1])), weights, rows, finish)
+        return y
+
+    return Rows(compute, 2, accepts=axis_length(-1, known.shape[1 if op.transpose_b else 0]))
+
+
+@backend.accelerates(MatMul)
+def of_activations(op: MatMul, a: Value, b: Value) -> Kernel | None:
+    """f32 matrices, of any batch; transposed ones are views, which BLAS takes as they are."""
+    if not is_f32(a, b) or None in (a.shape.rank, b.shape.rank) or 1 in (a.shape.rank, b.shape.rank):
+        return None
+
+    def head(x: Array, y: Array) -> Array:
+        left = x.swapaxes(-1, -2) if op.transpose_a else x
+        right = y.swapaxes(-1, -2) if op.transpose_b else y
+        return np.asarray(np.matmul(left, right))
+
+    return Chain(head, 2)

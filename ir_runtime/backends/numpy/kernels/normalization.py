@@ -1,0 +1,138 @@
+"""Normalizations over rows, and means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.activation.softmax import SoftMax
+from ....ops.normalization import MVN
+from ....ops.reduction import ReduceMean
+from ... import Kernel
+from ...common.layout import by_memory, channels_last, is_f32
+from ...core.lengths import any_lengths
+from .._backend import backend
+from ..math.gemm import FINISHING, blocks_for, parts
+from ..threading.parallel import each, share
+from ._chain import Chain
+from ._epilogue import Finish, Rows
+
+__all__ = ["soften"]
+
+# Rows so short that to find the largest of each takes longer than all else, and the difference of elements
+# whose exponentials are far from the smallest number.
+SHORT, ALIKE = 64, 60
+
+
+@backend.accelerates(MVN)
+def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
+    """f32 over the last axis."""
+    rank = data.shape.rank
+    if not is_f32(data) or not rank or axes.ints() not in ((-1,), (rank - 1,)):
+        return None
+    divisor = _divisor(op)
+
+    def compute(x: Array, _: Array, finish: Finish) -> Array:
+        y = np.empty(x.shape, np.float32)
+        length = x.shape[-1]
+        if not y.size:
+            return y
+        source, target = x.reshape(-1, length), y.reshape(-1, length)
+
+        def work(block: slice) -> None:
+            rows, out = source[block], target[block]
+            means = np.add.reduce(rows, axis=1, keepdims=True) / np.float32(length)
+            np.subtract(rows, means, out=out)
+            if divisor is not None:
+                np.multiply(out, divisor(out)[:, None], out=out)
+            finish(out, block.start)
+
+        each(work, _blocks(*target.shape), y.size * FINISHING)
+        return y
+
+    return Rows(compute, 2, accepts=any_lengths)
+
+
+def _divisor(op: MVN) -> Callable[[Array], Array] | None:
+    """What to multiply each row with, once its mean is subtracted."""
+    if not op.normalize_variance:
+        return None
+    eps, inside = np.float32(op.eps), op.eps_mode == "inside_sqrt"
+
+    def divisor(rows: Array) -> Array:
+        variance = np.einsum("ij,ij->i", rows, rows) / np.float32(rows.shape[1])
+        deviation = np.sqrt(variance + eps) if inside else np.sqrt(variance) + eps
+        return np.asarray(np.float32(1) / deviation)
+
+    return divisor
+
+
+@backend.accelerates(SoftMax)
+def softmax(op: SoftMax, data: Value) -> Kernel | None:
+    """f32, along the last axis or one whose elements lie side by side."""
+    rank = data.shape.rank
+    if not is_f32(data) or not rank or not -rank <= op.axis < rank:
+        return None
+    axis = op.axis % rank
+
+    def kernel(x: Array) -> Array:
+        if axis == rank - 1:
+            order = None
+        elif x.strides[axis] == x.itemsize:
+            order = by_memory(x, axis)
+        else:
+            return op.evaluate(x)
+        y = np.array(x if order is None else x.transpose(order), order="C")
+        if y.size:
+            soften(y.reshape(-1, x.shape[axis]))
+        return y if order is None else y.transpose(np.argsort(order))
+
+    return Chain(kernel, 1)
+
+
+def soften(rows: Array) -> None:
+    """Replace each row by its exponentials, scaled so that they sum to 1."""
+    ones = np.ones((rows.shape[1], 1), np.float32)
+
+    def work(block: slice) -> None:
+        part = rows[block]
+        np.subtract(part, _largest(part), out=part)
+        np.exp(part, out=part)
+        np.multiply(part, np.float32(1) / np.matmul(part, ones), out=part)
+
+    each(work, _blocks(*rows.shape), rows.size * FINISHING)
+
+
+def _largest(rows: Array) -> Array | np.float32:
+    """What to subtract: the largest of each row or, where rows are short and much alike, of all of them."""
+    if rows.shape[1] <= SHORT:
+        largest: np.float32 = rows.max()
+        if largest - rows.min() < ALIKE:
+            return largest
+    return np.asarray(np.maximum.reduce(rows, axis=1, keepdims=True))
+
+
+def _blocks(count: int, length: int) -> list[slice]:
+    """Rows that stay in the cache, and enough of them for every thread."""
+    return parts(count, blocks_for(count * length, share(count * length * FINISHING)))
+
+
+@backend.accelerates(ReduceMean)
+def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
+    """f32 over all axes behind the channels: a product of ones with rows of channels."""
+    rank = data.shape.rank
+    if not is_f32(data) or not rank or rank < 4 or axes.ints() is None:
+        return None
+    if {axis % rank for axis in axes.ints() or ()} != set(range(2, rank)):
+        return None
+
+    def kernel(x: Array, _: Array) -> Array:
+        rows = channels_last(x).reshape(len(x), math.prod(x.shape[2:]), x.shape[1])
+        sums = np.matmul(np.ones((1, rows.shape[1]), np.float32), rows)
+        means: Array = sums / np.float32(max(rows.shape[1], 1))
+        return means.reshape(x.shape[:2] + ((1,) * (rank - 2) if op.keep_dims else ()))
+
+    return Chain(kernel, 2)

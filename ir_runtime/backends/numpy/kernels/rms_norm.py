@@ -1,0 +1,48 @@
+"""Rows divided by the root of their mean square, in as many passes as that takes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....ir.graph import Layer
+from ....ir.tensor import Array
+from ....ops.arithmetic.binary import Divide, Multiply
+from ... import Kernel, Look, Match
+from ...core.lengths import any_lengths
+from ...patterns.rms_norm import by_mean_square
+from .._backend import backend
+from ..math.gemm import FINISHING, blocks_of
+from ..threading.parallel import each
+from ._epilogue import Finish, Rows
+
+__all__: list[str] = []
+
+
+@backend.recognises(Multiply, Divide)
+def root_mean_square(look: Look, layer: Layer) -> Match | None:
+    """``x / sqrt(mean(x²) + eps)`` over the last axis, f32; what follows is done to each block."""
+    found = by_mean_square(look, layer)
+    return found and Match(found.layers, found.reads, _normalising(found.epsilon, len(found.reads)))
+
+
+def _normalising(epsilon: float, arity: int) -> Kernel:
+    eps = np.float32(epsilon)
+
+    def compute(x: Array, *given: object) -> Array:
+        finish: Finish = given[-1]  # type: ignore[assignment]
+        y = np.empty(x.shape, np.float32)
+        if not y.size:
+            return y
+        length = x.shape[-1]
+        source, target = x.reshape(-1, length), y.reshape(-1, length)
+
+        def work(block: slice) -> None:
+            rows, out = source[block], target[block]
+            means = np.einsum("ij,ij->i", rows, rows) / np.float32(length)
+            np.multiply(rows, (np.float32(1) / np.sqrt(means + eps))[:, None], out=out)
+            finish(out, block.start)
+
+        each(work, blocks_of(target), y.size * FINISHING)
+        return y
+
+    return Rows(compute, arity, accepts=any_lengths)

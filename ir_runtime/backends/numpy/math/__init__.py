@@ -1,0 +1,1 @@
+"""What kernels share: matrix products, activation functions, quantized matrices."""

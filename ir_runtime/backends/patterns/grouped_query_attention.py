@@ -1,0 +1,128 @@
+"""Heads of keys and values that several heads of the queries share, as models of language have them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from ...ir.element import ElementType
+from ...ir.graph import Layer, Port
+from ...ir.tensor import Array
+from ...ops.sequence.attention import ScaledDotProductAttention
+from .. import Kernel, Look, Match, Offer
+from ..core.lengths import any_lengths, attention_lengths
+
+__all__ = ["Attend", "sharing_heads"]
+
+Attend: TypeAlias = Callable[[Array, Array, Array, Array | None, float, bool], Array]
+"""Takes queries, keys, values, a mask, a factor, and whether later keys are hidden. Of queries there are as many
+heads, or a multiple."""
+
+
+def sharing_heads(look: Look, layer: Layer, offer: Offer, attend: Attend) -> Match | None:
+    """Attention whose keys and values are repeated for every head of the queries that shares them.
+
+    ``Unsqueeze → Broadcast → Reshape`` of both is not done: the kernel takes them as they were. That the
+    shapes are those of repeated heads is looked at in every run.
+
+    Args:
+        look: what there is to see.
+        layer: the attention.
+        offer: makes a kernel for it, without shared heads.
+        attend: computes it with shared ones.
+    """
+    query, key, value, *others = look.sources(layer)
+    sources = [_repeated(look, port) for port in (key, value)]
+    first, second = sources
+    if first is None or second is None or not isinstance(layer.op, ScaledDotProductAttention):
+        return None
+    plain = offer(layer.op, *(look.seen(port) for port in look.sources(layer)))
+    if plain is None:
+        return None
+    layers, ports = (*first[0], *second[0], layer), (*first[1], *second[1])
+    kernel = _Shared(layer.op, plain, attend, first[0], second[0])
+    return Match(layers, (query, *ports, *others), kernel)
+
+
+_Steps = tuple[Layer, Layer, Layer]
+
+
+def _repeated(look: Look, port: Port) -> tuple[_Steps, tuple[Port, ...]] | None:
+    """Layers that repeat heads, and what they read: the heads, the axis, the shape, and the shape in the end."""
+    joined = look.made_by(port, "Reshape")
+    wide = None if joined is None else look.made_by(look.sources(joined)[0], "Broadcast")
+    if joined is None or wide is None or len(look.sources(wide)) != 2:
+        return None
+    apart = look.made_by(look.sources(wide)[0], "Unsqueeze")
+    if apart is None or look.seen(look.sources(apart)[1]).ints() not in ((2,), (-3,)):
+        return None
+    source = look.sources(apart)[0]
+    if look.seen(source).shape.rank != 4 or look.seen(source).element is not ElementType.f32:
+        return None
+    ports = (source, look.sources(apart)[1], look.sources(wide)[1], look.sources(joined)[1])
+    return (apart, wide, joined), ports
+
+
+class _Shared:
+    """Attention with heads that several heads of the queries share.
+
+    Shapes depend on what is computed in every run, so it looks at all of them itself.
+    """
+
+    accepts = staticmethod(any_lengths)
+
+    def __init__(self, op: ScaledDotProductAttention, plain: Kernel, attend: Attend, *steps: _Steps) -> None:
+        self._op, self._plain, self._attend, self._steps = op, plain, attend, steps
+        self._copies = [bool(getattr(joined.op, "special_zero", False)) for _, _, joined in steps]
+
+    def __call__(self, q: Array, *arrays: Array) -> Array:
+        k, _, wide, joined, v, _, others_wide, others_joined, *rest = arrays
+        if (
+            k.shape[1]
+            and q.shape[1] % k.shape[1] == 0
+            and q.shape[0] == k.shape[0] == v.shape[0]
+            and q.shape[3] == k.shape[3]
+            and q.size
+            and v.size
+        ):
+            times = q.shape[1] // k.shape[1]
+            mask = None if self._op.causal or not rest or rest[0].ndim == 0 else rest[0]
+            scores = (*q.shape[:3], k.shape[2])
+            fits = _repeats(k.shape, times, wide, joined, self._copies[0])
+            fits = fits and _repeats(v.shape, times, others_wide, others_joined, self._copies[1])
+            if fits and v.shape[1] == k.shape[1] and v.shape[2] == k.shape[2] and _within(mask, scores):
+                factor = rest[1].item() if len(rest) > 1 else 1 / math.sqrt(q.shape[3])
+                return self._attend(q, k, v, mask, factor, self._op.causal)
+        keys, values = self._made(0, arrays[:4]), self._made(1, arrays[4:8])
+        suited = attention_lengths(q, keys, values, *rest)
+        return np.asarray((self._plain if suited else self._op.evaluate)(q, keys, values, *rest))
+
+    def _made(self, which: int, arrays: Sequence[Array]) -> Array:
+        """The heads repeated after all, for shapes that are unlike those of heads."""
+        found, axis, wide, joined = arrays
+        for step, other in zip(self._steps[which], (axis, wide, joined), strict=True):
+            assert step.op is not None
+            found = step.op.evaluate(found, other)
+        return found
+
+
+def _within(mask: Array | None, scores: tuple[int, ...]) -> bool:
+    return mask is None or np.broadcast_shapes(mask.shape, scores) == scores
+
+
+def _repeats(shape: tuple[int, ...], times: int, wide: Array, joined: Array, copies: bool) -> bool:
+    """Whether heads ``[batch, heads, length, width]`` become so many more, and nothing else."""
+    batch, heads, length, width = shape
+    target, end = wide.tolist(), joined.tolist()
+    if len(target) != 5 or len(end) != 4 or 0 in shape or (end[0] == 0 and not copies):
+        return False
+    full = (batch, heads, times, length, width)
+    if target[2] != times or any(n not in (1, m) for n, m in zip(target, full, strict=True)):
+        return False
+    return (
+        end[0] in (0, -1, batch) and end[1] in (-1, heads * times) and end[3] in (-1, width)
+        and (end[2] in (-1, length)) and end.count(-1) <= 1
+    )  # fmt: skip

@@ -1,0 +1,91 @@
+"""What a compilation knows of the outputs of layers: contents that are fixed, and weights that stay compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ir.element import ElementType
+from ..ir.graph import Graph, Port
+from ..ir.pages import WORTH, held, is_mapped, let_go
+from ..ir.tensor import Array, TensorType, Value
+from ..limits import current
+from ..transform.fold import evaluated
+from ..transform.quantized_weights import Found
+
+__all__ = ["Known"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What kernels may rely on.
+
+    Args:
+        graph: the layers.
+        values: what was inferred and folded; it grows where compressed weights are unpacked.
+        fold: whether contents other than those of constants may be taken for fixed.
+        packed: weights that stay compressed, as long as every reader has a kernel for that.
+    """
+
+    graph: Graph
+    values: dict[Port, Value]
+    fold: bool
+    packed: Mapping[Port, Found]
+
+    def type(self, port: Port) -> TensorType:
+        """What is known of the type of a port."""
+        return self.values[port].type
+
+    def contents(self, port: Port) -> Array | None:
+        """The contents, where they are fixed in the plan."""
+        is_constant = self.graph[port.layer].type == "Constant"
+        return self.values[port].known() if self.fold or is_constant else None
+
+    def seen(self, port: Port) -> Value:
+        """What a kernel may rely on: contents only where they are fixed in the plan."""
+        value = self.values[port]
+        if self.contents(port) is not None:
+            return value
+        found = self.packed.get(port)
+        return Value(value.type, compressed=None if found is None else found.weights)
+
+    def in_place(self, port: Port) -> Array | None:
+        """What lies in the slot of a port before a run."""
+        known = self.contents(port)
+        if known is None:
+            return self._stand_in(port) if port in self.packed else None
+        return held(known) if known.nbytes < WORTH or not self.fold else known
+
+    def _stand_in(self, port: Port) -> Array:
+        """Zeros in the place of weights that stay packed: their shape, but no memory."""
+        type = self.type(port)
+        return np.broadcast_to(np.zeros((), type.element.dtype), type.shape.static)
+
+    def owned(self, port: Port) -> bool:
+        """Whether a constant takes memory, not the file, from where the system fetches it and drops it again."""
+        copied = self.values[port].element in (ElementType.boolean, ElementType.string)
+        if not self.fold and (array := self.contents(port)) is not None and is_mapped(array):
+            return True
+        if port in self.packed and self.contents(port) is None:
+            return False
+        return self.graph[port.layer].type != "Constant" or copied
+
+    def let_go(self, ports: Iterable[Port]) -> None:
+        """Constants that have been looked at need not stay in memory; most kernels have copies by now."""
+        for port in ports:
+            if (array := self.contents(port)) is not None:
+                let_go(array)
+
+    def unpack(self, ports: Iterable[Port]) -> None:
+        """Make f32 of compressed weights for which there is no kernel that takes them as they are."""
+        for port in ports:
+            if self.contents(port) is not None:
+                continue
+            layers = self.packed[port].layers
+            for layer in layers:
+                (array,) = evaluated(self.graph, layer, self.values, current().memory)
+                self.values[Port(layer.id, 0)] = Value.constant(array, self.values[Port(layer.id, 0)].element)
+            for layer in layers[:-1]:
+                self.values[Port(layer.id, 0)] = Value(self.values[Port(layer.id, 0)].type)

@@ -1,0 +1,208 @@
+"""Looking at sizes before a step runs, where they are not known when compiling.
+
+A step whose result has a size that is known needs no guard: such sizes are added up once, when compiling.
+Others get one around their kernel. It must cost next to nothing where the same shapes come again and again:
+
+* a view takes no memory;
+* a result whose unknown lengths are all those of one input is in proportion to it;
+* what an operation that is `bounded` can make is no more than the product of what it is given, and mostly
+  that is little;
+* what inference says is remembered, by the shapes of the inputs, and by what few numbers the small ones hold.
+
+Only where the bytes that were made so far reach the limit are those counted that are still alive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..analysis.expected import Expected
+from ..backends import Kernel, Unary
+from ..ir.tensor import Array, TensorType
+from .base_buffers import root_of
+from .context import RUN, Run
+
+__all__ = ["Guard", "alive", "bytes_of", "elements_of", "guarded"]
+
+# Shapes that a guard remembers; lengths that grow with every run need no more of the past.
+REMEMBERED = 64
+# Inputs of at most so many elements say how large a result is; of larger ones only the shape does.
+SMALL = 64
+# Results that take no more than this for certain need no guard.
+NEGLIGIBLE = 1 << 16
+
+
+def guarded(
+    kernel: Kernel,
+    expected: Expected,
+    inputs: Sequence[TensorType],
+    outputs: Sequence[TensorType],
+    bounded: bool,
+) -> Kernel:
+    """A kernel that refuses to make more than a run may, or the kernel itself where it never can.
+
+    Args:
+        kernel: what computes the step.
+        expected: what inference says about it.
+        inputs: what is known of what it is given.
+        outputs: what is known of its results.
+        bounded: whether no result has more elements than the product, or the sum, of what the inputs have,
+            where none is empty.
+    """
+    if isinstance(kernel, Unary) and kernel.view:
+        return kernel
+    if all(type.shape.is_static or _most(type) <= NEGLIGIBLE for type in outputs):
+        return kernel
+    for index, type in enumerate(inputs):
+        if (ratio := _ratio(type, outputs)) is not None:
+            return _in_proportion(kernel, Guard(expected, 0), index, ratio)
+    width = sum(type.element.dtype.itemsize or 1 for type in outputs) * max(len(inputs), 1)
+    return _of_several(kernel, Guard(expected, width if bounded else 0))
+
+
+def _ratio(given: TensorType, outputs: Sequence[TensorType]) -> float | None:
+    """Bytes of the results for each element of an input that has all of their unknown lengths."""
+    if given.shape.rank is None:
+        return None
+    total = 0.0
+    for type in outputs:
+        missing = None if type.shape.rank is None else _unknown(type) - _unknown(given)
+        if missing is None or missing:
+            return None
+        total += _fixed(type) * max(type.element.dtype.itemsize, 1)
+    return total / max(_fixed(given), 1)
+
+
+def _unknown(type: TensorType) -> Counter[object]:
+    """The lengths that are not known; those without a symbol are like no other."""
+    return Counter(dim.symbol or object() for dim in type.shape if dim.is_dynamic)
+
+
+def _fixed(type: TensorType) -> int:
+    return math.prod([dim.min for dim in type.shape if dim.is_static])
+
+
+def _in_proportion(kernel: Kernel, guard: Guard, index: int, ratio: float) -> Kernel:
+    """The size of the results follows from that of one input."""
+    current = RUN.get
+
+    def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
+        if (run := current(None)) is not None:
+            most = ratio * arrays[index].size
+            if 0 < most <= run.left and most <= run.limits.elements:
+                run.left -= most
+            else:
+                guard.check(run, arrays)
+        return kernel(*arrays)
+
+    return _marked(guarding, guard)
+
+
+def _of_several(kernel: Kernel, guard: Guard) -> Kernel:
+    """The product may be far more than the result, of which the true size is counted."""
+    current, width = RUN.get, guard.width
+
+    def guarding(*arrays: Array) -> Array | tuple[Array, ...]:
+        if (run := current(None)) is None:
+            return kernel(*arrays)
+        most = width
+        for array in arrays:
+            most *= array.size
+        if not 0 < most <= run.left or most > run.limits.elements:
+            guard.check(run, arrays)
+            return kernel(*arrays)
+        results = kernel(*arrays)
+        run.left -= results.nbytes if isinstance(results, np.ndarray) else sum(a.nbytes for a in results)
+        return results
+
+    return _marked(guarding, guard)
+
+
+def _marked(kernel: Callable[..., Any], guard: Guard) -> Kernel:
+    vars(kernel)["guard"] = guard
+    return kernel
+
+
+def elements_of(type: TensorType) -> int:
+    """The number of elements that a tensor has at least."""
+    if type.shape.is_static:
+        return math.prod(type.shape.static)
+    return 0 if type.shape.rank is None else math.prod([dim.min for dim in type.shape])
+
+
+def bytes_of(type: TensorType) -> int:
+    """Bytes that a tensor takes at least."""
+    return elements_of(type) * max(type.element.dtype.itemsize, 1)
+
+
+def _most(type: TensorType) -> float:
+    longest = None if type.shape.rank is None else [dim.max for dim in type.shape]
+    if longest is None or None in longest:
+        return math.inf
+    return math.prod(n for n in longest if n is not None) * max(type.element.dtype.itemsize, 1)
+
+
+@dataclass(slots=True, eq=False)
+class Guard:
+    """What is known of the sizes of a step."""
+
+    expected: Expected
+    width: int
+    """Bytes that a result may take for each element of the product of the inputs; 0 if there is no such bound."""
+    known: dict[Any, int] = field(default_factory=dict)
+
+    def check(self, run: Run, arrays: Sequence[Array]) -> None:
+        """Count what the step makes of these inputs, before it does.
+
+        Raises:
+            LimitError: if it is more than the run may have.
+            Refusal: if the layers cannot have such inputs.
+        """
+        need = self._need(run, arrays)
+        if need > run.left:
+            now = alive(run)
+            run.left = run.limits.memory - now
+            if need > run.left:
+                run.limits.check("memory", now + need)
+        run.left -= need
+
+    def _need(self, run: Run, arrays: Sequence[Array]) -> int:
+        key = _key(arrays)
+        need = self.known.get(key)
+        if need is None:
+            types = self.expected.types(arrays)
+            for type in types:
+                run.limits.check("elements", elements_of(type))
+            need = sum(map(bytes_of, types))
+            if len(self.known) >= REMEMBERED:
+                self.known.clear()
+            if key is not None:
+                self.known[key] = need
+        return need
+
+
+def _key(arrays: Sequence[Array]) -> Any:
+    """What sizes follow from; ``None`` for texts, whose arrays hold no contents."""
+    parts: list[Any] = []
+    for array in arrays:
+        if array.dtype == object:
+            return None
+        parts.append(array.shape if array.size > SMALL else (array.shape, array.tobytes()))
+    return tuple(parts)
+
+
+def alive(run: Run) -> int:
+    """Bytes of all arrays that a run and the runs of bodies in it hold now, except for constants."""
+    sizes: dict[int, int] = {}
+    for env, slots in run.envs:
+        for array, constant in zip(env, slots, strict=True):
+            if isinstance(array, np.ndarray) and array is not constant:
+                root = root_of(array)
+                sizes[root] = max(sizes.get(root, 0), array.nbytes)
+    return sum(sizes.values())

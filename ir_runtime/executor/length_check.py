@@ -1,0 +1,150 @@
+"""Checking lengths before a fast kernel runs, where they were open when it was chosen.
+
+A kernel of a backend may follow addresses, so a wrong length must be refused before it starts. Three facts
+make that certain, whatever a kernel does:
+
+* What enters a plan has the inferred type: inputs, variables, the inputs and results of bodies, and what
+  operations from outside this package compute are each held against it (`promise`).
+* A step whose inputs have known lengths needs no look at them: inference has accepted these very lengths.
+* Any other step is checked here. Inference must accept the lengths of the arrays as it accepted the open ones,
+  and no length may contradict what was known when the kernel was chosen. Shapes that were accepted are
+  remembered, so that a run costs one look-up for each step.
+
+The reference kernels need no check, as NumPy has its own. Nor do kernels that accept `any_lengths`: they give
+what the reference gives for all lengths, or refuse. Other kernels may say in ``accepts`` which lengths suit them for
+certain; inference is asked about the rest. That is for lengths that grow with every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..analysis.expected import Expected, Refusal
+from ..backends import Accepts, Kernel, Unary, any_lengths
+from ..errors import ExecutionError
+from ..ir.dimension import Symbol
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, TensorType, Value
+
+__all__ = ["LengthCheck", "checked"]
+
+# Shapes that a step remembers as accepted.
+REMEMBERED = 64
+
+
+def checked(kernel: Kernel, check: LengthCheck) -> Kernel:
+    """A kernel that refuses lengths which inference refuses, or the kernel itself where it needs no check."""
+    unknown = [index for index, type in enumerate(check.reads) if type.shape.is_dynamic]
+    if not unknown or isinstance(kernel, Unary | np.ufunc):
+        return kernel
+    if (accepts := getattr(kernel, "accepts", None)) is not None:
+        return kernel if accepts is any_lengths else _by_itself(kernel, check, accepts)
+    return _of_one(kernel, check, unknown[0]) if len(unknown) == 1 else _of_several(kernel, check, unknown)
+
+
+def _of_one(kernel: Kernel, check: LengthCheck, index: int) -> Kernel:
+    known = check.accepted
+
+    def checking(*arrays: Array) -> Array | tuple[Array, ...]:
+        if (shape := arrays[index].shape) not in known:
+            check.accept(arrays, shape)
+        return kernel(*arrays)
+
+    return checking
+
+
+def _of_several(kernel: Kernel, check: LengthCheck, unknown: Sequence[int]) -> Kernel:
+    known = check.accepted
+
+    def checking(*arrays: Array) -> Array | tuple[Array, ...]:
+        shapes = tuple([arrays[index].shape for index in unknown])
+        if shapes not in known:
+            check.accept(arrays, shapes)
+        return kernel(*arrays)
+
+    return checking
+
+
+def _by_itself(kernel: Kernel, check: LengthCheck, accepts: Accepts) -> Kernel:
+    def checking(*arrays: Array) -> Array | tuple[Array, ...]:
+        if not accepts(*arrays):
+            check.accept(arrays)
+        return kernel(*arrays)
+
+    return checking
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LengthCheck:
+    """What was known of a step when its kernel was chosen.
+
+    Args:
+        expected: what inference says about its layers.
+        reads: the types of its inputs.
+        contents: those of inputs that are fixed in the plan, else ``None``.
+        made: the types of what each layer makes.
+    """
+
+    expected: Expected
+    reads: tuple[TensorType, ...]
+    contents: tuple[Array | None, ...]
+    made: tuple[tuple[TensorType, ...], ...]
+    accepted: set[Any] = field(default_factory=set)
+    """Shapes of the inputs of unknown lengths that were accepted before."""
+
+    def accept(self, arrays: Sequence[Array], key: Any = None) -> None:
+        """Check the lengths of the inputs, and remember them by ``key``, unless that is ``None``.
+
+        Raises:
+            Refusal: if a layer cannot have such inputs; it names the layer.
+        """
+        lengths: dict[Symbol, int] = {}
+        for array, type in zip(arrays, self.reads, strict=True):
+            self._compare(PartialShape(array.shape), type, lengths)
+        results = self.expected.results(list(map(_value, arrays, self.expected.elements, self.contents)))
+        for found, made in zip(results, self.made, strict=True):
+            for result, type in zip(found, made, strict=False):
+                self._compare(result.shape, type, lengths)
+        if key is not None:
+            if len(self.accepted) >= REMEMBERED:
+                self.accepted.clear()
+            self.accepted.add(key)
+
+    def _compare(self, found: PartialShape, type: TensorType, lengths: dict[Symbol, int]) -> None:
+        """Compare the shape of a tensor with what was known of it."""
+        if not _agree(found, type.shape, lengths):
+            reason = ExecutionError(
+                f"expected {type.shape}, as was inferred, got {found}",
+                hint="a layer before it computes something else than the file says",
+            )
+            raise Refusal(self.expected.layers[-1], reason)
+
+
+def _value(array: Array, element: ElementType, contents: Array | None) -> Value:
+    """What inference may see of an input: contents only where they are the same in every run."""
+    if element is ElementType.dynamic:
+        element = ElementType.from_dtype(array.dtype)
+    return Value(TensorType(element, PartialShape(array.shape)), contents)
+
+
+def _agree(found: PartialShape, known: PartialShape, lengths: dict[Symbol, int]) -> bool:
+    """Whether a shape is possible; ``lengths`` collects what those with a symbol are, and must be elsewhere."""
+    if found.rank is None or known.rank is None:
+        return True
+    return found.rank == known.rank and all(
+        dim.is_dynamic
+        or (
+            expected.contains(dim.min)
+            and (expected.symbol is None or _same(lengths, expected.symbol, dim.min))
+        )
+        for dim, expected in zip(found, known, strict=True)
+    )
+
+
+def _same(lengths: dict[Symbol, int], symbol: Symbol, length: int) -> bool:
+    return lengths.setdefault(symbol, length) == length

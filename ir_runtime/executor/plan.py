@@ -1,0 +1,208 @@
+"""A compiled model: a straight line of steps over numbered slots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from itertools import islice
+from operator import length_hint
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import deadline
+from ..analysis.error_context import blame, is_placed
+from ..analysis.expected import Expected
+from ..backends import Kernel
+from ..forks import SAFEPOINT, away, computing
+from ..ir.graph import Layer
+from ..ir.tensor import Array
+from ..limits import DEFAULT, Limits, hold
+from ..scoped import nested
+from .base_buffers import root_of
+from .context import RUN, Run, State
+from .instructions import Move, given, moves_of
+from .output_contract import Promise
+
+__all__ = ["ExecutionPlan", "Observer", "Step"]
+
+# So many steps run between two looks at the clock.
+CLOCKED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One layer at run time, and those that its kernel computes with it.
+
+    ``frees`` are the slots nobody reads afterwards.
+    """
+
+    layer: Layer
+    kernel: Kernel
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    frees: tuple[int, ...] = ()
+    also: tuple[Layer, ...] = ()
+    expected: Expected | None = None
+    """What inference says about it, for when it fails."""
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Every layer that this step computes, in order."""
+        return (self.layer, *self.also)
+
+    def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
+        """Compute the outputs that the last layer declares; an operation may have more."""
+        return given(self.kernel(*args), len(self.writes))[: len(self.writes)]
+
+
+class Observer(Protocol):
+    """Watches a run. Profilers, tracers, NaN traps and progress bars are observers."""
+
+    def before(self, step: Step, inputs: Sequence[Array]) -> None:
+        """Called before a layer runs."""
+
+    def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
+        """Called after a layer ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionPlan:
+    """Steps in order. A plan holds no activations, so any number of runs may share it."""
+
+    steps: tuple[Step, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    slots: tuple[Array | None, ...]
+    """Constants in place, the rest empty."""
+    around: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
+    """What the backends want around a run."""
+    promises: tuple[Promise, ...] = ()
+    """What was inferred about the outputs."""
+    peak: int = 0
+    """Bytes that a run needs at once, as far as they are known when compiling."""
+    moves: tuple[Move, ...] = field(init=False, repr=False)
+    """What the steps do to the slots."""
+    roots: frozenset[int] = field(init=False, repr=False)
+    """The memory of the constants, as `root_of` has it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "moves", moves_of(self.steps))
+        constants = (array for array in self.slots if array is not None)
+        object.__setattr__(self, "roots", frozenset(map(root_of, constants)))
+
+    def run(
+        self,
+        feeds: Sequence[Array],
+        observers: Sequence[Observer] = (),
+        state: State | None = None,
+        limits: Limits = DEFAULT,
+    ) -> list[Array]:
+        """Run every step on arrays for the inputs; return arrays for the outputs.
+
+        Args:
+            feeds: an array for each input.
+            observers: told of every step.
+            state: the variables. What is assigned waits in it to be committed.
+            limits: bounds on memory, time and iterations.
+
+        Raises:
+            ExecutionError: if a layer fails on its data; it names the layer.
+            LimitError: if it asks for more than ``limits`` allow; it names the layer.
+        """
+        # In a context of its own, no variable of the caller's is changed, wherever an interrupt comes.
+        return copy_context().run(self._run, feeds, observers, state or State(), limits)
+
+    def _run(
+        self, feeds: Sequence[Array], observers: Sequence[Observer], state: State, limits: Limits
+    ) -> list[Array]:
+        hold(limits)
+        with np.errstate(all="ignore"), computing(), nested(self.around):
+            left = limits.memory - self.peak - sum(feed.nbytes for feed in feeds)
+            run = Run(observers, state, limits, deadline.ends(), left)
+            RUN.set(run)
+            try:
+                return self.execute(feeds, run)
+            except _Watching as caught:
+                raise caught.reason from None
+
+    def execute(self, feeds: Sequence[Array], run: Run) -> list[Array]:
+        """The steps themselves, of a model or of a body inside a run."""
+        env: list[Any] = list(self.slots)
+        for slot, array in zip(self.inputs, feeds, strict=True):
+            env[slot] = array
+        run.envs.append((env, self.slots))
+        try:
+            if run.observers:
+                self._watch(env, run)
+            else:
+                self._advance(env, run.ends)
+        finally:
+            run.envs.pop()
+        outputs = [env[slot] for slot in self.outputs]
+        for promise, array in zip(self.promises, outputs, strict=False):
+            promise.check(array)
+        return outputs
+
+    def _advance(self, env: list[Any], ends: float) -> None:
+        """The run loop. It knows functions of the slots only; steps are looked at where one fails."""
+        clock, moves = time.monotonic, self.moves
+        going = iter(moves)
+        try:
+            for start in range(0, len(moves), CLOCKED):
+                if clock() > ends:
+                    raise deadline.overdue(self.steps[start].layer.where)
+                if SAFEPOINT.forking is not None:
+                    SAFEPOINT.halt()
+                for move in islice(going, CLOCKED):
+                    move(env)
+        except Exception as reason:
+            if is_placed(reason) or not moves:
+                raise
+            step = self.steps[max(len(moves) - 1 - length_hint(going), 0)]
+            raise blame(step, [env[slot] for slot in step.reads], reason) from reason
+
+    def _watch(self, env: list[Any], run: Run) -> None:
+        """The run loop of a run that somebody watches."""
+        for step in self.steps:
+            deadline.check(step.layer.where)
+            args = [env[slot] for slot in step.reads]
+            try:
+                results = _watched(step, args, run.observers)
+            except Exception as reason:
+                if isinstance(reason, _Watching) or is_placed(reason):
+                    raise
+                raise blame(step, args, reason) from reason
+            for slot, array in zip(step.writes, results, strict=True):
+                env[slot] = array
+            for slot in step.frees:
+                env[slot] = None
+
+
+class _Watching(Exception):
+    """Carries an observer's own exception past the handler that blames the layer."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__()
+        self.reason = reason
+
+
+def _watched(step: Step, args: Sequence[Array], observers: Sequence[Observer]) -> tuple[Array, ...]:
+    _tell(observers, "before", step, args)
+    start = time.perf_counter()
+    results = step.run(args)
+    seconds = time.perf_counter() - start
+    _tell(observers, "after", step, results, seconds)
+    return results
+
+
+def _tell(observers: Sequence[Observer], event: str, *what: Any) -> None:
+    try:
+        with away():
+            for observer in observers:
+                getattr(observer, event)(*what)
+    except Exception as reason:
+        raise _Watching(reason) from reason

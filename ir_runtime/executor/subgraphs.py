@@ -1,0 +1,59 @@
+"""The graphs inside layers, while a plan runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..backends import Kernel
+from ..ir.body import Body
+from ..ir.graph import Layer
+from ..ir.tensor import Array, TensorType
+from .context import RUN
+from .output_contract import Promise
+from .plan import ExecutionPlan
+
+__all__ = ["Visitor", "kept"]
+
+# What a Parameter of a body receives that the port map leaves out, as nothing reads it.
+_UNREAD = np.empty(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Runs the bodies of a layer, watched as the run is that they are part of.
+
+    What a body is given is held against what was inferred of its Parameters: a port map may contradict them.
+    """
+
+    plans: Mapping[str, ExecutionPlan]
+    promises: Mapping[str, Mapping[int, Promise]]
+
+    def __call__(self, body: Body, feeds: Mapping[int, Array]) -> dict[int, Array]:
+        promises = self.promises[body.name]
+        for parameter, array in feeds.items():
+            promises[parameter].check(array)
+        arrays = [feeds.get(parameter, _UNREAD) for parameter in body.parameters]
+        found = self.plans[body.name].execute(arrays, RUN.get())
+        return dict(zip(body.results, found, strict=True))
+
+
+def kept(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) -> Kernel:
+    """A kernel whose results are held against what was inferred.
+
+    A port map may say one thing and do another, a variable may hold something else, and an operation from
+    outside this package may compute something else.
+    """
+    promises = [Promise.of(layer, type) for type in types]
+
+    def keeping(*arrays: Array) -> Array | tuple[Array, ...]:
+        results = kernel(*arrays)
+        for promise, array in zip(
+            promises, results if isinstance(results, tuple) else (results,), strict=False
+        ):
+            promise.check(array)
+        return results
+
+    return keeping

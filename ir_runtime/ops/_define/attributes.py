@@ -1,0 +1,246 @@
+"""Attributes of operations: types, defaults, bounds, and how they are read from XML."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from inspect import get_annotations
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin
+
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...nearest import nearest
+
+__all__ = ["MISSING", "Attribute", "attr", "payload", "read_schema"]
+
+# Characters of a text that is remembered: a file may have as many and as long ones as it likes.
+_USUAL = 64
+
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribute:
+    """One attribute: its type, default and bounds, read from a class annotation."""
+
+    name: str
+    type: Any
+    default: Any = MISSING
+    gt: float | None = None
+    ge: float | None = None
+    le: float | None = None
+    doc: str = ""
+    xml: str = ""
+    payload: bool = False
+    unsaid: str | None = None
+    """What OpenVINO takes where a file does not say it, though the page asks for it."""
+    choices: tuple[Any, ...] = field(init=False, default=(), repr=False)
+    """The values that an enumeration, or each item of a list of them, may have."""
+    bounded: bool = field(init=False, default=False, repr=False)
+    """Whether numbers must be greater or smaller than others."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choices", _choices(self.type))
+        object.__setattr__(self, "bounded", (self.gt, self.ge, self.le) != (None, None, None))
+
+    @property
+    def required(self) -> bool:
+        """Whether a layer must have it."""
+        return self.default is MISSING and not self.payload
+
+    def parse(self, text: str) -> Any:
+        """Read it from a string in a file; `ValueError` says what is allowed."""
+        try:
+            value = _usual(self, text) if len(text) <= _USUAL else _parse(self.type, text)
+        except ValueError as near:
+            raise ValueError(f"{self.allows()}, not {text!r}{near}") from None
+        return self.check(value, text)
+
+    def check(self, value: Any, text: str | None = None) -> Any:
+        """Return the value, or raise `ValueError` if it is not allowed; ``text`` is how a file says it."""
+        if value is MISSING:
+            raise ValueError(f"is missing; it {self.allows()}")
+        if value is self.default or self.payload or not (self.choices or self.bounded):
+            return value
+        items = value if isinstance(value, tuple) else (value,)
+        for item in items if self.choices else ():
+            if item not in self.choices:
+                near = _near(str(item), map(str, self.choices))
+                raise ValueError(f"{self.allows()}, not {_said(value, text)}{near}")
+        if self.bounded and not all(map(self._within, items)):
+            raise ValueError(f"{self.allows()}, not {_said(value, text)}")
+        return value
+
+    def _within(self, item: Any) -> bool:
+        return (
+            (self.gt is None or item > self.gt)
+            and (self.ge is None or item >= self.ge)
+            and (self.le is None or item <= self.le)
+        )
+
+    def allows(self) -> str:
+        """What it may be, in words.
+
+        >>> Attribute("strides", tuple[int, ...], gt=0).allows()
+        'must be a list of integers greater than 0'
+        """
+        bounds = [
+            f"{words} {bound:g}"
+            for words, bound in (("greater than", self.gt), ("at least", self.ge), ("at most", self.le))
+            if bound is not None
+        ]
+        return " ".join(filter(None, ("must be", _kind(self.type), " and ".join(bounds))))
+
+
+def attr(
+    default: Any = MISSING,
+    *,
+    gt: float | None = None,
+    ge: float | None = None,
+    le: float | None = None,
+    doc: str = "",
+    xml: str = "",
+    unsaid: str | None = None,
+) -> Any:
+    """Declare an attribute that needs more than an annotation.
+
+    Args:
+        default: the value where a layer has none; without it, the attribute is required.
+        gt: each number must be greater than this.
+        ge: each number must be at least this.
+        le: each number must be at most this.
+        doc: what it does, for the operation's page.
+        xml: its name in files, where that is no Python name (``exclude-pad``).
+        unsaid: what OpenVINO takes, as files write it, where a file does not say it, though the page asks for it.
+    """
+    return Attribute("", None, default, gt, ge, le, doc, xml, unsaid=unsaid)
+
+
+def payload(*, doc: str = "") -> Any:
+    """Declare something that a layer carries beside its attributes: a constant's data, a body."""
+    return Attribute("", None, doc=doc, payload=True)
+
+
+def read_schema(cls: type) -> Mapping[str, Attribute]:
+    """The attributes a class annotates, with those of its bases first."""
+    schema = {}
+    for name, kind in _annotated(cls).items():
+        given = getattr(cls, name, MISSING)
+        a = given if isinstance(given, Attribute) else attr(given)
+        schema[name] = Attribute(
+            name, kind, a.default, a.gt, a.ge, a.le, a.doc, a.xml or name, a.payload, a.unsaid
+        )
+    return types.MappingProxyType(schema)
+
+
+def _annotated(cls: type) -> dict[str, Any]:
+    """Names and types, those of bases first; what many classes inherit is read once."""
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        found |= _annotated_here(base)
+    return found
+
+
+@cache
+def _annotated_here(cls: type) -> dict[str, Any]:
+    said: dict[str, Any] = get_annotations(cls, eval_str=True)
+    return {name: kind for name, kind in said.items() if not (name.startswith("_") or _is_shared(kind))}
+
+
+def _is_shared(kind: Any) -> bool:
+    return get_origin(kind) is ClassVar
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    item = get_args(kind)[0] if get_origin(kind) is tuple else kind
+    return get_args(item) if get_origin(item) is Literal else ()
+
+
+@lru_cache(4096)
+def _usual(attribute: Attribute, text: str) -> Any:
+    """Texts that are met again and again; what they are read as never changes."""
+    return _parse(attribute.type, text)
+
+
+def _parse(kind: Any, text: str) -> Any:
+    """Names are taken to the letter, as OpenVINO takes them; what stands around numbers does not count."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _parse(next(a for a in args if a is not type(None)), text)
+    if origin is Literal:
+        return _choose(args, text)
+    if origin is tuple:
+        return tuple(_parse(args[0], part.strip()) for part in text.split(",")) if text.strip() else ()
+    if kind is bool:
+        return _boolean(text)
+    if kind is int:
+        return _integer(text.strip())
+    try:
+        return ElementType.of_attribute(text) if kind is ElementType else kind(text)
+    except ValueError:
+        near = _near(text, map(str, ElementType)) if kind is ElementType else ""
+        raise ValueError(near) from None
+
+
+def _integer(text: str) -> int:
+    digits = text.removeprefix("-")
+    if len(text) > 20 or not (digits.isascii() and digits.isdecimal()) or not -(2**63) <= int(text) < 2**64:
+        raise ValueError("")
+    return int(text)
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+    except KeyError:
+        raise ValueError("") from None
+
+
+def _choose(choices: tuple[Any, ...], text: str) -> Any:
+    # OpenVINO compares the names of enumerations without regard to case.
+    by_text = {str(choice).lower(): choice for choice in choices}
+    if text.lower() not in by_text:
+        raise ValueError(_near(text, by_text))
+    return by_text[text.lower()]
+
+
+def _said(value: Any, text: str | None) -> str:
+    return repr(_text(value) if text is None else text)
+
+
+def _text(value: Any) -> str:
+    """A value as files write it."""
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _near(text: str, choices: Iterable[str]) -> str:
+    near = nearest(text.lower(), choices)
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def _kind(kind: Any) -> str:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _kind(next(a for a in args if a is not type(None)))
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, args))
+    if origin is tuple and get_origin(args[0]) is Literal:
+        return "a list of " + ", ".join(map(str, get_args(args[0])))
+    if origin is tuple:
+        return "a list of " + _PLURAL.get(args[0], f"{args[0].__name__}s")
+    return _SINGULAR.get(kind, f"a {getattr(kind, '__name__', kind)}")
+
+
+_SINGULAR = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+    ElementType: "an element type",
+    PartialShape: "a shape",
+}
+_PLURAL = {int: "integers", float: "numbers", str: "texts", bool: "true or false"}

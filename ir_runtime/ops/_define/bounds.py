@@ -1,0 +1,260 @@
+"""Arithmetic on integers of which only bounds may be known, one number at a time.
+
+What `Interval` cannot do with operators: division by intervals, remainders, comparisons. Every
+function also takes plain integers, and all of them return bounds that contain the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ...ir.dimension import Dimension, Interval, span
+from ...ir.element import ElementType
+
+__all__ = [
+    "UNDECIDED",
+    "Number",
+    "absolute",
+    "choose",
+    "equal",
+    "fit",
+    "less",
+    "maximum",
+    "minimum",
+    "power",
+    "quotient",
+    "remainder",
+    "truth",
+]
+
+Number: TypeAlias = int | Interval
+Ends: TypeAlias = tuple[int | None, int | None]
+
+UNDECIDED = Dimension(0, 1)
+"""A truth value that is not known yet."""
+
+LARGEST_EXPONENT, LARGEST_POWER = 64, 2**31 - 1
+# So many pairs of numbers are gone through one by one.
+FEW = 64
+# Unbounded numbers of these types are lengths and the like: far from where they would wrap around.
+WIDE = 32
+
+
+def ends(number: Number) -> Ends:
+    """The lower and the upper bound."""
+    return (number.min, number.max) if isinstance(number, Interval) else (int(number), int(number))
+
+
+def same(x: Number, y: Number) -> bool:
+    """Whether both are the same unknown number."""
+    return (
+        isinstance(x, Interval) and isinstance(y, Interval) and x.symbol is not None and x.symbol is y.symbol
+    )
+
+
+def fit(number: Number, element: ElementType) -> Number:
+    """What is left of a number in an element type: it wraps around, or its bounds are forgotten.
+
+    >>> fit(300, ElementType.u8), fit(Interval(-3, 3), ElementType.u8), fit(Dimension(1, 8), ElementType.i64)
+    (44, <Dimension: ..255>, <Dimension: 1..8>)
+    """
+    if element is ElementType.boolean:
+        return number
+    signed = element.label.startswith("i")
+    lowest = -(1 << (element.bits - 1)) if signed else 0
+    highest = lowest + (1 << element.bits) - 1
+    low, high = ends(number)
+    if low is not None and low == high:
+        return (low - lowest) % (1 << element.bits) + lowest
+    beyond = (low is not None and low < lowest) or (high is not None and high > highest)
+    unbounded = high is None or (low is None and not signed)
+    if (beyond or unbounded) and element.bits < WIDE:
+        return span(lowest, highest)
+    if beyond or (low is None and not signed):
+        return Interval() if signed else Dimension()
+    return number
+
+
+def maximum(x: Number, y: Number) -> Number:
+    """The larger one.
+
+    >>> maximum(Dimension(2, 8), 1), maximum(Dimension(2, 8), 4), maximum(Interval(None, 3), 0)
+    (<Dimension: 2..8>, <Dimension: 4..8>, <Dimension: ..3>)
+    """
+    (a, b), (c, d) = ends(x), ends(y)
+    if _reaches(a, d) or same(x, y):
+        return x
+    if _reaches(c, b):
+        return y
+    low = c if a is None else a if c is None else max(a, c)
+    return span(low, None if b is None or d is None else max(b, d))
+
+
+def minimum(x: Number, y: Number) -> Number:
+    """The smaller one.
+
+    >>> minimum(Dimension(2, 8), 8), minimum(Dimension(2, 8), 4), minimum(Dimension(), 5)
+    (<Dimension: 2..8>, <Dimension: 2..4>, <Dimension: ..5>)
+    """
+    (a, b), (c, d) = ends(x), ends(y)
+    if _reaches(a, d) or same(x, y):
+        return y
+    if _reaches(c, b):
+        return x
+    high = d if b is None else b if d is None else min(b, d)
+    return span(None if a is None or c is None else min(a, c), high)
+
+
+def absolute(x: Number) -> Number:
+    """The size of a number."""
+    low, high = ends(x)
+    if low is not None and low >= 0:
+        return x
+    if high is not None and high <= 0:
+        return -x
+    return span(0, None if low is None or high is None else max(-low, high))
+
+
+def quotient(x: Number, y: Number, floor: bool = True) -> Number:
+    """Division rounded down, or towards zero. Unknown if the divisor may be zero.
+
+    >>> quotient(Dimension(7, 20), 4), quotient(Dimension(7, 20), Dimension(2, 4)), quotient(Interval(-7, 5), 4, False)
+    (<Dimension: 1..5>, <Dimension: 1..10>, Interval(-1, 1))
+    """
+    divide = _floor if floor else _truncate
+    (a, b), (c, d) = ends(x), ends(y)
+    if d is not None and d < 0:
+        return quotient(-x, -y, floor)
+    if c is None or c <= 0:
+        return Interval()
+    if c == d == 1:
+        return x
+    if same(x, y):
+        return 1
+    return span(_extreme(a, (c, d), divide, upper=False), _extreme(b, (c, d), divide, upper=True))
+
+
+def remainder(x: Number, y: Number, floor: bool = True) -> Number:
+    """What a division leaves: with the divisor's sign if it rounds down, else with the dividend's.
+
+    >>> remainder(Dimension(5, 7), 8), remainder(Dimension(5, 9), 8), remainder(Interval(-2, 2), 8, False)
+    (<Dimension: 5..7>, <Dimension: ..7>, Interval(-2, 2))
+    >>> remainder(9, Dimension(2, 6)), remainder(Dimension(5, 99), Dimension(2, 6))
+    (<Dimension: ..4>, <Dimension: ..5>)
+    """
+    (a, b), (c, d) = ends(x), ends(y)
+    if d is not None and d < 0:
+        return -remainder(-x, -y) if floor else remainder(x, -y, floor)
+    if c is None or c <= 0:
+        return Interval()
+    if same(x, y):
+        return 0
+    whole = quotient(x, y, floor)
+    if c == d and (start := ends(whole)[0]) is not None and start == ends(whole)[1]:
+        return x - start * c
+    if a is not None and b is not None and a >= 0 and b < c:
+        return x
+    if (found := _of_all(x, y, lambda m, n: m % n if floor else m - _truncate(m, n) * n)) is not None:
+        return found
+    most = None if d is None else d - 1
+    if floor or (a is not None and a >= 0):
+        return span(0, most if a is None or a < 0 else _least(b, most))
+    low = most if a is None else _least(-a, most)
+    return span(None if low is None else -low, 0 if b is not None and b <= 0 else _least(b, most))
+
+
+def power(x: Number, y: Number) -> Number:
+    """A number raised to an exponent, if there are few of both, or it is not negative, and the exponent known.
+
+    >>> power(Dimension(2, 8), 2), power(3, Dimension(0, 4)), power(Dimension(), Dimension(0, 4))
+    (<Dimension: 4..64>, <Dimension: 1..81>, Interval(None, None))
+    """
+    (a, b), (c, d) = ends(x), ends(y)
+    if c is None or d is None or not 0 <= c <= d <= LARGEST_EXPONENT:
+        return Interval()
+    if c == d == 1:
+        return x
+    if (found := _of_all(x, y, lambda m, n: int(m**n))) is not None:
+        low, high = ends(found)
+    elif c == d and a is not None and a >= 0:
+        low, high = a**c, None if b is None and c else (b or 0) ** c
+    else:
+        return Interval()
+    # Powers do not wrap around; what becomes of those that do not fit depends on the type.
+    return Interval() if max(map(abs, (low or 0, high or 0))) > LARGEST_POWER else span(low, high)
+
+
+def equal(x: Number, y: Number) -> bool | None:
+    """Whether both are equal, if that can be told.
+
+    >>> equal(Dimension(), -1), equal(Dimension(), 5), equal(Dimension(5), 5)
+    (False, None, True)
+    """
+    (a, b), (c, d) = ends(x), ends(y)
+    if same(x, y) or (a is not None and a == b == c == d):
+        return True
+    return False if _exceeds(a, d) or _exceeds(c, b) else None
+
+
+def less(x: Number, y: Number) -> bool | None:
+    """Whether the first is smaller, if that can be told."""
+    (a, b), (c, d) = ends(x), ends(y)
+    if same(x, y) or _reaches(a, d):
+        return False
+    return True if _exceeds(c, b) else None
+
+
+def truth(answer: bool | None) -> Number:
+    """A truth value as a number."""
+    return UNDECIDED if answer is None else int(answer)
+
+
+def choose(condition: Number, x: Number, y: Number) -> Number:
+    """The first where the condition holds, the second where it does not, either where that is unknown."""
+    if not isinstance(condition, Interval) or condition.is_static:
+        return x if condition else y
+    (a, b), (c, d) = ends(x), ends(y)
+    if same(x, y) or (a is not None and a == b == c == d):
+        return x
+    low = None if a is None or c is None else min(a, c)
+    return span(low, None if b is None or d is None else max(b, d))
+
+
+def _reaches(low: int | None, high: int | None) -> bool:
+    return low is not None and high is not None and low >= high
+
+
+def _exceeds(low: int | None, high: int | None) -> bool:
+    return low is not None and high is not None and low > high
+
+
+def _of_all(x: Number, y: Number, exact: Callable[[int, int], int]) -> Number | None:
+    """What a function makes of two numbers, from all pairs of them; nothing where there are many."""
+    (a, b), (c, d) = ends(x), ends(y)
+    if a is None or b is None or c is None or d is None or (b - a + 1) * (d - c + 1) > FEW:
+        return None
+    found = [exact(m, n) for m in range(a, b + 1) for n in range(c, d + 1)]
+    return span(min(found), max(found))
+
+
+def _least(*bounds: int | None) -> int | None:
+    return min((b for b in bounds if b is not None), default=None)
+
+
+def _extreme(n: int | None, divisor: Ends, divide: Callable[[int, int], int], upper: bool) -> int | None:
+    """The smallest or largest quotient of one dividend, by divisors that are positive."""
+    if n is None:
+        return None
+    small, large = divisor
+    assert small is not None
+    by = small if (n >= 0) == upper else max(small, abs(n) + 1) if large is None else large
+    return divide(n, by)
+
+
+def _floor(x: int, y: int) -> int:
+    return x // y
+
+
+def _truncate(x: int, y: int) -> int:
+    return x // y if x >= 0 else -(-x // y)

@@ -1,0 +1,211 @@
+"""The reference page of an operation, made from its declaration."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+import types
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from .attributes import Attribute
+from .operation import Element, Input, Op, Output
+
+__all__ = ["TESTED_AGAINST", "describe", "group", "link", "record", "source", "summary"]
+
+# What the tests compare every operation with; tests/ops/test_table.py holds this against them.
+TESTED_AGAINST = "OpenVINO 2026.4.1"
+SPECIFICATION = (
+    "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs"
+)
+_GROUPS = __package__.rpartition(".")[0]
+_WIDTH = 100
+_COLUMN = 24
+
+
+def group(cls: type[Op]) -> str:
+    """The specification's group: the name of the module below `ir_runtime.ops`; empty for others."""
+    package, _, path = cls.__module__.partition(f"{_GROUPS}.")
+    return "" if package else path.partition(".")[0]
+
+
+def summary(cls: type[Op]) -> str:
+    """What it does, in one line."""
+    return _doc(cls).partition("\n")[0]
+
+
+def link(cls: type[Op]) -> str | None:
+    """Where its specification is; ``None`` for operations from elsewhere."""
+    if cls.spec:
+        return f"{SPECIFICATION}/{cls.spec}.html"
+    return f"{SPECIFICATION}/{group(cls)}/{_kebab(cls.name)}-{cls.since}.html" if group(cls) else None
+
+
+def source(cls: type[Op]) -> str:
+    """File and line of its declaration."""
+    path = Path(inspect.getsourcefile(cls) or "?")
+    package = Path(__file__).parents[2]
+    shown = path.relative_to(package).as_posix() if path.is_relative_to(package) else str(path)
+    return f"{shown}:{inspect.getsourcelines(cls)[1]}"
+
+
+def describe(cls: type[Op]) -> str:
+    """The page as text."""
+    return "\n".join(_page(cls))
+
+
+def record(cls: type[Op]) -> dict[str, Any]:
+    """The page as plain data, for JSON."""
+    return {
+        "operation": cls.versioned_name(),
+        "name": cls.name,
+        "version": cls.since,
+        "group": group(cls) or None,
+        "summary": summary(cls),
+        "doc": _doc(cls),
+        "inputs": [_input_record(port) for port in cls.inputs],
+        "outputs": [_output_record(port) for port in cls.outputs],
+        "attributes": [_attribute_record(a) for a in _attributes(cls)],
+        "types": [
+            {"name": e.name, "allowed": [str(t) for t in e.allowed], "doc": e.doc} for e in _elements(cls)
+        ],
+        "spec": link(cls),
+        "tested_against": TESTED_AGAINST if group(cls) else None,
+        "source": source(cls),
+    }
+
+
+def _page(cls: type[Op]) -> Iterator[str]:
+    yield f"{cls.versioned_name()} (opset{cls.since}, {group(cls) or 'extension'})"
+    yield from (textwrap.fill(line, _WIDTH) for line in _doc(cls).splitlines())
+    yield from _section("Inputs", [_input_row(port) for port in cls.inputs])
+    yield from _section("Outputs", [(p.name + "…" * p.variadic, _type(p), _text(p.doc)) for p in cls.outputs])
+    yield from _section("Attributes", [_attribute_row(a) for a in _attributes(cls)])
+    yield from _section("Types", [(e.name, ", ".join(map(str, e.allowed)), "") for e in _elements(cls)])
+    yield ""
+    if spec := link(cls):
+        yield f"Spec    {spec}"
+        yield f"Tested  against {TESTED_AGAINST}"
+    yield f"Source  {source(cls)}"
+
+
+def _section(title: str, rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    if not rows:
+        return
+    yield f"\n{title}"
+    first = max(len(name) for name, _, _ in rows)
+    second = max((len(kind) for _, kind, doc in rows if doc and len(kind) <= _COLUMN), default=0)
+    for name, kind, doc in rows:
+        line = f"  {name:<{first}}  {kind:<{second}}  {doc}".rstrip()
+        behind = first + 4 + (second + 2 if doc else 0)
+        yield textwrap.fill(
+            line, _WIDTH, subsequent_indent=" " * behind, break_long_words=False, break_on_hyphens=False
+        )
+
+
+def _input_row(port: Input) -> tuple[str, str, str]:
+    mark = "…" if port.variadic else "?" if port.optional else ""
+    return port.name + mark, port.element.name, _text(port.doc)
+
+
+def _attribute_row(a: Attribute) -> tuple[str, str, str]:
+    unsaid = (
+        "" if a.unsaid is None else f" (OpenVINO takes {a.unsaid or 'an empty list'} where it is missing)"
+    )
+    said = [
+        f"required{unsaid}"
+        if a.required
+        else "optional"
+        if a.default is None
+        else f"default {_default(a.default)}"
+    ]
+    said += [
+        f"{sign} {bound:g}" for sign, bound in ((">", a.gt), (">=", a.ge), ("<=", a.le)) if bound is not None
+    ]
+    return a.xml, _kind(a.type), "; ".join(filter(None, [", ".join(said), _text(a.doc)]))
+
+
+def _input_record(port: Input) -> dict[str, Any]:
+    return {
+        "name": port.name,
+        "type": port.element.name,
+        "optional": port.optional,
+        "variadic": port.variadic,
+        "doc": _text(port.doc),
+    }
+
+
+def _output_record(port: Output) -> dict[str, Any]:
+    return {"name": port.name, "type": _type(port), "variadic": port.variadic, "doc": _text(port.doc)}
+
+
+def _attribute_record(a: Attribute) -> dict[str, Any]:
+    return {
+        "name": a.xml,
+        "kind": _kind(a.type),
+        "required": a.required,
+        "default": None if a.required else _plain(a.default),
+        "greater_than": a.gt,
+        "at_least": a.ge,
+        "at_most": a.le,
+        "doc": _text(a.doc),
+    }
+
+
+def _attributes(cls: type[Op]) -> list[Attribute]:
+    return [a for a in cls.schema().values() if not a.payload]
+
+
+def _elements(cls: type[Op]) -> list[Element]:
+    """The type variables of the ports, each once."""
+    ports: tuple[Input | Output, ...] = (*cls.inputs, *cls.outputs)
+    return list(dict.fromkeys(p.element for p in ports if isinstance(p.element, Element)))
+
+
+def _type(port: Output) -> str:
+    return port.element.name if isinstance(port.element, Element) else str(port.element)
+
+
+def _doc(cls: type[Op]) -> str:
+    return _text(inspect.cleandoc(cls.__doc__ or ""))
+
+
+def _text(doc: str) -> str:
+    return doc.replace("``", "`")
+
+
+def _kind(kind: Any) -> str:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return " | ".join(_kind(a) for a in args if a is not type(None))
+    if origin is Literal:
+        return " | ".join(map(str, args))
+    if origin is tuple:
+        item = _kind(args[0])
+        return f"({item})[]" if " " in item else f"{item}[]"
+    return {ElementType: "element type", PartialShape: "shape", bool: "boolean", str: "string"}.get(
+        kind, getattr(kind, "__name__", str(kind))
+    )
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
+    return repr(value) if value == "" else str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _kebab(name: str) -> str:
+    """``ReduceL2`` becomes ``reduce-l2``, ``LSTMCell`` ``lstm-cell``, ``Col2Im`` ``col2im``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()

@@ -1,0 +1,312 @@
+"""The vocabulary in which operations are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from inspect import signature
+from types import CodeType
+from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
+
+import numpy as np
+
+from ...codes import Code
+from ...diagnostics import Diagnostic
+from ...errors import InferenceError, ValidationError
+from ...ir.body import Body
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array, Bounds, TensorType, Value, objects
+from .._reals import at_ends
+from .attributes import Attribute, attr, payload, read_schema
+from .bounds import fit
+from .ports import Element, Input, Output, bind, port_at
+from .registry import registry
+
+__all__ = ["Element", "InferenceError", "Input", "Op", "Output", "attr", "op", "payload", "registry"]
+
+# Values are followed through shape arithmetic, not through data: beyond this many elements they are data.
+FOLLOWED = 4096
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(attr, payload))
+class Op:
+    """One version of one operation. An instance holds the attributes of one layer.
+
+    A subclass declares ports (`Input`, `Output`) and attributes (annotations), and defines
+    `infer` and `evaluate`, both of which take the inputs by position, in declared order.
+    """
+
+    name: ClassVar[str] = ""
+    since: ClassVar[int] = 0
+    until: ClassVar[int | None] = None
+    """The last opset that has it, if later ones do not."""
+    spec: ClassVar[str] = ""
+    inputs: ClassVar[tuple[Input, ...]] = ()
+    outputs: ClassVar[tuple[Output, ...]] = ()
+    pure: ClassVar[bool] = True
+    """Whether equal inputs give equal outputs; random and stateful operations say False."""
+    symbolic: ClassVar[bool] = False
+    """Whether `evaluate` also works on arrays of `Interval`, and so carries shapes."""
+    bounded: ClassVar[bool] = False
+    """Whether, where no input is empty, no output has more elements than the product of what the inputs have,
+    or than their sum. Sizes of others are looked at before each run, where they are not known before."""
+    extremes: ClassVar[Literal["", "rising", "corners", "unknown"]] = ""
+    """Where real outputs are least and greatest: where all real inputs are (so if `symbolic`, too),
+    or with each of them at one of its ends, or that cannot be told."""
+    sink: ClassVar[bool] = False
+    """Whether it runs though nobody reads its outputs, as what assigns a variable does."""
+    _asks: ClassVar[frozenset[str]] = frozenset()
+    _declared: ClassVar[Mapping[str, Input | Output]] = {}
+    """The ports that this class declares itself."""
+
+    def __init_subclass__(cls) -> None:
+        cls._declared = {
+            n: replace(p, name=n) for n, p in vars(cls).items() if isinstance(p, (Input, Output))
+        }
+        found: dict[str, Input | Output] = {}
+        for base in reversed(cls.__mro__):
+            found |= vars(base).get("_declared", {})
+        ports = [port for name, port in found.items() if getattr(cls, name) is not None]
+        cls.inputs = tuple(p for p in ports if isinstance(p, Input))
+        cls.outputs = tuple(p for p in ports if isinstance(p, Output))
+        cls._asks = _keywords(cls.evaluate)
+
+    def __init__(self, **values: Any) -> None:
+        problems = []
+        for name, attribute in self.schema().items():
+            value = values.pop(name, attribute.default)
+            try:
+                vars(self)[name] = attribute.check(value)
+            except ValueError as problem:
+                problems.append(f"attribute {attribute.xml!r} {problem}")
+        if values:
+            raise TypeError(f"{type(self).__name__} has no attribute {', '.join(values)}")
+        _raise_all(problems)
+        self._agree()
+
+    def _with(self, fields: Mapping[str, Any]) -> Self:
+        """Itself, new, with attributes each of which is allowed."""
+        vars(self).update(fields)
+        self._agree()
+        return self
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{n}={v!r}" for n, v in self.attributes().items())
+        return f"{type(self).__name__}({fields})"
+
+    @classmethod
+    def versioned_name(cls) -> str:
+        """The name that the specification uses, such as ``ReduceL2-4``."""
+        return f"{cls.name}-{cls.since}"
+
+    @classmethod
+    def schema(cls) -> Mapping[str, Attribute]:
+        """The attributes in declaration order; read from the annotations on first use."""
+        if "_schema" not in vars(cls):
+            cls._schema = read_schema(cls)  # type: ignore[attr-defined]
+        return cls._schema  # type: ignore[attr-defined,no-any-return]
+
+    @classmethod
+    def parse(cls, data: Mapping[str, str], /, **payloads: Any) -> Self:
+        """Build from the strings of a ``<data>`` element; names it does not know are left alone.
+
+        Raises:
+            ValidationError: naming every attribute that is missing or not allowed.
+        """
+        fields, missing, problems = {}, [], []
+        for name, attribute in cls.schema().items():
+            text = None if attribute.payload else data.get(attribute.xml)
+            try:
+                if text is not None:
+                    fields[name] = attribute.parse(text)
+                elif attribute.required and name not in payloads:
+                    missing.append(f"attribute {attribute.xml!r} is missing; it {attribute.allows()}")
+                else:
+                    fields[name] = attribute.check(payloads.pop(name, attribute.default))
+            except ValueError as problem:
+                problems.append(f"attribute {attribute.xml!r} {problem}")
+        if payloads:
+            raise TypeError(f"{cls.__name__} has no attribute {', '.join(payloads)}")
+        _raise_all((*problems, *missing))
+        return cls.__new__(cls)._with(fields)
+
+    @classmethod
+    def unsaid(cls, data: Mapping[str, str]) -> dict[str, str]:
+        """The attributes that a file does not say, though the page asks for them, as OpenVINO takes them."""
+        return {xml: text for xml, text in _unsaid(cls) if xml not in data}  # type: ignore[arg-type]  # classes can be hashed
+
+    def carrying(self, **payloads: Any) -> Self:
+        """The same, with something else beside its attributes."""
+        return type(self).__new__(type(self))._with({**vars(self), **payloads})
+
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of this layer by name, without payloads."""
+        return {n: vars(self)[n] for n, a in self.schema().items() if not a.payload}
+
+    def verify(self) -> None:
+        """Raise `ValueError` if attributes contradict each other. A hook for operations."""
+
+    def infer(self, *inputs: Any, **context: Any) -> Any:
+        """Return the shape of each output, given a `Value` for each input.
+
+        Element types follow from the declaration; return a `TensorType` where they do not.
+        Raise `InferenceError` if the inputs contradict each other.
+        """
+        raise NotImplementedError
+
+    def audit(self, *inputs: Value) -> Iterator[str]:
+        """What deserves a look though inference accepts it, one sentence each. A hook for operations.
+
+        It is asked after `infer`, of the same inputs; only what is known of them counts.
+        """
+        yield from ()
+
+    def evaluate(self, *inputs: Any, **context: Any) -> Any:
+        """Compute the outputs with NumPy: the reference semantics.
+
+        Arrays do not tell the element types that are carried as codes. An operation for which codes
+        are not as good as numbers has a keyword ``types``: the element type of each input.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def asks(cls, name: str) -> bool:
+        """Whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, or ``variables``."""
+        return name in cls._asks
+
+    def bodies(self) -> tuple[Body, ...]:
+        """The graphs inside a layer of this operation."""
+        return tuple([value for value in vars(self).values() if isinstance(value, Body)])
+
+    def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
+        """`evaluate` for inputs of these element types, which it is told if it asks for them."""
+        return partial(self.evaluate, types=tuple(types)) if self.asks("types") else self.evaluate
+
+    def propagate(self, *inputs: Value) -> Any:
+        """What is known of the outputs' contents: arrays, of numbers or intervals, or ``None``.
+
+        The general rule runs `evaluate` on what is known of the inputs. ``TypeError`` means that
+        the arithmetic is not defined on intervals, and so that nothing is known.
+        """
+        if any(v.bounds is not None for v in inputs):
+            return at_ends(self, inputs) if self.pure else None
+        if not self.pure or not inputs or any(v.data is None or v.data.size > FOLLOWED for v in inputs):
+            return None
+        intervals = any(v.known() is None for v in inputs)
+        if intervals and not self.symbolic:
+            return None
+        try:
+            return self.evaluator([v.element for v in inputs])(*(v.data for v in inputs))
+        except TypeError:
+            if not intervals:
+                raise
+            return None
+
+    def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
+        """Check the inputs against the declaration, then infer the type of each output."""
+        bound = bind(self.inputs, inputs)
+        result = self.infer(*inputs, **context)
+        shapes = result if isinstance(result, tuple) else (result,)
+        last = self.outputs[-1:]
+        ports = self.outputs + last * (len(shapes) - len(self.outputs))
+        return tuple(
+            s if isinstance(s, TensorType) else TensorType(self._element(p, bound), s)
+            for s, p in zip(shapes, ports, strict=False)
+        )
+
+    def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
+        """As `infer_types`, with the contents of small outputs where they follow from the inputs."""
+        types = self.infer_types(*inputs, **context)
+        if any(t.shape.rank is None or Value(t).count.min > FOLLOWED for t in types):
+            return tuple(map(Value, types))
+        with np.errstate(all="ignore"):
+            found = self.propagate(*inputs)
+        contents = found if isinstance(found, tuple) else (found,) * len(types)
+        return tuple(_value(t, c) for t, c in zip(types, contents, strict=True))
+
+    @classmethod
+    def port_of(cls, index: int) -> Input | None:
+        """The declared input at a position; the variadic one serves all from its place on."""
+        return port_at(cls.inputs, index)
+
+    def _element(self, port: Output, bound: Mapping[str, ElementType]) -> ElementType:
+        if isinstance(port.element, ElementType):
+            return port.element
+        if isinstance(port.element, str):
+            return vars(self)[port.element]  # type: ignore[no-any-return]
+        return bound.get(port.element.name, ElementType.dynamic)
+
+    def _agree(self) -> None:
+        try:
+            self.verify()
+        except ValueError as problem:
+            _raise_all([str(problem)])
+
+
+@cache
+def _unsaid(cls: type[Op]) -> tuple[tuple[str, str], ...]:
+    every = cls.schema().values()
+    return tuple((attribute.xml, attribute.unsaid) for attribute in every if attribute.unsaid is not None)
+
+
+def _keywords(function: Callable[..., Any]) -> frozenset[str]:
+    """The names that a function takes as keywords only."""
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__"):
+        asked = signature(function).parameters.values()
+        return frozenset(p.name for p in asked if p.kind is p.KEYWORD_ONLY)
+    return frozenset(code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount])
+
+
+def _value(type: TensorType, contents: Array | Bounds | None) -> Value:
+    if contents is None:
+        return Value(type)
+    if isinstance(contents, Bounds):
+        if not np.array_equal(contents.lower, contents.upper):
+            return Value(TensorType(type.element, PartialShape(contents.lower.shape)), bounds=contents)
+        contents = contents.lower
+    if contents.dtype == object and type.element is not ElementType.string:
+        return Value.bounded(type.element, _fitting(contents, type.element))
+    return Value(TensorType(type.element, PartialShape(contents.shape)), contents)
+
+
+def _fitting(numbers: Array, element: ElementType) -> Array:
+    """Integers as they are in their type, which those that kernels compute without one may not be."""
+    return objects((fit(n, element) for n in numbers.flat), numbers.shape) if element.integral else numbers
+
+
+def _raise_all(problems: Collection[str]) -> None:
+    if not problems:
+        return
+    found = tuple(Diagnostic(Code.BAD_ATTRIBUTE, problem) for problem in problems)
+    text = "; ".join(d.message for d in found)
+    raise ValidationError(text, code=Code.BAD_ATTRIBUTE, diagnostics=found)
+
+
+_OpT = TypeVar("_OpT", bound=type[Op])
+
+
+def op(
+    versioned_name: str, *, spec: str = "", aliases: tuple[str, ...] = (), until: int | None = None
+) -> Callable[[_OpT], _OpT]:
+    """Register a class under the name and opset that IR files use, e.g. ``"ReduceL2-4"``.
+
+    Args:
+        versioned_name: the operation's type and the first opset whose files use this version.
+        spec: the page below the operation specifications, where it does not follow from the name.
+        aliases: other spellings of the type in files.
+        until: the last opset that has it, if later ones do not.
+    """
+    name, _, since = versioned_name.rpartition("-")
+
+    def register(cls: _OpT) -> _OpT:
+        cls.name, cls.since, cls.until, cls.spec = name, int(since), until, spec
+        registry.add(cls, aliases)
+        return cls
+
+    return register

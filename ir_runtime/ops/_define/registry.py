@@ -1,0 +1,105 @@
+"""Which operations there are, by type and by the opset in which each version appeared.
+
+A model needs few of them, so the modules that define them are imported when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ...nearest import nearest
+from .._index import MODULES
+
+if TYPE_CHECKING:
+    from .operation import Op
+
+__all__ = ["Registry", "registry"]
+
+
+class Registry:
+    """Operations by type, then by the opset that introduced the version.
+
+    Args:
+        package: where modules are that define operations.
+        modules: those of each type, which is in small letters: relative to the package, with spaces between.
+    """
+
+    def __init__(self, package: str = "", modules: Mapping[str, str] | None = None) -> None:
+        self._versions: dict[str, dict[int, type[Op]]] = {}
+        self._names: dict[str, str] = {}  # OpenVINO reads type names without regard to case
+        self._package = package
+        self._modules = modules or {}
+        self._complete = False
+
+    def _import(self, type: str) -> None:
+        """See to it that every version of an operation is here."""
+        for module in self._modules.get(type.lower(), "").split():
+            import_module(f"{self._package}.{module}")
+
+    def _import_all(self) -> None:
+        if not self._complete:
+            for type in self._modules:
+                self._import(type)
+            self._complete = True
+
+    def add(self, cls: type[Op], aliases: tuple[str, ...] = ()) -> None:
+        """Register one version of an operation.
+
+        Raises:
+            ValueError: if there is one of that type and opset.
+        """
+        if not self.is_own(cls):
+            self._import(cls.name)
+        versions = self._versions.setdefault(cls.name, {})
+        if cls.since in versions:
+            raise ValueError(f"{cls.versioned_name()} is defined twice")
+        versions[cls.since] = cls
+        self._names |= {spelling.lower(): cls.name for spelling in (cls.name, *aliases)}
+
+    def remove(self, cls: type[Op]) -> None:
+        """Forget one version of an operation, such as one a test declared."""
+        versions = self._versions[cls.name]
+        del versions[cls.since]
+        if not versions:
+            del self._versions[cls.name]
+            self._names = {k: v for k, v in self._names.items() if v != cls.name}
+
+    def name(self, type: str) -> str | None:
+        """The name of an operation, however a file spells its type."""
+        self._import(type)
+        return self._names.get(type.lower())
+
+    def versions(self, type: str) -> list[type[Op]]:
+        """Every version of an operation, oldest first."""
+        found = self._versions.get(self.name(type) or "", {})
+        return [cls for _, cls in sorted(found.items())]
+
+    def resolve(self, type: str, opset: int | None = None) -> type[Op] | None:
+        """The newest version not newer than ``opset``, as OpenVINO reads files; ``None`` if it is no longer there."""
+        found = [cls for cls in self.versions(type) if opset is None or cls.since <= opset]
+        newest = found[-1] if found else None
+        return newest if newest is None or opset is None or opset <= (newest.until or opset) else None
+
+    def is_own(self, cls: type[Op]) -> bool:
+        """Whether an operation is one of OpenVINO's opsets, and not declared by another package."""
+        return cls.__module__.startswith(f"{self._package}.")
+
+    def near(self, type: str) -> str | None:
+        """The name of an operation that ``type`` may be a misspelling of."""
+        self._import_all()
+        found = nearest(type.lower(), self._names)
+        return None if found is None else self._names[found]
+
+    def __iter__(self) -> Iterator[type[Op]]:
+        self._import_all()
+        for _, versions in sorted(self._versions.items()):
+            yield from (cls for _, cls in sorted(versions.items()))
+
+    def __len__(self) -> int:
+        self._import_all()
+        return sum(map(len, self._versions.values()))
+
+
+registry = Registry(__package__.rpartition(".")[0], MODULES)

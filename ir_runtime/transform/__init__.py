@@ -1,0 +1,1 @@
+"""Changes to a graph that leave its results alone, made before it is planned."""

@@ -1,0 +1,102 @@
+"""Computing what follows from constants when a model is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import deadline
+from ..analysis.error_context import blame
+from ..analysis.expected import Expected, expected
+from ..executor.guard import bytes_of
+from ..ir.graph import Graph, Layer, Port
+from ..ir.tensor import Array, Value
+from ..limits import current
+
+__all__ = ["evaluated", "fold"]
+
+# A folded constant may be this much larger than what it is made of, before it is cheaper to make it anew.
+_GROWTH = 16
+_SMALL = 1 << 20
+
+
+def fold(graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outputs: Collection[Port]) -> None:
+    """Evaluate every pure layer whose inputs are all constants; ``values`` learns the results.
+
+    Contents that only such layers read are forgotten: of a weight that is decompressed in several
+    steps, its bytes in the file and the last result are all that stays.
+    """
+    needed, done = {layer.id for layer in layers}, set()
+    left = current().memory
+    for layer in layers:
+        deadline.check(layer.where)
+        ports = [Port(layer.id, i) for i in range(len(layer.outputs))]
+        sources = [s for s in graph.sources(layer) if s is not None]
+        if any(values[p].known() is None for p in ports):
+            if not _foldable(graph, layer, values, left):
+                continue
+            arrays = evaluated(graph, layer, values, left)
+            left -= sum(array.nbytes for array in arrays)
+            values |= {p: Value.constant(a, values[p].element) for p, a in zip(ports, arrays, strict=False)}
+        done.add(layer.id)
+        for source in sources:
+            readers = {reader.layer for reader in graph.readers(source)} & needed
+            if source.layer in done and source not in outputs and readers <= done:
+                values[source] = Value(values[source].type)
+
+
+def _foldable(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int) -> bool:
+    sources = [s for s in graph.sources(layer) if s is not None]
+    if layer.op is None or not layer.op.pure or not sources or not layer.outputs:
+        return False
+    if any(values[s].known() is None and graph[s.layer].type != "Constant" for s in sources):
+        return False
+    made_of = sum(bytes_of(values[s].type) for s in sources)
+    makes = sum(bytes_of(values[Port(layer.id, i)].type) for i in range(len(layer.outputs)))
+    return makes <= min(max(_GROWTH * made_of, _SMALL), left)
+
+
+def _contents(layer: Layer, value: Value) -> Value:
+    """What a constant holds, also where it is packed."""
+    if layer.op is None or value.known() is not None:
+        return value
+    return Value(value.type, layer.op.evaluate())
+
+
+@dataclass(frozen=True, slots=True)
+class _Folding:
+    """A layer that is evaluated when compiling, for when it fails."""
+
+    layer: Layer
+    expected: Expected
+    also: tuple[Layer, ...] = ()
+
+
+def evaluated(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: int) -> Sequence[Array]:
+    """The outputs of a layer whose inputs are known.
+
+    Args:
+        graph: the one that it is in.
+        layer: what to evaluate.
+        values: what is known of every output.
+        left: bytes that its outputs may take.
+
+    Raises:
+        LimitError: if they take more.
+        ExecutionError: if it fails.
+    """
+    assert layer.op is not None
+    reads = [s for s in graph.sources(layer) if s is not None]
+    inputs = [_contents(graph[s.layer], values[s]) for s in reads]
+    arrays = [array for v in inputs if (array := v.known()) is not None]
+    known = expected(graph, (layer,), reads, [v.element for v in inputs])
+    try:
+        if (need := sum(map(bytes_of, known.types(arrays)))) > left:
+            current().check("memory", current().memory - left + need)
+        with np.errstate(all="ignore"):
+            results = layer.op.evaluator([v.element for v in inputs])(*arrays)
+    except Exception as reason:
+        raise blame(_Folding(layer, known), arrays, reason) from reason
+    return results if isinstance(results, tuple) else (results,)

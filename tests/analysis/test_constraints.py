@@ -1,0 +1,437 @@
+"""What graphs demand of the lengths of their inputs: found, checked, confirmed, and never wrong."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pytest
+from harness.nets import End, Net
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from ir_runtime.ops._define.operation.types import T_FLOAT
+
+import ir_runtime as ir
+from ir_runtime.analysis.constraints.constraint import Constraints
+from ir_runtime.analysis.constraints.lengths import Pattern, explore
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Array, Value
+from ir_runtime.ops import Input, Op, Output, op, registry
+from ir_runtime.ops.movement.gather import Gather
+
+
+def found(net: Net, **how: bool | float) -> Constraints:
+    return ir.read_model(net.xml(), net.weights).constraints(**how)  # type: ignore[arg-type]
+
+
+def said(net: Net, **how: bool | float) -> list[str]:
+    return [str(constraint) for constraint in found(net, **how)]
+
+
+def pooled(net: Net, x: End, size: int) -> End:
+    window = {"kernel": f"{size},{size}", "strides": f"{size},{size}"}
+    return net.op("MaxPool", x, pads_begin="0,0", pads_end="0,0", rounding_type="floor", **window)
+
+
+def enlarged(net: Net, x: End, times: float) -> End:
+    scales, axes = net.constant([times, times], "f32"), net.constant([2, 3])
+    how = {"mode": "nearest", "shape_calculation_mode": "scales", "nearest_mode": "floor"}
+    return net.op("Interpolate", x, scales, axes, version="opset11", **how)
+
+
+def u_net(shape: str = "?,3,?,?", depth: int = 5) -> Net:
+    """Halved and doubled again, and joined with what it was before, at each of some depths."""
+    net = Net()
+    levels = [net.parameter("image", shape)]
+    for _ in range(depth):
+        levels.append(pooled(net, levels[-1], 2))
+    x = levels.pop()
+    for skip in reversed(levels):
+        x = net.op("Concat", enlarged(net, x, 2), skip, axis=1, name=f"join{len(net.layers)}")
+    net.result(x)
+    return net
+
+
+def positions(rows: int = 512, gathered: bool = False) -> Net:
+    """Embeddings of positions 0, 1, 2 ... up to the length of the input, added to the input."""
+    net = Net()
+    x = net.parameter("ids", "?,?,4")
+    shape = net.op("ShapeOf", x, version="opset3", output_type="i64")
+    length = net.op("Gather", shape, net.constant([1]), net.constant(0), version="opset8")
+    table = net.constant(np.zeros((rows, 4)), "f32", name="table")
+    if gathered:
+        one = net.op("Squeeze", length)
+        steps = net.op("Range", net.constant(0), one, net.constant(1), version="opset4", output_type="i64")
+        taken = net.op("Gather", table, steps, net.constant(0), version="opset8", name="taken")
+    else:
+        begin, stride = net.constant([0]), net.constant([1])
+        taken = net.op("Slice", table, begin, length, stride, version="opset8")
+    net.result(net.op("Add", x, taken, name="embedded"))
+    return net
+
+
+def window(shape: str = "?,1,?,?", size: int = 3) -> Net:
+    net = Net()
+    weights = net.constant(np.zeros((1, 1, size, size)), "f32")
+    zero, one = "0,0", "1,1"
+    how = {"strides": one, "dilations": one, "pads_begin": zero, "pads_end": zero}
+    net.result(net.op("Convolution", net.parameter("x", shape), weights, name="conv", **how))
+    return net
+
+
+def attended(past: bool = True) -> Net:
+    """A mask added to the scores of a cache and new tokens, which are joined."""
+    net = Net()
+    cache, new = net.parameter("past_key", "?,6,?,8"), net.parameter("new_key", "?,6,?,8")
+    mask = net.parameter("mask", "?,1,1,?")
+    keys = net.op("Concat", cache, new, axis=2) if past else new
+    order = net.constant([0, 1, 3, 2])
+    net.result(net.op("Add", net.op("Transpose", keys, order), mask, name="masked"))
+    return net
+
+
+def test_skips_of_a_u_net_want_multiples() -> None:
+    assert said(u_net()) == ["height and width are multiples of 32"]
+
+
+def test_of_less_depth_less_is_wanted() -> None:
+    assert said(u_net("1,3,?,64", 2), confirm=False) == ["height is a multiple of 4"]
+
+
+def test_bounds_of_the_input_are_kept_to() -> None:
+    """What the Parameter excludes is no constraint of the graph; 40..100 holds 64 and 96."""
+    constraints = found(u_net("1,3,40..100,64"))
+    assert [str(c) for c in constraints] == ["height is a multiple of 32"]
+    lengths = [n for trial in constraints.accepted for n in trial.lengths.values()]
+    assert set(lengths) == {64, 96}
+
+
+@pytest.mark.parametrize("rows", [20, 512])
+def test_positions_sliced_from_a_table(rows: int) -> None:
+    (constraint,) = found(positions(rows))
+    assert str(constraint) == f"seq ≤ {rows}"
+    assert (constraint.kind, constraint.number, constraint.symbols) == ("at most", rows, ("seq",))
+    assert (constraint.proved, constraint.confirmed, constraint.remark) == (True, True, "")
+    assert constraint.reason is not None
+    assert constraint.reason.layer == "embedded"
+
+
+def out_of_range(op: Gather, data: Value, indices: Value, axis: Value) -> Iterator[str]:
+    """What an operation may say of numbers that are known."""
+    numbers = indices.ints()
+    if numbers and max(numbers) >= data.shape[0].min:
+        yield f"index {max(numbers)} is behind the end"
+
+
+def test_positions_gathered_from_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No shape contradicts another there; the indices do, which are known for lengths that are."""
+    monkeypatch.setattr(Gather, "audit", out_of_range)
+    (constraint,) = found(positions(300, gathered=True))
+    assert str(constraint) == "seq ≤ 300"
+    assert constraint.confirmed is True
+    assert constraint.reason is not None
+    assert (constraint.reason.layer, constraint.reason.severity) == ("taken", "warning")
+
+
+def test_a_length_that_bounds_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of one input, chosen by the numbers of the rows of another."""
+    monkeypatch.setattr(Gather, "audit", out_of_range)
+    net = Net()
+    ids, table = net.parameter("ids", "?,4"), net.parameter("table", "?,8")
+    shape = net.op("ShapeOf", ids, version="opset3", output_type="i64")
+    rows = net.op("Gather", shape, net.constant(0), net.constant(0), version="opset8")
+    start, step = net.constant(0), net.constant(1)
+    steps = net.op("Range", start, rows, step, version="opset4", output_type="i64")
+    net.result(net.op("Gather", table, steps, net.constant(0), version="opset8"))
+    assert said(net) == ["batch ≤ table_batch"]
+
+
+def test_what_an_operation_says_at_every_length_is_no_constraint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Gather, "audit", lambda *inputs: iter(["it is odd"]))
+    assert said(positions(20)) == ["seq ≤ 20"]
+
+
+def test_a_window_without_padding_wants_a_least_length() -> None:
+    (constraint,) = found(window())
+    assert str(constraint) == "height and width ≥ 3"
+    assert (constraint.kind, constraint.number) == ("at least", 3)
+    assert (constraint.proved, constraint.confirmed) == (True, True)
+
+
+def test_a_batch_that_is_baked_in() -> None:
+    net = Net()
+    x = net.parameter("x", "?,3,4")
+    net.result(net.op("Reshape", x, net.constant([2, 12]), special_zero=False, name="flat"))
+    (constraint,) = found(net)
+    assert str(constraint) == "batch = 2"
+    assert (constraint.kind, constraint.number, constraint.confirmed) == ("fixed", 2, True)
+
+
+def test_channels_are_what_the_filters_take() -> None:
+    assert said(window("?,?,?,?")) == ["channels = 1", "height and width ≥ 3"]
+
+
+def test_two_inputs_that_are_joined_have_equal_lengths() -> None:
+    net = Net()
+    one, other = net.parameter("left", "?,?,3"), net.parameter("right", "?,?,4")
+    net.result(net.op("Concat", one, other, axis=2))
+    constraints = found(net)
+    assert [str(c) for c in constraints] == [
+        "left[0] = right[0] = batch",
+        "left[1] = right[1] = seq",
+    ]
+    assert set(constraints.symbols.values()) == {"batch", "seq"}
+
+
+def test_of_lengths_that_are_added_each_may_broadcast() -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("a", "?,?"), net.parameter("b", "1,?")))
+    assert said(net) == ["a[1] = b[1] = seq; each may be 1 instead"]
+
+
+def test_a_sum_of_two_lengths() -> None:
+    constraints = found(attended())
+    texts = [str(c) for c in constraints]
+    assert texts == [
+        "past_key[0] = new_key[0] = mask[0] = batch; mask[0] may be 1 instead",
+        "mask[3] = past + seq",
+    ]
+    assert all(c.confirmed for c in constraints)
+
+
+def test_nothing_is_demanded() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "?,?,?")))
+    constraints = found(net)
+    assert (list(constraints), constraints.undecided, constraints.error) == ([], (), None)
+
+
+def test_a_static_model_is_not_asked() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2,3")))
+    constraints = found(net)
+    assert (len(constraints), constraints.questions, dict(constraints.symbols)) == (0, 0, {})
+
+
+def contradictory() -> Net:
+    net = Net()
+    x = net.parameter("x", "?")
+    for length in (3, 4):
+        bias = net.constant(np.zeros(length), "f32")
+        net.result(net.op("Add", x, bias, auto_broadcast="none", name=f"plus{length}"), f"result{length}")
+    return net
+
+
+def test_what_no_input_can_satisfy_is_an_error() -> None:
+    constraints = found(contradictory())
+    assert constraints.error is not None
+    assert constraints.error.message.startswith("no input can satisfy the model")
+    assert constraints.error.layer in ("plus3", "plus4")
+    assert list(constraints) == []
+
+
+def test_an_image_whose_area_counts() -> None:
+    """As height and width only have to multiply up, no bound of one alone is claimed."""
+    net = Net()
+    x = net.parameter("x", "1,1,?,?")
+    net.result(net.op("Reshape", x, net.constant([36]), special_zero=False))
+    constraints = found(net)
+    assert list(constraints) == []
+    (text,) = constraints.undecided
+    assert text.startswith("height and width depend on each other")
+
+
+def test_patches_with_an_offset() -> None:
+    """A slice of all but the first, taken apart into patches of 4."""
+    net = Net()
+    x = net.parameter("x", "2,?")
+    end, step = net.constant([1 << 40]), net.constant([1])
+    rest = net.op("Slice", x, net.constant([1]), end, step, net.constant([1]), version="opset8")
+    net.result(net.op("Reshape", rest, net.constant([2, 4, -1]), special_zero=False))
+    assert said(net) == ["seq is a multiple of 4 plus 1"]
+
+
+def test_a_rank_that_is_open_is_said() -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "..."), net.parameter("y", "?,3")))
+    assert any("x: not even the number of its dimensions" in text for text in found(net).undecided)
+
+
+def test_a_budget_that_ends_is_said() -> None:
+    constraints = found(u_net(), seconds=0.0)
+    assert list(constraints) == []
+    assert constraints.undecided
+    assert "budget" in constraints.undecided[0]
+
+
+def test_records_are_plain_data() -> None:
+    record = found(positions(20)).record()
+    assert record["symbols"] == {"ids[0]": "batch", "ids[1]": "seq"}
+    (constraint,) = record["constraints"]  # type: ignore[misc]
+    assert constraint["text"] == "seq ≤ 20"
+    assert constraint["refused_by"]["layer"] == "embedded"
+
+
+@pytest.fixture
+def fragile() -> Iterator[None]:
+    """An operation that fails on more rows than two, of which inference knows nothing."""
+
+    @op("ProbeFragile-1")
+    class Fragile(Op):
+        """The same."""
+
+        data = Input(T_FLOAT, "any")
+        output = Output(T_FLOAT, "the same")
+
+        def infer(self, data: Value) -> PartialShape:
+            return data.shape
+
+        def evaluate(self, data: Array) -> Array:
+            if data.shape[0] > 2:
+                raise ValueError("too many rows")
+            return data
+
+    yield
+    registry.remove(Fragile)
+
+
+@pytest.mark.usefixtures("fragile")
+def test_where_running_differs_it_is_said() -> None:
+    net = Net()
+    net.result(net.op("ProbeFragile", net.parameter("x", "?,4"), name="weak"))
+    constraints = found(net)
+    assert list(constraints) == []
+    assert constraints.undecided
+    assert "but running fails: layer 'weak'" in constraints.undecided[-1]
+
+
+def test_layouts_give_names() -> None:
+    net = Net()
+    x = net.parameter("x", "?,?,?,3")
+    net.layers[0] = net.layers[0].replace("<data ", '<data layout="[H,N,W,C]" ')
+    net.result(net.op("ReLU", x))
+    model = ir.read_model(net.xml(), strict=False)
+    assert list(model.constraints(confirm=False).symbols.values()) == ["height", "batch", "width"]
+
+
+def test_gaps_are_no_bounds() -> None:
+    """39 and 40 are accepted as well as 63 and 64, and nothing between."""
+    net = Net()
+    image = net.parameter("image", "2,1,64,32..64")
+    weights = net.constant(np.zeros((4, 1, 3, 3)), "f32")
+    how = {"strides": "2,2", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    halved = net.op("Convolution", image, weights, **how)
+    net.result(net.op("SpaceToDepth", halved, mode="blocks_first", block_size=4))
+    assert said(net) == ["width leaves 0 or 7 when divided by 8"]
+
+
+NETS: list[Callable[[], Net]] = [u_net, positions, window, attended, lambda: u_net("?,3,40..100,64", 3)]
+
+
+@pytest.mark.parametrize("number", range(len(NETS)))
+def test_claims_agree_with_reshaping(number: int) -> None:
+    """What reshaping says, by the ordinary walk, of the lengths that stand for each claim."""
+    net = NETS[number]()
+    model = ir.read_model(net.xml(), net.weights)
+    constraints = model.constraints(confirm=False)
+    assert constraints.undecided == ()
+    for trial in constraints.accepted:
+        reshape(model, trial.lengths)
+    for constraint, trial in ((c, t) for c in constraints for t in c.trials):
+        if trial.accepted:
+            reshape(model, trial.lengths)
+            continue
+        with pytest.raises(ir.ValidationError):
+            reshape(model, trial.lengths)
+        assert constraint.reason is not None
+
+
+def reshape(model: ir.Model, lengths: object) -> None:
+    given = dict(lengths)  # type: ignore[call-overload]
+    shapes = {
+        i: [given.get((port._port.layer, axis), d) for axis, d in enumerate(port.partial_shape)]
+        for i, port in enumerate(model.inputs)
+    }
+    model.clone().reshape(shapes)
+
+
+@pytest.mark.parametrize(
+    ("accepts", "start", "expected"),
+    [
+        (lambda n: True, 16, "1.."),
+        (lambda n: n <= 512, 16, "1..512"),
+        (lambda n: n >= 29, 64, "29.."),
+        (lambda n: n % 32 == 0 and n >= 64, 96, "64.., (0,) mod 32"),
+        (lambda n: n % 14 == 0 and n <= 1000, 224, "1..994, (0,) mod 14"),
+        (lambda n: n % 32 in (0, 31), 64, "1.., (0, 31) mod 32"),
+        (lambda n: n % 4 in (0, 1), 64, "1.., (0, 1) mod 4"),
+        (lambda n: n == 7, 7, "7..7"),
+        (lambda n: 224 <= n < 240, 224, "224..239"),
+    ],
+)  # fmt: skip
+def test_patterns(accepts: Callable[[int], bool], start: int, expected: str) -> None:
+    pattern = explore(accepts, start)
+    assert (str(pattern), pattern.regular) == (expected, True)
+    assert all(pattern.contains(n) == accepts(n) for n in range(1, 1200))
+
+
+@given(data=st.data())
+def test_no_pattern_is_wrong(data: st.DataObject) -> None:
+    """Whatever the period, the residues and the bounds are: what is found is right, or said not to be."""
+    step = data.draw(st.sampled_from([1, 2, 3, 4, 6, 8, 14, 16, 32]))
+    residues = data.draw(st.sets(st.integers(0, step - 1), min_size=1, max_size=3))
+    low, length = data.draw(st.integers(1, 300)), data.draw(st.integers(0, 700))
+
+    def accepts(n: int) -> bool:
+        return low <= n <= low + length and n % step in residues
+
+    accepted = [n for n in range(1, 1100) if accepts(n)]
+    assume(accepted)
+    pattern = explore(accepts, data.draw(st.sampled_from(accepted)))
+    assert not pattern.regular or all(pattern.contains(n) == accepts(n) for n in range(1, 1100))
+
+
+def test_periods_within_bounds() -> None:
+    """What is accepted about 56, 112, 168 and 224, and not about 0 or 280."""
+    pattern = explore(lambda n: 56 <= n < 228 and n % 56 < 4, 224)
+    assert (str(pattern), pattern.regular) == ("56..227, (0, 1, 2, 3) mod 56", True)
+
+
+@pytest.mark.parametrize("start", [39, 40, 63, 64])
+def test_patterns_between_bounds(start: int) -> None:
+    """A bound is not taken for the end of what is accepted, nor a gap for a bound."""
+    pattern = explore(lambda n: n % 8 in (0, 7), start, 32, 64)
+    assert (str(pattern), pattern.refused_below, pattern.refused_above) == (
+        "32..64, (0, 7) mod 8",
+        None,
+        None,
+    )
+
+
+def test_what_has_no_pattern_is_not_claimed() -> None:
+    assert not explore(lambda n: all(n % d for d in range(2, n)), 7).regular
+
+
+def test_where_nothing_can_be_told_nothing_is_claimed() -> None:
+    pattern = explore(lambda n: True if n <= 4096 else None, 16)
+    assert (pattern.high, pattern.refused_above, pattern.regular) == (None, None, True)
+
+
+@pytest.mark.parametrize("bounds", list(itertools.product((1, 8), (40, 64))))
+def test_bounds_are_not_left(bounds: Sequence[int]) -> None:
+    asked: list[int] = []
+
+    def accepts(length: int) -> bool:
+        asked.append(length)
+        return length % 8 == 0
+
+    pattern = explore(accepts, 16, *bounds)
+    assert (pattern.step, pattern.refused_above, pattern.refused_below) == (8, None, None)
+    assert bounds[0] <= min(asked)
+    assert max(asked) <= bounds[1]
+
+
+def test_nearest_lengths_fit() -> None:
+    pattern = Pattern(3, 90, 8, (0, 1))
+    assert [pattern.nearest(n) for n in (0, 4, 44, 200)] == [8, 8, 41, 89]

@@ -1,0 +1,175 @@
+"""Types in one walk, held against what the file declares; a mistake does not end the walk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from harness.nets import Net
+from ir_runtime.ops._define.operation.types import T_FLOAT
+
+import ir_runtime as ir
+from ir_runtime.analysis.infer import infer
+from ir_runtime.codes import Code
+from ir_runtime.diagnostics import Diagnostics
+from ir_runtime.ir.graph import Port
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Array, Value
+from ir_runtime.ops import Input, Op, Output, op, registry
+from ir_runtime.reader.load import load
+
+
+def report(net: Net) -> list[tuple[str, int | None, str | None]]:
+    return [(d.code, d.line, d.layer) for d in ir.validate(net.xml(), net.weights)]
+
+
+def shapes(net: Net) -> list[str]:
+    model = ir.read_model(net.xml(), net.weights, strict=False)
+    return [str(o.partial_shape) for o in model.outputs]
+
+
+def reduced(out: str, x: str = "2,3", axes: object = (1,), **how: object) -> Net:
+    net = Net()
+    net.result(net.op("ReduceSum", net.parameter("x", x), net.constant(axes), out=out, name="sum", **how))
+    return net
+
+
+@pytest.mark.parametrize("declared", ["FP32 2", "FP32", "2", "", "FP32 -1", "FP32 0..5", "f32 ?"])
+def test_declarations_that_agree(declared: str) -> None:
+    net = reduced("")
+    words = declared.split()
+    precision = f' precision="{words.pop(0)}"' if words and words[0][0].isalpha() else ""
+    dims = "".join(f"<dim>{d}</dim>" for d in words)
+    net.layers[2] = net.layers[2].replace('<port id="2"></port>', f'<port id="2"{precision}>{dims}</port>')
+    assert report(net) == []
+
+
+@pytest.mark.parametrize(
+    ("declared", "code"),
+    [("FP32 3", Code.DECLARED_SHAPE), ("FP32 2 1", Code.DECLARED_SHAPE), ("FP32 3..9", Code.DECLARED_SHAPE),
+     ("FP16 2", Code.DECLARED_TYPE), ("I64", Code.DECLARED_TYPE)],
+)  # fmt: skip
+def test_declarations_that_do_not(declared: str, code: Code) -> None:
+    assert report(reduced(declared)) == [(code, 6, "sum")]
+
+
+def test_lines_are_those_of_the_port() -> None:
+    net = reduced("FP32 3")
+    net.layers[2] = net.layers[2].replace("<output>", "\n\n<output>\n")
+    assert report(net) == [(Code.DECLARED_SHAPE, 9, "sum")]
+
+
+def test_a_mistake_does_not_hide_the_next() -> None:
+    """Behind a layer that cannot be inferred, what it declares is believed."""
+    net = Net()
+    x, y = net.parameter("x", "2,3"), net.parameter("y", "2,4")
+    wrong = net.op("Add", x, y, out="FP32 2 5", name="wrong")
+    net.result(net.op("ReduceSum", wrong, net.constant([1]), out="FP32 9", name="also", keep_dims=True))
+    assert report(net) == [(Code.CONTRADICTION, 6, "wrong"), (Code.DECLARED_SHAPE, 8, "also")]
+    assert shapes(net) == ["[2,1]"]
+
+
+def test_unknown_operations_are_believed() -> None:
+    net = Net()
+    odd = net.op("Mystery", net.parameter("x", "2"), out="FP16 2 7", name="odd")
+    net.result(net.op("ReduceSum", odd, net.constant([0]), out="FP16 7"))
+    assert report(net) == [(Code.UNKNOWN_OPERATION, 5, "odd")]
+    assert shapes(net) == ["[7]"]
+
+
+def test_what_a_file_does_not_say_of_unknown_operations_stays_open() -> None:
+    net = Net()
+    odd = net.op("Mystery", net.parameter("x", "2"), name="odd")
+    net.result(net.op("ReLU", odd, out="FP32 3"))
+    assert report(net) == [(Code.UNKNOWN_OPERATION, 5, "odd")]
+    assert shapes(net) == ["[...]"]
+
+
+def test_shapes_are_followed_through_arithmetic() -> None:
+    """ShapeOf, Gather, Concat and Reshape keep what is known of each length."""
+    net = Net()
+    x = net.parameter("x", "?,2..5,4", out="FP32 -1 -1 4")
+    shape = net.op("ShapeOf", x, out="I64 3", version="opset3", output_type="i64")
+    batch = net.op("Gather", shape, net.constant([0]), net.constant(0), out="I64 1", version="opset8")
+    target = net.op("Concat", batch, net.constant([-1]), out="I64 2", axis=0)
+    net.result(net.op("Reshape", x, target, out="FP32 -1 -1", special_zero=False))
+    model = ir.read_model(net.xml(), net.weights)
+    assert str(model.output().partial_shape) == "[?,8..20]"
+    model.reshape([3, 2, 4])
+    assert str(model.output().partial_shape) == "[3,8]"
+
+
+def test_lengths_of_one_input_are_equal_to_themselves() -> None:
+    net = Net()
+    x = net.parameter("x", "?", out="FP32 -1")
+    net.result(net.op("Add", x, net.op("ReLU", x, out="FP32 -1"), out="FP32 -1"))
+    model = ir.read_model(net.xml())
+    dimension = model.output().partial_shape[0]
+    assert dimension.symbol is model.input().partial_shape[0].symbol
+    assert dimension.symbol is not None
+
+
+@pytest.fixture
+def failing() -> Iterator[None]:
+    """An operation whose inference and evaluation have mistakes."""
+
+    @op("ProbeBroken-1")
+    class Broken(Op):
+        """It fails in one way or the other."""
+
+        data = Input(T_FLOAT, "any")
+        output = Output(T_FLOAT, "the same")
+        when: str = "infer"
+
+        def infer(self, data: Value) -> PartialShape:
+            if self.when == "infer":
+                raise IndexError("no such axis")
+            return data.shape
+
+        def evaluate(self, data: Array) -> Array:
+            raise OverflowError("too much")
+
+    yield
+    registry.remove(Broken)
+
+
+@pytest.mark.usefixtures("failing")
+@pytest.mark.parametrize(
+    ("when", "says"), [("infer", "IndexError: no such axis"), ("evaluate", "OverflowError: too much")]
+)
+def test_other_exceptions_become_findings(when: str, says: str) -> None:
+    net = Net()
+    net.result(net.op("ProbeBroken", net.constant([1], "f32"), out="FP32 1", name="broken", when=when))
+    (found,) = ir.validate(net.xml(), net.weights)
+    assert (found.code, found.line, found.layer) == (Code.CONTRADICTION, 5, "broken")
+    assert found.message == f"its inputs cannot be computed with: {says}"
+
+
+def test_other_types_for_inputs() -> None:
+    net = reduced("FP32 2")
+    graph = load(net.xml(), net.weights)[0].graph
+    notes = Diagnostics()
+    given = Value.unknown(ir.Type.f16, PartialShape("7,?"))
+    known = infer(graph, notes, {0: given})
+    assert str(known[Port(2, 0)].type) == "f16[7]"
+    assert list(notes) == [], "what is declared for other inputs says nothing"
+
+
+def test_contents_follow_small_constants() -> None:
+    net = Net()
+    net.result(net.op("Add", net.constant([1, 2]), net.constant([3, 4]), out="I64 2"))
+    graph = load(net.xml(), net.weights)[0].graph
+    known = infer(graph, Diagnostics())[Port(2, 0)].known()
+    assert known is not None
+    np.testing.assert_array_equal(known, [4, 6])
+
+
+@pytest.mark.parametrize(
+    ("axes", "code"),
+    [([2], Code.CONTRADICTION), ([-3], Code.CONTRADICTION), ([0, 0], Code.CONTRADICTION), ([1, -1], Code.CONTRADICTION),
+     ([[0]], Code.CONTRADICTION), ([], None), (1, None), ([0, 1], None), ([-1, 0], None)],
+)  # fmt: skip
+def test_axes_of_reductions(axes: object, code: Code | None) -> None:
+    found = report(reduced("", axes=np.array(axes, np.int64)))
+    assert [c for c, _, _ in found] == ([code] if code else [])

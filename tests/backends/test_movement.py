@@ -1,0 +1,242 @@
+"""Parts, joins and views cost one call of NumPy; what is alike shares functions and slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.calls import calls
+from harness.nets import End, Net
+
+import ir_runtime as ir
+from ir_runtime.backends import UNREAD, Unary, available
+from ir_runtime.backends.numpy.kernels.movement import FEW
+from ir_runtime.executor.instructions import moves_of
+from ir_runtime.executor.plan import ExecutionPlan, Step
+from ir_runtime.ir.tensor import Array
+
+FAST = [name for name in available() if name != "reference"]
+backends = pytest.mark.parametrize("backend", FAST)
+X: Array = np.arange(32, dtype=np.float32).reshape(4, 8)
+
+
+def read(net: Net) -> ir.Model:
+    return ir.read_model(net.xml(), net.weights)
+
+
+def agree(model: ir.Model, backend: str, *feeds: Array) -> ExecutionPlan:
+    """Run it, also watched; the plan if the results are the reference's."""
+    compiled, reference = (ir.compile_model(model, backend=name) for name in (backend, "reference"))
+    wanted = list(reference(list(feeds)).values())
+    for found in (compiled(list(feeds)), compiled(list(feeds), observers=[Watching()])):
+        for ours, theirs in zip(found.values(), wanted, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    return compiled._plan
+
+
+class Watching:
+    """Sees every step."""
+
+    def before(self, step: ir.Step, inputs: Sequence[Array]) -> None:
+        assert all(isinstance(array, np.ndarray) for array in inputs)
+
+    def after(self, step: ir.Step, outputs: Sequence[Array], seconds: float) -> None:
+        assert len(outputs) == len(step.writes)
+
+
+def types(plan: ExecutionPlan) -> list[tuple[str, ...]]:
+    return [tuple(layer.type for layer in step.layers) for step in plan.steps]
+
+
+def parts(net: Net, x: End, lengths: Sequence[int], axis: int, rows: int = 4) -> list[End]:
+    says = [f"FP32 {rows} {n}" if axis == 1 else f"FP32 {n} 8" for n in lengths]
+    return net.layer("VariadicSplit", [x, net.constant(axis), net.constant(lengths)], says)
+
+
+def slice_of(net: Net, x: End, start: int, stop: int, step: int, axis: int, says: str) -> End:
+    bounds = [net.constant([n]) for n in (start, stop, step, axis)]
+    return net.op("Slice", x, *bounds, out=says, version="opset8")
+
+
+def shuffled(net: Net, x: End) -> list[End]:
+    a, b, c = parts(net, x, [1, 2, 5], 1)
+    return [c, a, b, a]
+
+
+def halves(net: Net, x: End) -> list[End]:
+    first, second = (
+        net.layer("Split", [x, net.constant(0)], ["FP32 2 8"] * 2, num_splits=2) for _ in range(2)
+    )
+    return [first[1], second[0]]
+
+
+def rolled(net: Net, x: End) -> list[End]:
+    return [slice_of(net, x, 3, 8, 1, 1, "FP32 4 5"), slice_of(net, x, 0, 3, 1, 1, "FP32 4 3")]
+
+
+def mixed(net: Net, x: End) -> list[End]:
+    ends = [net.constant([0, at]) for at in (0, 99)]
+    masks = {"begin_mask": "1,0", "end_mask": "1,0"}
+    every = net.op("StridedSlice", x, *ends, net.constant([1, 2]), out="FP32 4 4", **masks)
+    return [every, *parts(net, x, [3, -1], 1)]
+
+
+REGIONS: list[tuple[Callable[[Net, End], list[End]], int]] = [
+    (shuffled, 1),
+    (halves, 0),
+    (rolled, 1),
+    (mixed, 1),
+]
+
+
+@backends
+@pytest.mark.parametrize(("regions", "axis"), REGIONS)
+def test_regions_that_are_joined_are_one_step(
+    regions: Callable[[Net, End], list[End]], axis: int, backend: str
+) -> None:
+    net = Net()
+    ends = regions(net, net.parameter("x", "4,8", out="FP32 4 8"))
+    net.result(net.op("Concat", *ends, out="FP32", axis=axis))
+    assert len(agree(read(net), backend, X).steps) == 1
+
+
+@backends
+def test_parts_that_others_read_are_made_for_them_too(backend: str) -> None:
+    net = Net()
+    first, second = parts(net, net.parameter("x", "4,8", out="FP32 4 8"), [3, 5], 1)
+    net.result(net.op("Concat", second, first, out="FP32 4 8", axis=1))
+    net.result(first, name="first")
+    plan = agree(read(net), backend, X)
+    assert sorted(types(plan)) == [("VariadicSplit",), ("VariadicSplit", "Concat")]
+
+
+@backends
+@pytest.mark.parametrize("dims", ["-1 8", f"{FEW} 8"])
+def test_regions_are_joined_one_by_one_where_they_may_be_large(dims: str, backend: str) -> None:
+    net = Net()
+    x = net.parameter("x", dims.replace("-1", "?").replace(" ", ","), out=f"FP32 {dims}")
+    first, second = parts(net, x, [3, 5], 1, int(dims.split()[0]))
+    net.result(net.op("Concat", second, first, out=f"FP32 {dims}", axis=1))
+    rows = 4 if dims[0] == "-" else FEW
+    plan = agree(read(net), backend, np.ones((rows, 8), np.float32))
+    assert types(plan) == [("VariadicSplit",), ("Concat",)]
+
+
+@backends
+def test_regions_of_two_tensors_are_joined_one_by_one(backend: str) -> None:
+    net = Net()
+    x, y = (net.parameter(name, "4,8", out="FP32 4 8") for name in "xy")
+    ends = [parts(net, end, [4, 4], 1)[i] for i, end in enumerate((x, y))]
+    net.result(net.op("Concat", *ends, out="FP32 4 8", axis=1))
+    assert len(agree(read(net), backend, X, -X).steps) == 3
+
+
+@backends
+def test_a_region_that_is_joined_with_nothing(backend: str) -> None:
+    net = Net()
+    first, _ = parts(net, net.parameter("x", "4,8", out="FP32 4 8"), [3, 5], 1)
+    net.result(net.op("Concat", first, out="FP32 4 3", axis=1))
+    agree(read(net), backend, X)
+
+
+@backends
+@pytest.mark.parametrize("dims", ["4 8", "-1 8"])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_where_one_part_is_read_no_other_is_made(number: int, dims: str, backend: str) -> None:
+    net = Net()
+    x = net.parameter("x", dims.replace("-1", "?").replace(" ", ","), out=f"FP32 {dims}")
+    end = parts(net, net.op("ReLU", x, out=f"FP32 {dims}"), [1, 2, 5], 1, -1)[number]
+    net.result(net.op("ReLU", end, out="FP32"))
+    plan = agree(read(net), backend, X)
+    (kernel,) = (step.kernel for step in plan.steps if step.layer.type == "VariadicSplit")
+    assert isinstance(kernel, Unary)
+    assert kernel.only == (number, 3)
+    made = kernel(X)
+    assert [array is UNREAD for array in made] == [i != number for i in range(3)]
+
+
+@backends
+@pytest.mark.parametrize("indices", [1, -1, 4, [3, 0, 0], [-4, 3], [4, 0], []], ids=str)
+@pytest.mark.parametrize("element", ["i32", "i64"])
+def test_known_indices(indices: Any, element: str, backend: str) -> None:
+    """Outside of the axis, they pick zeros."""
+    net = Net()
+    x = net.parameter("x", "4,8", out="FP32 4 8")
+    picked = net.op("Gather", x, net.constant(indices, element), net.constant(0), out="FP32",
+                    version="opset8", batch_dims=0)  # fmt: skip
+    net.result(picked)
+    (step,) = agree(read(net), backend, X).steps
+    inside = not np.any(np.array(indices) > 3)
+    assert isinstance(step.kernel, Unary) == inside
+
+
+def views(length: int) -> ir.Model:
+    """Layers that give other shapes, orders and parts of what was before."""
+    net = Net()
+    end = net.parameter("x", "4,8", out="FP32 4 8")
+    for _ in range(length // 6):
+        end = net.op("Reshape", end, net.constant([8, 4]), out="FP32 8 4", special_zero="false")
+        end = net.op("Transpose", end, net.constant([1, 0]), out="FP32 4 8")
+        end = net.op("Unsqueeze", end, net.constant(0), out="FP32 1 4 8")
+        end = net.op("Squeeze", end, net.constant(0), out="FP32 4 8")
+        first, second = parts(net, end, [3, 5], 1)
+        end = net.op("Concat", net.op("ReLU", second, out="FP32 4 5"), first, out="FP32 4 8", axis=1)
+    net.result(end)
+    return read(net)
+
+
+@backends
+def test_what_is_alike_shares_functions_and_slots(backend: str) -> None:
+    plan = agree(views(300), backend, X)
+    assert len(plan.steps) > 300
+    assert sum(array is None for array in plan.slots) < 10
+    assert len(set(plan.moves)) < 20
+
+
+@backends
+def test_a_trivial_view_costs_three_calls(backend: str) -> None:
+    """So it takes about a microsecond and a half (tests/bench/chain.py)."""
+    compiled = ir.compile_model(views(2000), backend=backend)
+    compiled(X)
+    assert calls(lambda: compiled(X)) < 3 * len(compiled._plan.steps) + 300
+
+
+@backends
+def test_results_that_are_read_later_keep_their_slots(backend: str) -> None:
+    """Every result is read twice, and far behind."""
+    net = Net()
+    ends = [net.parameter("x", "4,8", out="FP32 4 8")]
+    for number in range(20):
+        ends.append(
+            net.op("Transpose", ends[-1], net.constant([1, 0]), out=f"FP32 {'4 8' if number % 2 else '8 4'}")
+        )
+    for number in range(0, 20, 2):
+        total = net.op("Add", ends[number], ends[-1 - number], out="FP32 4 8", name=f"sum_{number}")
+        net.result(total, name=f"out_{number}")
+    net.result(ends[7], name="inner")
+    agree(read(net), backend, X)
+
+
+def step(kernel: Any, reads: tuple[int, ...], writes: tuple[int, ...], frees: tuple[int, ...] = ()) -> Step:
+    model = ir.compile_model(views(6), backend="reference")
+    return Step(model._plan.steps[0].layer, kernel, reads, writes, frees)
+
+
+def test_steps_that_do_the_same_to_the_same_slots_share_their_move() -> None:
+    kernel = Unary(np.abs)
+    first, second, third = moves_of(
+        [step(kernel, (0, 1), (0,)), step(Unary(np.abs), (0,), (0,)), step(kernel, (2,), (0,))]
+    )
+    assert first is second is not third
+
+
+@pytest.mark.parametrize("kernel", [lambda x: (x,), lambda x: x], ids=["a tuple", "an array"])
+@pytest.mark.parametrize("reads", [(0,), (0, 0, 0, 0)], ids=["one input", "several"])
+def test_too_few_outputs_change_nothing(kernel: Any, reads: tuple[int, ...]) -> None:
+    (move,) = moves_of([step(lambda *arrays: kernel(arrays[0]), reads, (0, 1), (0,))])
+    slots: list[Any] = [X, None]
+    with pytest.raises(ir.ExecutionError, match="it has 2 outputs, but only 1 came"):
+        move(slots)
+    assert slots == [X, None]

@@ -1,0 +1,488 @@
+"""What the numba backend needs around it: the package, machine code in a folder, a kind of vectors; and when it is used."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.nets import Net
+from harness.snapshots import same_as_before
+
+import ir_runtime as ir
+from ir_runtime import backends
+from ir_runtime.backends.core import default as _usual
+from ir_runtime.backends.core.threads import at_most
+from ir_runtime.backends.numba.codegen import language as _language
+from ir_runtime.backends.numba.codegen.language import device, instruction, routine, types
+from ir_runtime.backends.numba.codegen.vectors import F32, Emit
+from ir_runtime.backends.numba.codegen.worker import NOTHING, Worker, given, number, put_number, take
+from ir_runtime.backends.numba.jit import build_all as _making
+from ir_runtime.backends.numba.jit import cache as _cache
+from ir_runtime.backends.numba.jit import loader as _machine
+from ir_runtime.backends.numba.jit import target as _target
+from ir_runtime.backends.numba.threading.parallel import running, share, threads
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.xml"
+
+
+def test_without_numba_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "_missing", lambda name: "numba" if name == "numba" else None)
+    assert "numba" not in backends.available()
+    with pytest.raises(ir.InputError) as caught:
+        backends.load("numba")
+    same_as_before("messages/numba_missing", str(caught.value))
+
+
+def test_an_unknown_kind_of_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IR_RUNTIME_VECTORS", "mmx")
+    with pytest.raises(ir.InputError) as caught:
+        _target._chosen()
+    same_as_before("messages/numba_vectors", str(caught.value))
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A cache of its own, and no kernels but those that a test makes."""
+    monkeypatch.setattr(_language, "ROUTINES", {})
+    monkeypatch.setattr(_machine, "ROUTINES", _language.ROUTINES)
+    monkeypatch.setattr(_making, "iter_modules", lambda *_: [])
+    monkeypatch.setenv("IR_RUNTIME_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def doubling(name: str) -> Worker:
+    """Doubles eight numbers, a unit each."""
+
+    def double(call: int) -> None:
+        _, out, x, _, _, counter = given(call)
+        while True:
+            unit = take(counter)
+            if unit >= 8:
+                break
+            put_number(out, unit, number(x, unit) * np.float32(2))
+
+    double.__qualname__ = name
+    return Worker(double)
+
+
+def doubled(worker: Worker, count: int = 1) -> Any:
+    x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    share(worker.address, np.zeros(1, np.int64), out, x, NOTHING, NOTHING, count)
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+def file_of(worker: Worker) -> Path:
+    folder = _cache.folder()
+    assert folder is not None
+    return folder / f"{worker.name}.o"
+
+
+def test_machine_code_is_made_once_and_kept(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = doubling("kept")
+    assert _machine.missing() == [worker]
+    doubled(worker)
+    file = file_of(worker)
+    assert file.is_relative_to(alone)
+    assert _machine.missing() == []
+    assert not _making.ready()  # for there may be more of them
+    assert list(_making.make_all()) == []
+    assert _making.ready()
+    made = file.read_bytes()
+    monkeypatch.setattr(_machine, "make", lambda routine: pytest.fail("it is there already"))
+    again = _machine.Machine()
+    assert again.address(worker)
+    assert file.read_bytes() == made
+
+
+@device
+def tripled(x: float) -> Any:
+    return x * np.float32(3)
+
+
+def test_functions_are_translated_once_and_routines_optimised_once(
+    alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ir_runtime.backends.numba import _build, _translate
+
+    translate, optimise = _translate.compiler.compile_extra, _build._optimise
+    translated, optimised = [], []
+
+    def translating(typing: Any, target: Any, function: Any, *more: Any, **how: Any) -> Any:
+        translated.append(function)
+        return translate(typing, target, function, *more, **how)
+
+    def optimising(module: Any, machine: Any) -> None:
+        optimised.append(module)
+        optimise(module, machine)
+
+    @routine(types.int64)
+    def once(at: int) -> None:
+        put_number(at, 0, tripled(number(at, 0)))
+
+    @routine(types.int64)
+    def twice(at: int) -> None:
+        put_number(at, 0, tripled(tripled(number(at, 0))))
+
+    monkeypatch.setattr(_translate.compiler, "compile_extra", translating)
+    monkeypatch.setattr(_build, "_optimise", optimising)
+    for known in (once, twice):
+        assert _machine.machine().address(known)
+    assert translated == [once.function, tripled.function, twice.function]
+    assert len(optimised) == 2
+
+
+@pytest.mark.parametrize("damage", [b"", b"1234", b"123456789"])
+def test_damaged_machine_code_is_made_anew(alone: Path, damage: bytes) -> None:
+    worker = doubling(f"damaged_{len(damage)}")
+    file = file_of(worker)
+    _cache.make_folder(file.parent)
+    file.write_bytes(damage)
+    doubled(worker)
+    assert len(file.read_bytes()) > 100
+
+
+def test_a_folder_that_cannot_be_written_is_only_a_warning(alone: Path) -> None:
+    alone.touch()  # a file is where a folder should be
+    _cache._warn_once.cache_clear()
+    worker = doubling("unwritable")
+    with pytest.warns(RuntimeWarning) as caught:
+        doubled(worker)
+    said = str(caught[0].message).replace(str(_cache.folder()), "CACHE")
+    same_as_before("messages/numba_folder", said)
+    with pytest.warns(RuntimeWarning) as caught:
+        _making.in_background()
+    said = str(caught[0].message).replace(str(_cache.folder()), "CACHE")
+    same_as_before("messages/numba_background", said)
+
+
+def test_the_folder_depends_on_vectors_and_on_what_machine_code_follows_from(
+    alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _cache.folder()
+    assert found is not None
+    assert found.parent == alone / "ir_runtime"
+    assert found.name.startswith(f"{ir.__version__}-{_target.TARGET.name}-")
+    monkeypatch.setattr(_cache, "_fingerprint", lambda: 1)
+    assert _cache.folder() != found
+
+
+@instruction(types.float32, gives=types.float32)
+def of_the_library(emit: Emit, x: Any) -> Any:
+    return emit.builder.call(emit.function("lgammaf", F32, F32), [x])
+
+
+def test_kernels_that_need_more_than_there_is_are_refused(alone: Path) -> None:
+    @routine(types.int64)
+    def curious(address: int) -> None:
+        put_number(address, 0, of_the_library(number(address, 0)))
+
+    with pytest.raises(RuntimeError, match=r"curious cannot run by itself: it calls lgammaf"):
+        _machine.machine().address(curious)
+
+
+@device
+def learned(x: float) -> Any:
+    return math.lgamma(x)
+
+
+WRONG: list[tuple[str, Any]] = [
+    (r"lgamma.*test_numba_setup\.py", lambda at: put_number(at, 0, math.lgamma(number(at, 0)))),
+    (r"lgamma.*test_numba_setup\.py", lambda at: put_number(at, 0, learned(number(at, 0)))),
+    (r"list.*test_numba_setup\.py", lambda at: put_number(at, 0, [np.float32(1)][at])),
+    (r"put_number\) takes 3 arguments, got 4.*test_numba_setup\.py", lambda at: put_number(at, 0, at, at)),
+    ("3 argument types given, but function takes 2", lambda at: put_number(at, 0, min(at, at, at))),
+    ("floor", lambda at: put_number(at, 0, number(at, 0) // number(at, 1))),
+]
+
+
+@pytest.mark.parametrize(("reason", "function"), WRONG)
+def test_python_that_is_not_of_kernels_is_refused(alone: Path, reason: str, function: Any) -> None:
+    function.__name__ = function.__qualname__ = "curious"
+    with pytest.raises(RuntimeError, match=rf"(?s)curious cannot be compiled: .*{reason}"):
+        _machine.machine().address(routine(types.int64)(function))
+    doubled(doubling("after_failure"))  # which leaves nothing behind
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_threads_share_units(alone: Path, count: int) -> None:
+    worker = doubling(f"shared_{count}")
+    with at_most(count), running():
+        assert threads() == min(count, os.cpu_count() or 1)
+        for _ in range(200):
+            doubled(worker, count)
+    time.sleep(0.05)  # the team has gone to sleep, and wakes again
+    with at_most(count), running():
+        doubled(worker, count)
+
+
+def test_small_models_run_on_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IR_RUNTIME_BACKEND")
+    monkeypatch.setattr(_making, "ready", lambda: pytest.fail("not even looked at"))
+    assert ir.compile_model(str(DIGITS)).backend == "numpy"
+
+
+def test_numba_is_used_once_its_kernels_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+    monkeypatch.setattr(_making, "in_background", lambda: begun.append(1))
+    monkeypatch.setattr(_making, "ready", lambda: False)
+    assert _usual.usual(True, begin=False) == "numpy"
+    assert begun == []
+    assert _usual.usual(True) == "numpy"
+    assert begun == [1]
+    monkeypatch.setattr(_making, "ready", lambda: True)
+    assert _usual.usual(True) == "numba"
+    monkeypatch.setattr(_usual, "find_spec", lambda name: None)
+    assert _usual.usual(True) == "numpy"
+    assert begun == [1]
+
+
+def large() -> ir.Model:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "512,512", out="FP32 512 512"), out="FP32 512 512"))
+    return ir.read_model(net.xml())
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_what_answers_until_kernels_are_there_is_provisional(
+    ready: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("IR_RUNTIME_BACKEND", raising=False)
+    monkeypatch.setattr(_making, "in_background", lambda: None)
+    monkeypatch.setattr(_making, "ready", lambda: ready)
+    usual = ir.compile_model(large())
+    assert (usual.backend, usual.provisional) == (("numba", False) if ready else ("numpy", True))
+    for asked in backends.available():
+        compiled = ir.compile_model(large(), backend=asked)
+        assert (compiled.backend, compiled.provisional) == (asked, False)
+    assert not ir.compile_model(str(DIGITS)).provisional
+    monkeypatch.setenv("IR_RUNTIME_BACKEND", "numpy")
+    assert not ir.compile_model(large()).provisional
+
+
+def test_a_broken_installation_is_only_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> bool:
+        raise OSError("libllvmlite.so is damaged")
+
+    monkeypatch.setattr(_making, "ready", broken)
+    assert _usual.usual(True, begin=False) == _usual.settled(True) == "numpy"
+    with pytest.warns(RuntimeWarning) as caught:
+        assert _usual.usual(True) == "numpy"
+    same_as_before("messages/numba_broken", str(caught[0].message))
+
+
+def test_one_process_makes_kernels_in_the_background(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(_making.subprocess, "Popen", lambda command, **_: started.append(command))
+    with _making.Making.marked() as ours:
+        assert ours
+        _making.in_background()
+        with _making.Making.marked() as theirs:
+            assert not theirs
+    assert started == []
+    _making.in_background()
+    assert started == [[sys.executable, "-m", "ir_runtime.backends.numba"]]
+    with pytest.raises(ZeroDivisionError), _making.Making.marked():
+        raise ZeroDivisionError
+    _making.in_background()
+    assert len(started) == 1  # what failed is not tried again at once
+
+
+def test_kernels_are_loaded_without_numba() -> None:
+    """What makes machine code takes half a second to import; it must not be needed where that is there."""
+    load = (
+        "import sys; from ir_runtime import backends; backends.load('numba'); print('numba' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"
+
+
+@pytest.fixture
+def warned() -> None:
+    _cache._warn_once.cache_clear()
+
+
+def refused(match: str, worker: Worker) -> str:
+    """The one warning; the kernel works all the same, and nothing of it is kept."""
+    with pytest.warns(RuntimeWarning, match=match) as caught:
+        doubled(worker)
+    doubled(worker)  # with warnings as errors
+    assert len(caught) == 1
+    return str(caught[0].message)
+
+
+@pytest.mark.usefixtures("warned")
+def test_a_relative_folder_is_refused(alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IR_RUNTIME_CACHE", "here")
+    monkeypatch.chdir(tmp_path)
+    said = refused("must be an absolute path", doubling("relative"))
+    same_as_before("messages/numba_cache_folder", said)
+    assert not _making.ready()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_needs_a_folder() -> None:
+    environment = os.environ | {"IR_RUNTIME_CACHE": "here"}
+    command = [sys.executable, "-W", "ignore", "-m", "ir_runtime", "kernels"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    same_as_before("messages/numba_cache_command", done.stderr.strip())
+
+
+@pytest.mark.usefixtures("warned")
+@pytest.mark.filterwarnings("ignore:compiled kernels cannot be kept")
+def test_the_working_directory_is_never_the_cache(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The convention says that a relative path is as good as none."""
+    monkeypatch.delenv("IR_RUNTIME_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    monkeypatch.chdir(tmp_path)
+    found = _cache.folder()
+    assert found is None or (found.is_absolute() and not found.is_relative_to(tmp_path))
+
+
+def test_an_empty_setting_means_the_usual_folder(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for variable in ("IR_RUNTIME_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, "")
+    found = _cache.folder()
+    assert found is not None
+    assert found.is_relative_to(tmp_path / "home")
+
+
+posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="who may write is said by modes on POSIX only")
+as_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files to others"
+)
+
+
+@posix
+@pytest.mark.usefixtures("warned")
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o720])
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_folder_that_others_may_write_to_is_refused(alone: Path, mode: int, level: int) -> None:
+    worker = doubling(f"shared_{mode}_{level}")
+    doubled(worker)
+    made = file_of(worker)
+    assert made.stat().st_mode & 0o777 == 0o600
+    assert made.parent.stat().st_mode & 0o777 == 0o700
+    made.parents[level].chmod(mode)
+    refused("may be written by others", doubling(f"refused_{mode}_{level}"))
+
+
+@posix
+@pytest.mark.usefixtures("warned")
+def test_a_file_that_others_may_write_is_made_anew(alone: Path) -> None:
+    worker = doubling("written_by_others")
+    doubled(worker)
+    file_of(worker).chmod(0o606)
+    with pytest.warns(RuntimeWarning, match="may be written by others") as caught:
+        assert _cache.read(worker) is None
+    said = str(caught[0].message).replace(str(file_of(worker)), "CACHE/kernel.o")
+    same_as_before("messages/numba_cache_file", said)
+    _machine.make(worker)
+    assert _cache.read(worker) is not None
+
+
+@as_root
+@pytest.mark.usefixtures("warned")
+def test_what_belongs_to_another_user_is_refused(alone: Path) -> None:
+    worker = doubling("of_another")
+    doubled(worker)
+    file = file_of(worker)
+    os.chown(file, 12345, -1)
+    with pytest.warns(RuntimeWarning, match="belongs to another user"):
+        assert _cache.read(worker) is None
+    os.chown(file, 0, -1)
+    assert _cache.read(worker) is not None
+    os.chown(file.parent, 12345, -1)
+    with pytest.warns(RuntimeWarning, match="belongs to another user"):
+        assert _cache.folder() is None
+
+
+@posix
+def test_a_link_is_not_followed(alone: Path, tmp_path: Path) -> None:
+    worker = doubling("linked")
+    doubled(worker)
+    file = file_of(worker)
+    file.rename(tmp_path / "elsewhere.o")
+    file.symlink_to(tmp_path / "elsewhere.o")
+    assert _cache.read(worker) is None
+
+
+def test_code_that_was_changed_is_not_loaded(alone: Path) -> None:
+    worker = doubling("changed")
+    doubled(worker)
+    file = file_of(worker)
+    code = bytearray(file.read_bytes())
+    code[-1] ^= 1
+    file.write_bytes(code)
+    assert _cache.read(worker) is None
+
+
+def test_a_full_disk_frees_what_other_versions_left(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = doubling("full")
+    old = alone / "ir_runtime" / "0.0.1-avx2-00000000"
+    old.mkdir(parents=True, mode=0o700)
+    (old / "kernel.o").write_bytes(b"x" * 100)
+    for folder in (old, old.parent):
+        folder.chmod(0o700)
+    write = _cache._write
+
+    def on_a_full_disk(*given: Any) -> None:
+        if old.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(*given)
+
+    monkeypatch.setattr(_cache, "_write", on_a_full_disk)
+    doubled(worker)
+    assert not old.exists()
+    assert _cache.read(worker) is not None
+
+
+@as_root
+def test_a_user_without_a_home_works_without_a_cache() -> None:
+    """As in a container whose user is in no list of users."""
+    code = """
+import os, platformdirs, warnings
+from ir_runtime.backends import _usual, numba
+from ir_runtime.backends.numba import _making
+for name in ("HOME", "IR_RUNTIME_CACHE", "XDG_CACHE_HOME"):
+    os.environ.pop(name, None)
+os.setuid(54321)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(_usual.usual(True), [str(w.message) for w in caught])
+"""
+    place = str(Path(ir.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": place},
+    )
+    assert done.stdout.startswith("numpy ["), done.stderr
+    assert done.stdout.count("compiled kernels cannot be kept") == 1
+
+
+@pytest.mark.oracle
+def test_the_command_makes_all_kernels(tmp_path: Path) -> None:
+    environment = os.environ | {"IR_RUNTIME_CACHE": str(tmp_path)}
+    command = [sys.executable, "-m", "ir_runtime", "kernels"]
+    for said in ("new, in", "0 of them new, in"):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert said in done.stdout
+        assert done.stderr == ""

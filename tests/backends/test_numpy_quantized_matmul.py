@@ -1,0 +1,181 @@
+"""Products with compressed weights on the backend ``numpy``: all kinds of codes, scales, zero points and shapes."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ir_runtime.backends.numpy import backend
+from ir_runtime.ir.compressed import Compressed
+from ir_runtime.ir.element import ElementType as E
+from ir_runtime.ir.packing import pack
+from ir_runtime.ir.shape import PartialShape
+from ir_runtime.ir.tensor import Array, Packed, TensorType, Value
+from ir_runtime.ops._convert import convert
+from ir_runtime.ops.matrix.matmul import MatMul
+
+ELEMENTS = [E.u4, E.i4, E.u2, E.u8, E.i8, E.nf4, E.f4e2m1]
+# Outputs, inputs, and inputs of a group: odd ones, several panels of columns, groups of several runs.
+SIZES = [
+    (130, 35, 7),
+    (33, 96, 32),
+    (1, 64, 64),
+    (1030, 40, 20),
+    (64, 390, 390),
+    (70, 512, 256),
+    (96, 37, 37),
+]
+ROWS = [(1,), (5,), (40,), (2, 3), (0,), ()]
+
+
+def weights(
+    element: E, size: tuple[int, int, int], by_rows: bool, zero: str = "", arithmetic: E = E.f32
+) -> Compressed:
+    """Random codes, scales and zero points: none, "one", "groups", or "fractions"."""
+    outputs, inputs, group = size
+    rng = np.random.default_rng(size)
+    shape = (outputs, inputs // group, group) if by_rows else (inputs // group, group, outputs)
+    one = (outputs, inputs // group, 1) if by_rows else (inputs // group, 1, outputs)
+    numbers = rng.integers(0, 2**element.bits, shape).astype(np.uint8)
+    codes = Packed(pack(numbers, element.bits), element, shape) if element.bits < 8 else None
+    zeros = {
+        "": None,
+        "one": np.full((1, 1, 1), 3.0),
+        "groups": rng.integers(0, 2**element.bits, one).astype(np.float64),
+        "fractions": rng.uniform(0, 2**element.bits, one),
+    }[zero]
+    return Compressed(
+        numbers.view(element.dtype) if codes is None else codes,
+        element,
+        rng.uniform(0.001, 0.01, one).astype(arithmetic.dtype),
+        None if zeros is None else zeros.astype(arithmetic.dtype),
+        (outputs, inputs) if by_rows else (inputs, outputs),
+        arithmetic,
+    )
+
+
+def plain(made: Compressed) -> Array:
+    """The matrix, step by step in the type of the file."""
+    codes = made.codes.unpack() if isinstance(made.codes, Packed) else made.codes
+    numbers = convert(codes, made.arithmetic, made.element)
+    if made.zero is not None:
+        numbers = numbers - made.zero
+    if made.scale is not None:
+        numbers = numbers * made.scale
+    return np.asarray(numbers.astype(np.float32).reshape(made.shape))
+
+
+def check(made: Compressed, by_rows: bool, rows: tuple[int, ...]) -> None:
+    """What the kernel gives is what the plain matrix gives."""
+    inputs = made.shape[1 if by_rows else 0]
+    x = np.random.default_rng(0).standard_normal((*rows, inputs)).astype(np.float32)
+    a = Value(TensorType(E.f32, PartialShape([-1] * len(rows) + [inputs])))
+    b = Value(TensorType(E.f32, PartialShape(made.shape)), compressed=made)
+    kernel = backend.kernel_packed(MatMul(transpose_a=False, transpose_b=by_rows), (a, b))
+    assert kernel is not None
+    found = kernel(x, np.empty(0))
+    matrix = plain(made).astype(np.float64)
+    wanted = x.astype(np.float64) @ (matrix.T if by_rows else matrix)
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6 * np.abs(wanted).max(initial=0))
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("element", ELEMENTS, ids=str)
+def test_any_shape(element: E, size: tuple[int, int, int], by_rows: bool) -> None:
+    for arithmetic in (E.f32, E.f16):
+        made = weights(element, size, by_rows, arithmetic=arithmetic)
+        for rows in ROWS:
+            check(made, by_rows, rows)
+
+
+@pytest.mark.parametrize("arithmetic", [E.f32, E.f16, E.bf16], ids=str)
+@pytest.mark.parametrize("zero", ["one", "groups"])
+@pytest.mark.parametrize("element", [E.u4, E.i4, E.u8, E.i8], ids=str)
+def test_zero_points(element: E, zero: str, arithmetic: E) -> None:
+    if arithmetic is E.bf16 and element.bits == 8:
+        zero = "one"  # differences of others do not fit into bf16
+    for rows in ((1,), (3,), (30,)):
+        check(weights(element, (130, 64, 16), True, zero, arithmetic), True, rows)
+
+
+@pytest.mark.parametrize("element", [E.u4, E.u8], ids=str)
+def test_zero_points_that_are_not_whole(element: E) -> None:
+    for rows in ((1,), (30,)):
+        check(weights(element, (130, 64, 16), True, "fractions"), True, rows)
+
+
+@pytest.mark.parametrize("arithmetic", [E.f32, E.f16], ids=str)
+@pytest.mark.parametrize("scale", [None, 0.25, 0.3])
+def test_one_scale_for_all_or_none(scale: float | None, arithmetic: E) -> None:
+    made = weights(E.i4, (64, 48, 48), True, arithmetic=arithmetic)
+    one = None if scale is None else np.full((1, 1, 1), scale, arithmetic.dtype)
+    for rows in ((1,), (30,)):
+        check(replace(made, scale=one), True, rows)
+
+
+def test_all_products_in_f16_are_rounded_as_the_file_says() -> None:
+    """Every scale of f16 that is not too large, with every code; times 1 and 0 they come out as they are."""
+    bits = np.arange(1, 0x6800, dtype=np.uint16)
+    for element in (E.i4, E.i8):
+        numbers = np.arange(2**element.bits, dtype=np.uint8)
+        codes = np.broadcast_to(numbers, (bits.size, numbers.size))[:: 8 if element is E.i8 else 1]
+        scale = bits[:: 8 if element is E.i8 else 1].view(np.float16)[:, None]
+        scale = np.minimum(scale, np.float16(500))
+        stored = (
+            Packed(pack(np.ascontiguousarray(codes), 4), element, codes.shape)
+            if element.bits == 4
+            else np.ascontiguousarray(codes).view(np.int8)
+        )
+        made = Compressed(stored, element, scale, None, codes.shape, E.f16)
+        a = Value(TensorType(E.f32, PartialShape([-1, numbers.size])))
+        b = Value(TensorType(E.f32, PartialShape(codes.shape)), compressed=made)
+        kernel = backend.kernel_packed(MatMul(transpose_a=False, transpose_b=True), (a, b))
+        assert kernel is not None
+        ones = np.eye(numbers.size, dtype=np.float32)
+        wanted = plain(made).T
+        np.testing.assert_array_equal(kernel(ones, np.empty(0)), wanted)
+        np.testing.assert_array_equal(kernel(ones[1:2], np.empty(0)), wanted[1:2])
+
+
+def test_what_would_not_be_exact_is_declined() -> None:
+    """Fractions less than the smallest normal number of f16, and zero points that f16 rounds."""
+    small = weights(E.nf4, (64, 64, 32), True, arithmetic=E.f16)
+    assert small.scale is not None
+    declined = [
+        replace(small, scale=small.scale / np.float16(256)),
+        weights(E.u4, (64, 64, 32), True, "fractions", E.f16),
+    ]
+    a = Value(TensorType(E.f32, PartialShape([-1, 64])))
+    for made in declined:
+        b = Value(TensorType(E.f32, PartialShape(made.shape)), compressed=made)
+        assert backend.kernel_packed(MatMul(transpose_a=False, transpose_b=True), (a, b)) is None
+
+
+@pytest.mark.parametrize("element", [E.u4, E.i8, E.nf4], ids=str)
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_nothing_is_unpacked_for_good(element: E, by_rows: bool) -> None:
+    """Neither when compiling nor in a run is there an array as large as the f32 matrix, or a quarter of it."""
+    made = weights(element, (3072, 2048, 128), by_rows)
+    whole = 4 * made.shape[0] * made.shape[1]
+    a = Value(TensorType(E.f32, PartialShape([-1, 2048])))
+    b = Value(TensorType(E.f32, PartialShape(made.shape)), compressed=made)
+    x = np.ones((1, 2048), np.float32)
+    tracemalloc.start()
+    try:
+        kernel = backend.kernel_packed(MatMul(transpose_a=False, transpose_b=by_rows), (a, b))
+        assert kernel is not None
+        held, compiling = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        kernel(x, np.empty(0))
+        running = tracemalloc.get_traced_memory()[1] - held
+    finally:
+        tracemalloc.stop()
+    assert held < 1.2 * whole * element.bits / 32
+    assert compiling < held + whole / 4
+    assert running < whole / 8

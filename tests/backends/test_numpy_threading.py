@@ -1,0 +1,127 @@
+"""Threads of planned NumPy: bells, jobs, and the memory that they compute in."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from ir_runtime.backends.numpy.threading import event as _bell
+from ir_runtime.backends.numpy.threading import parallel as _threads
+from ir_runtime.backends.numpy.threading import pool as _crew
+from ir_runtime.backends.numpy.threading.event import Bell
+from ir_runtime.backends.numpy.tiling.tape import KEPT, desk, play
+
+WAYS = ["awake", "soon asleep", "asleep at once"]
+
+
+@pytest.fixture(params=WAYS, autouse=True)
+def waiting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However threads wait."""
+    if request.param == "soon asleep":
+        monkeypatch.setattr(_bell, "ASKED", 1)
+    if request.param == "asleep at once":
+        monkeypatch.setattr(_bell, "_library", lambda: None)
+    monkeypatch.setattr(_crew, "_bells", [])
+    monkeypatch.setattr(_threads, "_crew", _crew.Crew())
+
+
+def test_what_was_rung_before_counts_once() -> None:
+    bell, heard = Bell(), threading.Event()
+    bell.ring()
+    bell.ring()
+    bell.wait()
+    threading.Thread(target=lambda: (bell.wait(), heard.set()), daemon=True).start()
+    assert not heard.wait(0.05)
+    bell.ring()
+    assert heard.wait(5)
+
+
+def test_no_ring_is_lost() -> None:
+    there, back, rounds = Bell(), Bell(), 300
+
+    def answer() -> None:
+        for _ in range(rounds):
+            there.wait()
+            back.ring()
+
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+    for number in range(rounds):
+        if number % 50 == 0:
+            time.sleep(0.005)  # the other has fallen asleep by now
+        there.ring()
+        back.wait()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_who_waits_sleeps_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bell, "ASKED", 1000)
+    bell = Bell()
+    thread = threading.Thread(target=bell.wait, daemon=True)
+    thread.start()
+    while bell._spin is not None and not bell._asleep:
+        time.sleep(0.01)
+    bell.ring()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+def test_every_piece_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_threads, "threads", 3)
+    numbers = np.arange(4000, dtype=np.float32)
+    with _threads.single_blas():
+        for count in (2, 3, 7, 50) * 50:
+            done: list[int] = []
+
+            def work(piece: int, done: list[int] = done) -> None:
+                np.sqrt(numbers)
+                done.append(piece)
+
+            _threads.each(work, range(count), 1 << 40)
+            assert sorted(done) == list(range(count))
+
+
+def test_a_failure_on_any_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_threads, "threads", 3)
+
+    def work(piece: int) -> None:
+        time.sleep(0.001)
+        if piece == 5:
+            raise ValueError(piece)
+
+    with _threads.single_blas():
+        for _ in range(20):
+            with pytest.raises(ValueError, match="5"):
+                _threads.each(work, range(8), 1 << 40)
+
+
+def test_each_desk_is_of_one_at_a_time_and_kept() -> None:
+    with desk(10) as mine, desk(20) as other:
+        assert mine.number != other.number
+        assert not np.shares_memory(mine.memory, other.memory)
+        kept = {mine.number: mine.memory, other.number: other.memory}
+    with desk(5) as again:
+        assert again.memory is kept[again.number]
+
+
+def test_a_desk_grows() -> None:
+    with desk(1) as mine:
+        before, number = mine.memory.size, mine.number
+    with desk(before + 1) as mine:
+        assert (mine.number, mine.memory.size) == (number, before + 1)
+
+
+def test_what_is_large_is_given_back() -> None:
+    with desk(KEPT + 1) as mine:
+        assert mine.memory.size > KEPT
+    assert mine.memory.size == 0
+
+
+def test_calls_are_made_in_order() -> None:
+    said: list[object] = []
+    play([(said.append, (1,)), (said.extend, ([2, 3],))])
+    assert said == [1, 2, 3]

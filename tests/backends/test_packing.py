@@ -1,0 +1,65 @@
+"""Constants are packed by the time that a model is compiled, by whichever thread is free."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from ir_runtime.backends.core.threads import at_most
+from ir_runtime.backends.numpy.math import panels as _panels
+from ir_runtime.backends.numpy.math.panels import Panels
+from ir_runtime.backends.numpy.threading.parallel import compiling, later
+from ir_runtime.ir.tensor import Array
+
+
+def numbers(*shape: int) -> Array:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_all_is_done_when_compilation_ends(threads: int) -> None:
+    done: list[int] = []
+    behind: list[int] = []
+    with at_most(threads):
+        with compiling(), compiling():  # of a body
+            for number in range(5):
+                later(done.append, range(number * 10, number * 10 + 10), lambda: behind.append(len(done)))
+        assert sorted(done) == list(range(50))
+        assert len(behind) == 5
+        assert all(found >= 10 for found in behind)
+
+
+def test_outside_of_a_compilation_it_is_done_at_once() -> None:
+    threads: list[threading.Thread | None] = []
+    later(lambda piece: threads.append(threading.current_thread()), [0, 1], lambda: threads.append(None))
+    assert threads == [threading.current_thread()] * 2 + [None]
+
+
+def test_failures_end_the_compilation() -> None:
+    def fail(piece: int) -> None:
+        raise MemoryError(piece)
+
+    behind: list[int] = []
+    with pytest.raises(MemoryError), compiling():
+        later(fail, [1], lambda: behind.append(1))
+    assert not behind
+
+
+@pytest.mark.parametrize("tiled", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("depth", "columns"), [(7, 5), (96, 384), (96, 401), (6000, 200)])
+def test_matrices_are_cut_piece_by_piece(
+    depth: int, columns: int, turned: bool, tiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_panels, "PIECE", 1 << 13)
+    matrix = numbers(columns, depth).T if turned else numbers(depth, columns)
+    rows, out = (
+        np.eye(depth, dtype=np.float32)[: min(depth, 50)],
+        np.empty((min(depth, 50), columns), np.float32),
+    )
+    with compiling():
+        panels = Panels.of(matrix, matrix, tiled)
+    panels.multiply(rows, out)
+    np.testing.assert_array_equal(out, matrix[: len(rows)])

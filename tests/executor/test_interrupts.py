@@ -1,0 +1,134 @@
+"""Interrupts, wherever they come: what was borrowed is given back, and the next run gives the right result."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.forking import Scene, os_threads, settled
+from harness.interrupts import Interrupter
+
+import ir_runtime as ir
+from ir_runtime import deadline, forks, limits
+from ir_runtime.backends.core import threads
+from ir_runtime.backends.numba.threading import parallel as compiled_threads
+from ir_runtime.backends.numba.threading import pool as _team
+from ir_runtime.backends.numpy.threading import parallel as _threads
+from ir_runtime.executor import context
+
+TESTS = Path(__file__).parents[1]
+BACKENDS = ["numpy", "numba"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers that interrupt")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_300_interrupts(backend: str) -> None:
+    run = [sys.executable, str(TESTS / "harness" / "interrupting.py"), backend]
+    paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
+    done = subprocess.run(run, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": paths})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert found["wrong"] == 0
+    assert found["counts"] == found["expected"]
+    assert found["threads"] <= found["before"]
+
+
+class Calls:
+    """A compiled model in all the ways of calling it."""
+
+    def __init__(self, backend: str) -> None:
+        self.scene = Scene.of(backend)
+        self.request = self.scene.compiled.create_infer_request()
+        self.queue = ir.AsyncInferQueue(self.scene.compiled, 2)
+
+    def call(self) -> None:
+        self.scene.compiled(self.scene.x)
+
+    def call_with_new_threads(self) -> None:
+        self.call()
+
+    def infer(self) -> None:
+        self.request.infer(self.scene.x)
+
+    def watch(self) -> None:
+        self.scene.compiled(self.scene.x, observers=[ir.runtime.observers.Profile()])
+
+    def start(self) -> None:
+        self.request.start_async(self.scene.x)
+        self.request.wait()
+
+    def queued(self) -> None:
+        for number in range(3):
+            self.queue.start_async(self.scene.x, number)
+        self.queue.wait_all()
+
+    def compile(self) -> None:
+        ir.compile_model(self.scene.model, backend=self.scene.compiled.backend)
+
+    def settle(self) -> None:
+        """Wait for what goes on in the background."""
+        self.queue.wait_all()
+        self.request.wait()
+
+    def state(self) -> dict[str, Any]:
+        """All that a run changes for a while."""
+        return {
+            "BLAS": _threads._blas._get() if _threads._blas._get else 0,
+            "runs": [*_threads._blas._runs, *self.scene.compiled._running],
+            "forks": [forks.SAFEPOINT.computing, forks.SAFEPOINT.halted],
+            "limits": [limits._CURRENT.get(), deadline._DEADLINE.get(), threads._MOST.get()],
+            "run": [context.RUN.get(None), compiled_threads._RUN.get(), _threads._LATER.get()],
+            "errors": np.geterr(),
+            "idle": [sorted(self.queue._idle), self.request._runs()],
+        }
+
+
+WAYS: list[tuple[Callable[[Calls], None], int]] = [
+    (Calls.call, 3),
+    (Calls.call_with_new_threads, 5),
+    (Calls.infer, 5),
+    (Calls.watch, 7),
+    (Calls.start, 1),
+    (Calls.queued, 3),
+    (Calls.compile, 101),
+]
+
+
+@pytest.mark.parametrize(("way", "every"), WAYS, ids=[way.__name__ for way, _ in WAYS])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_interrupt_anywhere(
+    backend: str, way: Callable[[Calls], None], every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One run for each place, or some of the places, where Python looks for interrupts."""
+    monkeypatch.setattr(_threads, "WORTH", 0)
+    calls = Calls(backend)
+    way(calls)
+    state, threads = calls.state(), os_threads()
+    counting = Interrupter()
+    counting.during(lambda: way(calls))
+    assert counting.passed > 50
+    for place in range(1, counting.passed + 1, every):
+        if way is Calls.call_with_new_threads:
+            _team._IDLE.clear()
+            monkeypatch.setattr(_threads, "_crew", _threads.Crew())
+        interrupter = Interrupter(place)
+        try:
+            interrupter.during(lambda: way(calls))
+        except KeyboardInterrupt:
+            pass
+        else:
+            assert interrupter.passed < place, f"an interrupt was lost: {interrupter.where}"
+        calls.settle()
+        assert calls.state() == state, interrupter.where
+        assert calls.scene.agrees(calls.scene.compiled(calls.scene.x)[0]), interrupter.where
+    settled(threads)
+    assert os_threads() <= threads
