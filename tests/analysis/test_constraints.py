@@ -10,7 +10,6 @@ import pytest
 from harness.nets import End, Net
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from ir_runtime.ops._define.operation.types import T_FLOAT
 
 import ir_runtime as ir
 from ir_runtime.analysis.constraints.constraint import Constraints
@@ -18,6 +17,7 @@ from ir_runtime.analysis.constraints.lengths import Pattern, explore
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
+from ir_runtime.ops._define.types import T_FLOAT
 from ir_runtime.ops.movement.gather import Gather
 
 

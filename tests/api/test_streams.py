@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.nets import Net
-from ir_runtime.ops._define.operation.types import T_FLOAT
 
 import ir_runtime as ir
 from ir_runtime.api.streams import Streams
@@ -17,6 +16,7 @@ from ir_runtime.backends.core.threads import at_most, most
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
+from ir_runtime.ops._define.types import T_FLOAT
 
 ALLOWED: list[int] = []
 MEETING = threading.Barrier(1)

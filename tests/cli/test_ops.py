@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import pytest
 from click.testing import Result
-from ir_runtime.ops._define.operation.describe import SPECIFICATION, describe, link, record, source
-from ir_runtime.ops._define.operation.types import T_FLOAT, T_INDEX
 
 from ir_runtime.ops import Input, Op, Output, attr, op, registry
+from ir_runtime.ops._define.describe import SPECIFICATION, describe, link, record, source
+from ir_runtime.ops._define.types import T_FLOAT, T_INDEX
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]

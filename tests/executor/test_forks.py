@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.nets import Net
-from ir_runtime.ops._define.operation.types import T_FLOAT
 
 import ir_runtime as ir
 from ir_runtime import forks
@@ -26,6 +25,7 @@ from ir_runtime.backends.numpy.threading import parallel as _threads
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
+from ir_runtime.ops._define.types import T_FLOAT
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked on this system")
 

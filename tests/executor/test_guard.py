@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from harness.loops import looping
 from harness.nets import Net
-from ir_runtime.ops._define.operation.types import T_FLOAT
 
 import ir_runtime as ir
 from ir_runtime.backends import available
@@ -20,6 +19,7 @@ from ir_runtime.executor.guard import REMEMBERED, Guard
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
+from ir_runtime.ops._define.types import T_FLOAT
 
 backends = pytest.mark.parametrize("backend", available())
 

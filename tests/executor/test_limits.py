@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from harness.loops import looping
 from harness.nets import Net
-from ir_runtime.ops._define.operation.types import T_FLOAT
 
 import ir_runtime as ir
 from ir_runtime.backends import available
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
+from ir_runtime.ops._define.types import T_FLOAT
 
 backends = pytest.mark.parametrize("backend", available())
 

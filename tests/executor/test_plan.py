@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.nets import End, Net
-from ir_runtime.ops._define.operation.types import T_FLOAT
 
 import ir_runtime as ir
 from ir_runtime.backends import available
@@ -20,6 +19,7 @@ from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
+from ir_runtime.ops._define.types import T_FLOAT
 
 DIGITS = Path(__file__).parents[2] / "examples/digits"
 IMAGES = np.load(DIGITS / "images.npy")

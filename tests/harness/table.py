@@ -11,12 +11,12 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import click
-from ir_runtime.ops._define.operation.describe import TESTED_AGAINST, group, link
 
 from harness.sample import Sample, all_samples
 from ir_runtime.cli.render import table
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ops import Op, registry
+from ir_runtime.ops._define.describe import TESTED_AGAINST, group, link
 
 COLUMNS = ("operation", "group", "samples", "openvino", "plugin", "by hand", "ranks", "types", "page")
 

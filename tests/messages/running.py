@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import numpy as np
 from harness.nets import Net
 from harness.refusals import Call
-from ir_runtime.ops._define.operation.types import T_FLOAT
 
 import ir_runtime as ir
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
+from ir_runtime.ops._define.types import T_FLOAT
 
 FOLDER = "messages"
 

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 import numpy as np
 from harness.sample import Sample, all_samples, text
 from hypothesis import strategies as st
-from ir_runtime.ops._define.operation.describe import group
 
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Op, registry
+from ir_runtime.ops._define.describe import group
 from models.random_graphs import Graph, Layer, Tensor, Unsafe, running, same
 
 f32, i64, i32 = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32)

@@ -7,7 +7,10 @@ import math
 from collections.abc import Callable
 
 import pytest
-from ir_runtime.ops._define.operation.bounds import (
+
+from ir_runtime.ir.dimension import Dimension, Interval, Symbol, span
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ops._define.bounds import (
     Number,
     absolute,
     choose,
@@ -22,9 +25,6 @@ from ir_runtime.ops._define.operation.bounds import (
     remainder,
     truth,
 )
-
-from ir_runtime.ir.dimension import Dimension, Interval, Symbol, span
-from ir_runtime.ir.element import ElementType
 
 FAR = 9
 CLOSED = [(low, high) for low in range(-5, 6) for high in range(low, 6)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from ir_runtime.ops._define.operation.attributes import Attribute
 
 from ir_runtime.errors import ValidationError
 from ir_runtime.ops import Op, registry
+from ir_runtime.ops._define.attributes import Attribute
 
 ops = pytest.mark.parametrize("cls", list(registry), ids=lambda cls: cls.versioned_name())
 

@@ -13,7 +13,6 @@ from harness.sample import Sample, all_samples, text
 from harness.settings import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ir_runtime.ops._define.operation.attributes import Attribute
 
 from ir_runtime.errors import InferenceError, LimitError, ValidationError
 from ir_runtime.ir.dimension import Dimension
@@ -21,6 +20,7 @@ from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Op, registry
+from ir_runtime.ops._define.attributes import Attribute
 
 SAMPLES: dict[str, list[Sample]] = {}
 for _sample in all_samples():

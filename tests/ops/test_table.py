@@ -13,11 +13,11 @@ import pytest
 from harness.files import model_of
 from harness.oracle import plugin, read
 from harness.sample import Sample, all_samples, is_sampled
-from ir_runtime.ops._define.operation.describe import SPECIFICATION, TESTED_AGAINST, group, link
 from samples import variations
 
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops import Op, registry
+from ir_runtime.ops._define.describe import SPECIFICATION, TESTED_AGAINST, group, link
 
 ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), ov::op::(v\d+)\)", re.MULTILINE)
 
