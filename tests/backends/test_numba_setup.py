@@ -457,14 +457,15 @@ def test_a_user_without_a_home_works_without_a_cache() -> None:
     """As in a container whose user is in no list of users."""
     code = """
 import os, platformdirs, warnings
-from ir_runtime.backends import _usual, numba
-from ir_runtime.backends.numba import _making
+from ir_runtime.backends import numba
+from ir_runtime.backends.core import default
+from ir_runtime.backends.numba.jit import build_all
 for name in ("HOME", "IR_RUNTIME_CACHE", "XDG_CACHE_HOME"):
     os.environ.pop(name, None)
 os.setuid(54321)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    print(_usual.usual(True), [str(w.message) for w in caught])
+    print(default.usual(True), [str(w.message) for w in caught])
 """
     place = str(Path(ir.__file__).parents[1])
     done = subprocess.run(

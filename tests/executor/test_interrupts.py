@@ -23,6 +23,7 @@ from ir_runtime.backends.numba.threading import parallel as compiled_threads
 from ir_runtime.backends.numba.threading import pool as _team
 from ir_runtime.backends.numpy.threading import parallel as _threads
 from ir_runtime.executor import context
+from ir_runtime.executor.observers import Profile
 
 TESTS = Path(__file__).parents[1]
 BACKENDS = ["numpy", "numba"]
@@ -60,7 +61,7 @@ class Calls:
         self.request.infer(self.scene.x)
 
     def watch(self) -> None:
-        self.scene.compiled(self.scene.x, observers=[ir.runtime.observers.Profile()])
+        self.scene.compiled(self.scene.x, observers=[Profile()])
 
     def start(self) -> None:
         self.request.start_async(self.scene.x)
