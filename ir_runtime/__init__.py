@@ -79,7 +79,7 @@ _HOMES = {
     "ir.shape": ("PartialShape", "Shape"),
     "limits": ("Limits",),
     "properties": ("properties",),
-    "runtime.plan": ("Observer", "Step"),
+    "executor.plan": ("Observer", "Step"),
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
 _RENAMED = {"Type": "ElementType"}

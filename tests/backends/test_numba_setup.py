@@ -110,14 +110,14 @@ def tripled(x: float) -> Any:
 def test_functions_are_translated_once_and_routines_optimised_once(
     alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ir_runtime.backends.numba import _build, _translate
+    from ir_runtime.backends.numba.jit import compiler, translate
 
-    translate, optimise = _translate.compiler.compile_extra, _build._optimise
+    compile_extra, optimise = translate.compiler.compile_extra, compiler._optimise
     translated, optimised = [], []
 
     def translating(typing: Any, target: Any, function: Any, *more: Any, **how: Any) -> Any:
         translated.append(function)
-        return translate(typing, target, function, *more, **how)
+        return compile_extra(typing, target, function, *more, **how)
 
     def optimising(module: Any, machine: Any) -> None:
         optimised.append(module)
@@ -131,8 +131,8 @@ def test_functions_are_translated_once_and_routines_optimised_once(
     def twice(at: int) -> None:
         put_number(at, 0, tripled(tripled(number(at, 0))))
 
-    monkeypatch.setattr(_translate.compiler, "compile_extra", translating)
-    monkeypatch.setattr(_build, "_optimise", optimising)
+    monkeypatch.setattr(translate.compiler, "compile_extra", translating)
+    monkeypatch.setattr(compiler, "_optimise", optimising)
     for known in (once, twice):
         assert _machine.machine().address(known)
     assert translated == [once.function, tripled.function, twice.function]

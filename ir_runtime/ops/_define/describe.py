@@ -48,7 +48,7 @@ def link(cls: type[Op]) -> str | None:
 def source(cls: type[Op]) -> str:
     """File and line of its declaration."""
     path = Path(inspect.getsourcefile(cls) or "?")
-    package = Path(__file__).parents[2]
+    package = Path(__file__).parents[3]
     shown = path.relative_to(package).as_posix() if path.is_relative_to(package) else str(path)
     return f"{shown}:{inspect.getsourcelines(cls)[1]}"
 

@@ -1,6 +1,6 @@
 """The language of kernels: Python that numba translates, and instructions that are written in LLVM's language.
 
-What stands here only takes down what there is. Machine code is made of it by `_translate` and `_build`, once for a
+What stands here only takes down what there is. Machine code is made of it by `jit.translate` and `jit.compiler`, once for a
 machine, and loaded by `_machine`; so a process that finds all of it in the cache never imports numba, which takes
 half a second. Numba meets these objects as names in what it translates, and asks them what they are.
 """
