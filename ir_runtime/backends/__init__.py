@@ -24,17 +24,17 @@ from ..nearest import nearest
 from ..ops import Op, registry
 from .core.default import TYPES, settled, usual
 from .core.lengths import Accepts, accepting, any_lengths
-from .core.pattern import Finder, Look, Match
+from .core.pattern import Fusion, MatchContext, Pattern
 from .core.unary import UNREAD, Unary
 
 __all__ = [
     "UNREAD",
-    "Absorbing",
+    "FusingKernel",
     "Accepts",
     "Backend",
     "Kernel",
-    "Look",
-    "Match",
+    "MatchContext",
+    "Fusion",
     "Offer",
     "Unary",
     "accepting",
@@ -53,7 +53,7 @@ Offer: TypeAlias = Callable[..., "Kernel | None"]
 
 
 @runtime_checkable
-class Absorbing(Protocol):
+class FusingKernel(Protocol):
     """A kernel that can take over the layer that alone reads its result."""
 
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
@@ -81,17 +81,17 @@ class Backend:
     name: str
     offers: dict[type[Op], list[Offer]] = field(default_factory=dict)
     packed: dict[type[Op], list[Offer]] = field(default_factory=dict)
-    finders: dict[type[Op], list[Finder]] = field(default_factory=dict)
+    patterns: dict[type[Op], list[Pattern]] = field(default_factory=dict)
     around: Callable[[], AbstractContextManager[object]] = nullcontext
     """What its kernels want around a run, such as a number of threads."""
     compiling: Callable[[], AbstractContextManager[object]] = nullcontext
     """What it wants around a compilation; when that ends, its kernels are ready."""
-    homes: Mapping[str, str] = field(default_factory=dict)
+    kernel_modules: Mapping[str, str] = field(default_factory=dict)
     """Modules of its package that are imported when a model has an operation of that type; spaces between.
 
     What multiplies compressed weights is looked for before, so it cannot be in one of them."""
-    sights: Mapping[str, str] = field(default_factory=dict)
-    """Likewise, the modules that may find it to be the last of a `Match`."""
+    pattern_modules: Mapping[str, str] = field(default_factory=dict)
+    """Likewise, the modules that may find it to be the last of a `Fusion`."""
 
     def accelerates(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels for the given operations.
@@ -109,7 +109,7 @@ class Backend:
 
         return register
 
-    def multiplies(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
+    def quantized(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels where an input is `Compressed`.
 
         Such an input has ``compressed`` instead of contents; at run time the kernel is given an array
@@ -123,13 +123,13 @@ class Backend:
 
         return register
 
-    def recognises(self, *ops: type[Op]) -> Callable[[Finder], Finder]:
-        """Register a function that may find layers of these operations to be the last of a `Match`."""
+    def pattern(self, *ops: type[Op]) -> Callable[[Pattern], Pattern]:
+        """Register a function that may find layers of these operations to be the last of a `Fusion`."""
 
-        def register(finder: Finder) -> Finder:
+        def register(found: Pattern) -> Pattern:
             for cls in ops:
-                self.finders.setdefault(cls, []).append(finder)
-            return finder
+                self.patterns.setdefault(cls, []).append(found)
+            return found
 
         return register
 
@@ -137,10 +137,10 @@ class Backend:
         for module in where.get(getattr(op, "name", ""), "").split():
             import_module(f"{__name__}.{self.name}.kernels.{module}")
 
-    def match(self, look: Look, layer: Layer) -> Match | None:
+    def match(self, context: MatchContext, layer: Layer) -> Fusion | None:
         """The first match that ends with a layer, or ``None``."""
-        self._import(type(layer.op), self.sights)
-        found = (finder(look, layer) for finder in self.finders.get(type(layer.op), ()))  # type: ignore[arg-type]
+        self._import(type(layer.op), self.pattern_modules)
+        found = (pattern(context, layer) for pattern in self.patterns.get(type(layer.op), ()))  # type: ignore[arg-type]
         return next((match for match in found if match is not None), None)
 
     def kernel_packed(self, op: Op, inputs: Sequence[Value]) -> Kernel | None:
@@ -150,7 +150,7 @@ class Backend:
 
     def kernel(self, op: Op, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
         """The first kernel offered for a layer, or ``None``."""
-        self._import(type(op), self.homes)
+        self._import(type(op), self.kernel_modules)
         several = len(op.outputs) > 1 or any(port.variadic for port in op.outputs)
         how = {"unread": unread} if several else {}
         if len(inputs) < sum(not (port.optional or port.variadic) for port in op.inputs):
@@ -221,4 +221,4 @@ def prepare() -> None:
     for type in TYPES:
         for op in registry.versions(type):
             for backend in backends[:1]:
-                backend._import(op, backend.homes)
+                backend._import(op, backend.kernel_modules)

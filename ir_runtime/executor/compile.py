@@ -10,7 +10,7 @@ from typing import Any
 from .. import deadline
 from ..analysis.expected import Expected, expected
 from ..analysis.infer import Inferred, infer
-from ..backends import Backend, Kernel, Look, Match, choose
+from ..backends import Backend, Fusion, Kernel, MatchContext, choose
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
@@ -25,16 +25,16 @@ from ..scoped import nested
 from ..transform.fold import fold as fold_constants
 from ..transform.fuse import Group, fuse
 from ..transform.quantized_weights import Found, compressed
-from .compile_state import Known
+from .compile_state import CompileState
 from .context import VARIABLES
 from .guard import bytes_of, elements_of, guarded
 from .kv_cache import growing
 from .length_check import LengthCheck, checked
 from .memory import Peak, freeing, peak, settled
 from .needed import needed, sinks
-from .output_contract import Promise
+from .output_contract import OutputContract
 from .plan import ExecutionPlan, Step
-from .shape_cache import Remembered, measuring, unfolded
+from .shape_cache import ShapeCache, measuring, unfolded
 from .subgraphs import Visitor, kept
 
 __all__ = ["compile_plan"]
@@ -70,7 +70,7 @@ def compile_plan(
             left = {layer.id for found in packed.values() for layer in found.layers}
             values |= {Port(id, 0): Value(values[Port(id, 0)].type) for id in left}
             fold_constants(graph, [layer for layer in layers if layer.id not in left], values, outputs)
-        known = Known(graph, values, fold, packed)
+        known = CompileState(graph, values, fold, packed)
         return _Planner(graph, known, types.bodies, backends).plan(layers, outputs)
 
 
@@ -91,13 +91,13 @@ class _Planner:
     """Numbers slots: one for each output that some step reads or writes."""
 
     graph: Graph
-    known: Known
+    known: CompileState
     bodies: Mapping[tuple[int, str], Inferred]
     backends: Sequence[Backend]
     slots: list[Array | None] = field(default_factory=list)
     places: dict[Port, int] = field(default_factory=dict)
     growing: Mapping[int, Kernel] = field(default_factory=dict)
-    matches: dict[int, Match | None] = field(default_factory=dict)
+    matches: dict[int, Fusion | None] = field(default_factory=dict)
     inside: dict[int, int] = field(default_factory=dict)
     """Bytes that the bodies of a layer need, by its id."""
     references: set[int] = field(default_factory=set)
@@ -126,7 +126,7 @@ class _Planner:
             wanted,
             self.slots,
             around=tuple(backend.around for backend in self.backends),
-            promises=tuple(Promise.of(self.graph[p.layer], self.known.type(p)) for p in outputs),
+            contracts=tuple(OutputContract.of(self.graph[p.layer], self.known.type(p)) for p in outputs),
             peak=self._peak(steps, parameters).bytes,
         )
 
@@ -168,17 +168,17 @@ class _Planner:
         match = self._match(layer)
         return tuple(s for s in self.graph.sources(layer) if s is not None) if match is None else match.reads
 
-    def _match(self, layer: Layer) -> Match | None:
+    def _match(self, layer: Layer) -> Fusion | None:
         """The layers that some backend computes together, of which this is the last."""
         if layer.id not in self.matches:
-            look = Look(self.graph, self.known.seen)
+            context = MatchContext(self.graph, self.known.seen)
             finding = self.known.fold and layer.op is not None and layer.id not in self.growing
-            found = (backend.match(look, layer) for backend in self.backends) if finding else iter(())
+            found = (backend.match(context, layer) for backend in self.backends) if finding else iter(())
             measured = self._measured(layer) if layer.id in self.measuring else None
             self.matches[layer.id] = measured or next((match for match in found if match is not None), None)
         return self.matches[layer.id]
 
-    def _measured(self, layer: Layer) -> Match | None:
+    def _measured(self, layer: Layer) -> Fusion | None:
         """A layer that looks at nothing but shapes, with all that it follows from."""
         if (layers := unfolded(self.graph, layer, self.measuring)) is None:
             return None
@@ -193,7 +193,7 @@ class _Planner:
         steps = [planner._step(planner._group(each, {*sources, *writes})) for each in layers]
         wanted = tuple(map(planner._slot, sorted(writes)))
         plan = settled(freeing(steps, wanted), inputs, wanted, planner.slots)
-        return Match(layers, reads, Remembered(plan))
+        return Fusion(layers, reads, ShapeCache(plan))
 
     def _group(self, layer: Layer, read: Collection[Port]) -> Group:
         if (match := self._match(layer)) is not None:
@@ -224,7 +224,7 @@ class _Planner:
         alone = not also and (layer.id in self.references or self._has_context(layer))
         reads = tuple(map(self._held if alone else self._slot, group.reads))
         writes = tuple(map(self._slot, group.writes))
-        if isinstance(group.kernel, Remembered):
+        if isinstance(group.kernel, ShapeCache):
             return Step(layer, group.kernel, reads, writes, also=tuple(also))
         elements = [self.known.values[port].element for port in group.reads]
         known = expected(self.graph, group.layers, group.reads, elements)
@@ -301,7 +301,7 @@ class _Planner:
             types = {body.name: self._types(layer.id, body) for body in op.bodies()}
             plans = {body.name: self._body(body, types[body.name]) for body in op.bodies()}
             self.inside[layer.id] = max((plan.peak for plan in plans.values()), default=0)
-            context["visit"] = Visitor(plans, {b.name: _promises(b, types[b.name]) for b in op.bodies()})
+            context["visit"] = Visitor(plans, {b.name: _contracts(b, types[b.name]) for b in op.bodies()})
         return kept(partial(op.evaluate, **context), layer, self._outputs(layer))
 
     def _outputs(self, layer: Layer) -> Sequence[TensorType]:
@@ -316,9 +316,9 @@ class _Planner:
         return compile_plan(body.graph, types, list(body.results.values()), self.backends, self.known.fold)
 
 
-def _promises(body: Body, types: Inferred) -> dict[int, Promise]:
+def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:
     """What each Parameter of a body must be given, by layer id."""
-    return {id: Promise.of(body.graph[id], types[Port(id, 0)].type) for id in body.parameters}
+    return {id: OutputContract.of(body.graph[id], types[Port(id, 0)].type) for id in body.parameters}
 
 
 def _is_external(op: Op) -> bool:

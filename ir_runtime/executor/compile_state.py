@@ -15,11 +15,11 @@ from ..limits import current
 from ..transform.fold import evaluated
 from ..transform.quantized_weights import Found
 
-__all__ = ["Known"]
+__all__ = ["CompileState"]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CompileState:
     """What kernels may rely on.
 
     Args:

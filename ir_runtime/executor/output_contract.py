@@ -12,11 +12,11 @@ from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.tensor import Array, TensorType
 
-__all__ = ["Promise"]
+__all__ = ["OutputContract"]
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class OutputContract:
     """The inferred type of an output of a layer."""
 
     layer: Layer
@@ -26,7 +26,7 @@ class Promise:
     """The shape, if all of it is known."""
 
     @classmethod
-    def of(cls, layer: Layer, type: TensorType) -> Promise:
+    def of(cls, layer: Layer, type: TensorType) -> OutputContract:
         """What is promised of an output that was inferred to be of a type."""
         dtype = None if type.element is ElementType.dynamic else type.element.dtype
         return cls(layer, type, dtype, type.shape.static if type.shape.is_static else None)

@@ -25,7 +25,7 @@ from ..scoped import nested
 from .base_buffers import root_of
 from .context import RUN, Run, State
 from .instructions import Move, given, moves_of
-from .output_contract import Promise
+from .output_contract import OutputContract
 
 __all__ = ["ExecutionPlan", "Observer", "Step"]
 
@@ -80,7 +80,7 @@ class ExecutionPlan:
     """Constants in place, the rest empty."""
     around: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
     """What the backends want around a run."""
-    promises: tuple[Promise, ...] = ()
+    contracts: tuple[OutputContract, ...] = ()
     """What was inferred about the outputs."""
     peak: int = 0
     """Bytes that a run needs at once, as far as they are known when compiling."""
@@ -143,8 +143,8 @@ class ExecutionPlan:
         finally:
             run.envs.pop()
         outputs = [env[slot] for slot in self.outputs]
-        for promise, array in zip(self.promises, outputs, strict=False):
-            promise.check(array)
+        for contract, array in zip(self.contracts, outputs, strict=False):
+            contract.check(array)
         return outputs
 
     def _advance(self, env: list[Any], ends: float) -> None:

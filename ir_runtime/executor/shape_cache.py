@@ -16,7 +16,7 @@ from ..ops.shape.shape_of import Measurement
 from .context import RUN
 from .plan import ExecutionPlan
 
-__all__ = ["Remembered", "measuring", "unfolded"]
+__all__ = ["ShapeCache", "measuring", "unfolded"]
 
 # What is kept for a step: results of so many bytes, for so many shapes.
 KEPT = 1 << 20
@@ -60,7 +60,7 @@ def unfolded(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tuple[Laye
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Remembered:
+class ShapeCache:
     """The kernel of such layers. It takes the tensors that are measured.
 
     Args:

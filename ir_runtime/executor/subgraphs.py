@@ -12,7 +12,7 @@ from ..ir.body import Body
 from ..ir.graph import Layer
 from ..ir.tensor import Array, TensorType
 from .context import RUN
-from .output_contract import Promise
+from .output_contract import OutputContract
 from .plan import ExecutionPlan
 
 __all__ = ["Visitor", "kept"]
@@ -29,12 +29,12 @@ class Visitor:
     """
 
     plans: Mapping[str, ExecutionPlan]
-    promises: Mapping[str, Mapping[int, Promise]]
+    contracts: Mapping[str, Mapping[int, OutputContract]]
 
     def __call__(self, body: Body, feeds: Mapping[int, Array]) -> dict[int, Array]:
-        promises = self.promises[body.name]
+        contracts = self.contracts[body.name]
         for parameter, array in feeds.items():
-            promises[parameter].check(array)
+            contracts[parameter].check(array)
         arrays = [feeds.get(parameter, _UNREAD) for parameter in body.parameters]
         found = self.plans[body.name].execute(arrays, RUN.get())
         return dict(zip(body.results, found, strict=True))
@@ -46,14 +46,14 @@ def kept(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) -> Kernel:
     A port map may say one thing and do another, a variable may hold something else, and an operation from
     outside this package may compute something else.
     """
-    promises = [Promise.of(layer, type) for type in types]
+    contracts = [OutputContract.of(layer, type) for type in types]
 
     def keeping(*arrays: Array) -> Array | tuple[Array, ...]:
         results = kernel(*arrays)
-        for promise, array in zip(
-            promises, results if isinstance(results, tuple) else (results,), strict=False
+        for contract, array in zip(
+            contracts, results if isinstance(results, tuple) else (results,), strict=False
         ):
-            promise.check(array)
+            contract.check(array)
         return results
 
     return keeping

@@ -85,7 +85,7 @@ def _only_reader(
 
 
 def _grown(graph: Graph, group: Group, reader: Layer, seen: Callable[[Port], Value]) -> Group | None:
-    absorb = getattr(group.kernel, "absorb", None)  # as `Absorbing`, which takes 40 µs to ask for
+    absorb = getattr(group.kernel, "absorb", None)  # as `FusingKernel`, which takes 40 µs to ask for
     if reader.op is None or absorb is None:
         return None
     sources = [s for s in graph.sources(reader) if s is not None]

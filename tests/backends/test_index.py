@@ -39,7 +39,7 @@ def test_only_what_is_needed_is_imported(name: str) -> None:
 import sys
 from ir_runtime.backends.{name} import backend
 from ir_runtime.ops import registry
-backend._import(registry.resolve("MatMul"), backend.homes)
+backend._import(registry.resolve("MatMul"), backend.kernel_modules)
 assert registry.resolve("MatMul") in backend.offers
 assert "{package(name).__name__}.kernels.convolution" not in sys.modules
 """

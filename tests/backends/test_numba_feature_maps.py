@@ -17,7 +17,7 @@ from harness.layers import layer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ir_runtime.backends import Absorbing
+from ir_runtime.backends import FusingKernel
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.jit.target import TARGET, VECTORS
@@ -79,7 +79,7 @@ def same(found: Any, wanted: Array, rtol: float = 1e-5) -> None:
 
 
 def absorbed(kernel: Any, op: Op, inputs: Sequence[Value], place: int = 0) -> Any:
-    assert isinstance(kernel, Absorbing)
+    assert isinstance(kernel, FusingKernel)
     return kernel.absorb(op, inputs, place)
 
 

@@ -17,7 +17,7 @@ from harness.layers import layer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ir_runtime.backends import Absorbing
+from ir_runtime.backends import FusingKernel
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.vectors import LANES
@@ -109,7 +109,7 @@ def agree(
             if other is not None:
                 inputs.append(Value.constant(other) if constant else unknown(other))
                 extras.append(other)
-            assert isinstance(kernel, Absorbing)
+            assert isinstance(kernel, FusingKernel)
             grown = kernel.absorb(after, inputs, 0)
             assert grown is not None, after
             kernel = grown

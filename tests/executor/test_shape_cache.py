@@ -10,7 +10,7 @@ from harness.nets import End, Net
 
 import ir_runtime as ir
 from ir_runtime.backends import Unary, available
-from ir_runtime.executor.shape_cache import KEPT, MOST, REMEMBERED, Remembered
+from ir_runtime.executor.shape_cache import KEPT, MOST, REMEMBERED, ShapeCache
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops.shape.shape_of import ShapeOf
 
@@ -48,8 +48,8 @@ def ones_as_long(*, result: bool = True, **limits: Any) -> ir.Model:
     return ir.read_model(net.xml(), net.weights, limits=ir.Limits(**limits))
 
 
-def kernels(compiled: ir.CompiledModel) -> list[Remembered]:
-    return [step.kernel for step in compiled._plan.steps if isinstance(step.kernel, Remembered)]
+def kernels(compiled: ir.CompiledModel) -> list[ShapeCache]:
+    return [step.kernel for step in compiled._plan.steps if isinstance(step.kernel, ShapeCache)]
 
 
 @backends
@@ -129,7 +129,7 @@ def test_long_arithmetic_stays_apart() -> None:
     compiled = ir.compile_model(ir.read_model(net.xml(), net.weights), backend="numpy")
     assert compiled(np.ones((2, 1), np.float32))[0].tolist() == [MOST + 7]
     assert all(
-        len(step.layers) <= MOST for step in compiled._plan.steps if isinstance(step.kernel, Remembered)
+        len(step.layers) <= MOST for step in compiled._plan.steps if isinstance(step.kernel, ShapeCache)
     )
 
 

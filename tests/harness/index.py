@@ -37,14 +37,14 @@ _KERNELS = '''"""The modules that offer kernels for each type of operation, and 
 Written by ``make index``.
 """
 
-__all__ = ["MATCHES", "MODULES"]
+__all__ = ["PATTERNS", "MODULES"]
 
 MODULES = {{
 {offers}
 }}
 
-MATCHES: dict[str, str] = {{
-{finders}
+PATTERNS: dict[str, str] = {{
+{patterns}
 }}
 '''
 
@@ -73,7 +73,9 @@ def _kernels(package: Any) -> str:
     kernels: Any = import_module(f"{package.__name__}.kernels")
     for module in iter_modules(kernels.__path__, f"{kernels.__name__}."):
         import_module(module.name)
-    text = _KERNELS.format(offers=_by_type(package.backend.offers), finders=_by_type(package.backend.finders))
+    text = _KERNELS.format(
+        offers=_by_type(package.backend.offers), patterns=_by_type(package.backend.patterns)
+    )
     return text.replace("{\n\n}", "{}")
 
 

@@ -16,7 +16,7 @@ from ir_runtime.backends import Backend
 __all__ = ["FAST", "loaded", "registered", "watched"]
 
 FAST = tuple(name for name in backends.available() if name != "reference")
-_KINDS = ("offers", "packed", "finders")
+_KINDS = ("offers", "packed", "patterns")
 
 
 @cache

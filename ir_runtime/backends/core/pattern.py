@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 from ...ir.graph import Graph, Layer, Port
 from ...ir.tensor import Value
 
-__all__ = ["Finder", "Look", "Match"]
+__all__ = ["Pattern", "MatchContext", "Fusion"]
 
 
 @dataclass(frozen=True)
-class Match:
+class Fusion:
     """A layer whose result a kernel makes from other things than its inputs.
 
     Args:
@@ -29,29 +29,29 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Look:
+class MatchContext:
     """What there is to see around a layer."""
 
     graph: Graph
-    seen: Callable[[Port], Value]
+    value: Callable[[Port], Value]
     """What may be relied on of a port; contents only where they are fixed."""
 
     def sources(self, layer: Layer) -> tuple[Port, ...]:
         """What a layer reads."""
         return tuple(s for s in self.graph.sources(layer) if s is not None)
 
-    def made_by(self, port: Port, *types: str) -> Layer | None:
+    def producer(self, port: Port, *types: str) -> Layer | None:
         """The layer of one of these types that makes a port and nothing else, unless its contents are known."""
         layer = self.graph[port.layer]
         fits = layer.type in types and layer.op is not None and len(layer.outputs) == 1
-        return layer if fits and self.seen(port).known() is None else None
+        return layer if fits and self.value(port).known() is None else None
 
-    def number(self, port: Port) -> float | None:
+    def scalar(self, port: Port) -> float | None:
         """The one real number that a port holds, if it is fixed."""
-        known = self.seen(port).known()
+        known = self.value(port).known()
         return (
             float(known.item()) if known is not None and known.size == 1 and known.dtype.kind == "f" else None
         )
 
 
-Finder: TypeAlias = "Callable[[Look, Layer], Match | None]"
+Pattern: TypeAlias = "Callable[[MatchContext, Layer], Fusion | None]"

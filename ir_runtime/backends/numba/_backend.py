@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .. import Backend
-from ._index import MATCHES, MODULES
+from ._index import MODULES, PATTERNS
 from .threading.parallel import running
 
 __all__ = ["backend"]
 
-backend = Backend("numba", around=running, homes=MODULES, sights=MATCHES)
+backend = Backend("numba", around=running, kernel_modules=MODULES, pattern_modules=PATTERNS)

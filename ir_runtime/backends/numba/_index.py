@@ -3,7 +3,7 @@
 Written by ``make index``.
 """
 
-__all__ = ["MATCHES", "MODULES"]
+__all__ = ["PATTERNS", "MODULES"]
 
 MODULES = {
     "Abs": "elementwise",
@@ -58,7 +58,7 @@ MODULES = {
     "Tanh": "elementwise",
 }
 
-MATCHES: dict[str, str] = {
+PATTERNS: dict[str, str] = {
     "Divide": "normalization",
     "MatMul": "sdpa_pattern",
     "Multiply": "normalization",

@@ -3,7 +3,7 @@
 Written by ``make index``.
 """
 
-__all__ = ["MATCHES", "MODULES"]
+__all__ = ["PATTERNS", "MODULES"]
 
 MODULES = {
     "Abs": "elementwise",
@@ -72,7 +72,7 @@ MODULES = {
     "VariadicSplit": "movement",
 }
 
-MATCHES: dict[str, str] = {
+PATTERNS: dict[str, str] = {
     "Concat": "movement",
     "Divide": "rms_norm",
     "Multiply": "rms_norm",

@@ -12,7 +12,7 @@ from ...ir.element import ElementType
 from ...ir.graph import Layer, Port
 from ...ir.tensor import Array
 from ...ops.sequence.attention import ScaledDotProductAttention
-from .. import Kernel, Look, Match, Offer
+from .. import Fusion, Kernel, MatchContext, Offer
 from ..core.lengths import any_lengths, attention_lengths
 
 __all__ = ["Attend", "sharing_heads"]
@@ -22,47 +22,47 @@ Attend: TypeAlias = Callable[[Array, Array, Array, Array | None, float, bool], A
 heads, or a multiple."""
 
 
-def sharing_heads(look: Look, layer: Layer, offer: Offer, attend: Attend) -> Match | None:
+def sharing_heads(context: MatchContext, layer: Layer, offer: Offer, attend: Attend) -> Fusion | None:
     """Attention whose keys and values are repeated for every head of the queries that shares them.
 
     ``Unsqueeze → Broadcast → Reshape`` of both is not done: the kernel takes them as they were. That the
     shapes are those of repeated heads is looked at in every run.
 
     Args:
-        look: what there is to see.
+        context: the graph around the layer, and what is known of it.
         layer: the attention.
         offer: makes a kernel for it, without shared heads.
         attend: computes it with shared ones.
     """
-    query, key, value, *others = look.sources(layer)
-    sources = [_repeated(look, port) for port in (key, value)]
+    query, key, value, *others = context.sources(layer)
+    sources = [_repeated(context, port) for port in (key, value)]
     first, second = sources
     if first is None or second is None or not isinstance(layer.op, ScaledDotProductAttention):
         return None
-    plain = offer(layer.op, *(look.seen(port) for port in look.sources(layer)))
+    plain = offer(layer.op, *(context.value(port) for port in context.sources(layer)))
     if plain is None:
         return None
     layers, ports = (*first[0], *second[0], layer), (*first[1], *second[1])
     kernel = _Shared(layer.op, plain, attend, first[0], second[0])
-    return Match(layers, (query, *ports, *others), kernel)
+    return Fusion(layers, (query, *ports, *others), kernel)
 
 
 _Steps = tuple[Layer, Layer, Layer]
 
 
-def _repeated(look: Look, port: Port) -> tuple[_Steps, tuple[Port, ...]] | None:
+def _repeated(context: MatchContext, port: Port) -> tuple[_Steps, tuple[Port, ...]] | None:
     """Layers that repeat heads, and what they read: the heads, the axis, the shape, and the shape in the end."""
-    joined = look.made_by(port, "Reshape")
-    wide = None if joined is None else look.made_by(look.sources(joined)[0], "Broadcast")
-    if joined is None or wide is None or len(look.sources(wide)) != 2:
+    joined = context.producer(port, "Reshape")
+    wide = None if joined is None else context.producer(context.sources(joined)[0], "Broadcast")
+    if joined is None or wide is None or len(context.sources(wide)) != 2:
         return None
-    apart = look.made_by(look.sources(wide)[0], "Unsqueeze")
-    if apart is None or look.seen(look.sources(apart)[1]).ints() not in ((2,), (-3,)):
+    apart = context.producer(context.sources(wide)[0], "Unsqueeze")
+    if apart is None or context.value(context.sources(apart)[1]).ints() not in ((2,), (-3,)):
         return None
-    source = look.sources(apart)[0]
-    if look.seen(source).shape.rank != 4 or look.seen(source).element is not ElementType.f32:
+    source = context.sources(apart)[0]
+    if context.value(source).shape.rank != 4 or context.value(source).element is not ElementType.f32:
         return None
-    ports = (source, look.sources(apart)[1], look.sources(wide)[1], look.sources(joined)[1])
+    ports = (source, context.sources(apart)[1], context.sources(wide)[1], context.sources(joined)[1])
     return (apart, wide, joined), ports
 
 

@@ -8,7 +8,7 @@ from ...ir.element import ElementType
 from ...ir.graph import Layer, Port
 from ...ops.arithmetic.binary import Divide
 from ...ops.reduction import ReduceMean
-from .. import Look
+from .. import MatchContext
 
 __all__ = ["MeanSquare", "by_mean_square"]
 
@@ -24,40 +24,47 @@ class MeanSquare(NamedTuple):
     epsilon: float
 
 
-def by_mean_square(look: Look, layer: Layer) -> MeanSquare | None:
+def by_mean_square(context: MatchContext, layer: Layer) -> MeanSquare | None:
     """``x / sqrt(mean(x²) + eps)`` over the last axis, f32, in the ways that exporters spell it; ``layer`` is the last."""
-    first, second = look.sources(layer)
+    first, second = context.sources(layer)
     if isinstance(layer.op, Divide):
-        return _by_root(look, layer, first, second, ())
+        return _by_root(context, layer, first, second, ())
     for x, other in ((first, second), (second, first)):
-        if (inverse := look.made_by(other, "Divide")) is not None:
-            above, below = look.sources(inverse)
-            if look.number(above) == 1 and (found := _by_root(look, layer, x, below, (inverse,))) is not None:
+        if (inverse := context.producer(other, "Divide")) is not None:
+            above, below = context.sources(inverse)
+            if (
+                context.scalar(above) == 1
+                and (found := _by_root(context, layer, x, below, (inverse,))) is not None
+            ):
                 return found
-        if (inverse := look.made_by(other, "Power")) is not None:
-            base, exponent = look.sources(inverse)
-            if look.number(exponent) == -0.5:
-                return _by_mean(look, layer, x, base, (inverse,))
+        if (inverse := context.producer(other, "Power")) is not None:
+            base, exponent = context.sources(inverse)
+            if context.scalar(exponent) == -0.5:
+                return _by_mean(context, layer, x, base, (inverse,))
     return None
 
 
-def _by_root(look: Look, layer: Layer, x: Port, root: Port, after: tuple[Layer, ...]) -> MeanSquare | None:
-    if (made := look.made_by(root, "Sqrt")) is not None:
-        return _by_mean(look, layer, x, look.sources(made)[0], (made, *after))
-    power = look.made_by(root, "Power")
-    if power is None or look.number(look.sources(power)[1]) != 0.5:
+def _by_root(
+    context: MatchContext, layer: Layer, x: Port, root: Port, after: tuple[Layer, ...]
+) -> MeanSquare | None:
+    if (made := context.producer(root, "Sqrt")) is not None:
+        return _by_mean(context, layer, x, context.sources(made)[0], (made, *after))
+    power = context.producer(root, "Power")
+    if power is None or context.scalar(context.sources(power)[1]) != 0.5:
         return None
-    return _by_mean(look, layer, x, look.sources(power)[0], (power, *after))
+    return _by_mean(context, layer, x, context.sources(power)[0], (power, *after))
 
 
-def _by_mean(look: Look, layer: Layer, x: Port, raised: Port, after: tuple[Layer, ...]) -> MeanSquare | None:
+def _by_mean(
+    context: MatchContext, layer: Layer, x: Port, raised: Port, after: tuple[Layer, ...]
+) -> MeanSquare | None:
     """What comes after is ``raised``, the mean and epsilon."""
-    added = look.made_by(raised, "Add")
-    if added is None or look.seen(x).element is not ElementType.f32 or not look.seen(x).shape.rank:
+    added = context.producer(raised, "Add")
+    if added is None or context.value(x).element is not ElementType.f32 or not context.value(x).shape.rank:
         return None
-    one, two = look.sources(added)
-    mean, eps = (one, two) if look.number(two) is not None else (two, one)
-    reduced, epsilon = look.made_by(mean, "ReduceMean"), look.number(eps)
+    one, two = context.sources(added)
+    mean, eps = (one, two) if context.scalar(two) is not None else (two, one)
+    reduced, epsilon = context.producer(mean, "ReduceMean"), context.scalar(eps)
     if (
         reduced is None
         or epsilon is None
@@ -65,21 +72,21 @@ def _by_mean(look: Look, layer: Layer, x: Port, raised: Port, after: tuple[Layer
         or not reduced.op.keep_dims
     ):
         return None
-    squares, axes = look.sources(reduced)
-    if look.seen(axes).ints() not in ((-1,), ((look.seen(x).shape.rank or 0) - 1,)):
+    squares, axes = context.sources(reduced)
+    if context.value(axes).ints() not in ((-1,), ((context.value(x).shape.rank or 0) - 1,)):
         return None
-    squared = look.made_by(squares, "Power", "Multiply")
-    if squared is None or look.sources(squared)[0] != x:
+    squared = context.producer(squares, "Power", "Multiply")
+    if squared is None or context.sources(squared)[0] != x:
         return None
-    other = look.sources(squared)[1]
-    if look.number(other) != 2 if squared.type == "Power" else other != x:
+    other = context.sources(squared)[1]
+    if context.scalar(other) != 2 if squared.type == "Power" else other != x:
         return None
-    ports = _ports(look, x, squared, reduced, added, *after)
+    ports = _ports(context, x, squared, reduced, added, *after)
     return MeanSquare((squared, reduced, added, *after, layer), ports, epsilon)
 
 
-def _ports(look: Look, x: Port, *layers: Layer) -> tuple[Port, ...]:
+def _ports(context: MatchContext, x: Port, *layers: Layer) -> tuple[Port, ...]:
     """What the layers of a match read from outside: the tensor first, then numbers."""
     inside = {layer.id for layer in layers}
-    outside = [s for layer in layers for s in look.sources(layer) if s != x and s.layer not in inside]
+    outside = [s for layer in layers for s in context.sources(layer) if s != x and s.layer not in inside]
     return (x, *dict.fromkeys(outside))

@@ -12,7 +12,7 @@ from ....ir.tensor import Array, Value
 from ....ops.activation.softmax import LogSoftmax, SoftMax
 from ....ops.arithmetic.binary import Divide, Multiply
 from ....ops.normalization import MVN
-from ... import Kernel, Look, Match
+from ... import Fusion, Kernel, MatchContext
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from ...patterns.rms_norm import by_mean_square
@@ -173,10 +173,10 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
     return accepting(kernel, any_lengths)
 
 
-@backend.recognises(Multiply, Divide)
-def root_mean_square(look: Look, layer: Layer) -> Match | None:
+@backend.pattern(Multiply, Divide)
+def root_mean_square(context: MatchContext, layer: Layer) -> Fusion | None:
     """``x / sqrt(mean(x²) + eps)`` over the last axis, f32."""
-    found = by_mean_square(look, layer)
+    found = by_mean_square(context, layer)
     if found is None:
         return None
-    return Match(found.layers, found.reads, normalising(Mode.SQUARES, found.epsilon, len(found.reads) - 1))
+    return Fusion(found.layers, found.reads, normalising(Mode.SQUARES, found.epsilon, len(found.reads) - 1))

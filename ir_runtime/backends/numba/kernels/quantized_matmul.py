@@ -91,7 +91,7 @@ def _many(call: int) -> None:
 ONE, MANY = Worker(_one), Worker(_many)
 
 
-@backend.multiplies(MatMul)
+@backend.quantized(MatMul)
 def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
     """f32 rows, of any batch, by one compressed matrix on the right."""
     if (weights := multiplied(op, a, b)) is None:

@@ -10,7 +10,7 @@ import numpy as np
 from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
 from ....ops.sequence.attention import ScaledDotProductAttention
-from ... import Kernel, Look, Match
+from ... import Fusion, Kernel, MatchContext
 from ...core.lengths import accepting, attention_lengths
 from ...numpy.kernels.sdpa import fits
 from ...patterns.grouped_query_attention import sharing_heads
@@ -73,10 +73,10 @@ def attention(
     return accepting(kernel, attention_lengths)
 
 
-@backend.recognises(ScaledDotProductAttention)
-def shared_heads(look: Look, layer: Layer) -> Match | None:
+@backend.pattern(ScaledDotProductAttention)
+def shared_heads(context: MatchContext, layer: Layer) -> Fusion | None:
     """Attention whose keys and values are repeated for every head of the queries that shares them."""
-    return sharing_heads(look, layer, attention, attend)
+    return sharing_heads(context, layer, attention, attend)
 
 
 def attend(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:

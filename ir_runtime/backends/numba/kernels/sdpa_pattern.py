@@ -16,7 +16,7 @@ from ....ir.shape import PartialShape
 from ....ir.tensor import Array
 from ....ops.activation.softmax import SoftMax
 from ....ops.matrix.matmul import MatMul
-from ... import Look, Match
+from ... import Fusion, MatchContext
 from ...common.layout import is_f32
 from .._backend import backend
 from .sdpa import attend
@@ -24,21 +24,25 @@ from .sdpa import attend
 __all__: list[str] = []
 
 
-@backend.recognises(MatMul)
-def spelled_out(look: Look, layer: Layer) -> Match | None:
+@backend.pattern(MatMul)
+def spelled_out(context: MatchContext, layer: Layer) -> Fusion | None:
     """``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in a batch of heads."""
-    weights, values = look.sources(layer)
-    softened = look.made_by(weights, "SoftMax")
+    weights, values = context.sources(layer)
+    softened = context.producer(weights, "SoftMax")
     if softened is None or not isinstance(softened.op, SoftMax) or not _plain(layer, False):
         return None
-    scores = look.sources(softened)[0]
-    shape = look.seen(scores).shape
-    if not is_f32(look.seen(scores), look.seen(values)) or shape.rank != 4 or softened.op.axis not in (-1, 3):
+    scores = context.sources(softened)[0]
+    shape = context.value(scores).shape
+    if (
+        not is_f32(context.value(scores), context.value(values))
+        or shape.rank != 4
+        or softened.op.axis not in (-1, 3)
+    ):
         return None
-    found = _walk(look, scores, _Scores((softened, layer)))
-    if found is None or look.seen(values).shape.rank != 4:
+    found = _walk(context, scores, _Scores((softened, layer)))
+    if found is None or context.value(values).shape.rank != 4:
         return None
-    return found.match(look, values)
+    return found.match(context, values)
 
 
 def _plain(layer: Layer, transposed: bool) -> bool:
@@ -64,24 +68,28 @@ class _Scores:
         """With layers that come before."""
         return replace(self, layers=(*layers, *self.layers))
 
-    def match(self, look: Look, values: Port) -> Match | None:
+    def match(self, context: MatchContext, values: Port) -> Fusion | None:
         """The match, if what is added is constant, or one thing that fits the scores."""
-        if self.sources is None or not all(_fits(look.seen(mask).shape, self.shape) for mask in self.masks):
+        if self.sources is None or not all(
+            _fits(context.value(mask).shape, self.shape) for mask in self.masks
+        ):
             return None
-        fixed = [look.seen(mask).known() for mask in (*self.masks, *self.windows)]
+        fixed = [context.value(mask).known() for mask in (*self.masks, *self.windows)]
         known = [mask for mask in fixed if mask is not None]
         if len(known) == len(fixed):
             added = _sum(known[: len(self.masks)], known[len(self.masks) :])
-            return Match(self.layers, self._reads(look, values), _Attention(self.factor, added))
+            return Fusion(self.layers, self._reads(context, values), _Attention(self.factor, added))
         if len(fixed) > 1 or self.windows:
             return None
-        return Match(self.layers, self._reads(look, values, *self.masks), _Attention(self.factor, None, True))
+        return Fusion(
+            self.layers, self._reads(context, values, *self.masks), _Attention(self.factor, None, True)
+        )
 
-    def _reads(self, look: Look, *first: Port) -> tuple[Port, ...]:
+    def _reads(self, context: MatchContext, *first: Port) -> tuple[Port, ...]:
         """Queries, keys, and so on; then whatever else the layers read, be it only for its shape."""
         assert self.sources is not None
         inside = {layer.id for layer in self.layers}
-        read = [port for layer in self.layers for port in look.sources(layer) if port.layer not in inside]
+        read = [port for layer in self.layers for port in context.sources(layer) if port.layer not in inside]
         return tuple(dict.fromkeys((*self.sources, *first, *read)))
 
 
@@ -92,37 +100,37 @@ def _fits(mask: PartialShape, scores: PartialShape) -> bool:
     )
 
 
-def _walk(look: Look, port: Port, found: _Scores) -> _Scores | None:
-    """Look back from scores to the product that makes them."""
-    made = look.made_by(port, "Add", "Multiply", "Divide", "Reshape", "MatMul")
-    if made is None or not is_f32(look.seen(port)):
+def _walk(context: MatchContext, port: Port, found: _Scores) -> _Scores | None:
+    """MatchContext back from scores to the product that makes them."""
+    made = context.producer(port, "Add", "Multiply", "Divide", "Reshape", "MatMul")
+    if made is None or not is_f32(context.value(port)):
         return None
     if made.type == "MatMul":
-        return _product(look, made, found.behind(made))
+        return _product(context, made, found.behind(made))
     if made.type == "Reshape":
-        return _windowed(look, made, found)
-    first, second = look.sources(made)
+        return _windowed(context, made, found)
+    first, second = context.sources(made)
     if made.type == "Add":
-        return _walk(look, first, replace(found.behind(made), masks=(*found.masks, second)))
-    number = look.number(second)
+        return _walk(context, first, replace(found.behind(made), masks=(*found.masks, second)))
+    number = context.scalar(second)
     if number is None or (made.type == "Divide" and number == 0) or found.factor != 1 or found.masks:
         return None
     return _walk(
-        look, first, replace(found.behind(made), factor=number if made.type == "Multiply" else 1 / number)
+        context, first, replace(found.behind(made), factor=number if made.type == "Multiply" else 1 / number)
     )
 
 
-def _windowed(look: Look, joined: Layer, found: _Scores) -> _Scores | None:
+def _windowed(context: MatchContext, joined: Layer, found: _Scores) -> _Scores | None:
     """A mask for each window, added to scores that are taken apart for it."""
-    added = look.made_by(look.sources(joined)[0], "Add")
-    parted = None if added is None else look.made_by(look.sources(added)[0], "Reshape")
+    added = context.producer(context.sources(joined)[0], "Add")
+    parted = None if added is None else context.producer(context.sources(added)[0], "Reshape")
     if added is None or parted is None or found.windows or found.masks:
         return None
-    scores, mask = look.sources(parted)[0], look.sources(added)[1]
+    scores, mask = context.sources(parted)[0], context.sources(added)[1]
     before, apart, whole = (
-        look.seen(port).shape for port in (scores, look.sources(added)[0], look.sources(joined)[0])
+        context.value(port).shape for port in (scores, context.sources(added)[0], context.sources(joined)[0])
     )
-    window = look.seen(mask).shape
+    window = context.value(mask).shape
     if not (before.is_static and apart.is_static and window.is_static) or whole != apart:
         return None
     batch, heads, *rest = before.static
@@ -130,21 +138,21 @@ def _windowed(look: Look, joined: Layer, found: _Scores) -> _Scores | None:
         return None
     if apart.static[1:] != (window.static[1], heads, *rest) or batch % max(window.static[1], 1):
         return None
-    return _walk(look, scores, replace(found.behind(parted, added, joined), windows=(mask,)))
+    return _walk(context, scores, replace(found.behind(parted, added, joined), windows=(mask,)))
 
 
-def _product(look: Look, layer: Layer, found: _Scores) -> _Scores | None:
+def _product(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | None:
     """Queries, which may be scaled before, and keys."""
-    q, k = look.sources(layer)
-    if not _plain(layer, True) or not is_f32(look.seen(q), look.seen(k)):
+    q, k = context.sources(layer)
+    if not _plain(layer, True) or not is_f32(context.value(q), context.value(k)):
         return None
-    if look.seen(q).shape.rank != 4 or look.seen(k).shape.rank != 4:
+    if context.value(q).shape.rank != 4 or context.value(k).shape.rank != 4:
         return None
-    scaled = look.made_by(q, "Multiply")
-    number = None if scaled is None else look.number(look.sources(scaled)[1])
+    scaled = context.producer(q, "Multiply")
+    number = None if scaled is None else context.scalar(context.sources(scaled)[1])
     if scaled is not None and number is not None and np.isfinite(number):
-        q, found = look.sources(scaled)[0], replace(found.behind(scaled), factor=found.factor * number)
-    return replace(found, sources=(q, k), shape=look.seen(Port(layer.id, 0)).shape)
+        q, found = context.sources(scaled)[0], replace(found.behind(scaled), factor=found.factor * number)
+    return replace(found, sources=(q, k), shape=context.value(Port(layer.id, 0)).shape)
 
 
 def _sum(masks: Sequence[Array], windows: Sequence[Array]) -> Array | None:

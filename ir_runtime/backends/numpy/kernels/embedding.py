@@ -16,7 +16,7 @@ from .._backend import backend
 __all__: list[str] = []
 
 
-@backend.multiplies(Gather, Gather1, Gather7)
+@backend.quantized(Gather, Gather1, Gather7)
 def rows_of_codes(op: Gather | Gather1 | Gather7, data: Value, indices: Value, axis: Value) -> Kernel | None:
     """Rows of a compressed matrix, at indices of any shape; an index outside of it gives zeros."""
     weights = data.compressed

@@ -21,7 +21,7 @@ from ....ops.movement.pad import Pad1, Pad12, Padding
 from ....ops.movement.slice import Slice
 from ....ops.movement.split import Split, VariadicSplit
 from ....ops.movement.strided_slice import StridedSlice
-from ... import Kernel, Look, Match, Unary
+from ... import Fusion, Kernel, MatchContext, Unary
 from .._backend import backend
 from .views import SHARED, Index, Shape, bounds, nothing, taking, unary
 
@@ -127,27 +127,27 @@ def _joining(axis: int) -> Kernel:
     return lambda *arrays: join(arrays, axis)
 
 
-@backend.recognises(Concat)
-def regrouped(look: Look, layer: Layer) -> Match | None:
+@backend.pattern(Concat)
+def regrouped(context: MatchContext, layer: Layer) -> Fusion | None:
     """Regions of one tensor that are joined, as in shuffles, rolls and space to depth: views, and one copy.
 
     Of few elements only, for which every call counts; others are left to kernels that have threads.
     """
-    ports = look.sources(layer)
-    makers = [look.graph[port.layer] for port in ports]
+    ports = context.sources(layer)
+    makers = [context.graph[port.layer] for port in ports]
     if len(makers) < 2 or not all(isinstance(maker.op, _REGIONS) for maker in makers):
         return None
-    (data, *more) = {look.sources(maker)[0] for maker in makers}
-    shape = look.seen(data).shape
+    (data, *more) = {context.sources(maker)[0] for maker in makers}
+    shape = context.value(data).shape
     if more or not shape.is_static or math.prod(shape.static) > FEW:
         return None
-    regions = [_region(look, maker, port.number) for maker, port in zip(makers, ports, strict=True)]
+    regions = [_region(context, maker, port.number) for maker, port in zip(makers, ports, strict=True)]
     known = [region for region in regions if region is not None]
     if len(known) < len(regions) or not isinstance(layer.op, Concat):
         return None
     inner = {maker.id: maker for maker in makers}
-    reads = dict.fromkeys([data, *(port for maker in inner.values() for port in look.sources(maker))])
-    return Match((*inner.values(), layer), tuple(reads), Unary(_regrouping(taking(*known), layer.op.axis)))
+    reads = dict.fromkeys([data, *(port for maker in inner.values() for port in context.sources(maker))])
+    return Fusion((*inner.values(), layer), tuple(reads), Unary(_regrouping(taking(*known), layer.op.axis)))
 
 
 @lru_cache(SHARED)
@@ -156,9 +156,9 @@ def _regrouping(take: Callable[[Any], Any], axis: int) -> Callable[[Array], Arra
     return lambda x: join(take(x), axis)
 
 
-def _region(look: Look, maker: Layer, output: int) -> Index | None:
+def _region(context: MatchContext, maker: Layer, output: int) -> Index | None:
     """What a layer takes of its first input for an output."""
-    data, *others = map(look.seen, look.sources(maker))
+    data, *others = map(context.value, context.sources(maker))
     op: Any = maker.op
     try:
         if isinstance(op, Slice | StridedSlice):

@@ -30,7 +30,7 @@ SMALL = 1 << 14
 MANTISSA, REACH = 2048, 16
 
 
-@backend.multiplies(MatMul)
+@backend.quantized(MatMul)
 def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
     """f32 rows, of any batch, by one compressed matrix on the right."""
     if (weights := multiplied(op, a, b)) is None:

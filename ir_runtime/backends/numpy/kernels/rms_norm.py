@@ -7,7 +7,7 @@ import numpy as np
 from ....ir.graph import Layer
 from ....ir.tensor import Array
 from ....ops.arithmetic.binary import Divide, Multiply
-from ... import Kernel, Look, Match
+from ... import Fusion, Kernel, MatchContext
 from ...core.lengths import any_lengths
 from ...patterns.rms_norm import by_mean_square
 from .._backend import backend
@@ -18,11 +18,11 @@ from ._epilogue import Finish, Rows
 __all__: list[str] = []
 
 
-@backend.recognises(Multiply, Divide)
-def root_mean_square(look: Look, layer: Layer) -> Match | None:
+@backend.pattern(Multiply, Divide)
+def root_mean_square(context: MatchContext, layer: Layer) -> Fusion | None:
     """``x / sqrt(mean(x²) + eps)`` over the last axis, f32; what follows is done to each block."""
-    found = by_mean_square(look, layer)
-    return found and Match(found.layers, found.reads, _normalising(found.epsilon, len(found.reads)))
+    found = by_mean_square(context, layer)
+    return found and Fusion(found.layers, found.reads, _normalising(found.epsilon, len(found.reads)))
 
 
 def _normalising(epsilon: float, arity: int) -> Kernel:
