@@ -155,7 +155,7 @@ class Model(View):
 
     def _is_large(self) -> bool:
         """Whether its tensors, constants and activations, are worth loading machine code for."""
-        from ..executor.guard import bytes_of
+        from ..ir.sizes import bytes_of
 
         return sum(bytes_of(value.type) for value in self._values.values()) >= _LARGE
 

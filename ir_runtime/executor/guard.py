@@ -24,11 +24,12 @@ import numpy as np
 
 from ..analysis.expected import Expected
 from ..backends import Kernel, Unary
+from ..ir.sizes import bytes_of, elements_of
 from ..ir.tensor import Array, TensorType
 from .base_buffers import root_of
 from .context import RUN, Run
 
-__all__ = ["Guard", "alive", "bytes_of", "elements_of", "guarded"]
+__all__ = ["Guard", "alive", "guarded"]
 
 # Shapes that a guard remembers; lengths that grow with every run need no more of the past.
 REMEMBERED = 64
@@ -127,18 +128,6 @@ def _of_several(kernel: Kernel, guard: Guard) -> Kernel:
 def _marked(kernel: Callable[..., Any], guard: Guard) -> Kernel:
     vars(kernel)["guard"] = guard
     return kernel
-
-
-def elements_of(type: TensorType) -> int:
-    """The number of elements that a tensor has at least."""
-    if type.shape.is_static:
-        return math.prod(type.shape.static)
-    return 0 if type.shape.rank is None else math.prod([dim.min for dim in type.shape])
-
-
-def bytes_of(type: TensorType) -> int:
-    """Bytes that a tensor takes at least."""
-    return elements_of(type) * max(type.element.dtype.itemsize, 1)
 
 
 def _most(type: TensorType) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 from .. import deadline
 from ..analysis.error_context import blame
 from ..analysis.expected import Expected, expected
-from ..executor.guard import bytes_of
 from ..ir.graph import Graph, Layer, Port
+from ..ir.sizes import bytes_of
 from ..ir.tensor import Array, Value
 from ..limits import current
 

@@ -22,7 +22,9 @@ class Group:
     layers: tuple[Layer, ...]
     kernel: Kernel
     reads: tuple[Port, ...]
-    """What the kernel takes; where layers are in a row, each with one reader, their inputs in order."""
+    """The inputs of the kernel; where layers are in a row, each with one reader, their inputs in order."""
+    pattern: str = ""
+    """The name of the pattern that the layers match, if they match one."""
 
     @classmethod
     def of(cls, graph: Graph, layer: Layer, kernel: Kernel) -> Group:
@@ -94,4 +96,4 @@ def _grown(graph: Graph, group: Group, reader: Layer, seen: Callable[[Port], Val
     if kernel is None:
         return None
     others = tuple(s for i, s in enumerate(sources) if i != place)
-    return Group((*group.layers, reader), kernel, (*group.reads, *others))
+    return Group((*group.layers, reader), kernel, (*group.reads, *others), group.pattern)

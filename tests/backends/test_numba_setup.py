@@ -233,14 +233,14 @@ def test_numba_is_used_once_its_kernels_are_there(monkeypatch: pytest.MonkeyPatc
     begun = []
     monkeypatch.setattr(_making, "in_background", lambda: begun.append(1))
     monkeypatch.setattr(_making, "ready", lambda: False)
-    assert _usual.usual(True, begin=False) == "numpy"
+    assert _usual.default_backend(True, begin=False) == "numpy"
     assert begun == []
-    assert _usual.usual(True) == "numpy"
+    assert _usual.default_backend(True) == "numpy"
     assert begun == [1]
     monkeypatch.setattr(_making, "ready", lambda: True)
-    assert _usual.usual(True) == "numba"
+    assert _usual.default_backend(True) == "numba"
     monkeypatch.setattr(_usual, "find_spec", lambda name: None)
-    assert _usual.usual(True) == "numpy"
+    assert _usual.default_backend(True) == "numpy"
     assert begun == [1]
 
 
@@ -272,9 +272,9 @@ def test_a_broken_installation_is_only_a_warning(monkeypatch: pytest.MonkeyPatch
         raise OSError("libllvmlite.so is damaged")
 
     monkeypatch.setattr(_making, "ready", broken)
-    assert _usual.usual(True, begin=False) == _usual.settled(True) == "numpy"
+    assert _usual.default_backend(True, begin=False) == _usual.eventual_backend(True) == "numpy"
     with pytest.warns(RuntimeWarning) as caught:
-        assert _usual.usual(True) == "numpy"
+        assert _usual.default_backend(True) == "numpy"
     same_as_before("messages/numba_broken", str(caught[0].message))
 
 
@@ -465,7 +465,7 @@ for name in ("HOME", "IR_RUNTIME_CACHE", "XDG_CACHE_HOME"):
 os.setuid(54321)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    print(default.usual(True), [str(w.message) for w in caught])
+    print(default.default_backend(True), [str(w.message) for w in caught])
 """
     place = str(Path(ir.__file__).parents[1])
     done = subprocess.run(

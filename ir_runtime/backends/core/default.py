@@ -1,4 +1,4 @@
-"""Which backend runs a model if nobody says: numba where it is installed, has its kernels, and is worth it."""
+"""The default backend: numba where it is installed, its kernels are compiled, and the model is large enough."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from importlib import import_module
 from importlib.util import find_spec
 
-__all__ = ["TYPES", "settled", "usual"]
+__all__ = ["TYPES", "default_backend", "eventual_backend"]
 
 TYPES = (
     "Add", "AvgPool", "Clamp", "Concat", "Convert", "Convolution", "Gather", "GroupConvolution", "MatMul", "MaxPool",
@@ -15,34 +15,34 @@ TYPES = (
 """Operations that most models have."""
 
 
-def settled(large: bool) -> str:
-    """The name of the backend that is `usual` once its kernels are compiled."""
+def eventual_backend(large: bool) -> str:
+    """Return what `default_backend` returns once kernels are compiled."""
     if not large or not find_spec("numba"):
         return "numpy"
     try:
         import_module(".numba.jit.build_all", __package__.rpartition(".")[0]).ready()
-    except (ImportError, OSError):  # an installation that is broken, of which `usual` warns
+    except (ImportError, OSError):  # a broken installation, of which `default_backend` warns
         return "numpy"
     return "numba"
 
 
-def usual(large: bool, begin: bool = True) -> str:
-    """The name of a backend.
+def default_backend(large: bool, begin: bool = True) -> str:
+    """Return the name of the backend for a model for which none was asked.
 
     Args:
         large: whether the model is worth loading machine code for, which takes 50 ms.
-        begin: whether kernels that numba has not made yet are begun in the background; what is compiled
-            until they are there runs on numpy. Without, things are left as they are, and nothing is said.
+        begin: whether to start compiling missing kernels in the background; numpy serves until that ends.
+            Without, nothing is started, and no warning given.
     """
     if not large or not (find_spec("numba") and find_spec("platformdirs")):
         return "numpy"
     try:
-        making = import_module(".numba.jit.build_all", __package__.rpartition(".")[0])
-        if making.ready():
+        build = import_module(".numba.jit.build_all", __package__.rpartition(".")[0])
+        if build.ready():
             return "numba"
         if begin:
-            making.in_background()
-    except (ImportError, OSError) as reason:  # an installation that is broken
+            build.in_background()
+    except (ImportError, OSError) as reason:  # a broken installation
         if begin:
             warnings.warn(f"numba cannot be used, so numpy is: {reason}", RuntimeWarning, stacklevel=2)
     return "numpy"

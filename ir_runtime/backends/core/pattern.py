@@ -1,57 +1,81 @@
-"""Layers that a kernel computes together, found by looking back from the last of them."""
+"""Patterns: layers that one kernel computes together, found by looking back from the last of them.
+
+A pattern says why it refuses what looked like a match, so that ``ir-runtime inspect --fusion`` can tell.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ...ir.graph import Graph, Layer, Port
 from ...ir.tensor import Value
 
-__all__ = ["Pattern", "MatchContext", "Fusion"]
+__all__ = ["Fusion", "MatchContext", "Pattern", "Refusal"]
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """A layer whose result a kernel makes from other things than its inputs.
+    """Layers that match a pattern, and the kernel that computes them.
 
     Args:
         layers: those that it computes, each behind what it reads; the last one gives the result. Others
             may read the rest, too: then they run as well.
-        reads: what the kernel takes.
+        reads: the inputs of the kernel.
         kernel: the kernel.
+        pattern: the name of the pattern.
     """
 
     layers: tuple[Layer, ...]
     reads: tuple[Port, ...]
     kernel: Callable[..., Any]
+    pattern: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why layers that begin like a pattern do not match it.
+
+    Args:
+        reason: a clause that completes "not fused, because".
+        layer: the last layer of what would have matched.
+        pattern: the name of the pattern.
+    """
+
+    reason: str
+    layer: Layer | None = None
+    pattern: str = ""
 
 
 @dataclass(frozen=True)
 class MatchContext:
-    """What there is to see around a layer."""
+    """The graph around a layer, and what is known of it."""
 
     graph: Graph
     value: Callable[[Port], Value]
-    """What may be relied on of a port; contents only where they are fixed."""
+    """Return what a kernel may rely on of a port; contents only where they are constant."""
 
     def sources(self, layer: Layer) -> tuple[Port, ...]:
-        """What a layer reads."""
+        """Return the ports that a layer reads."""
         return tuple(s for s in self.graph.sources(layer) if s is not None)
 
     def producer(self, port: Port, *types: str) -> Layer | None:
-        """The layer of one of these types that makes a port and nothing else, unless its contents are known."""
+        """Return the layer that produces a port, if it is of one of these types and its result is not constant.
+
+        A layer with several outputs is never returned.
+        """
         layer = self.graph[port.layer]
         fits = layer.type in types and layer.op is not None and len(layer.outputs) == 1
         return layer if fits and self.value(port).known() is None else None
 
     def scalar(self, port: Port) -> float | None:
-        """The one real number that a port holds, if it is fixed."""
+        """Return the one real number that a port holds, if it is constant."""
         known = self.value(port).known()
         return (
             float(known.item()) if known is not None and known.size == 1 and known.dtype.kind == "f" else None
         )
 
 
-Pattern: TypeAlias = "Callable[[MatchContext, Layer], Fusion | None]"
+Pattern: TypeAlias = "Callable[[MatchContext, Layer], Fusion | Refusal | None]"
+"""Takes a layer and returns the `Fusion` that it ends, ``None`` if it does not look like one, or a `Refusal`."""

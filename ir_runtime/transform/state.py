@@ -12,8 +12,8 @@ from ..ir.graph import Graph, Port
 from ..ir.pages import WORTH, held, is_mapped, let_go
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import current
-from ..transform.fold import evaluated
-from ..transform.quantized_weights import Found
+from .fold import evaluated
+from .quantized_weights import Found
 
 __all__ = ["CompileState"]
 

@@ -1,0 +1,120 @@
+"""A backend: the kernels, patterns and settings that stand in for the reference where they can do better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+
+import numpy as np
+
+from ...ir.graph import Layer
+from ...ir.tensor import Value
+from ...ops import Op
+from .kernel import Kernel, Offer
+from .pattern import Fusion, MatchContext, Pattern, Refusal
+
+__all__ = ["Backend", "choose"]
+
+_BACKENDS = __package__.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A name and, per operation, functions that offer a kernel or decline with ``None``."""
+
+    name: str
+    offers: dict[type[Op], list[Offer]] = field(default_factory=dict)
+    packed: dict[type[Op], list[Offer]] = field(default_factory=dict)
+    patterns: dict[type[Op], list[Pattern]] = field(default_factory=dict)
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
+    """What its kernels want around a run, such as a number of threads."""
+    compiling: Callable[[], AbstractContextManager[object]] = nullcontext
+    """What it wants around a compilation; when that ends, its kernels are ready."""
+    kernel_modules: Mapping[str, str] = field(default_factory=dict)
+    """Modules of its package that are imported when a model has an operation of that type; spaces between.
+
+    What multiplies compressed weights is looked for before, so it cannot be in one of them."""
+    pattern_modules: Mapping[str, str] = field(default_factory=dict)
+    """Likewise, the modules that may find it to be the last of a `Fusion`."""
+
+    def accelerates(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
+        """Register a function that may offer kernels for the given operations.
+
+        It is asked once for each layer, when compiling, with the operation and a `Value` for each
+        input: constants have their contents, which the kernel may pack. For operations with several
+        outputs it is also told which ones nobody reads, as ``unread``; for those, the kernel may return
+        anything.
+        """
+
+        def register(offer: Offer) -> Offer:
+            for cls in ops:
+                self.offers.setdefault(cls, []).append(offer)
+            return offer
+
+        return register
+
+    def quantized(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
+        """Register a function that may offer kernels where an input is `Compressed`.
+
+        Such an input has ``compressed`` instead of contents; at run time the kernel is given an array
+        of zeros in its place, of the right shape and without memory.
+        """
+
+        def register(offer: Offer) -> Offer:
+            for cls in ops:
+                self.packed.setdefault(cls, []).append(offer)
+            return offer
+
+        return register
+
+    def pattern(self, *ops: type[Op]) -> Callable[[Pattern], Pattern]:
+        """Register a function that may find layers of these operations to be the last of a `Fusion`."""
+
+        def register(found: Pattern) -> Pattern:
+            for cls in ops:
+                self.patterns.setdefault(cls, []).append(found)
+            return found
+
+        return register
+
+    def _import(self, op: type, where: Mapping[str, str]) -> None:
+        for module in where.get(getattr(op, "name", ""), "").split():
+            import_module(f"{_BACKENDS}.{self.name}.kernels.{module}")
+
+    def match(self, context: MatchContext, layer: Layer) -> tuple[Fusion | None, list[Refusal]]:
+        """Return the first fusion that ends with a layer, and what the patterns before it refused."""
+        self._import(type(layer.op), self.pattern_modules)
+        refused: list[Refusal] = []
+        for pattern in self.patterns.get(type(layer.op), ()):  # type: ignore[arg-type]
+            found, name = pattern(context, layer), f"{self.name}: {pattern.__name__}"
+            if isinstance(found, Fusion):
+                return replace(found, pattern=name), refused
+            if found is not None:
+                refused.append(replace(found, layer=layer, pattern=name))
+        return None, refused
+
+    def kernel_packed(self, op: Op, inputs: Sequence[Value]) -> Kernel | None:
+        """The first kernel offered for a layer with compressed inputs, or ``None``."""
+        offers = (offer(op, *inputs) for offer in self.packed.get(type(op), ()))
+        return next((kernel for kernel in offers if kernel is not None), None)
+
+    def kernel(self, op: Op, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
+        """The first kernel offered for a layer, or ``None``."""
+        self._import(type(op), self.kernel_modules)
+        several = len(op.outputs) > 1 or any(port.variadic for port in op.outputs)
+        how = {"unread": unread} if several else {}
+        if len(inputs) < sum(not (port.optional or port.variadic) for port in op.inputs):
+            return None  # which the operation itself refuses, in words
+        with np.errstate(all="ignore"):  # constants may hold what they like
+            offered = (offer(op, *inputs, **how) for offer in self.offers.get(type(op), ()))
+            return next((kernel for kernel in offered if kernel is not None), None)
+
+
+def choose(
+    op: Op, inputs: Sequence[Value], backends: Sequence[Backend], unread: Collection[int] = ()
+) -> Kernel | None:
+    """The first kernel that a backend offers for a layer; without one, its reference is to run."""
+    offered = (backend.kernel(op, inputs, unread) for backend in backends)
+    return next((kernel for kernel in offered if kernel is not None), None)

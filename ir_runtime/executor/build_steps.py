@@ -1,0 +1,125 @@
+"""Steps of a plan: each group of layers gets slots for what it reads and writes, and the checks that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..analysis.expected import Expected, expected
+from ..ir.graph import Layer, Port
+from ..ir.pages import held
+from ..ir.sizes import bytes_of, elements_of
+from ..ir.tensor import Array, TensorType
+from ..limits import current
+from ..transform.fuse import Group
+from ..transform.state import CompileState
+from .guard import guarded
+from .length_check import LengthCheck, checked
+from .memory import Peak, freeing, peak, settled
+from .output_contract import OutputContract
+from .plan import ExecutionPlan, Step
+from .select_kernel import KernelSelector, needs_run, outputs_of
+from .shape_cache import ShapeCache
+
+__all__ = ["StepBuilder"]
+
+
+@dataclass(slots=True)
+class StepBuilder:
+    """Numbers slots: one for each port that some step reads or writes."""
+
+    state: CompileState
+    selector: KernelSelector
+    slots: list[Array | None] = field(default_factory=list)
+    places: dict[Port, int] = field(default_factory=dict)
+
+    def plan(self, groups: Sequence[Group], inputs: Sequence[Port], outputs: Sequence[Port]) -> ExecutionPlan:
+        """Return the plan that runs groups in order, for the inputs and outputs of a model.
+
+        Raises:
+            LimitError: if it needs too much memory.
+        """
+        given = tuple(map(self._slot, inputs))
+        steps = [self._step(group) for group in groups]
+        wanted = tuple(map(self._held, outputs))
+        steps = freeing(steps, wanted)
+        return settled(
+            steps,
+            given,
+            wanted,
+            self.slots,
+            around=tuple(backend.around for backend in self.selector.backends),
+            contracts=tuple(
+                OutputContract.of(self.state.graph[p.layer], self.state.type(p)) for p in outputs
+            ),
+            peak=self._peak(steps).bytes,
+        )
+
+    def inner_plan(
+        self, groups: Sequence[Group], inputs: Sequence[Port], outputs: Sequence[Port]
+    ) -> ExecutionPlan:
+        """Return a plan that is part of a step: the step's plan has its checks."""
+        given = tuple(map(self._slot, inputs))
+        steps = [self._step(group) for group in groups]
+        wanted = tuple(map(self._slot, outputs))
+        return settled(freeing(steps, wanted), given, wanted, self.slots)
+
+    def _peak(self, steps: Sequence[Step]) -> Peak:
+        """Return how much memory a run needs at least.
+
+        Raises:
+            LimitError: if that is too much.
+        """
+        limits, graph = current(), self.state.graph
+        sizes = [0] * len(self.slots)
+        for port, slot in self.places.items():
+            type = self.state.type(port)
+            limits.check("elements", elements_of(type), graph[port.layer].where)
+            sizes[slot] = bytes_of(type)
+        written = {slot for step in steps for slot in step.writes}
+        fixed = [port for port, slot in self.places.items() if slot not in written and self.state.owned(port)]
+        found = peak(steps, sum(sizes[self.places[port]] for port in fixed), sizes, self.selector.body_peaks)
+        limits.check("memory", found.bytes, found.step.layer.where if found.step else None)
+        return found
+
+    def _slot(self, port: Port) -> int:
+        if port not in self.places:
+            self.places[port] = len(self.slots)
+            self.slots.append(self.state.in_place(port))
+        return self.places[port]
+
+    def _held(self, port: Port) -> int:
+        """Return the slot of what is read in every run, and so is copied out of the file."""
+        slot = self._slot(port)
+        if (array := self.slots[slot]) is not None:
+            self.slots[slot] = held(array)
+        return slot
+
+    def _step(self, group: Group) -> Step:
+        layer, *also = group.layers
+        by_reference = layer.id in self.selector.references
+        alone = not also and (by_reference or needs_run(layer))
+        reads = tuple(map(self._held if alone else self._slot, group.reads))
+        writes = tuple(map(self._slot, group.writes))
+        if isinstance(group.kernel, ShapeCache):
+            return Step(layer, group.kernel, reads, writes, also=tuple(also))
+        elements = [self.state.values[port].element for port in group.reads]
+        known = expected(self.state.graph, group.layers, group.reads, elements)
+        kernel = group.kernel
+        if not needs_run(layer):
+            inputs = tuple(map(self.state.type, group.reads))
+            outputs = list(map(self.state.type, group.writes))
+            if (also or not by_reference) and any(type.shape.is_dynamic for type in inputs):
+                kernel = checked(kernel, self._lengths(group, known, inputs))
+            bounded = all(la.op is not None and la.op.bounded for la in group.layers)
+            kernel = guarded(kernel, known, inputs, outputs, bounded)
+        return Step(layer, kernel, reads, writes, also=tuple(also), expected=known)
+
+    def _lengths(self, group: Group, known: Expected, inputs: tuple[TensorType, ...]) -> LengthCheck:
+        """Return the check of the lengths that the kernel of a group relies on."""
+        contents = tuple(map(self.state.contents, group.reads))
+        made = tuple(self._types(layer) for layer in group.layers)
+        return LengthCheck(known, inputs, contents, made)
+
+    def _types(self, layer: Layer) -> tuple[TensorType, ...]:
+        return tuple(map(self.state.type, outputs_of(layer)))

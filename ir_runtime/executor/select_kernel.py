@@ -1,0 +1,143 @@
+"""Kernel selection: which kernel computes a layer by itself; what no backend has one for, its reference computes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from .. import deadline
+from ..analysis.infer import Inferred, infer
+from ..backends import Backend, Kernel, choose
+from ..codes import Code
+from ..diagnostics import Diagnostics
+from ..errors import UnsupportedError
+from ..ir.body import Body
+from ..ir.graph import Layer, Port
+from ..ir.pages import held
+from ..ir.tensor import Packed, TensorType, Value
+from ..ops import Op
+from ..ops.infrastructure.ends import Constant
+from ..transform.program import Program
+from .context import VARIABLES
+from .output_contract import OutputContract
+from .plan import ExecutionPlan
+from .subgraphs import Visitor, kept
+
+__all__ = ["BodyCompiler", "KernelSelector", "needs_run", "outputs_of"]
+
+
+class BodyCompiler:
+    """Compiles the bodies of a layer. The compiler of the whole model implements it."""
+
+    def body(self, body: Body, types: Inferred) -> ExecutionPlan:
+        """Return the plan of a body, of which inference says so much."""
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class KernelSelector:
+    """Chooses kernels, one layer at a time.
+
+    Args:
+        program: what is compiled.
+        bodies: what was inferred of the bodies of layers, by layer id and name.
+        backends: asked in turn.
+        compiler: compiles bodies.
+    """
+
+    program: Program
+    bodies: Mapping[tuple[int, str], Inferred]
+    backends: Sequence[Backend]
+    compiler: BodyCompiler
+    body_peaks: dict[int, int] = field(default_factory=dict)
+    """Bytes that the bodies of a layer need, by its id."""
+    references: set[int] = field(default_factory=set)
+    """The layers that their operation's own definition computes, by id."""
+
+    def kernel(self, layer: Layer, read: Collection[Port]) -> Kernel:
+        """Return the kernel of a layer, of which some outputs are read.
+
+        Raises:
+            UnsupportedError: if there is none.
+        """
+        assert layer.op is not None
+        deadline.check(layer.where)
+        if needs_run(layer):
+            return self._with_run(layer, layer.op)
+        if layer.id in self.program.kernels:
+            return self.program.kernels[layer.id]
+        state, reads = self.program.state, self.program.reads(layer)
+        inputs = [state.seen(port) for port in reads]
+        if any(value.compressed is not None for value in inputs):
+            if (kernel := self._quantized(layer.op, inputs)) is not None:
+                return kernel
+            state.unpack(port for port in reads if port in state.packed)
+            inputs = [state.seen(port) for port in reads]
+        unread = [i for i, port in enumerate(outputs_of(layer)) if state.fold and port not in read]
+        kernel = choose(layer.op, inputs, self.backends, unread)
+        state.let_go(reads)
+        return kernel or self._reference(layer, layer.op, inputs)
+
+    def _reference(self, layer: Layer, op: Op, inputs: Sequence[Value]) -> Kernel:
+        """Return the operation's own definition.
+
+        Raises:
+            UnsupportedError: if it has none.
+        """
+        if isinstance(op, Constant) and isinstance(op.value, Packed):  # unpacked in every run
+            op = op.carrying(value=replace(op.value, raw=held(op.value.raw)))
+        kernel = op.evaluator([value.element for value in inputs])
+        self.references.add(layer.id)
+        if getattr(kernel, "__func__", None) is Op.evaluate:
+            raise UnsupportedError(
+                f"{op.versioned_name()} can be checked, but not run",
+                code=Code.UNKNOWN_OPERATION,
+                where=layer.where,
+                hint="its class has no evaluate, and no backend has a kernel for it",
+            )
+        return kept(kernel, layer, self._types(layer)) if _is_external(op) else kernel
+
+    def _quantized(self, op: Op, inputs: Sequence[Value]) -> Kernel | None:
+        """Return a kernel that multiplies weights as they are stored."""
+        offers = (backend.kernel_packed(op, inputs) for backend in self.backends)
+        return next((kernel for kernel in offers if kernel is not None), None)
+
+    def _with_run(self, layer: Layer, op: Op) -> Kernel:
+        """Return the reference of an operation that has bodies or variables."""
+        context: dict[str, Any] = {"variables": VARIABLES} if op.asks("variables") else {}
+        if op.asks("visit"):
+            types = {body.name: self._inferred(layer, body) for body in op.bodies()}
+            plans = {body.name: self.compiler.body(body, types[body.name]) for body in op.bodies()}
+            self.body_peaks[layer.id] = max((plan.peak for plan in plans.values()), default=0)
+            context["visit"] = Visitor(plans, {b.name: _contracts(b, types[b.name]) for b in op.bodies()})
+        return kept(partial(op.evaluate, **context), layer, self._types(layer))
+
+    def _inferred(self, layer: Layer, body: Body) -> Inferred:
+        types = self.bodies.get((layer.id, body.name))
+        # A branch that is known never to be taken was not inferred.
+        return infer(body.graph, Diagnostics()) if types is None else types
+
+    def _types(self, layer: Layer) -> list[TensorType]:
+        return list(map(self.program.state.type, outputs_of(layer)))
+
+
+def needs_run(layer: Layer) -> bool:
+    """Return whether a layer needs more than its inputs: bodies or variables."""
+    return layer.op is not None and (layer.op.asks("visit") or layer.op.asks("variables"))
+
+
+def outputs_of(layer: Layer) -> tuple[Port, ...]:
+    """Return the ports that a layer writes."""
+    return tuple(Port(layer.id, index) for index in range(len(layer.outputs)))
+
+
+def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:
+    """Return what each Parameter of a body must be given, by layer id."""
+    return {id: OutputContract.of(body.graph[id], types[Port(id, 0)].type) for id in body.parameters}
+
+
+def _is_external(op: Op) -> bool:
+    """Return whether an operation comes from outside this package."""
+    return type(op).__module__.partition(".")[0] != __name__.partition(".")[0]
