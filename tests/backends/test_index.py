@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,3 +46,17 @@ assert registry.resolve("MatMul") in backend.offers
 assert "{package(name).__name__}.kernels.convolution" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_a_backend_imports_no_other_backend(name: str) -> None:
+    """What they share is in `backends.common`."""
+    root = Path(package(name).__file__).parent
+    others = {f"{backends.__name__}.{other}" for other in FAST if other != name}
+    for file in root.rglob("*.py"):
+        module = ".".join((package(name).__name__, *file.relative_to(root).with_suffix("").parts))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                base = module.split(".")[: -node.level] if node.level else []
+                source = ".".join([*base, node.module or ""])
+                assert not any(f"{source}.".startswith(f"{other}.") for other in others), file

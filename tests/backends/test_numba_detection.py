@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import numba, numpy
+from ir_runtime.backends.common import nms
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba.jit.target import TARGET, VECTORS
 from ir_runtime.backends.numba.kernels import interpolation
 from ir_runtime.backends.numba.kernels import nms as suppression
 from ir_runtime.backends.numba.kernels import roi_align as regions
-from ir_runtime.backends.numpy.kernels import nms as planned
 from ir_runtime.errors import InferenceError
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
@@ -215,9 +215,9 @@ def test_inputs_that_are_absent_and_scores_that_are_lowered() -> None:
 
 def test_candidates_too_many_to_be_sorted_as_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     boxes, scores = detections(2, 5, 100, 3, True, False)
-    usual = planned.Candidates.of(boxes, scores, -0.5)
-    monkeypatch.setattr(planned, "BITS", 0)
-    found = planned.Candidates.of(boxes, scores, -0.5)
+    usual = nms.Candidates.select(boxes, scores, -0.5)
+    monkeypatch.setattr(nms, "FREE_BITS", 0)
+    found = nms.Candidates.select(boxes, scores, -0.5)
     assert len(found.rows) > 500
     np.testing.assert_array_equal(found.rows, usual.rows)
     np.testing.assert_array_equal(found.places, usual.places)

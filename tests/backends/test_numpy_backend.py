@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import load
+from ir_runtime.backends.common import activations
 from ir_runtime.backends.numpy import backend
 from ir_runtime.backends.numpy.kernels import _chain
 from ir_runtime.backends.numpy.kernels._winograd import suits
-from ir_runtime.backends.numpy.math import activations as _curves
 from ir_runtime.backends.numpy.math import gemm as _products
 from ir_runtime.backends.numpy.math import panels as _panels
 from ir_runtime.backends.numpy.math.panels import Panels, tiled_product
@@ -644,12 +644,12 @@ def test_memory_in_any_order_is_one_line() -> None:
 
 @pytest.mark.parametrize("how", [(np.exp2, np.float32(-1 / np.log(2))), (np.exp, np.float32(-1))])
 def test_sigmoids_by_either_power(how: tuple[np.ufunc, np.float32], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_curves, "_POWER", how[0])
-    monkeypatch.setattr(_curves, "_EXPONENT", how[1])
+    monkeypatch.setattr(activations, "_EXP", how[0])
+    monkeypatch.setattr(activations, "_EXP_SCALE", how[1])
     x = np.linspace(-80, 80, 2001, dtype=np.float32)
     exact = 1 / (1 + np.exp(-x.astype(np.float64)))
     for op, wanted in ((Sigmoid(), exact), (Swish(), x * exact)):
-        curve = _curves.curve_of(op, [Value.constant(x)])
+        curve = activations.activation_of(op, [Value.constant(x)])
         assert curve is not None
         found = np.empty_like(x)
         curve(x, found)

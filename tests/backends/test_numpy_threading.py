@@ -8,11 +8,12 @@ import time
 import numpy as np
 import pytest
 
+from ir_runtime.backends.common.tape import replay
 from ir_runtime.backends.numpy.threading import event as _bell
 from ir_runtime.backends.numpy.threading import parallel as _threads
 from ir_runtime.backends.numpy.threading import pool as _crew
 from ir_runtime.backends.numpy.threading.event import Bell
-from ir_runtime.backends.numpy.tiling.tape import KEPT, desk, play
+from ir_runtime.backends.numpy.tiling.scratch import MAX_KEPT, borrow_scratch
 
 WAYS = ["awake", "soon asleep", "asleep at once"]
 
@@ -99,29 +100,29 @@ def test_a_failure_on_any_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> N
                 _threads.each(work, range(8), 1 << 40)
 
 
-def test_each_desk_is_of_one_at_a_time_and_kept() -> None:
-    with desk(10) as mine, desk(20) as other:
-        assert mine.number != other.number
+def test_scratch_is_used_by_one_at_a_time_and_kept() -> None:
+    with borrow_scratch(10) as mine, borrow_scratch(20) as other:
+        assert mine.id != other.id
         assert not np.shares_memory(mine.memory, other.memory)
-        kept = {mine.number: mine.memory, other.number: other.memory}
-    with desk(5) as again:
-        assert again.memory is kept[again.number]
+        kept = {mine.id: mine.memory, other.id: other.memory}
+    with borrow_scratch(5) as again:
+        assert again.memory is kept[again.id]
 
 
-def test_a_desk_grows() -> None:
-    with desk(1) as mine:
-        before, number = mine.memory.size, mine.number
-    with desk(before + 1) as mine:
-        assert (mine.number, mine.memory.size) == (number, before + 1)
+def test_scratch_grows() -> None:
+    with borrow_scratch(1) as mine:
+        before, id = mine.memory.size, mine.id
+    with borrow_scratch(before + 1) as mine:
+        assert (mine.id, mine.memory.size) == (id, before + 1)
 
 
-def test_what_is_large_is_given_back() -> None:
-    with desk(KEPT + 1) as mine:
-        assert mine.memory.size > KEPT
+def test_large_scratch_is_freed() -> None:
+    with borrow_scratch(MAX_KEPT + 1) as mine:
+        assert mine.memory.size > MAX_KEPT
     assert mine.memory.size == 0
 
 
 def test_calls_are_made_in_order() -> None:
     said: list[object] = []
-    play([(said.append, (1,)), (said.extend, ([2, 3],))])
+    replay([(said.append, (1,)), (said.extend, ([2, 3],))])
     assert said == [1, 2, 3]

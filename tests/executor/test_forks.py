@@ -19,8 +19,8 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime import forks
+from ir_runtime.backends.common import blas as _blas
 from ir_runtime.backends.numba.threading import pool as _team
-from ir_runtime.backends.numpy.threading import blas as _blas
 from ir_runtime.backends.numpy.threading import parallel as _threads
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -316,7 +316,7 @@ def test_blas_has_its_threads_again_in_a_child() -> None:
     elsewhere(again.__enter__)
     assert numbers[-1] == 1
     blas.after_fork()
-    assert (numbers[-1], blas.held) == (4, False)
+    assert (numbers[-1], blas.limited) == (4, False)
 
 
 def test_a_team_has_no_helpers_in_a_child() -> None:
@@ -358,7 +358,7 @@ def test_whoever_has_locks_says_what_becomes_of_them_in_a_child() -> None:
             found.append(path)
             assert says & {"after_fork", "in_child", "after_in_child"}, file
     assert {
-        "numpy/threading/blas.py",
+        "common/blas.py",
         "compiled.py",
         "queue.py",
         "numba/jit/loader.py",

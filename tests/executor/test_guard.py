@@ -13,7 +13,7 @@ from harness.nets import Net
 
 import ir_runtime as ir
 from ir_runtime.backends import available
-from ir_runtime.backends.numpy.threading import blas as _blas
+from ir_runtime.backends.common import blas as _blas
 from ir_runtime.backends.numpy.threading.pool import Job
 from ir_runtime.executor.guard import REMEMBERED, Guard
 from ir_runtime.ir.shape import PartialShape

@@ -22,9 +22,9 @@ from ....ops import Op
 from ....ops._elementwise import Binary
 from ....ops.arithmetic.binary import Add, Multiply, Subtract
 from ... import Kernel
+from ...common.epilogue import constant_row
 from ...common.layout import is_f32, moved, same_shape
 from ...core.lengths import Accepts, accepting
-from ...numpy.kernels._epilogue import row_for
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.vectors import Emit, Load, Store
 from ..codegen.worker import NOTHING, line, number, word
@@ -103,7 +103,7 @@ class Epilogue:
         if kind is None:
             return None
         other = inputs[1 - place]
-        if (row := row_for(other, ours, axis)) is not None:
+        if (row := constant_row(other, ours, axis)) is not None:
             return self._by_row(kind, row)
         paired = sum(stage.extra >= 0 for stage in self.stages)
         if paired < EXTRAS and same_shape(other, ours):

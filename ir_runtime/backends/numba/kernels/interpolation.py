@@ -13,8 +13,8 @@ from ....ir.tensor import Array, Value
 from ....kernels.resample import Taps
 from ....ops.image.interpolate import Interpolate4, Interpolate11
 from ... import Kernel
+from ...common.interpolation import ResizePlan, resize, resize_kernel
 from ...common.layout import is_f32
-from ...numpy.kernels.interpolation import Plan, resized, resizing
 from .._backend import backend
 from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, I64, Emit, Load, Store
@@ -95,14 +95,14 @@ def interpolation(op: Interpolate4 | Interpolate11, data: Value, *others: Value)
     if not is_f32(data) or data.shape.rank != 4:
         return None
     RESIZE.prepare()
-    return resizing(op, _planned)
+    return resize_kernel(op, _planned)
 
 
-def _planned(plan: Plan) -> Callable[[Array], Array]:
+def _planned(plan: ResizePlan) -> Callable[[Array], Array]:
     axes = [next((step for step in plan.steps if step.number == axis), None) for axis in (1, 2)]
     taps = math.prod(1 if step is None else len(step) for step in axes)
     if not plan.steps or taps > MOST:
-        return partial(resized, plan)
+        return partial(resize, plan)
     images, height, width, channels = plan.before
     row = 4 * channels * width
     tall, wide = (

@@ -13,7 +13,7 @@ from ....kernels.boxes import areas
 from ....ops.sort.suppression import Indices, Softened
 from ... import Kernel
 from ...common.layout import is_f32
-from ...numpy.kernels.nms import VERSIONS, Candidates, suppressing
+from ...common.nms import NMS_VERSIONS, Candidates, nms_kernel
 from .._backend import backend
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import F32, I64, LANES, Emit
@@ -98,13 +98,13 @@ be left of a row.
 """
 
 
-@backend.accelerates(*VERSIONS)
+@backend.accelerates(*NMS_VERSIONS)
 def suppression(op: Indices | Softened, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
     """f32."""
     if not is_f32(*inputs[:2]):
         return None
     SUPPRESS.prepare()
-    return suppressing(op, _at_once)
+    return nms_kernel(op, _at_once)
 
 
 def _at_once(candidates: Candidates, rows: int, limit: int, iou: float) -> Array:

@@ -9,10 +9,9 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel
+from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.rounding import multiplied
 from ...core.lengths import axis_length
-from ...numpy.kernels import _epilogue as _numpy
-from ...numpy.kernels._epilogue import Rows
 from .._backend import backend
 from ..codegen.vectors import LANES
 from ..codegen.worker import NOTHING, Worker, done_with, given, line, put, take, word
@@ -101,7 +100,7 @@ def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
         return None
     accepts = axis_length(-1, weights.shape[1 if op.transpose_b else 0])
     if matrix.columns % COLUMNS:
-        return Rows(_Product(matrix, Epilogue()).then_finished, 2, accepts=accepts)
+        return RowKernel(_Product(matrix, Epilogue()).then_finished, 2, accepts=accepts)
     return Fused(lambda epilogue: _Product(matrix, epilogue), accepts=accepts)
 
 
@@ -123,7 +122,7 @@ class _Product:
         job[FINISH:] = 0 if idle else _address(self._finish.words), _address(self._finish.numbers)
         self._job = job
 
-    def then_finished(self, x: Array, w: Array, finish: _numpy.Finish) -> Array:
+    def then_finished(self, x: Array, w: Array, finish: RowEpilogue) -> Array:
         """The same, finished by NumPy: where the last panel has columns that the result lacks."""
         y = self(x, w)
         finish(y.reshape(-1, y.shape[-1]), 0)

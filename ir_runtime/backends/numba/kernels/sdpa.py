@@ -11,8 +11,8 @@ from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext
+from ...common.sdpa import supports_sdpa
 from ...core.lengths import accepting, attention_lengths
-from ...numpy.kernels.sdpa import fits
 from ...patterns.grouped_query_attention import sharing_heads
 from .._backend import backend
 from ..codegen.vectors import LANES
@@ -52,8 +52,8 @@ _ZEROS = np.zeros(WIDE * LANES, np.float32)
 def attention(
     op: ScaledDotProductAttention, query: Value, key: Value, value: Value, *others: Value
 ) -> Kernel | None:
-    """What fits the numpy backend's kernel, too."""
-    if not fits(query, key, value, *others):
+    """Return a kernel for what `supports_sdpa`."""
+    if not supports_sdpa(query, key, value, *others):
         return None
 
     def kernel(q: Array, k: Array, v: Array, *rest: Array) -> Array:

@@ -15,10 +15,10 @@ from ....ir.tensor import Array, Value
 from ....ops import Op
 from ....ops.activation.clipped import ReLU
 from ... import Kernel, Unary
+from ...common.activations import UFUNCS, Activation, activation_of, broadcast_binary
+from ...common.epilogue import binary_ufunc, constant_row
 from ...common.layout import flat, is_f32, moved, same_shape
 from ...core.lengths import any_lengths
-from ..math.activations import PLAIN, Curve, along, curve_of
-from ._epilogue import row_for, ufunc_of
 
 __all__ = ["SMALL", "Chain", "bent", "mapped", "shifted"]
 
@@ -34,7 +34,7 @@ class Link:
     inputs: int
     """How many others the layer has."""
     run: Callable[..., Array]
-    paired: bool = False
+    full_tensor: bool = False
     """Whether ``run`` takes the one other, too."""
 
 
@@ -60,7 +60,7 @@ class Chain:
         """For each link what to call, and where its other argument is; 0 if it takes none."""
         work, start = [], self.arity
         for link in self.links:
-            work.append((link.run, start if link.paired else 0))
+            work.append((link.run, start if link.full_tensor else 0))
             start += link.inputs
         return work
 
@@ -68,7 +68,7 @@ class Chain:
         """The head alone where no layer was absorbed, else without a look at inputs that are not needed."""
         if not self.links:
             return self.head
-        if not isinstance(self.head, Unary) or any(link.paired for link in self.links):
+        if not isinstance(self.head, Unary) or any(link.full_tensor for link in self.links):
             return self
         head, runs = self.head.run, tuple(link.run for link in self.links)
 
@@ -97,12 +97,12 @@ def _link(op: Op, inputs: Sequence[Value], place: int) -> Link | None:
     if len(inputs) != 2:
         return None
     other = inputs[1 - place]
-    if (ufunc := ufunc_of(op, place, other)) is None:
+    if (ufunc := binary_ufunc(op, place, other)) is None:
         return None
     if (shift := shifted(ufunc, other, ours)) is not None:
         return Link(others, lambda out: shift(out, out))
     if same_shape(other, ours):
-        return Link(others, lambda out, array: ufunc(out, array, out=out), paired=True)
+        return Link(others, lambda out, array: ufunc(out, array, out=out), full_tensor=True)
     return None
 
 
@@ -110,20 +110,20 @@ def mapped(op: Op, inputs: Sequence[Value]) -> Callable[..., Array] | None:
     """What an operation does to each f32 of its first input, or ``None``; takes an array to write to, too."""
     if isinstance(op, ReLU) and (run := shifted(np.maximum, _ZERO, inputs[0])) is not None:
         return run
-    if (ufunc := PLAIN.get(type(op))) is not None:
+    if (ufunc := UFUNCS.get(type(op))) is not None:
         return ufunc if inputs[0].shape.rank else None
-    curve = curve_of(op, inputs)
-    return None if curve is None else partial(bent, curve)
+    activation = activation_of(op, inputs)
+    return None if activation is None else partial(bent, activation)
 
 
 _ZERO = Value.constant(np.float32(0))
 
 
-def bent(curve: Curve, x: Array, out: Array | None = None) -> Array:
+def bent(activation: Activation, x: Array, out: Array | None = None) -> Array:
     """A curve of every element, into ``out`` or a new array that lies as ``x`` does."""
     if x.flags.c_contiguous and (out is None or out is x):
         made = np.empty(x.shape, np.float32) if out is None else out
-        curve(x.reshape(-1), made.reshape(-1))
+        activation(x.reshape(-1), made.reshape(-1))
         return made
     line = flat(x)
     if line is None:
@@ -132,7 +132,7 @@ def bent(curve: Curve, x: Array, out: Array | None = None) -> Array:
     result = np.empty_like(x) if out is None else out
     target = flat(result)
     assert target is not None
-    curve(line, target)
+    activation(line, target)
     return result
 
 
@@ -144,11 +144,11 @@ def shifted(ufunc: np.ufunc, other: Value, ours: Value) -> Callable[..., Array] 
     if (full := _in_full(other, ours)) is not None:
         return _with_number(ufunc, full.tobytes(), full.dtype) if not full.ndim else _with(ufunc, full)
     axes = range(-(ours.shape.rank or 0), 0)
-    found = next(((axis, row) for axis in axes if (row := row_for(other, ours, axis)) is not None), None)
+    found = next(((axis, row) for axis in axes if (row := constant_row(other, ours, axis)) is not None), None)
     if found is None:
         return None
     axis, row = found
-    run = along(ufunc, row)
+    run = broadcast_binary(ufunc, row)
     shaped = row.reshape(-1, *(1,) * (-1 - axis))
 
     def kernel(x: Array, out: Array | None = None) -> Array:

@@ -22,11 +22,11 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
+from ...common.epilogue import RowEpilogue
 from ...common.layout import channels_first, channels_last, padded
 from ..math.gemm import parts
 from ..math.panels import Panels, tiled_product
 from ..threading.parallel import each, share
-from ._epilogue import Finish
 from ._windows import fitting, windows
 
 __all__ = ["suits", "winograd"]
@@ -57,8 +57,8 @@ def suits(op: Convolution, w: Array, lengths: tuple[int | None, ...]) -> bool:
 
 def winograd(
     op: Convolution, w: Array, direct: Callable[[], Callable[..., Array]]
-) -> Callable[[Array, Array, Finish], Array]:
-    """What computes a convolution from data, filters and a `Finish`.
+) -> Callable[[Array, Array, RowEpilogue], Array]:
+    """What computes a convolution from data, filters and a `RowEpilogue`.
 
     NaN, infinities and sums that are too large would spread over their tiles. Where a result has any, all
     is computed anew by ``direct``, which is made then.
@@ -67,7 +67,7 @@ def winograd(
     filters = _evaluated(w)
     fit = fitting(op, w.shape[2:])
 
-    def compute(x: Array, w: Array, finish: Finish) -> Array:
+    def compute(x: Array, w: Array, finish: RowEpilogue) -> Array:
         pads, out = fit(x.shape[2:])
         tiles = tuple(-(-n // OUT) for n in out)
         more = [(b, e + OUT * t - n) for (b, e), t, n in zip(pads, tiles, out, strict=True)]

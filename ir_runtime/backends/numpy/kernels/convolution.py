@@ -12,16 +12,16 @@ from ....ir.tensor import Array, Value
 from ....ops import Op
 from ....ops.convolution.forward import Convolution, Forward, GroupConvolution
 from ... import Kernel
+from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import FEW, channels_first, channels_last, is_f32, padded, rows_of
+from ...common.tape import Tape
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
 from ..math.gemm import multiply, parts
 from ..math.panels import Panels
 from ..threading.parallel import each, share
 from ..tiling.fused_layers import Lines
-from ..tiling.tape import Tape
 from ..tiling.tiled_layer import Part
-from ._epilogue import Finish, Rows
 from ._windows import fitting, windows
 from ._winograd import suits, winograd
 from .depthwise import depthwise
@@ -47,8 +47,8 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
     if w.shape[1] <= FEW:
         return _few(op, w)
     if suits(op, w, _lengths(data)):
-        return Rows(winograd(op, w, cache(partial(_dense, op, w))), 2, 1, accepts=_accepts(op, w[None]))
-    return Rows(_dense(op, w), 2, 1, accepts=_accepts(op, w[None]))
+        return RowKernel(winograd(op, w, cache(partial(_dense, op, w))), 2, 1, accepts=_accepts(op, w[None]))
+    return RowKernel(_dense(op, w), 2, 1, accepts=_accepts(op, w[None]))
 
 
 def _accepts(op: Forward, w: Array) -> Accepts:
@@ -70,7 +70,7 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
     strided = any(s != 1 for s in op.strides)
     fit = fitting(op, w.shape[2:])
 
-    def compute(x: Array, finish: Finish) -> Array:
+    def compute(x: Array, finish: RowEpilogue) -> Array:
         fit(x.shape[2:])  # says so if no window fits
         seen = x[steps] if strided else x
         rows = rows_of(seen, 1)
@@ -84,7 +84,7 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
 
     if w.ndim != 4 or strided:
         packed()
-        return Rows(lambda x, _, finish: compute(x, finish), 2, 1, accepts=_accepts(op, w[None]))
+        return RowKernel(lambda x, _, finish: compute(x, finish), 2, 1, accepts=_accepts(op, w[None]))
     return Lines(
         (Part(op, (1, 1), columns, w.size, calls, alone=compute, ready=packed),), following, w.shape[1]
     )
@@ -110,7 +110,7 @@ def _dense(op: Convolution, w: Array) -> Callable[..., Array]:
     packed = Panels((w[0].size, outputs), partial(_packed, w), w)
     fit = fitting(op, kernel)
 
-    def compute(x: Array, w: Array, finish: Finish) -> Array:
+    def compute(x: Array, w: Array, finish: RowEpilogue) -> Array:
         pads, out = fit(x.shape[2:])
         y = np.empty((len(x), *out, outputs), np.float32)
         flat = y.reshape(len(x), math.prod(out), outputs)
@@ -130,7 +130,7 @@ def _packed(w: Array, columns: slice, out: Array) -> None:
     out.reshape(panels, math.prod(kernel), channels, width)[...] = filters
 
 
-def _image(every: Array, packed: Panels, out: Array, finish: Finish, first: int) -> None:
+def _image(every: Array, packed: Panels, out: Array, finish: RowEpilogue, first: int) -> None:
     """The rows of one image: patches of a few lines at a time, or all of them if the filters are more."""
     size = packed.depth
     if len(out) < packed.columns:
@@ -159,7 +159,7 @@ def _few(op: Convolution, w: Array) -> Kernel:
     # From windows of images [channel, position..., 1, element..., 1].
     order = (0, *range(axes + 1, 2 * axes + 2), *range(1, axes + 1), 2 * axes + 2)
 
-    def compute(x: Array, w: Array, finish: Finish) -> Array:
+    def compute(x: Array, w: Array, finish: RowEpilogue) -> Array:
         pads, out = fit(x.shape[2:])
         inner = math.prod(out[1:])
         y = np.empty((len(x), *out, outputs), np.float32)
@@ -178,7 +178,7 @@ def _few(op: Convolution, w: Array) -> Kernel:
         each(work, [(n, part) for n in range(len(x)) for part in parts(out[0], blocks)], multiplied)
         return channels_first(y)
 
-    return Rows(compute, 2, 1, accepts=_accepts(op, w[None]))
+    return RowKernel(compute, 2, 1, accepts=_accepts(op, w[None]))
 
 
 def _blocks(lines: int, size: int, inner: int, threads: int) -> int:
@@ -210,7 +210,7 @@ def _grouped(op: GroupConvolution, w: Array) -> Kernel:
     fit = fitting(op, tuple(kernel))
     size = packed.shape[1]
 
-    def compute(x: Array, w: Array, finish: Finish) -> Array:
+    def compute(x: Array, w: Array, finish: RowEpilogue) -> Array:
         pads, out = fit(x.shape[2:])
         inner = math.prod(out[1:])
         lines = _lines(size * groups, inner)
@@ -228,4 +228,4 @@ def _grouped(op: GroupConvolution, w: Array) -> Kernel:
                 first += len(rows)
         return channels_first(y)
 
-    return Rows(compute, 2, 1, accepts=_accepts(op, w))
+    return RowKernel(compute, 2, 1, accepts=_accepts(op, w))

@@ -14,11 +14,11 @@ from ....ir.tensor import Array, TensorType, Value
 from ....limits import room
 from ....ops.convolution.backward import ConvolutionBackpropData
 from ... import Kernel
+from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import channels_first, is_f32, rows_of
 from .._backend import backend
 from ..math.gemm import finish_all, multiply
 from ..math.panels import Panels
-from ._epilogue import Finish, Rows
 
 __all__: list[str] = []
 
@@ -45,7 +45,7 @@ def spread_out(
         return tuple(op.begins(shape[2:], kernel, lengths, bool(more))), lengths
 
     def compute(x: Array, w: Array, *rest: object) -> Array:
-        finish: Finish = rest[-1]  # type: ignore[assignment]
+        finish: RowEpilogue = rest[-1]  # type: ignore[assignment]
         begins, lengths = fit(x.shape)
         rows = np.ascontiguousarray(rows_of(x, 1))
         room(len(rows) * packed.columns, x.itemsize)
@@ -56,7 +56,7 @@ def spread_out(
         finish_all(y.reshape(-1, outputs), finish)
         return channels_first(y)
 
-    return Rows(compute, 2 + len(more), 1)
+    return RowKernel(compute, 2 + len(more), 1)
 
 
 def _sums(

@@ -10,7 +10,7 @@ import numpy as np
 from ....ir.tensor import Array
 from ....ops._window import Pads
 from ....ops.convolution.forward import GroupConvolution
-from ..tiling.tape import Tape
+from ...common.tape import Tape
 from ..tiling.tiled_layer import Part, Taken
 from ._windows import windows
 

@@ -7,13 +7,13 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel
+from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import is_f32
 from ...core.lengths import axis_length
 from .._backend import backend
 from ..math.gemm import multiply
 from ..math.panels import Panels
 from ._chain import Chain
-from ._epilogue import Finish, Rows
 
 __all__: list[str] = []
 
@@ -31,13 +31,13 @@ def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
         return None
     weights = Panels.of(known.T if op.transpose_b else known, known)
 
-    def compute(x: Array, _: Array, finish: Finish) -> Array:
+    def compute(x: Array, _: Array, finish: RowEpilogue) -> Array:
         y = np.empty((*x.shape[:-1], weights.columns), np.float32)
         rows = y.reshape(-1, weights.columns)
         multiply(np.ascontiguousarray(x.reshape(len(rows), x.shape[-1])), weights, rows, finish)
         return y
 
-    return Rows(compute, 2, accepts=axis_length(-1, known.shape[1 if op.transpose_b else 0]))
+    return RowKernel(compute, 2, accepts=axis_length(-1, known.shape[1 if op.transpose_b else 0]))
 
 
 @backend.accelerates(MatMul)

@@ -12,13 +12,13 @@ from ....ops.activation.softmax import SoftMax
 from ....ops.normalization import MVN
 from ....ops.reduction import ReduceMean
 from ... import Kernel
+from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import by_memory, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
 from ..math.gemm import FINISHING, blocks_for, parts
 from ..threading.parallel import each, share
 from ._chain import Chain
-from ._epilogue import Finish, Rows
 
 __all__ = ["soften"]
 
@@ -35,7 +35,7 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
         return None
     divisor = _divisor(op)
 
-    def compute(x: Array, _: Array, finish: Finish) -> Array:
+    def compute(x: Array, _: Array, finish: RowEpilogue) -> Array:
         y = np.empty(x.shape, np.float32)
         length = x.shape[-1]
         if not y.size:
@@ -53,7 +53,7 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
         each(work, _blocks(*target.shape), y.size * FINISHING)
         return y
 
-    return Rows(compute, 2, accepts=any_lengths)
+    return RowKernel(compute, 2, accepts=any_lengths)
 
 
 def _divisor(op: MVN) -> Callable[[Array], Array] | None:

@@ -13,12 +13,12 @@ from ....ir.pages import let_go
 from ....ir.tensor import Array, Packed, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel
+from ...common.epilogue import RowKernel
 from ...common.rounding import ROUNDINGS, Rounding, exact, meanings, multiplied
 from ...core.lengths import axis_length
 from .._backend import backend
 from ..math.dequantize import Form, LookedUp, Quarters, Runs, Step, Whole, packed, places
 from ..math.quantized_matrix import CodedMatrix, Panel
-from ._epilogue import Rows
 
 __all__: list[str] = []
 
@@ -38,7 +38,7 @@ def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
     matrix = _coded(weights, op.transpose_b)
     if matrix is None:
         return None
-    return Rows(matrix.multiply, 2, accepts=axis_length(-1, weights.shape[1 if op.transpose_b else 0]))
+    return RowKernel(matrix.multiply, 2, accepts=axis_length(-1, weights.shape[1 if op.transpose_b else 0]))
 
 
 def _coded(weights: Compressed, by_rows: bool) -> CodedMatrix | None:

@@ -8,12 +8,12 @@ from ....ir.graph import Layer
 from ....ir.tensor import Array
 from ....ops.arithmetic.binary import Divide, Multiply
 from ... import Fusion, Kernel, MatchContext
+from ...common.epilogue import RowEpilogue, RowKernel
 from ...core.lengths import any_lengths
 from ...patterns.rms_norm import by_mean_square
 from .._backend import backend
 from ..math.gemm import FINISHING, blocks_of
 from ..threading.parallel import each
-from ._epilogue import Finish, Rows
 
 __all__: list[str] = []
 
@@ -29,7 +29,7 @@ def _normalising(epsilon: float, arity: int) -> Kernel:
     eps = np.float32(epsilon)
 
     def compute(x: Array, *given: object) -> Array:
-        finish: Finish = given[-1]  # type: ignore[assignment]
+        finish: RowEpilogue = given[-1]  # type: ignore[assignment]
         y = np.empty(x.shape, np.float32)
         if not y.size:
             return y
@@ -45,4 +45,4 @@ def _normalising(epsilon: float, arity: int) -> Kernel:
         each(work, blocks_of(target), y.size * FINISHING)
         return y
 
-    return Rows(compute, arity, accepts=any_lengths)
+    return RowKernel(compute, arity, accepts=any_lengths)

@@ -9,19 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.element import ElementType
 from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext
-from ...common.layout import is_f32
+from ...common.sdpa import supports_sdpa
 from ...core.lengths import accepting, attention_lengths
 from ...patterns.grouped_query_attention import sharing_heads
 from .._backend import backend
 from ..math.gemm import parts
 from ..threading.parallel import each, share
 
-__all__ = ["fits"]
+__all__: list[str] = []
 
 # Scores that several passes go over while they are in the second cache; and where threads share them, which may
 # wait for each other after each call of NumPy.
@@ -30,19 +29,12 @@ SCORES, SHARED = 1 << 17, 1 << 19
 FEW = 4
 
 
-def fits(query: Value, key: Value, value: Value, *others: Value) -> bool:
-    """f32 of rank 4, with a mask of f32 or of truth values; the scale may be anything."""
-    if not is_f32(query, key, value, *others[1:]) or any(v.shape.rank != 4 for v in (query, key, value)):
-        return False
-    return not others or others[0].element in (ElementType.f32, ElementType.boolean)
-
-
 @backend.accelerates(ScaledDotProductAttention)
 def attention(
     op: ScaledDotProductAttention, query: Value, key: Value, value: Value, *others: Value
 ) -> Kernel | None:
     """Blocks of queries, one after the other, where the inputs fit."""
-    if not fits(query, key, value, *others):
+    if not supports_sdpa(query, key, value, *others):
         return None
 
     def kernel(q: Array, k: Array, v: Array, *rest: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....ir.tensor import Array
-from ..kernels._epilogue import Finish
+from ...common.epilogue import RowEpilogue
 from ..threading.parallel import each, share
 from .panels import Panels
 
@@ -25,7 +25,7 @@ def parts(count: int, most: int, grain: int = 1) -> list[slice]:
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
-def multiply(rows: Array, weights: Panels, out: Array, finish: Finish) -> None:
+def multiply(rows: Array, weights: Panels, out: Array, finish: RowEpilogue) -> None:
     """``rows @ weights``, finished, into ``out``.
 
     With many rows, each block of them is finished while it is in the cache. With few, it is the columns
@@ -50,7 +50,7 @@ def multiply(rows: Array, weights: Panels, out: Array, finish: Finish) -> None:
         finish_all(out, finish)
 
 
-def finish_all(out: Array, finish: Finish) -> None:
+def finish_all(out: Array, finish: RowEpilogue) -> None:
     """Finish rows, some at a time, on several threads, if they are many."""
     each(lambda part: finish(out[part], part.start), blocks_of(out), out.size * FINISHING)
 

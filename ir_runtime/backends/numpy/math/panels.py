@@ -19,15 +19,15 @@ import numpy as np
 
 from ....ir.pages import let_go
 from ....ir.tensor import Array
-from ..threading.blas import kernels
+from ...common.blas import AVX512
+from ...common.tape import Call, Tape, replay
 from ..threading.parallel import later
-from ..tiling.tape import Call, Tape, play
 
 __all__ = ["TILED", "WIDTH", "Panels", "tiled_product"]
 
-# Multiplications up to which OpenBLAS packs nothing, and the processors for which it has kernels for that.
+# With AVX-512, OpenBLAS has kernels that pack nothing, for up to so many multiplications.
+TILED = AVX512
 UNPACKED = 10**6
-PROCESSORS = {"SkylakeX", "Cooperlake", "SapphireRapids"}
 # Columns of a panel: two vectors of 16. A tile then has 12 rows or more for up to 2600 channels.
 WIDTH = 32
 # Elements of panels that stay in the second cache while all rows go by.
@@ -97,7 +97,7 @@ class Panels:
     def multiply(self, rows: Array, out: Array, panels: slice = slice(None)) -> None:
         """``rows @ matrix`` into ``out``, or only the columns of some panels; for a stack, one by one."""
         first, last, _ = panels.indices(self.count)
-        play(self.tape(rows, out[..., first * self.width : last * self.width], panels))
+        replay(self.tape(rows, out[..., first * self.width : last * self.width], panels))
 
     def some(self, rows: Array, out: Array, columns: slice) -> Tape:
         """The calls that make some columns; the first of them begins a panel, if there are several."""
@@ -223,6 +223,3 @@ def _copy(matrix: Array, columns: slice, out: Array) -> None:
     # Rows that are turned into columns are still in the cache when the rest of their lines is read.
     for start in range(0, width, BLOCK):
         out[..., start : start + BLOCK] = apart[..., start : start + BLOCK]
-
-
-TILED = kernels() in PROCESSORS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....ir.tensor import Array
-from ..kernels._epilogue import Finish
+from ...common.epilogue import RowEpilogue
 from ..threading.parallel import each
 from .dequantize import BLOCK, Form, Room, Runs, Step, along
 from .gemm import finish_all
@@ -60,7 +60,7 @@ class CodedMatrix:
     dropped: int
     gain: Array
 
-    def multiply(self, x: Array, _: Array, finish: Finish) -> Array:
+    def multiply(self, x: Array, _: Array, finish: RowEpilogue) -> Array:
         """Rows times the matrix, finished."""
         rows = self.runs.spread(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]))
         y = np.empty((len(rows), self.columns), np.float32)

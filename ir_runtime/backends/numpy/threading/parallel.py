@@ -16,8 +16,8 @@ from typing import Any
 
 from ....forks import before_fork, helping, in_child
 from ....scoped import setting
+from ...common.blas import Blas
 from ...core.threads import most
-from .blas import Blas
 from .pool import Crew, Job
 
 __all__ = ["compiling", "each", "later", "several_blas", "share", "single_blas"]
@@ -45,7 +45,7 @@ def share(size: int) -> int:
 def each(work: Callable[[Any], None], pieces: Sequence[Any], size: int) -> None:
     """Call ``work`` with every piece, on several threads if ``size`` is worth it; in no particular order."""
     helpers = min(share(size), len(pieces)) - 1
-    if helpers < 1 or not _blas.held:
+    if helpers < 1 or not _blas.limited:
         for piece in pieces:
             work(piece)
         return
@@ -91,7 +91,7 @@ def later(work: Callable[[Any], None], pieces: Sequence[Any], behind: Callable[[
     Outside of one, and where there are no others, this is done at once.
     """
     jobs, helpers = _LATER.get(), most(threads) - 1
-    if jobs is None or helpers < 1 or not _blas.held:
+    if jobs is None or helpers < 1 or not _blas.limited:
         for piece in pieces:
             work(piece)
         behind()

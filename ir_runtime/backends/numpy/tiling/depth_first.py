@@ -11,10 +11,11 @@ from typing import NamedTuple, TypeAlias, cast
 import numpy as np
 
 from ....ir.tensor import Array
+from ...common.epilogue import OutOfPlaceEpilogue
 from ...common.layout import channels_first, channels_last
-from ..kernels._epilogue import Finishing
+from ...common.tape import Tape, replay
 from ..threading.parallel import each, share
-from .tape import KEPT, Desk, Tape, desk, play
+from .scratch import MAX_KEPT, Scratch, borrow_scratch
 from .tile_rows import Block, Plan, plan_of, turns
 from .tiled_layer import Part, Taken
 
@@ -28,7 +29,7 @@ class Job(NamedTuple):
     """Lines of the data."""
     out: Array
     """Where to put lines of the results."""
-    finishes: Sequence[Finishing]
+    finishes: Sequence[OutOfPlaceEpilogue]
     """What is done to the results of each part."""
     image: int
 
@@ -45,7 +46,7 @@ def together(chain: Sequence[Part]) -> Callable[..., Array | None]:
     """What runs parts over blocks of lines, or tells that it is better to run them alone."""
     plan_for = lru_cache(maxsize=16)(lambda *how: plan_of(chain, *how))
 
-    def run(x: Array, *finishes: Finishing) -> Array | None:
+    def run(x: Array, *finishes: OutOfPlaceEpilogue) -> Array | None:
         plan: Plan = plan_for(x.shape[2], x.shape[3], share(1 << 62))
         if not plan.blocks:
             return None
@@ -59,8 +60,8 @@ def together(chain: Sequence[Part]) -> Callable[..., Array | None]:
             if some is not None:
                 source, out = source if chain[0].take is None else source[..., some], out[..., some]
             job = Job(source, out, finishes, image)
-            with desk(sum(plan.rooms)) as mine:
-                for act in _bound(chain, plan, number, mine):
+            with borrow_scratch(sum(plan.rooms)) as scratch:
+                for act in _bound(chain, plan, number, scratch):
                     act(job)
 
         pieces = [(image, number) for image in range(len(x)) for number in range(len(plan.blocks))]
@@ -70,22 +71,22 @@ def together(chain: Sequence[Part]) -> Callable[..., Array | None]:
     return run
 
 
-def _bound(chain: Sequence[Part], plan: Plan, number: int, desk: Desk) -> list[Act]:
-    """What to do for a block at a desk; put together when it is done there first."""
-    memory, acts = plan.bound.get((desk.number, number), (None, list[Act]()))
-    if memory is not desk.memory:
-        acts = _Binding(chain, plan, plan.blocks[number], desk.memory).acts()
-        if desk.memory.size <= KEPT:
-            plan.bound[desk.number, number] = desk.memory, acts
+def _bound(chain: Sequence[Part], plan: Plan, number: int, scratch: Scratch) -> list[Act]:
+    """What to do for a block in some scratch memory; built when that is used for it first."""
+    memory, acts = plan.bound.get((scratch.id, number), (None, list[Act]()))
+    if memory is not scratch.memory:
+        acts = _Binding(chain, plan, plan.blocks[number], scratch.memory).acts()
+        if scratch.memory.size <= MAX_KEPT:
+            plan.bound[scratch.id, number] = scratch.memory, acts
     return acts
 
 
 def _act(make: Callable[..., Tape], *places: Place) -> Act:
     """Plays what ``make`` puts together of arrays: now, if they stay where they are, or else for each job."""
     if any(map(callable, places)):
-        return lambda job: play(make(*(place(job) if callable(place) else place for place in places)))
+        return lambda job: replay(make(*(place(job) if callable(place) else place for place in places)))
     tape = make(*places)
-    return lambda job: play(tape)
+    return lambda job: replay(tape)
 
 
 class _Binding:
@@ -125,7 +126,7 @@ class _Binding:
     def _computing(self, number: int, data: Place) -> list[Act]:
         """What has nothing done to it after is put where it belongs at once."""
         part, some = self._chain[number], self._some[number]
-        straight = not part.stages and self._block.channels is None
+        straight = not part.post_ops and self._block.channels is None
         goal = self._goal(number) if straight else self._made[number]
         return [_act(lambda source, out: part.calls(source, out, self._spare, some), data, goal)]
 
@@ -138,22 +139,22 @@ class _Binding:
         """Where the finished results of a part are put."""
         if number == len(self._chain) - 1:
             return OUT
-        stages, following = self._chain[number].stages, self._takes[number + 1]
-        straight = stages and not any(stage.paired for stage in stages)
+        post_ops, following = self._chain[number].post_ops, self._takes[number + 1]
+        straight = post_ops and not any(post_op.full_tensor for post_op in post_ops)
         if following is None or following.inside is None or not straight:
             return self._made[number]
         return following.inside
 
     def _finishing(self, number: int) -> list[Act]:
         made, goal, some = self._made[number], self._goal(number), self._some[number]
-        stages = [stage.part(some) for stage in self._chain[number].stages]
-        if any(stage.paired for stage in stages):
+        post_ops = [post_op.part(some) for post_op in self._chain[number].post_ops]
+        if any(post_op.full_tensor for post_op in post_ops):
             return [self._with_others(number)]
-        if not stages:
+        if not post_ops:
             straight = goal is made or self._block.channels is None
             return [] if straight else [_act(lambda to: [(np.copyto, (to, made))], goal)]
-        *before, last = stages
-        in_place: Tape = [stage.call(made, made, made) for stage in before]
+        *before, last = post_ops
+        in_place: Tape = [post_op.call(made, made, made) for post_op in before]
         return [_act(lambda: in_place), _act(lambda to: [last.call(made, to, made)], goal)]
 
     def _with_others(self, number: int) -> Act:

@@ -14,8 +14,8 @@ from ....cached import cached_property
 from ....ir.tensor import Array, Value
 from ....ops import Op
 from ... import Kernel
+from ...common.epilogue import epilogue_factory, match_post_op
 from ...core.lengths import Accepts, accepting, filter_lengths
-from ..kernels._epilogue import finishing_of, stage_of
 from .depth_first import together
 from .tiled_layer import Part
 
@@ -39,8 +39,8 @@ class Lines:
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
         """A kernel that also does what ``op`` does."""
         *before, last = self.parts
-        if (stage := stage_of(op, inputs, place, AXIS)) is not None:
-            return replace(self, parts=(*before, replace(last, stages=(*last.stages, stage))))
+        if (post_op := match_post_op(op, inputs, place, AXIS)) is not None:
+            return replace(self, parts=(*before, replace(last, post_ops=(*last.post_ops, post_op))))
         # With two parts that need neighbours, more would be made twice; without, there is nothing to gain.
         if place or (before and last.take is None):
             return None
@@ -62,7 +62,7 @@ class Lines:
                 part.ready()
         apart = [part.alone or together((part,)) for part in self.parts]
         all_of_them = together(self.parts) if len(apart) > 1 else apart[0]
-        finishing = [finishing_of(part.stages, AXIS) for part in self.parts]
+        finishing = [epilogue_factory(part.post_ops, AXIS) for part in self.parts]
         behind = list(zip(finishing, self._places(), strict=True))
 
         def kernel(*arrays: Array) -> Array:
@@ -87,5 +87,5 @@ class Lines:
         """Where what is behind the filters of each part is among the inputs."""
         places = [1]
         for part in self.parts:
-            places.append(places[-1] + sum(stage.inputs for stage in part.stages) + 1)
+            places.append(places[-1] + sum(post_op.inputs for post_op in part.post_ops) + 1)
         return places[:-1]

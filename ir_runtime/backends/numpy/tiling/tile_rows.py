@@ -49,7 +49,7 @@ class Plan:
     rooms: tuple[int, int, int]
     """The most elements that a block needs at once: in two places, what is read and what is written; and to spare."""
     bound: dict[tuple[int, int], tuple[Array, list[Any]]] = field(default_factory=dict)
-    """By the number of a desk and that of a block: the memory, and what to call there."""
+    """By the id of the scratch and the number of the block: its memory, and what to call."""
 
 
 def plan_of(chain: Sequence[Part], height: int, width: int, threads: int) -> Plan:
@@ -89,7 +89,7 @@ def _splits(chain: Sequence[Part]) -> bool:
     """Whether all parts can make some channels without the others: what mixes them may only come first."""
     if any(part.op is None or part.take is None for part in chain[1:]) or chain[0].op is None:
         return False
-    return not any(stage.paired for part in chain for stage in part.stages)
+    return not any(post_op.full_tensor for part in chain for post_op in part.post_ops)
 
 
 def turns(chain: Sequence[Part]) -> Iterator[tuple[int, int]]:

@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeAlias
 from ....ir.tensor import Array
 from ....ops._window import Pads
 from ....ops.convolution.forward import Forward
-from ..kernels._epilogue import Finish, Stage
-from .tape import Tape
+from ...common.epilogue import PostOp, RowEpilogue
+from ...common.tape import Tape
 
 __all__ = ["Part", "Taken"]
 
@@ -27,7 +27,7 @@ class Taken(NamedTuple):
     """Where the lines lie, if they lie as they are: what makes them may put them there."""
 
 
-Alone: TypeAlias = Callable[[Array, Finish], Array]
+Alone: TypeAlias = Callable[[Array, RowEpilogue], Array]
 """A whole convolution, of data as ``[N, C, H, W]``."""
 
 
@@ -50,7 +50,7 @@ class Part:
     """How to run it where it is not computed line by line."""
     ready: Callable[[], object] | None = None
     """Packs the filters; called once it is known which kernel computes the layer."""
-    stages: tuple[Stage, ...] = ()
+    post_ops: tuple[PostOp, ...] = ()
     spare: bool = False
     """Whether it needs spare memory, as much as its results."""
 

@@ -1,4 +1,4 @@
-"""NumPy's own OpenBLAS: its threads, and the kind of its kernels."""
+"""The OpenBLAS that NumPy came with: its number of threads, and its micro-kernels."""
 
 from __future__ import annotations
 
@@ -13,40 +13,43 @@ from typing import Any
 
 import numpy as np
 
-from ....forks import registered
+from ...forks import registered
 
-__all__ = ["Blas", "kernels"]
+__all__ = ["AVX512", "Blas", "core_name"]
 
-# More threads than this wait for the interpreter more than they compute.
-MOST = 8
+# More threads than this wait for the interpreter (GIL) more than they compute.
+MAX_THREADS = 8
+# The cores for which OpenBLAS has AVX-512 micro-kernels.
+AVX512_CORES = {"SkylakeX", "Cooperlake", "SapphireRapids"}
 
 
 class Blas:
-    """The number of threads of NumPy's own OpenBLAS, if that is what NumPy came with."""
+    """The number of threads of NumPy's OpenBLAS. Does nothing where NumPy uses another BLAS."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._before = 0
         self._runs: dict[object, int] = {}
-        """The runs that hold it to one thread now, and the thread of each."""
+        """The runs that limit it to one thread now, and the id of the thread of each."""
         self._get, self._set = _function("get_num_threads"), _function("set_num_threads")
         registered(self)
 
     @property
-    def held(self) -> bool:
-        """Whether runs hold it to one thread now."""
+    def limited(self) -> bool:
+        """Whether runs limit it to one thread now."""
         return bool(self._runs)
 
     @property
     def threads(self) -> int:
-        return min(self._get(), MOST) if self._get is not None and not self._runs else 1
+        """The number of threads it may use now, at most `MAX_THREADS`; 1 while it is limited."""
+        return min(self._get(), MAX_THREADS) if self._get is not None and not self._runs else 1
 
     @contextlib.contextmanager
     def single(self) -> Iterator[None]:
-        """Keep to one thread; the last of several runs at once restores what was before the first.
+        """Limit BLAS to one thread; the last of several concurrent runs restores the number before the first.
 
-        An interrupt may come after any call, so nothing is called between noting that a run holds it and that
-        taking effect. One that keeps it from being released is followed by another attempt.
+        An interrupt may come after any call, so nothing is called between noting that a run limits it and that
+        taking effect. If an interrupt prevents the release, it is tried once more.
         """
         if self._set is None or self._get is None:
             yield
@@ -76,7 +79,7 @@ class Blas:
 
     @contextlib.contextmanager
     def several(self, count: int) -> Iterator[None]:
-        """Inside the only run that goes on, let it use so many threads after all."""
+        """Allow ``count`` threads after all, if only one run is active."""
         allowed = False
         try:
             with self._lock:
@@ -91,16 +94,16 @@ class Blas:
                         self._set(1)
 
     def after_fork(self) -> None:
-        """Runs of other threads hold it no more."""
+        """Forget the runs of threads that a forked process does not have."""
         self._lock, me = threading.Lock(), get_ident()
-        held = self.held
+        limited = self.limited
         self._runs = {run: thread for run, thread in self._runs.items() if thread == me}
-        if held and not self._runs:
+        if limited and not self._runs:
             self._set(self._before)
 
 
-def kernels() -> str:
-    """What processors the kernels in use are made for, such as ``SkylakeX``; empty if it is not known."""
+def core_name() -> str:
+    """Return the processor that OpenBLAS's kernels in use are made for, such as ``SkylakeX``; empty if unknown."""
     name = _function("get_corename")
     if name is None:
         return ""
@@ -110,7 +113,7 @@ def kernels() -> str:
 
 @cache
 def _function(name: str) -> Any:
-    """A function of the OpenBLAS that NumPy came with, or ``None``."""
+    """Return a function of the OpenBLAS that NumPy came with, or ``None``."""
     place = Path(np.__file__).parent
     for folder in (place.parent / "numpy.libs", place / ".dylibs"):
         for file in folder.glob("*openblas*"):
@@ -118,3 +121,6 @@ def _function(name: str) -> Any:
                 suffix = "64_" if "64_" in file.name else ""
                 return getattr(ctypes.CDLL(str(file)), f"scipy_openblas_{name}{suffix}")
     return None
+
+
+AVX512 = core_name() in AVX512_CORES

@@ -1,0 +1,108 @@
+"""Non-maximum suppression (NMS): the candidates of all classes are selected and sorted at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...ir.tensor import Array
+from ...ops._boxes import number
+from ...ops.sort.suppression import (
+    Indices,
+    IndicesAndScores,
+    NonMaxSuppression1,
+    NonMaxSuppression3,
+    NonMaxSuppression4,
+    NonMaxSuppression5,
+    NonMaxSuppression9,
+    Softened,
+)
+from .. import Kernel
+
+__all__ = ["NMS_VERSIONS", "Candidates", "Suppress", "nms_kernel"]
+
+NMS_VERSIONS = (
+    NonMaxSuppression1,
+    NonMaxSuppression3,
+    NonMaxSuppression4,
+    NonMaxSuppression5,
+    NonMaxSuppression9,
+)
+
+# The bits of a 64-bit sort key that a score leaves.
+FREE_BITS = 31
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The boxes of each class whose scores exceed the threshold: best first, equal scores by index.
+
+    Args:
+        corners: ``[batches, boxes, 4]``, lower coordinates first.
+        classes: the number of classes of a batch entry.
+        rows: the row (batch entry and class) of each candidate; ascending.
+        places: the index of the box of each candidate.
+    """
+
+    corners: Array
+    classes: int
+    rows: Array
+    places: Array
+
+    @classmethod
+    def select(cls, corners: Array, scores: Array, threshold: float) -> Candidates:
+        """Select those of ``scores[batches, classes, boxes]`` that exceed a threshold; NaN does not."""
+        batches, classes, boxes = scores.shape
+        flat = scores.reshape(-1)
+        found = np.flatnonzero(flat > threshold)
+        width = max(boxes - 1, 1).bit_length()
+        if (batches * classes - 1).bit_length() + width > FREE_BITS:
+            rows, places = np.divmod(found, boxes)
+            order = np.lexsort((-flat[found], rows))
+            return cls(corners, classes, rows[order], places[order])
+        # Sorting integer keys takes a tenth of the time: row, descending score, index.
+        bits = (flat[found] + np.float32(0)).view(np.int32).astype(np.int64)
+        falling = np.where(bits < 0, bits & 0x7FFFFFFF, -1 - bits) + (1 << 31)
+        rows, places = np.divmod(found, boxes)
+        keys = np.sort((rows << (32 + width) | falling << width | places).astype(np.uint64)).astype(np.int64)
+        return cls(corners, classes, keys >> (32 + width), keys & ((1 << width) - 1))
+
+    def starts(self, rows: int) -> Array:
+        """Return where the candidates of each row begin, and where the last ones end."""
+        return np.searchsorted(self.rows, np.arange(rows + 1))
+
+
+Suppress = Callable[[Candidates, int, int, float], Array]
+"""Takes candidates, the number of rows, the most boxes to keep of each row, and the IoU threshold, which is above 0;
+returns the indices of the candidates that are kept, ascending."""
+
+
+def nms_kernel(op: Indices | Softened, suppress: Suppress) -> Kernel:
+    """Return a kernel; soft NMS and limits of 0 run the reference."""
+
+    def kernel(boxes: Array, scores: Array, *others: Array) -> Array | tuple[Array, ...]:
+        limit, iou, threshold, sigma = (number(x) for x in (*others, *[None] * (4 - len(others))))
+        batches, classes, count = scores.shape
+        if (
+            sigma > 0
+            or not iou > 0
+            or not limit >= 1
+            or boxes.shape != (batches, count, 4)
+            or not scores.size
+        ):
+            return op.evaluate(boxes, scores, *others)
+        candidates = Candidates.select(op.corners(boxes), np.ascontiguousarray(scores), threshold)
+        kept = suppress(candidates, batches * classes, int(limit), iou)
+        batch, label = np.divmod(candidates.rows[kept], classes)
+        found = np.stack([batch, label, candidates.places[kept]], axis=1)
+        final = scores[batch, label, found[:, 2]]
+        if op.sort_result_descending:
+            order = np.argsort(-final, kind="stable")
+            found, final = found[order], final[order]
+        if isinstance(op, IndicesAndScores):
+            return op.packed(found, final)
+        return found.astype(op.index_type().dtype)
+
+    return kernel
