@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.graph import Graph, Layer, Port, PortSpec
+from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
-from ..ops import Op
 from .declared import agree
 from .infer import Inferred
 
@@ -38,20 +38,20 @@ def _port(spec: PortSpec, value: Value | None) -> PortSpec:
     return spec if fits or value is None else replace(spec, type=value.type)
 
 
-def _operation(layer: Layer, op: Op, known: Inferred) -> Op:
+def _operation(layer: Layer, op: Operation, known: Inferred) -> Operation:
     """The operation with what its bodies declare corrected; of Parameters in bodies, what they are given."""
     found = known.get(Port(layer.id, 0))
     if layer.type == "Parameter" and found is not None:
         return _parameter(op, found.type)
-    inner = {body.name: known.bodies.get((layer.id, body.name)) for body in op.bodies()}
+    inner = {body.name: known.bodies.get((layer.id, body.name)) for body in layer.bodies()}
     bodies = {
         body.name: replace(body, graph=corrected(body.graph, values))
-        for body in op.bodies()
+        for body in layer.bodies()
         if (values := inner[body.name]) is not None
     }
-    return op.carrying(**bodies) if bodies else op
+    return op.replace(**bodies) if bodies else op
 
 
-def _parameter(op: Op, given: TensorType) -> Op:
+def _parameter(op: Operation, given: TensorType) -> Operation:
     declared = op.infer_types()[0]
-    return op if agree(declared, given) else type(op)(element_type=given.element, shape=given.shape)
+    return op if agree(declared, given) else op.replace(element_type=given.element, shape=given.shape)

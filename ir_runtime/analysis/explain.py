@@ -124,7 +124,7 @@ class Causes:
         layer = self.graph[port.layer]
         inputs = [self.known.get(source) for source in self.graph.sources(layer) if source is not None]
         values = [value for value in inputs if value is not None]
-        if layer.op is None or layer.op.bodies() or len(values) != len(layer.inputs):
+        if layer.op is None or layer.bodies() or len(values) != len(layer.inputs):
             return []
         before = spot.of(self.known[port])
 
@@ -182,7 +182,7 @@ class Causes:
 
     def _infer(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
         """What the operation makes of inputs; ``None`` if it refuses them."""
-        if layer.op is None or layer.op.bodies():
+        if layer.op is None or layer.bodies():
             return None
         try:
             return layer.op.infer_values(*inputs)

@@ -10,13 +10,12 @@ from .. import deadline
 from ..codes import Code
 from ..diagnostics import Cause, Diagnostics
 from ..errors import IRError, LimitError
-from ..ir.body import Body
 from ..ir.dimension import Dimension, Symbol
 from ..ir.element import ElementType
-from ..ir.graph import Graph, Layer, Port
+from ..ir.graph import Body, Graph, Layer, Port
+from ..ir.operation import Operation
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
-from ..ops import Op
 from .declared import Agreement
 from .explain import Causes
 
@@ -164,7 +163,7 @@ class _Walk:
             return _Outcome([_named(layer, self.parameters[layer.id])])
         if layer.op is None or None in inputs:
             return _Outcome(_declared(layer))
-        said = None if (bodies := layer.op.bodies()) else _said(layer.op, inputs)
+        said = None if (bodies := layer.bodies()) else _said(layer.op, inputs)
         if said is not None and (before := self.seen.get(said)) is not None:
             return _Outcome(list(before))
         visitor = _Visitor(layer, self)
@@ -215,7 +214,7 @@ class _Visitor:
         return list(self._reports.values())
 
 
-def _said(op: Op, inputs: Sequence[Value | None]) -> tuple[object, ...] | None:
+def _said(op: Operation, inputs: Sequence[Value | None]) -> tuple[object, ...] | None:
     """All that inference has to go by, if it is little: an operation, fixed shapes, and a few numbers."""
     if not op.pure or not inputs:
         return None

@@ -10,9 +10,10 @@ import numpy as np
 
 from ..codes import Code
 from ..errors import InputError
+from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.shape import Shape
-from ..ir.tensor import Array, Packed
+from ..ir.tensor import Array
 
 __all__ = ["Tensor", "unpacked"]
 

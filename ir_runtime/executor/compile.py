@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ..analysis.infer import Inferred
 from ..backends import Backend, Fusion, MatchContext, Refusal
-from ..ir.body import Body
-from ..ir.graph import Graph, Layer, Port
+from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.tensor import Value
 from ..limits import Limits, current, within
 from ..scoped import nested

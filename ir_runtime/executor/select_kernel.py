@@ -13,10 +13,11 @@ from ..backends import Backend, Kernel, choose
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import UnsupportedError
-from ..ir.body import Body
-from ..ir.graph import Layer, Port
+from ..ir.array import Packed
+from ..ir.graph import Body, Layer, Port
+from ..ir.operation import Operation
 from ..ir.pages import held
-from ..ir.tensor import Packed, TensorType, Value
+from ..ir.tensor import TensorType, Value
 from ..ops import Op
 from ..ops.infrastructure.ends import Constant
 from ..transform.program import Program
@@ -80,14 +81,14 @@ class KernelSelector:
         state.let_go(reads)
         return kernel or self._reference(layer, layer.op, inputs)
 
-    def _reference(self, layer: Layer, op: Op, inputs: Sequence[Value]) -> Kernel:
+    def _reference(self, layer: Layer, op: Operation, inputs: Sequence[Value]) -> Kernel:
         """Return the operation's own definition.
 
         Raises:
             UnsupportedError: if it has none.
         """
         if isinstance(op, Constant) and isinstance(op.value, Packed):  # unpacked in every run
-            op = op.carrying(value=replace(op.value, raw=held(op.value.raw)))
+            op = op.replace(value=replace(op.value, raw=held(op.value.raw)))
         kernel = op.evaluator([value.element for value in inputs])
         self.references.add(layer.id)
         if getattr(kernel, "__func__", None) is Op.evaluate:
@@ -99,19 +100,19 @@ class KernelSelector:
             )
         return kept(kernel, layer, self._types(layer)) if _is_external(op) else kernel
 
-    def _quantized(self, op: Op, inputs: Sequence[Value]) -> Kernel | None:
+    def _quantized(self, op: Operation, inputs: Sequence[Value]) -> Kernel | None:
         """Return a kernel that multiplies weights as they are stored."""
         offers = (backend.kernel_packed(op, inputs) for backend in self.backends)
         return next((kernel for kernel in offers if kernel is not None), None)
 
-    def _with_run(self, layer: Layer, op: Op) -> Kernel:
+    def _with_run(self, layer: Layer, op: Operation) -> Kernel:
         """Return the reference of an operation that has bodies or variables."""
         context: dict[str, Any] = {"variables": VARIABLES} if op.asks("variables") else {}
         if op.asks("visit"):
-            types = {body.name: self._inferred(layer, body) for body in op.bodies()}
-            plans = {body.name: self.compiler.body(body, types[body.name]) for body in op.bodies()}
+            types = {body.name: self._inferred(layer, body) for body in layer.bodies()}
+            plans = {body.name: self.compiler.body(body, types[body.name]) for body in layer.bodies()}
             self.body_peaks[layer.id] = max((plan.peak for plan in plans.values()), default=0)
-            context["visit"] = Visitor(plans, {b.name: _contracts(b, types[b.name]) for b in op.bodies()})
+            context["visit"] = Visitor(plans, {b.name: _contracts(b, types[b.name]) for b in layer.bodies()})
         return kept(partial(op.evaluate, **context), layer, self._types(layer))
 
     def _inferred(self, layer: Layer, body: Body) -> Inferred:
@@ -138,6 +139,6 @@ def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:
     return {id: OutputContract.of(body.graph[id], types[Port(id, 0)].type) for id in body.parameters}
 
 
-def _is_external(op: Op) -> bool:
+def _is_external(op: Operation) -> bool:
     """Return whether an operation comes from outside this package."""
     return type(op).__module__.partition(".")[0] != __name__.partition(".")[0]

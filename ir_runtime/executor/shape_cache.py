@@ -37,7 +37,7 @@ def measuring(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Valu
     for layer in layers:
         if not found and not isinstance(layer.op, Measurement):
             continue
-        if layer.op is None or not layer.op.pure or layer.op.bodies():
+        if layer.op is None or not layer.op.pure or layer.bodies():
             continue
         sources = [s for s in graph.sources(layer) if s is not None]
         open_ = [s for s in sources if seen(s).known() is None]

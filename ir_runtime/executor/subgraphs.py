@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..backends import Kernel
-from ..ir.body import Body
-from ..ir.graph import Layer
+from ..ir.graph import Body, Layer
 from ..ir.tensor import Array, TensorType
 from .context import RUN
 from .output_contract import OutputContract

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .array import Array, Packed
 from .element import ElementType
-from .tensor import Array, Packed
 
 __all__ = ["Compressed"]
 

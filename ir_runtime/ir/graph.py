@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..cached import cached_property
 from ..diagnostics import Location
+from .operation import Operation
+from .port_map import BackEdge, BodyInput, BodyOutput
 from .tensor import TensorType
 
 if TYPE_CHECKING:
     import networkx as nx
 
-    from ..ops import Op
-    from .body import Body
-
-__all__ = ["Edge", "Graph", "Layer", "Port", "PortSpec"]
+__all__ = ["Body", "Edge", "Graph", "Layer", "Port", "PortSpec", "bodies_of"]
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -62,7 +61,7 @@ class Layer:
     name: str
     type: str
     version: str
-    op: Op | None
+    op: Operation | None
     where: Location
     inputs: tuple[PortSpec, ...] = ()
     outputs: tuple[PortSpec, ...] = ()
@@ -71,7 +70,7 @@ class Layer:
 
     def bodies(self) -> tuple[Body, ...]:
         """The graphs inside the layer."""
-        return self.op.bodies() if self.op else ()
+        return bodies_of(self.op) if self.op else ()
 
     def __str__(self) -> str:
         return f"{self.name!r} ({self.where.operation or self.type})"
@@ -193,3 +192,37 @@ class Graph:
 
     def __getitem__(self, layer: int) -> Layer:
         return self.layers[layer]
+
+
+@dataclass(frozen=True)
+class Body:
+    """A graph inside a layer. Ports are positions among the layer's inputs and outputs."""
+
+    name: str
+    graph: Graph
+    inputs: tuple[BodyInput, ...] = ()
+    outputs: tuple[BodyOutput, ...] = ()
+    back_edges: tuple[BackEdge, ...] = ()
+    iteration: int | None = None
+    """The Parameter that receives the number of the iteration."""
+    condition: int | None = None
+    """The Result that says whether to go on."""
+
+    @cached_property
+    def parameters(self) -> Mapping[int, Layer]:
+        """The Parameters, by id, in the order of the file."""
+        return {layer.id: layer for layer in self.graph.of_type("Parameter")}
+
+    @cached_property
+    def results(self) -> Mapping[int, Port]:
+        """What each Result reads, by id, in the order of the file."""
+        return dict(self._results())
+
+    def _results(self) -> Iterator[tuple[int, Port]]:
+        for layer in self.graph.of_type("Result"):
+            yield from ((layer.id, source) for source in self.graph.sources(layer) if source is not None)
+
+
+def bodies_of(op: Operation) -> tuple[Body, ...]:
+    """Return the graphs among the attributes of an operation."""
+    return tuple([value for value in vars(op).values() if isinstance(value, Body)])

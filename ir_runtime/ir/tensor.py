@@ -5,22 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .array import Array
+from .compressed import Compressed
 from .dimension import Dimension, Interval
 from .element import ElementType
-from .packing import unpack
 from .shape import PartialShape
 
-if TYPE_CHECKING:
-    from .compressed import Compressed
-
-__all__ = ["Array", "Bounds", "Packed", "TensorType", "Value"]
-
-Array = NDArray[Any]
+__all__ = ["Array", "Bounds", "TensorType", "Value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +32,6 @@ class TensorType:
 
     def __str__(self) -> str:
         return f"{self.element}{self.shape}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Packed:
-    """Numbers of less than a byte, left as a file has them until somebody wants them."""
-
-    raw: Array
-    """The bytes, a view of the file."""
-    element: ElementType
-    shape: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        """How many numbers there are."""
-        return math.prod(self.shape)
-
-    def unpack(self) -> Array:
-        """The numbers, one a byte; a new array each time."""
-        codes = unpack(self.raw, self.element.bits, self.size)
-        return codes.view(self.element.dtype).reshape(self.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,10 +11,10 @@ import numpy as np
 from .. import deadline
 from ..codes import Code
 from ..errors import ExecutionError, InferenceError
-from ..ir.body import Body, BodyOutput, Cut
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType
-from ..ir.graph import Port
+from ..ir.graph import Body, Port
+from ..ir.port_map import BodyOutput, Cut
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import Limits, current

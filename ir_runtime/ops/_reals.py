@@ -1,62 +1,25 @@
-"""Bounds on real numbers, as shape arithmetic meets them between one ``Convert`` and the next.
-
-Rounding never changes the order of two numbers. So where a function is monotone, its values at the
-bounds, computed as any others, are bounds of its values between them.
-"""
+"""Bounds on real numbers, as shape arithmetic meets them between one ``Convert`` and the next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..ir.dimension import Interval, span
 from ..ir.element import ElementType
-from ..ir.tensor import Array, Bounds, Value, objects
+from ..ir.tensor import Array, Bounds, objects
 from ._convert import convert
 from ._define.bounds import Number, ends, fit
 
-if TYPE_CHECKING:
-    from ._define.operation import Op
-
-__all__ = ["at_ends", "from_reals", "to_reals"]
+__all__ = ["from_reals", "to_reals"]
 
 # Types of real numbers to follow. In f64, OpenVINO gets its bounds wrong, and files declare what it found.
 _COUNTING = (ElementType.f16, ElementType.bf16, ElementType.f32)
 
 # Types in which a number may be infinite though it is no length that anybody would have.
 _NARROW = 32
-
-
-def at_ends(op: Op, inputs: Sequence[Value]) -> tuple[Bounds | None, ...] | None:
-    """What bounds on real inputs say about the outputs of an operation that is monotone in them."""
-    how = op.extremes or ("rising" if op.symbolic else "unknown")
-    choices = [_ends(value) for value in inputs]
-    if how == "unknown" or any(not choice for choice in choices):
-        return None
-    evaluate = op.evaluator([value.element for value in inputs])
-    picked = zip(*choices, strict=True) if how == "rising" else product(*choices)
-    results = [found if isinstance(found, tuple) else (found,) for found in (evaluate(*p) for p in picked)]
-    return tuple(map(_hull, zip(*results, strict=True)))
-
-
-def _ends(value: Value) -> tuple[Array, ...]:
-    """The arrays at both ends, twice the same if it is known; nothing if there is no bound at all."""
-    if value.bounds is not None:
-        return value.bounds.lower, value.bounds.upper
-    known = value.known()
-    return () if known is None else (known, known)
-
-
-def _hull(arrays: Iterable[Array]) -> Bounds | None:
-    """What lies between arrays; no bound where one is no number, as ``0 * inf``."""
-    stack = np.stack(list(arrays))
-    if not ElementType.from_dtype(stack.dtype).real:
-        return None
-    lower, upper = stack.min(0), stack.max(0)
-    return Bounds(lower, upper).where(~(np.isnan(lower) | np.isnan(upper)))
 
 
 def to_reals(numbers: Array, element: ElementType) -> Bounds | None:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..ir.body import Body
 from ..ir.dimension import Dimension, Interval
 from ..ir.element import ElementType
+from ..ir.graph import Body
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value, objects
 from ._bodies import T_OUTER, Visit, check_one, check_ties, feeds_of, given, only

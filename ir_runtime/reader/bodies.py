@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from ..codes import Code
 from ..diagnostics import Location
 from ..errors import ParseError
-from ..ir.body import BackEdge, Body, BodyInput, BodyOutput, Cut
-from ..ir.graph import Graph, PortSpec
+from ..ir.graph import Body, Graph, PortSpec
+from ..ir.port_map import BackEdge, BodyInput, BodyOutput, Cut
 from .document import Element, integer
 
 __all__ = ["BODIES", "read_body"]

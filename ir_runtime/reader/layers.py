@@ -10,9 +10,8 @@ from types import MappingProxyType
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location, Mark
 from ..errors import IRError, LimitError, ParseError, ValidationError
-from ..ir.body import Body
 from ..ir.element import ElementType
-from ..ir.graph import Graph, Layer, PortSpec
+from ..ir.graph import Body, Graph, Layer, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType
 from ..limits import DEFAULT, Limits
@@ -257,7 +256,7 @@ class LayerReader:
         self.claims.add(element, max(size, packed_bytes(element, lengths)), self.limits, where)
         value = self.weights.tensor(element, lengths, offset, size, where)
         self._check_rest(element, lengths, size, where)
-        return op.carrying(value=value)
+        return op.replace(value=value)
 
     def _check_rest(self, element: ElementType, shape: tuple[int, ...], size: int, where: Location) -> None:
         """OpenVINO reads constants with more bytes than they take, and gives those without numbers one."""

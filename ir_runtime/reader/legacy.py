@@ -53,7 +53,7 @@ class _Modern:
         if layer.op is None or declared is None or declared.element is not ElementType.f16:
             return
         wide = TensorType(ElementType.f32, declared.shape)
-        op = type(layer.op)(element_type=ElementType.f32, shape=vars(layer.op)["shape"])
+        op = layer.op.replace(element_type=ElementType.f32)
         self.layers[layer.id] = replace(layer, op=op, outputs=(replace(port, type=wide),))
         narrow = self._convert(layer, wide, PortSpec(1, declared))
         self.sources |= dict.fromkeys(readers, narrow)

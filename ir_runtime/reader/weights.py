@@ -12,9 +12,10 @@ import numpy as np
 from ..codes import Code
 from ..diagnostics import Location
 from ..errors import ParseError
+from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.pages import MappedFile
-from ..ir.tensor import Array, Packed
+from ..ir.tensor import Array
 from ..kernels.texts import header_size, unpack_texts
 
 __all__ = ["Weights", "WeightsLike", "open_weights", "packed_bytes"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from ..ir.element import ElementType
-from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
+from ..ir.graph import Edge, Graph, Layer, Port, PortSpec, bodies_of
+from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
-from ..ops import Op, registry
+from ..ops import registry
 
 __all__ = ["narrow"]
 
@@ -57,8 +59,8 @@ def _kept(graph: Graph, values: Mapping[Port, Value]) -> set[int]:
     return kept
 
 
-def _can_be_narrow(op: Op, elements: list[ElementType]) -> bool:
-    if not op.pure or op.bodies() or op.name == "Result" or any(p.element is WIDE for p in op.outputs):
+def _can_be_narrow(op: Operation, elements: list[ElementType]) -> bool:
+    if not op.pure or bodies_of(op) or op.name == "Result" or any(p.element is WIDE for p in op.outputs):
         return False
     ports = [op.port_of(i) for i, element in enumerate(elements) if element is WIDE]
     return all(port is not None and NARROW in port.element.allowed for port in ports)
@@ -123,14 +125,14 @@ def _typed(spec: PortSpec, element: ElementType) -> PortSpec:
     return replace(spec, type=TensorType(element, spec.type.shape))
 
 
-def _narrowed(op: Op | None) -> Op | None:
+def _narrowed(op: Operation | None) -> Operation | None:
     """The operation with f16 where its attributes say f32, and the numbers that it carries in f16."""
     if op is None:
         return None
-    fields = {name: vars(op)[name] for name in op.schema()}
-    if not any(value is WIDE for value in fields.values()):
+    changes: dict[str, Any] = {name: NARROW for name, value in vars(op).items() if value is WIDE}
+    if not changes:
         return op
-    if isinstance(numbers := fields.get("value"), np.ndarray):
+    if isinstance(numbers := vars(op).get("value"), np.ndarray):
         limit = np.finfo(np.float16).max  # OpenVINO leaves no infinity that was none
-        fields["value"] = np.clip(numbers, -limit, limit).astype(np.float16)
-    return type(op)(**{name: NARROW if value is WIDE else value for name, value in fields.items()})
+        changes["value"] = np.clip(numbers, -limit, limit).astype(np.float16)
+    return op.replace(**changes)

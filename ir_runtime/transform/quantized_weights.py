@@ -12,10 +12,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..ir.array import Packed
 from ..ir.compressed import Compressed
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
-from ..ir.tensor import Array, Packed, Value
+from ..ir.tensor import Array, Value
 from ..ops import Op
 from ..ops._convert import convert
 from ..ops.infrastructure.ends import Constant

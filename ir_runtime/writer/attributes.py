@@ -7,6 +7,7 @@ from typing import Any
 
 from ..ir.graph import Layer
 from ..ir.shape import PartialShape
+from ..ops import Op
 
 __all__ = ["attribute_text", "attribute_texts"]
 
@@ -22,7 +23,7 @@ def attribute_texts(layer: Layer, changed: Mapping[str, Any]) -> dict[str, str]:
         changed: values that take the place of those that the operation has.
     """
     texts = {name: text for name, text in layer.attributes.items() if not name.startswith(_NAMESPACE)}
-    for name, attribute in layer.op.schema().items() if layer.op else ():
+    for name, attribute in layer.op.schema().items() if isinstance(layer.op, Op) else ():
         if attribute.payload:
             continue
         value = changed.get(name, vars(layer.op)[name])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..ir.body import Body, Cut
-from ..ir.graph import Layer
+from ..ir.graph import Body, Layer
+from ..ir.port_map import Cut
 from ..reader.bodies import BODIES
 from .printer import Printer
 

@@ -9,11 +9,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..ir.body import Body
 from ..ir.element import ElementType
-from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
+from ..ir.graph import Body, Edge, Graph, Layer, Port, PortSpec
+from ..ir.operation import Operation
 from ..ir.tensor import Array, TensorType
-from ..ops import Op, registry
+from ..ops import registry
 from .document import Content
 
 __all__ = ["compress"]
@@ -77,7 +77,7 @@ def _compressed(graph: Graph) -> Graph:
     free = max(graph.layers, default=-1) + 1
     for layer in graph.layers.values():
         if layer.id in kept or not _can_be_narrow(layer):
-            layers.append(replace(layer, op=_with_bodies(layer.op)))
+            layers.append(replace(layer, op=layer.op and _with_bodies(layer.op)))
             continue
         constant, convert = _pair(layer, free)
         layers += [constant, convert]
@@ -140,7 +140,7 @@ def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
     op = vars(layer.op)
     element, narrow = op["element_type"], TensorType(ElementType.f16, op["shape"])
     value = partial(_narrowed, op["value"])  # made when it is written: all at once may be too much
-    stored = type(layer.op)(element_type=ElementType.f16, shape=op["shape"], offset=0, size=0, value=value)
+    stored = layer.op.replace(element_type=ElementType.f16, offset=0, size=0, value=value)
     constant = replace(
         layer, id=number, name=f"{layer.name}_compressed", op=stored, outputs=(PortSpec(0, narrow),)
     )
@@ -157,13 +157,8 @@ def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
     return constant, convert
 
 
-def _with_bodies(op: Op | None) -> Op | None:
+def _with_bodies(op: Operation) -> Operation:
     """The operation with what lies in its bodies stored as f16, too."""
-    if op is None or not op.bodies():
-        return op
-    fields = {name: vars(op)[name] for name in op.schema()}
-    stored = {
-        name: replace(value, graph=_compressed(value.graph)) if isinstance(value, Body) else value
-        for name, value in fields.items()
-    }
-    return type(op)(**stored)
+    bodies = {name: body for name, body in vars(op).items() if isinstance(body, Body)}
+    stored = {n: replace(body, graph=_compressed(body.graph)) for n, body in bodies.items()}
+    return op.replace(**stored) if stored else op

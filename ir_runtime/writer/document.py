@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from ..analysis.infer import Inferred
-from ..ir.body import Body
 from ..ir.element import ElementType
-from ..ir.graph import Graph, Layer, Port, PortSpec
+from ..ir.graph import Body, Graph, Layer, Port, PortSpec
 from ..ir.tensor import TensorType
 from .attributes import attribute_texts
 from .bodies import write_back_edges, write_port_map

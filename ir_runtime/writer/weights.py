@@ -8,9 +8,10 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
+from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.packing import pack
-from ..ir.tensor import Array, Packed
+from ..ir.tensor import Array
 from ..kernels.texts import pack_texts
 
 __all__ = ["Place", "WeightsWriter", "raw_bytes"]

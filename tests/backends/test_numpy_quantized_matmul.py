@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from ir_runtime.backends.numpy import backend
+from ir_runtime.ir.array import Packed
 from ir_runtime.ir.compressed import Compressed
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.packing import pack
 from ir_runtime.ir.shape import PartialShape
-from ir_runtime.ir.tensor import Array, Packed, TensorType, Value
+from ir_runtime.ir.tensor import Array, TensorType, Value
 from ir_runtime.ops._convert import convert
 from ir_runtime.ops.matrix.matmul import MatMul
 

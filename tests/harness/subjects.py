@@ -19,8 +19,9 @@ from harness.files import model_of
 from harness.kernels import FAST, loaded, watched
 from harness.sample import Sample, all_samples
 from harness.variants import Feed, layouts, lengths, ranks, values
+from ir_runtime.ir.array import Packed
 from ir_runtime.ir.shape import PartialShape
-from ir_runtime.ir.tensor import Array, Packed, Value
+from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops.infrastructure.ends import Constant
 
 __all__ = ["Subject", "Task", "all_subjects", "difference", "examine", "of_patterns", "some_subjects"]

@@ -16,8 +16,9 @@ from openvino.op import Constant
 import ir_runtime as ir
 from ir_runtime.backends import available
 from ir_runtime.codes import Code
+from ir_runtime.ir.array import Packed
 from ir_runtime.ir.element import ElementType as E
-from ir_runtime.ir.tensor import Array, Packed
+from ir_runtime.ir.tensor import Array
 from ir_runtime.kernels.texts import pack_texts
 
 NUMERIC = tuple(e for e in E if e not in (E.string, E.dynamic))

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 from ...codes import Code
 from ...diagnostics import Diagnostic, Diagnostics, Severity
 from ...errors import IRError
-from ...ir.body import Body
 from ...ir.dimension import Dimension, Symbol
 from ...ir.element import ElementType
-from ...ir.graph import Graph, Layer, Port
+from ...ir.graph import Body, Graph, Layer, Port
 from ...ir.shape import PartialShape
 from ...ir.tensor import TensorType, Value
 from ..infer import infer
@@ -237,7 +236,7 @@ class Probe:
         given = [v for v in inputs if v is not None]
         visitor = _Visitor()
         try:
-            context = {"visit": visitor} if layer.op.bodies() else {}
+            context = {"visit": visitor} if layer.bodies() else {}
             found = layer.op.infer_values(*given, **context)
             for sentence in layer.op.audit(*given):
                 if layer.id not in self._warned:
@@ -282,11 +281,11 @@ class _Visitor:
 
 def _signature(layer: Layer) -> Any:
     """What two layers have in common that give equal outputs for equal inputs."""
-    if layer.op is None or layer.op.bodies():
+    if layer.op is None or layer.bodies():
         return layer.id
     key = (type(layer.op), repr(layer.op.attributes()), len(layer.outputs))
-    payload = any(attribute.payload for attribute in layer.op.schema().values())
-    return (*key, layer.id) if payload else key
+    has_payload = len(vars(layer.op)) > len(layer.op.attributes())
+    return (*key, layer.id) if has_payload else key
 
 
 def _light(value: Value) -> Value:

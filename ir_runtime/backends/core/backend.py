@@ -6,10 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
 from ...ir.graph import Layer
+from ...ir.operation import Operation
 from ...ir.tensor import Value
 from ...ops import Op
 from .kernel import Kernel, Offer
@@ -25,9 +27,9 @@ class Backend:
     """A name and, per operation, functions that offer a kernel or decline with ``None``."""
 
     name: str
-    offers: dict[type[Op], list[Offer]] = field(default_factory=dict)
-    packed: dict[type[Op], list[Offer]] = field(default_factory=dict)
-    patterns: dict[type[Op], list[Pattern]] = field(default_factory=dict)
+    offers: dict[type[Any], list[Offer]] = field(default_factory=dict)
+    packed: dict[type[Any], list[Offer]] = field(default_factory=dict)
+    patterns: dict[type[Any], list[Pattern]] = field(default_factory=dict)
     around: Callable[[], AbstractContextManager[object]] = nullcontext
     """What its kernels want around a run, such as a number of threads."""
     compiling: Callable[[], AbstractContextManager[object]] = nullcontext
@@ -87,7 +89,7 @@ class Backend:
         """Return the first fusion that ends with a layer, and what the patterns before it refused."""
         self._import(type(layer.op), self.pattern_modules)
         refused: list[Refusal] = []
-        for pattern in self.patterns.get(type(layer.op), ()):  # type: ignore[arg-type]
+        for pattern in self.patterns.get(type(layer.op), ()):
             found, name = pattern(context, layer), f"{self.name}: {pattern.__name__}"
             if isinstance(found, Fusion):
                 return replace(found, pattern=name), refused
@@ -95,12 +97,12 @@ class Backend:
                 refused.append(replace(found, layer=layer, pattern=name))
         return None, refused
 
-    def kernel_packed(self, op: Op, inputs: Sequence[Value]) -> Kernel | None:
+    def kernel_packed(self, op: Operation, inputs: Sequence[Value]) -> Kernel | None:
         """The first kernel offered for a layer with compressed inputs, or ``None``."""
         offers = (offer(op, *inputs) for offer in self.packed.get(type(op), ()))
         return next((kernel for kernel in offers if kernel is not None), None)
 
-    def kernel(self, op: Op, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
+    def kernel(self, op: Operation, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
         """The first kernel offered for a layer, or ``None``."""
         self._import(type(op), self.kernel_modules)
         several = len(op.outputs) > 1 or any(port.variadic for port in op.outputs)
@@ -113,7 +115,7 @@ class Backend:
 
 
 def choose(
-    op: Op, inputs: Sequence[Value], backends: Sequence[Backend], unread: Collection[int] = ()
+    op: Operation, inputs: Sequence[Value], backends: Sequence[Backend], unread: Collection[int] = ()
 ) -> Kernel | None:
     """The first kernel that a backend offers for a layer; without one, its reference is to run."""
     offered = (backend.kernel(op, inputs, unread) for backend in backends)

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
-from ...ops import Op
 
 __all__ = ["FusingKernel", "Kernel", "Offer"]
 
@@ -28,7 +28,7 @@ Offer: TypeAlias = Callable[..., "Kernel | None"]
 class FusingKernel(Protocol):
     """A kernel that can compute the layer that alone reads its result, as an epilogue."""
 
-    def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def absorb(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
         """Return a kernel that computes that layer, too, or ``None``.
 
         It takes what this kernel takes, then the layer's other inputs.

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from inspect import signature
 from types import CodeType
-from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
 from ...codes import Code
 from ...diagnostics import Diagnostic
 from ...errors import InferenceError, ValidationError
-from ...ir.body import Body
 from ...ir.element import ElementType
+from ...ir.graph import Body, bodies_of
 from ...ir.shape import PartialShape
+from ...ir.signature import Element, Input, Output, bind, port_at
 from ...ir.tensor import Array, Bounds, TensorType, Value, objects
-from .._reals import at_ends
+from .._index import MODULES
 from .attributes import Attribute, attr, payload, read_schema
 from .bounds import fit
-from .ports import Element, Input, Output, bind, port_at
-from .registry import registry
+from .monotonicity import at_ends
+from .registry import Registry
 
 __all__ = ["Element", "InferenceError", "Input", "Op", "Output", "attr", "op", "payload", "registry"]
 
@@ -52,7 +53,7 @@ class Op:
     bounded: ClassVar[bool] = False
     """Whether, where no input is empty, no output has more elements than the product of what the inputs have,
     or than their sum. Sizes of others are looked at before each run, where they are not known before."""
-    extremes: ClassVar[Literal["", "rising", "corners", "unknown"]] = ""
+    extremes: ClassVar[str] = ""
     """Where real outputs are least and greatest: where all real inputs are (so if `symbolic`, too),
     or with each of them at one of its ends, or that cannot be told."""
     sink: ClassVar[bool] = False
@@ -63,7 +64,7 @@ class Op:
 
     def __init_subclass__(cls) -> None:
         cls._declared = {
-            n: replace(p, name=n) for n, p in vars(cls).items() if isinstance(p, (Input, Output))
+            n: dataclasses.replace(p, name=n) for n, p in vars(cls).items() if isinstance(p, (Input, Output))
         }
         found: dict[str, Input | Output] = {}
         for base in reversed(cls.__mro__):
@@ -140,9 +141,9 @@ class Op:
         """The attributes that a file does not say, though the page asks for them, as OpenVINO takes them."""
         return {xml: text for xml, text in _unsaid(cls) if xml not in data}  # type: ignore[arg-type]  # classes can be hashed
 
-    def carrying(self, **payloads: Any) -> Self:
-        """The same, with something else beside its attributes."""
-        return type(self).__new__(type(self))._with({**vars(self), **payloads})
+    def replace(self, **changes: Any) -> Self:
+        """Return the same operation with some of its attributes, or payloads, changed."""
+        return type(self).__new__(type(self))._with({**vars(self), **changes})
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of this layer by name, without payloads."""
@@ -181,7 +182,7 @@ class Op:
 
     def bodies(self) -> tuple[Body, ...]:
         """The graphs inside a layer of this operation."""
-        return tuple([value for value in vars(self).values() if isinstance(value, Body)])
+        return bodies_of(self)
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
         """`evaluate` for inputs of these element types, which it is told if it asks for them."""
@@ -287,6 +288,8 @@ def _raise_all(problems: Collection[str]) -> None:
     text = "; ".join(d.message for d in found)
     raise ValidationError(text, code=Code.BAD_ATTRIBUTE, diagnostics=found)
 
+
+registry: Registry[type[Op]] = Registry(__package__.rpartition(".")[0], MODULES)
 
 _OpT = TypeVar("_OpT", bound=type[Op])
 

@@ -7,18 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ...nearest import nearest
-from .._index import MODULES
 
-if TYPE_CHECKING:
-    from .operation import Op
-
-__all__ = ["Registry", "registry"]
+__all__ = ["Registry"]
 
 
-class Registry:
+class Version(Protocol):
+    """One version of an operation, as the registry sees it."""
+
+    name: ClassVar[str]
+    since: ClassVar[int]
+    until: ClassVar[int | None]
+
+    @classmethod
+    def versioned_name(cls) -> str:
+        """Return the name that the specification uses."""
+        ...
+
+
+_VersionT = TypeVar("_VersionT", bound=type[Version])
+
+
+class Registry(Generic[_VersionT]):
     """Operations by type, then by the opset that introduced the version.
 
     Args:
@@ -27,7 +39,7 @@ class Registry:
     """
 
     def __init__(self, package: str = "", modules: Mapping[str, str] | None = None) -> None:
-        self._versions: dict[str, dict[int, type[Op]]] = {}
+        self._versions: dict[str, dict[int, _VersionT]] = {}
         self._names: dict[str, str] = {}  # OpenVINO reads type names without regard to case
         self._package = package
         self._modules = modules or {}
@@ -44,7 +56,7 @@ class Registry:
                 self._import(type)
             self._complete = True
 
-    def add(self, cls: type[Op], aliases: tuple[str, ...] = ()) -> None:
+    def add(self, cls: _VersionT, aliases: tuple[str, ...] = ()) -> None:
         """Register one version of an operation.
 
         Raises:
@@ -58,7 +70,7 @@ class Registry:
         versions[cls.since] = cls
         self._names |= {spelling.lower(): cls.name for spelling in (cls.name, *aliases)}
 
-    def remove(self, cls: type[Op]) -> None:
+    def remove(self, cls: _VersionT) -> None:
         """Forget one version of an operation, such as one a test declared."""
         versions = self._versions[cls.name]
         del versions[cls.since]
@@ -71,18 +83,18 @@ class Registry:
         self._import(type)
         return self._names.get(type.lower())
 
-    def versions(self, type: str) -> list[type[Op]]:
+    def versions(self, type: str) -> list[_VersionT]:
         """Every version of an operation, oldest first."""
         found = self._versions.get(self.name(type) or "", {})
         return [cls for _, cls in sorted(found.items())]
 
-    def resolve(self, type: str, opset: int | None = None) -> type[Op] | None:
+    def resolve(self, type: str, opset: int | None = None) -> _VersionT | None:
         """The newest version not newer than ``opset``, as OpenVINO reads files; ``None`` if it is no longer there."""
         found = [cls for cls in self.versions(type) if opset is None or cls.since <= opset]
         newest = found[-1] if found else None
         return newest if newest is None or opset is None or opset <= (newest.until or opset) else None
 
-    def is_own(self, cls: type[Op]) -> bool:
+    def is_own(self, cls: _VersionT) -> bool:
         """Whether an operation is one of OpenVINO's opsets, and not declared by another package."""
         return cls.__module__.startswith(f"{self._package}.")
 
@@ -92,7 +104,7 @@ class Registry:
         found = nearest(type.lower(), self._names)
         return None if found is None else self._names[found]
 
-    def __iter__(self) -> Iterator[type[Op]]:
+    def __iter__(self) -> Iterator[_VersionT]:
         self._import_all()
         for _, versions in sorted(self._versions.items()):
             yield from (cls for _, cls in sorted(versions.items()))
@@ -100,6 +112,3 @@ class Registry:
     def __len__(self) -> int:
         self._import_all()
         return sum(map(len, self._versions.values()))
-
-
-registry = Registry(__package__.rpartition(".")[0], MODULES)

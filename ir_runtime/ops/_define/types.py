@@ -7,8 +7,8 @@ from itertools import zip_longest
 from typing import TypeAlias
 
 from ...ir.element import ElementType as E
+from ...ir.signature import Element
 from ...ir.tensor import Array
-from .operation import Element
 
 Types: TypeAlias = Sequence[E]
 """The element type of each input, as `Op.evaluator` gives it to those that ask."""

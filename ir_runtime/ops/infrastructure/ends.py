@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...ir.array import Packed
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
-from ...ir.tensor import Array, Packed, TensorType, Value
+from ...ir.tensor import Array, TensorType, Value
 from .._define.operation import FOLLOWED, Input, Op, Output, attr, op, payload
 from .._define.types import T_ANY
 

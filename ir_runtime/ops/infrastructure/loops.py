@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ...codes import Code
 from ...errors import InferenceError
-from ...ir.body import Body
 from ...ir.dimension import Dimension
+from ...ir.graph import Body
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
 from .._bodies import (

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.array import Packed
 from ....ir.compressed import Compressed
 from ....ir.element import ElementType as E
 from ....ir.pages import held
-from ....ir.tensor import Array, Packed
+from ....ir.tensor import Array
 from ...common.rounding import ROUNDINGS, exact, meanings
 from ..codegen.vectors import LANES
 from ._quantized import BITS, COLUMNS, MATRIX, Kind

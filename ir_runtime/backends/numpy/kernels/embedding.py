@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....ir.array import Packed
 from ....ir.compressed import Compressed
 from ....ir.element import ElementType as E
-from ....ir.tensor import Array, Packed, Value
+from ....ir.tensor import Array, Value
 from ....ops._convert import convert
 from ....ops.movement.gather import Gather, Gather1, Gather7
 from ... import Kernel

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....ir.array import Packed
 from ....ir.compressed import Compressed
 from ....ir.element import ElementType as E
 from ....ir.pages import let_go
-from ....ir.tensor import Array, Packed, Value
+from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel
 from ...common.epilogue import RowKernel

@@ -1,15 +1,10 @@
-"""Graphs inside layers: the bodies of branches and loops, and how they are tied to the outside."""
+"""The port map of a layer with bodies: how its inputs and outputs connect to a body's Parameters and Results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..cached import cached_property
-from .graph import Graph, Layer, Port
-
-__all__ = ["BackEdge", "Body", "BodyInput", "BodyOutput", "Cut"]
+__all__ = ["BackEdge", "BodyInput", "BodyOutput", "Cut"]
 
 
 class Cut(NamedTuple):
@@ -72,32 +67,3 @@ class BackEdge(NamedTuple):
 
     result: int
     parameter: int
-
-
-@dataclass(frozen=True)
-class Body:
-    """A graph inside a layer. Ports are positions among the layer's inputs and outputs."""
-
-    name: str
-    graph: Graph
-    inputs: tuple[BodyInput, ...] = ()
-    outputs: tuple[BodyOutput, ...] = ()
-    back_edges: tuple[BackEdge, ...] = ()
-    iteration: int | None = None
-    """The Parameter that receives the number of the iteration."""
-    condition: int | None = None
-    """The Result that says whether to go on."""
-
-    @cached_property
-    def parameters(self) -> Mapping[int, Layer]:
-        """The Parameters, by id, in the order of the file."""
-        return {layer.id: layer for layer in self.graph.of_type("Parameter")}
-
-    @cached_property
-    def results(self) -> Mapping[int, Port]:
-        """What each Result reads, by id, in the order of the file."""
-        return dict(self._results())
-
-    def _results(self) -> Iterator[tuple[int, Port]]:
-        for layer in self.graph.of_type("Result"):
-            yield from ((layer.id, source) for source in self.graph.sources(layer) if source is not None)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...codes import Code
-from ...errors import InferenceError
-from ...ir.element import ElementType
-from ...ir.tensor import Value
+from ..codes import Code
+from ..errors import InferenceError
+from .element import ElementType
+from .tensor import Value
 
 __all__ = ["Element", "Input", "Output", "bind", "port_at"]
 

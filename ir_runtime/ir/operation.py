@@ -1,0 +1,68 @@
+"""What a graph and the code that works on graphs ask of an operation; `ir_runtime.ops` has the operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Protocol, Self
+
+from .element import ElementType
+from .signature import Input, Output
+from .tensor import TensorType, Value
+
+__all__ = ["Operation"]
+
+
+class Operation(Protocol):
+    """One version of one operation, with the attributes of one layer as instance variables."""
+
+    name: ClassVar[str]
+    since: ClassVar[int]
+    inputs: ClassVar[tuple[Input, ...]]
+    outputs: ClassVar[tuple[Output, ...]]
+    pure: ClassVar[bool]
+    symbolic: ClassVar[bool]
+    bounded: ClassVar[bool]
+    sink: ClassVar[bool]
+
+    @classmethod
+    def versioned_name(cls) -> str:
+        """Return the name that the specification uses, such as ``ReduceL2-4``."""
+        ...
+
+    @classmethod
+    def port_of(cls, index: int) -> Input | None:
+        """Return the declared input at a position."""
+        ...
+
+    @classmethod
+    def asks(cls, name: str) -> bool:
+        """Whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, or ``variables``."""
+        ...
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the attributes of the layer by name."""
+        ...
+
+    def replace(self, **changes: Any) -> Self:
+        """Return the same operation with some of its attributes, or payloads, changed."""
+        ...
+
+    def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
+        """Check the inputs against the declaration, then infer the type of each output."""
+        ...
+
+    def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
+        """Infer types as `infer_types` does, and the contents of small outputs."""
+        ...
+
+    def audit(self, *inputs: Value) -> Iterator[str]:
+        """Yield a message for each suspicious thing that inference accepts."""
+        ...
+
+    def evaluate(self, *inputs: Any, **context: Any) -> Any:
+        """Compute the outputs with NumPy: the reference semantics."""
+        ...
+
+    def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
+        """Return `evaluate`, bound to the element types of the inputs if it asks for them."""
+        ...
