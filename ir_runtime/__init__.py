@@ -14,19 +14,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from ._version import __version__
 
 if TYPE_CHECKING:
     from . import properties
-    from .api.compiled import CompiledModel
+    from .api.compiled import CompiledModel, InferRequest
     from .api.core import Core, compile_model
     from .api.model import Model
-    from .api.nodes import Input, Node
-    from .api.ports import ConstOutput, Output
+    from .api.nodes import ConstOutput, Input, Node, Output
     from .api.profiling import ProfilingInfo
     from .api.queue import AsyncInferQueue
     from .api.reading import read_fragment, read_fragments, read_model
-    from .api.request import InferRequest
     from .api.results import OVDict
     from .api.saving import save_model, serialize
     from .api.tensor import Tensor
@@ -50,15 +48,13 @@ if TYPE_CHECKING:
 
 # Where each public name lives. Nothing is imported before it is used, so importing the package is free.
 _HOMES = {
-    "api.compiled": ("CompiledModel",),
+    "api.compiled": ("CompiledModel", "InferRequest"),
     "api.core": ("Core", "compile_model"),
     "api.model": ("Model",),
-    "api.nodes": ("Input", "Node"),
-    "api.ports": ("ConstOutput", "Output"),
+    "api.nodes": ("ConstOutput", "Input", "Node", "Output"),
     "api.queue": ("AsyncInferQueue",),
     "api.profiling": ("ProfilingInfo",),
     "api.reading": ("read_fragment", "read_fragments", "read_model"),
-    "api.request": ("InferRequest",),
     "api.results": ("OVDict",),
     "api.saving": ("save_model", "serialize"),
     "api.tensor": ("Tensor",),

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .._version import __version__
 from ..backends import prepare
 from ..codes import Code
 from ..errors import InputError
@@ -17,7 +18,7 @@ from ..reader.weights import WeightsLike
 from .compiled import CompiledModel
 from .config import check_config, check_device, describe_device
 from .model import Model
-from .ports import Output
+from .nodes import Output
 from .reading import read_fragment, read_fragments, read_model
 from .validating import validate
 
@@ -137,8 +138,6 @@ class Core:
 
     def get_versions(self, device_name: str) -> dict[str, str]:
         """The version of this package."""
-        from .. import __version__
-
         return {device_name: f"ir_runtime {__version__}"}
 
     def add_extension(self, extension: Any) -> None:

@@ -14,7 +14,7 @@ from ..ir.element import ElementType
 from ..ir.tensor import Array
 from ..kernels.texts import text_of
 from .names import find_port
-from .ports import Output
+from .nodes import Output
 from .tensor import Tensor, unpacked
 
 __all__ = ["as_array", "bind"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..analysis.correct import corrected
@@ -20,18 +21,28 @@ from ..ir.tensor import TensorType, Value
 from ..limits import Limits, within
 from ..reader.model import Document
 from .names import find_port, find_ports, no_such
-from .ports import Output
+from .nodes import Output
 from .view import View
 
 if TYPE_CHECKING:
+    from ..analysis.constraints.confirming import Run
     from ..analysis.constraints.constraint import Constraints
 
 __all__ = ["Model", "ShapeLike"]
 
 ShapeLike: TypeAlias = "PartialShape | Sequence[Any] | str"
 
-# Bytes of all tensors from which on loading machine code is worth it.
-_LARGE = 1 << 20
+# A model may be read without being valid. Compiling looks only at layers that are needed, and refuses those
+# without an operation; what outputs declare has no effect on what they are.
+_HARMLESS = frozenset(
+    {
+        Code.BAD_ATTRIBUTE,
+        *DECLARED,
+        Code.UNKNOWN_OPERATION,
+        Code.WEIGHTS_MISSING,
+        Code.WEIGHTS_RANGE,
+    }
+)
 
 
 class Model(View):
@@ -145,19 +156,35 @@ class Model(View):
             seconds: how long asking may take, and how long running may; what is not found out by
                 then is said in ``undecided``.
         """
+        from ..analysis.constraints.confirming import confirmed
         from ..analysis.constraints.solver import find_constraints
-        from .confirming import confirmed
 
-        parameters = {port._port.layer: port._type for port in self.inputs}
+        graph, parameters = self._graph, self._parameter_types
         with within(self.limits):
-            found = find_constraints(self._graph, self._values, parameters, seconds=seconds)
-            return confirmed(self, found, seconds) if confirm else found
+            found = find_constraints(graph, self._values, parameters, seconds=seconds)
+            return confirmed(found, graph, parameters, self._compile_run, seconds) if confirm else found
 
-    def _is_large(self) -> bool:
-        """Whether its tensors, constants and activations, are worth loading machine code for."""
-        from ..ir.sizes import bytes_of
+    def _compile_run(self) -> Run:
+        """Compile the model with default settings, and return the function that runs it."""
+        from .executable import Executable
 
-        return sum(bytes_of(value.type) for value in self._values.values()) >= _LARGE
+        return partial(Executable(self._runnable())._run, kept={})
+
+    def _runnable(self, f16: bool = False) -> Model:
+        """Return a copy in which ports declare what is inferred, to be compiled.
+
+        Raises:
+            ValidationError: if something keeps the model from running.
+        """
+        model = self.raise_if_invalid(_HARMLESS).clone()
+        model.correct()
+        if f16:
+            model.narrow()
+        return model
+
+    @property
+    def _parameter_types(self) -> dict[int, TensorType]:
+        return {port._port.layer: port._type for port in self.inputs}
 
     def _with_variables(self, given: Mapping[str, ShapeLike]) -> Graph:
         known = variables_of(self._graph, self._values)
@@ -174,8 +201,8 @@ class Model(View):
             yield port, TensorType(port.element_type, _shape(shape))
 
     def _all_parameters(self, parameters: Mapping[int, TensorType]) -> dict[int, Value]:
-        current = {port._port.layer: port._type for port in self.inputs}
-        return {layer: Value(type) for layer, type in {**current, **parameters}.items()}
+        types = {**self._parameter_types, **parameters}
+        return {layer: Value(type) for layer, type in types.items()}
 
     def validate_nodes_and_infer_types(self) -> None:
         """Raise if the model is not valid; inference has already been done."""

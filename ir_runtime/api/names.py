@@ -10,14 +10,14 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Graph, Layer, Port
 from ..nearest import nearest
-from .ports import Output
+from .ports import TypedPort
 
 __all__ = ["find_port", "find_ports", "no_such"]
 
-_Port = TypeVar("_Port", bound=Output)
+_Port = TypeVar("_Port", bound=TypedPort)
 
 
-def find_port(ports: Sequence[_Port], key: int | str | Output | None, what: str) -> _Port:
+def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: str) -> _Port:
     """An input or output of a model, by index, tensor name or layer name.
 
     Raises:
@@ -37,17 +37,17 @@ def find_port(ports: Sequence[_Port], key: int | str | Output | None, what: str)
                 hint=_known(ports),
             )
         return ports[key]
-    if isinstance(key, Output):
+    if isinstance(key, TypedPort):
         found = [p for p in ports if p == key]
     else:  # a tensor may be called as another's layer is; then the tensor is meant
         found = [p for p in ports if key in p.names] or [p for p in ports if p.belongs_to(key)]
     if not found:
-        asked = key.label if isinstance(key, Output) else key
+        asked = key.label if isinstance(key, TypedPort) else key
         raise no_such(what, asked, [p.label for p in ports])
     return found[0]
 
 
-def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | Output]) -> list[Port]:
+def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | TypedPort]) -> list[Port]:
     """Outputs of any layers: by tensor name, layer name, glob, or (layer name, output).
 
     Raises:
@@ -68,12 +68,12 @@ def no_such(what: str, name: str, known: Iterable[str]) -> InputError:
     return InputError(f"there is no {what} {name!r}", code=Code.NO_SUCH_NAME, hint=hint)
 
 
-def _known(ports: Sequence[Output]) -> str:
+def _known(ports: Sequence[TypedPort]) -> str:
     return "they are " + ", ".join(p.label for p in ports) if ports else ""
 
 
-def _matches(graph: Graph, item: str | tuple[str, int] | Output) -> list[Port]:
-    if isinstance(item, Output):
+def _matches(graph: Graph, item: str | tuple[str, int] | TypedPort) -> list[Port]:
+    if isinstance(item, TypedPort):
         return [item._port]
     if isinstance(item, tuple):
         return [_numbered(graph, *item)]

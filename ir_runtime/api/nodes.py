@@ -1,28 +1,103 @@
-"""Layers of a model and their inputs, as users hold them."""
+"""Layers of a model with their inputs and outputs, and the graph that connects them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from ..analysis.infer import Inferred
 from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
-from ..ir.graph import Layer, Port
+from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape, Shape
-from ..ir.tensor import Array
-from .ports import Output
+from ..ir.tensor import TensorType, Value
+from .layers import LayerInfo
+from .ports import TypedPort
 
-if TYPE_CHECKING:
-    from .view import View
+__all__ = ["ConstOutput", "GraphView", "Input", "Node", "Output", "show_ports"]
 
-__all__ = ["Input", "Node"]
+
+class GraphView:
+    """A graph with what was inferred about it, from which nodes and ports are made."""
+
+    def __init__(self, graph: Graph, values: Inferred) -> None:
+        self._graph, self._values = graph, values
+
+    def _node(self, layer: Layer) -> Node:
+        return Node(self, layer)
+
+    def _readers(self, port: Port) -> set[Input]:
+        return {Input(self, reader) for reader in self._graph.readers(port)}
+
+    def _outputs_of(self, result: Layer) -> Iterable[Output]:
+        """The output of the model that a Result gives."""
+        for source in self._graph.sources(result):
+            if source is not None and source in self._values:
+                yield self._output(source, result)
+
+    def _output(self, port: Port, result: Layer | None = None) -> Output:
+        specs = self._graph[port.layer].outputs[port.number : port.number + 1]
+        names = tuple(name for spec in specs for name in spec.names)
+        if result is not None:
+            names = tuple(dict.fromkeys((*(n for spec in result.inputs for n in spec.names), *names)))
+        value = self._values.get(port)
+        unknown = TensorType(ElementType.dynamic, PartialShape.dynamic())
+        return Output(self, port, value.type if isinstance(value, Value) else unknown, names, result)
+
+
+class Output(TypedPort):
+    """An output of a layer: a tensor of the model. As OpenVINO's ``Output``."""
+
+    def __init__(
+        self,
+        model: GraphView,
+        port: Port,
+        type: TensorType,
+        names: tuple[str, ...] = (),
+        result: Layer | None = None,
+    ) -> None:
+        super().__init__(model._graph[port.layer], port, type, names, result)
+        self._model = model
+
+    @property
+    def node(self) -> Node:
+        """The layer: for an output of a model, its Result."""
+        return self._model._node(self._result or self._layer)
+
+    @property
+    def target_inputs(self) -> set[Input]:
+        """The inputs of layers that read it; an output of a model is read by nobody."""
+        return set() if self._result else self._model._readers(self._port)
+
+    def get_node(self) -> Node:
+        """The layer."""
+        return self.node
+
+    def get_target_inputs(self) -> set[Input]:
+        """The inputs of layers that read it."""
+        return self.target_inputs
+
+
+class ConstOutput(Output):
+    """An input or output of a model that is compiled. As OpenVINO's ``ConstOutput``."""
+
+    @classmethod
+    def of(cls, port: Output) -> ConstOutput:
+        """The same tensor of the compiled model."""
+        return cls(port._model, port._port, port._type, port._names, port._result)
+
+
+def show_ports(inputs: Iterable[Output], outputs: Iterable[Output]) -> str:
+    """Inputs and outputs as OpenVINO shows them."""
+    shown = (",\n".join(repr(ConstOutput.of(port)) for port in ports) for ports in (inputs, outputs))
+    return "inputs[\n{}\n]\noutputs[\n{}\n]".format(*shown)
 
 
 class Input:
     """An input of a layer. As OpenVINO's ``Input``."""
 
-    def __init__(self, model: View, port: Port) -> None:
+    def __init__(self, model: GraphView, port: Port) -> None:
         self._model, self._port = model, port
 
     def get_source_output(self) -> Output:
@@ -80,73 +155,12 @@ class Input:
             return f"<Input: {reason.message}>"
 
 
-class Node:
+class Node(LayerInfo):
     """A layer of a model. As OpenVINO's ``Node``, to look at."""
 
-    def __init__(self, model: View, layer: Layer) -> None:
-        self._model, self.layer = model, layer
-
-    @property
-    def friendly_name(self) -> str:
-        """The name of the layer."""
-        return self.layer.name
-
-    @property
-    def name(self) -> str:
-        """The name of the layer."""
-        return self.layer.name
-
-    def get_friendly_name(self) -> str:
-        """The name of the layer."""
-        return self.layer.name
-
-    def get_name(self) -> str:
-        """The name of the layer."""
-        return self.layer.name
-
-    @property
-    def type(self) -> str:
-        """The operation as files spell it, such as ``ReLU``."""
-        return self.layer.type
-
-    def get_type_name(self) -> str:
-        """The operation as OpenVINO spells it, such as ``Relu``."""
-        return _SPELLED.get(self.layer.type, self.layer.type)
-
-    def get_attributes(self) -> dict[str, Any]:
-        """The attributes of the operation with their defaults, as numbers, texts and lists."""
-        if self.layer.op is None:
-            return dict(self.layer.attributes)
-        found = self.layer.op.attributes()
-        stored = ("offset", "size") if self.layer.type == "Constant" else ()
-        return {name: _plain(value) for name, value in found.items() if name not in stored}
-
-    @property
-    def rt_info(self) -> Mapping[str, Any]:
-        """What the file says beside."""
-        return self.layer.rt_info
-
-    def get_rt_info(self) -> Mapping[str, Any]:
-        """What the file says beside."""
-        return self.layer.rt_info
-
-    @property
-    def data(self) -> Array:
-        """The contents of a Constant."""
-        return self.get_data()
-
-    def get_data(self) -> Array:
-        """The contents of a Constant.
-
-        Raises:
-            InputError: for other layers.
-        """
-        if self.layer.type != "Constant" or self.layer.op is None:
-            raise InputError(
-                f"layer {self.friendly_name!r} is a {self.layer.type}; only a Constant holds data",
-                code=Code.BAD_REQUEST,
-            )
-        return self.layer.op.evaluate()  # type: ignore[no-any-return]
+    def __init__(self, model: GraphView, layer: Layer) -> None:
+        super().__init__(layer)
+        self._model = model
 
     def outputs(self) -> list[Output]:
         """Every output. That of a Result is the output of the model."""
@@ -249,9 +263,6 @@ class Node:
         return f"<{self.get_type_name()}: {self.layer.name!r} ({', '.join(shapes + element)})>"
 
 
-# Where files spell an operation differently from OpenVINO's API.
-_SPELLED = {"PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
-
 _Item = TypeVar("_Item")
 
 
@@ -260,11 +271,3 @@ def _at(items: Sequence[_Item], index: int, what: str, node: Node) -> _Item:
         message = f"layer {node.friendly_name!r} has no {what} {index}"
         raise InputError(message, code=Code.NO_SUCH_NAME, hint=f"it has {len(items)}")
     return items[index]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, PartialShape):
-        return [-1] if value.rank is None else [d.min if d.is_static else -1 for d in value]
-    if isinstance(value, tuple):
-        return list(value)
-    return str(value) if isinstance(value, ElementType) else value

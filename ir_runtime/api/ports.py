@@ -1,9 +1,9 @@
-"""Tensors of a model, as users hold them."""
+"""The type, the names and the place of a tensor of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
@@ -12,28 +12,24 @@ from ..ir.graph import Layer, Port
 from ..ir.shape import PartialShape, Shape
 from ..ir.tensor import TensorType
 
-if TYPE_CHECKING:
-    from .nodes import Input, Node
-    from .view import View
-
-__all__ = ["ConstOutput", "Output", "show_ports"]
+__all__ = ["TypedPort"]
 
 
-class Output:
-    """An output of a layer: a tensor of the model. As OpenVINO's ``Output``.
+class TypedPort:
+    """An output port of a layer, with the type of its tensor.
 
     Its type is what was inferred when it was asked for; reshaping the model makes it out of date.
     """
 
     def __init__(
         self,
-        model: View,
+        layer: Layer,
         port: Port,
         type: TensorType,
         names: tuple[str, ...] = (),
         result: Layer | None = None,
     ) -> None:
-        self._model, self._port, self._type, self._result = model, port, type, result
+        self._layer, self._port, self._type, self._result = layer, port, type, result
         self._names = names
 
     @property
@@ -94,24 +90,10 @@ class Output:
         return 0 if self._result else self._port.number
 
     @property
-    def node(self) -> Node:
-        """The layer: for an output of a model, its Result."""
-        return self._model._node(self._result or self._layer)
-
-    @property
-    def target_inputs(self) -> set[Input]:
-        """The inputs of layers that read it; an output of a model is read by nobody."""
-        return set() if self._result else self._model._readers(self._port)
-
-    @property
     def rt_info(self) -> Mapping[str, Any]:
         """What the file says beside."""
         spec = self._layer.outputs[self._port.number : self._port.number + 1]
         return spec[0].rt_info if spec else {}
-
-    @property
-    def _layer(self) -> Layer:
-        return self._model._graph[self._port.layer]
 
     def get_names(self) -> set[str]:
         """The names of the tensor."""
@@ -137,14 +119,6 @@ class Output:
         """Which output of its layer this is."""
         return self.index
 
-    def get_node(self) -> Node:
-        """The layer."""
-        return self.node
-
-    def get_target_inputs(self) -> set[Input]:
-        """The inputs of layers that read it."""
-        return self.target_inputs
-
     def get_rt_info(self) -> Mapping[str, Any]:
         """What the file says beside."""
         return self.rt_info
@@ -155,7 +129,7 @@ class Output:
         return name in own or (self._result is not None and name == self._result.name)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Output) and (self._port, self._result) == (other._port, other._result)
+        return isinstance(other, TypedPort) and (self._port, self._result) == (other._port, other._result)
 
     def __hash__(self) -> int:
         return hash((self._port, self._result.id if self._result else None))
@@ -163,18 +137,3 @@ class Output:
     def __repr__(self) -> str:
         names = ", ".join(self._names)
         return f"<{type(self).__name__}: names[{names}] shape{self._type.shape} type: {self._type.element}>"
-
-
-class ConstOutput(Output):
-    """An input or output of a model that is compiled. As OpenVINO's ``ConstOutput``."""
-
-    @classmethod
-    def of(cls, port: Output) -> ConstOutput:
-        """The same tensor of the compiled model."""
-        return cls(port._model, port._port, port._type, port._names, port._result)
-
-
-def show_ports(inputs: Iterable[Output], outputs: Iterable[Output]) -> str:
-    """Inputs and outputs as OpenVINO shows them."""
-    shown = (",\n".join(repr(ConstOutput.of(port)) for port in ports) for ports in (inputs, outputs))
-    return "inputs[\n{}\n]\noutputs[\n{}\n]".format(*shown)

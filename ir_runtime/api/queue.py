@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..forks import registered
-from .compiled import CompiledModel
-from .request import InferRequest
+from .compiled import CompiledModel, InferRequest
 
 __all__ = ["AsyncInferQueue"]
 

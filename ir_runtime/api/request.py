@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -14,27 +14,23 @@ from ..executor.plan import Observer
 from ..forks import registered
 from ..ir.tensor import Array
 from .background import Background
-from .compiled import CompiledModel
-from .feeding import as_array, bind
-from .names import find_port
-from .ports import ConstOutput, Output
+from .executable import Executable
+from .feeding import bind
 from .profiling import ProfilingInfo, profiling_info
+from .request_tensors import RequestTensors
 from .results import OVDict
 from .state import VariableState, variable_states
 from .tensor import Tensor
 
-__all__ = ["InferRequest"]
+__all__ = ["Request"]
 
 
-class InferRequest:
-    """Keeps inputs and outputs between runs. As OpenVINO's ``InferRequest``."""
+class Request(RequestTensors):
+    """Runs a compiled model, in the foreground or in the background, one run at a time."""
 
-    def __init__(self, compiled: CompiledModel) -> None:
-        self._compiled = compiled
-        self._kept: dict[Output, Tensor] = {}
-        self._held: dict[Output, Tensor] = {}
+    def __init__(self, compiled: Executable) -> None:
+        super().__init__(compiled)
         self._variables: dict[str, Array] = {}
-        self._results: OVDict | None = None
         self._background: Background | None = None
         self._callback: Callable[[Any], None] | None = None
         self._profile = Profile()
@@ -182,86 +178,6 @@ class InferRequest:
             raise InputError("nothing has run yet", code=Code.BAD_REQUEST, hint="call infer first")
         return self._results
 
-    @property
-    def model_inputs(self) -> list[ConstOutput]:
-        """The inputs of the model."""
-        return self._compiled.inputs
-
-    @property
-    def model_outputs(self) -> list[ConstOutput]:
-        """The outputs of the model."""
-        return self._compiled.outputs
-
-    @property
-    def input_tensors(self) -> list[Tensor]:
-        """The tensor of each input."""
-        return [self._input_tensor(port) for port in self.model_inputs]
-
-    @property
-    def output_tensors(self) -> list[Tensor]:
-        """The tensor of each output."""
-        return [self._output_tensor(port) for port in self.model_outputs]
-
-    def get_input_tensor(self, index: int | None = None) -> Tensor:
-        """The tensor of an input, to write into; without an index, of the only one."""
-        return self._input_tensor(self._compiled.input(index))
-
-    def get_output_tensor(self, index: int | None = None) -> Tensor:
-        """The tensor of an output; without an index, of the only one."""
-        return self._output_tensor(self._compiled.output(index))
-
-    def set_input_tensor(self, index: int | Tensor, tensor: Tensor | None = None) -> None:
-        """Give an input its tensor: ``set_input_tensor(tensor)`` or ``set_input_tensor(0, tensor)``."""
-        if tensor is None:
-            self._set(self._compiled.input(None), index)
-        else:
-            self._set(self._compiled.input(index), tensor)  # type: ignore[arg-type]
-
-    def set_output_tensor(self, index: int | Tensor, tensor: Tensor | None = None) -> None:
-        """Have an output written into a tensor: ``set_output_tensor(0, tensor)``."""
-        if tensor is None:
-            self._hold(self._compiled.output(None), index)
-        else:
-            self._hold(self._compiled.output(index), tensor)  # type: ignore[arg-type]
-
-    def set_tensor(self, key: str | Output, tensor: Tensor) -> None:
-        """Give an input its tensor, or an output one to be written into, by name or port."""
-        port = self._port(key)
-        if port in self.model_inputs:
-            self._set(port, tensor)
-        else:
-            self._hold(port, tensor)
-
-    def set_tensors(self, tensors: Mapping[Any, Tensor]) -> None:
-        """Give several inputs and outputs their tensors, by name or port."""
-        for key, tensor in tensors.items():
-            self.set_tensor(key, tensor)
-
-    def set_input_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
-        """Give several inputs their tensors, by index; a sequence holds that of the only input."""
-        for index, tensor in self._by_index(tensors, self.model_inputs):
-            self.set_input_tensor(index, tensor)
-
-    def set_output_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
-        """Have several outputs written into tensors, by index; a sequence holds that of the only output."""
-        for index, tensor in self._by_index(tensors, self.model_outputs):
-            self.set_output_tensor(index, tensor)
-
-    def _by_index(
-        self, tensors: Mapping[int, Tensor] | Sequence[Tensor], ports: Sequence[Output]
-    ) -> Iterable[tuple[int, Tensor]]:
-        if isinstance(tensors, Mapping):
-            return tensors.items()
-        if len(ports) == len(tensors) == 1:
-            return enumerate(tensors)
-        # OpenVINO takes several for parts of a batch of the only input.
-        raise InputError("tensors are given by index: {0: tensor}", code=Code.BAD_REQUEST)
-
-    def get_tensor(self, key: str | Output) -> Tensor:
-        """The tensor of an input or output, by name or port."""
-        port = self._port(key)
-        return self._input_tensor(port) if port in self.model_inputs else self._output_tensor(port)
-
     def get_profiling_info(self) -> list[ProfilingInfo]:
         """How long each layer took in the last run, if the model was compiled with ``PERF_COUNT``."""
         return profiling_info(self._profile, self._compiled.backend)
@@ -279,49 +195,5 @@ class InferRequest:
         """Give the variables their initial values."""
         self._variables.clear()
 
-    def get_compiled_model(self) -> CompiledModel:
-        """The model that this request runs."""
-        return self._compiled
-
-    def _port(self, key: str | Output) -> Output:
-        if not isinstance(key, str | Output):
-            raise InputError(
-                f"{key!r} names no tensor: give a name or a port",
-                code=Code.NO_SUCH_NAME,
-                hint="get_input_tensor and get_output_tensor take an index",
-            )
-        return find_port([*self.model_inputs, *self.model_outputs], key, "tensor")
-
-    def _set(self, port: Output, tensor: Any) -> None:
-        held = tensor if isinstance(tensor, Tensor) else Tensor(tensor, shared_memory=True)
-        as_array(port, held)
-        self._kept[port] = held
-
-    def _hold(self, port: Output, tensor: Any) -> None:
-        if not isinstance(tensor, Tensor) or tensor.element_type is not port.element_type:
-            raise InputError(f"output {port.label!r} is written into a Tensor of {port.element_type}")
-        self._held[port] = tensor
-
-    def _input_tensor(self, port: Output) -> Tensor:
-        if port not in self._kept:
-            self._kept[port] = _blank(port)
-        return self._kept[port]
-
-    def _output_tensor(self, port: Output) -> Tensor:
-        """A tensor that each run writes into. It is no array that a run returned: those are the caller's."""
-        if port not in self._held:
-            self._held[port] = _blank(port)
-            if self._results is not None:
-                self._held[port].copy_from(self._results[port])
-        return self._held[port]
-
     def __repr__(self) -> str:
         return repr(self._compiled).replace("CompiledModel", "InferRequest", 1)
-
-
-def _blank(port: Output) -> Tensor:
-    """A tensor for a port; lengths that are open are 0, so that writing into it needs `set_shape` first."""
-    shape = port.partial_shape
-    return Tensor(
-        port.element_type, () if shape.rank is None else [d.min if d.is_static else 0 for d in shape]
-    )

@@ -9,7 +9,7 @@ import numpy as np
 from ..executor.base_buffers import root_of
 from ..ir.tensor import Array
 from .names import find_port
-from .ports import Output
+from .nodes import Output
 
 __all__ = ["OVDict", "owned"]
 

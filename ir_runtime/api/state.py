@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +10,8 @@ from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Port
 from ..ir.tensor import Array, TensorType
+from .nodes import GraphView
 from .tensor import Tensor
-
-if TYPE_CHECKING:
-    from .model import Model
 
 __all__ = ["VariableState", "variable_states"]
 
@@ -50,7 +48,7 @@ class VariableState:
         return f"<VariableState: {self.name!r} {self._type}>"
 
 
-def variable_states(model: Model, held: dict[str, Array]) -> list[VariableState]:
+def variable_states(model: GraphView, held: dict[str, Array]) -> list[VariableState]:
     """The variables that a model reads, in the order of the file."""
     found: dict[str, TensorType] = {}
     for layer in model._graph.of_type("ReadValue"):

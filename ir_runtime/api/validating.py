@@ -86,7 +86,7 @@ def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | Mapping[Any,
     if weights.data is not None:
         check_bytes(graph, len(weights), weights.name, report)
     if report.ok:
-        check_lengths(graph, model._values, {port._port.layer: port._type for port in model.inputs}, report)
+        check_lengths(graph, model._values, model._parameter_types, report)
     if shapes is not None and report.ok:
         try:
             model.clone().reshape(shapes)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
-from ..ir.graph import Layer, Port
+from ..ir.graph import Port
 from ..ir.shape import PartialShape, Shape
-from ..ir.tensor import Array, TensorType, Value
+from ..ir.sizes import bytes_of
+from ..ir.tensor import Array
 from ..reader.model import Document
 from .names import find_port, no_such
-from .nodes import Input, Node
-from .ports import Output, show_ports
+from .nodes import GraphView, Node, Output, show_ports
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -24,11 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["View"]
 
 
-class View:
+# Bytes of all tensors from which on loading machine code is worth it.
+_LARGE = 1 << 20
+
+
+class View(GraphView):
     """What can be asked of a model, under the names that OpenVINO's ``Model`` has for it."""
 
     def __init__(self, document: Document, values: Inferred) -> None:
-        self._document, self._graph, self._values = document, document.graph, values
+        super().__init__(document.graph, values)
+        self._document = document
         self._extra: list[Port] = []
         self.friendly_name = document.name
 
@@ -183,30 +188,13 @@ class View:
         """The variables of the model."""
         return []
 
-    def _node(self, layer: Layer) -> Node:
-        return Node(self, layer)
-
-    def _readers(self, port: Port) -> set[Input]:
-        return {Input(self, reader) for reader in self._graph.readers(port)}
+    def _is_large(self) -> bool:
+        """Whether its tensors, constants and activations, are worth loading machine code for."""
+        return sum(bytes_of(value.type) for value in self._values.values()) >= _LARGE
 
     def _results(self) -> Iterable[Output]:
         for layer in self._graph.of_type("Result"):
             yield from self._outputs_of(layer)
-
-    def _outputs_of(self, result: Layer) -> Iterable[Output]:
-        """The output of the model that a Result gives."""
-        for source in self._graph.sources(result):
-            if source is not None and source in self._values:
-                yield self._output(source, result)
-
-    def _output(self, port: Port, result: Layer | None = None) -> Output:
-        specs = self._graph[port.layer].outputs[port.number : port.number + 1]
-        names = tuple(name for spec in specs for name in spec.names)
-        if result is not None:
-            names = tuple(dict.fromkeys((*(n for spec in result.inputs for n in spec.names), *names)))
-        value = self._values.get(port)
-        unknown = TensorType(ElementType.dynamic, PartialShape.dynamic())
-        return Output(self, port, value.type if isinstance(value, Value) else unknown, names, result)
 
     def __repr__(self) -> str:
         return f"<Model: {self.friendly_name!r}\n{show_ports(self.inputs, self.outputs)}>"

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from .. import __version__
+from .._version import __version__
 from .exits import Exit, reported
 
 __all__ = ["Exit", "main"]

@@ -17,7 +17,7 @@ from .shaping import shape_option, shapes_of
 
 if TYPE_CHECKING:
     from ..api.model import Model
-    from ..api.ports import Output
+    from ..api.nodes import Output
     from ..bench.report import Measured, Report
     from .feeding import Feed
 

@@ -11,11 +11,11 @@ from typing import IO
 
 import numpy as np
 
+from ..analysis.random_inputs import random_array
 from ..api.feeding import as_array, describe
 from ..api.model import Model
 from ..api.names import find_port
-from ..api.ports import Output
-from ..api.samples import random_array
+from ..api.nodes import Output
 from ..errors import InputError
 from ..ir.tensor import Array
 from ..limits import current
@@ -139,7 +139,7 @@ def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:
 
 
 def _random(model: Model, port: Output, seed: int) -> Array:
-    return random_array(model, port, _some_shape(port), seed)
+    return random_array(model._graph, port._port, port.element_type, _some_shape(port), seed)
 
 
 def _some_shape(port: Output) -> tuple[int, ...]:

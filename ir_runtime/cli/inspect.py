@@ -15,8 +15,7 @@ from .render import clean, dump, plain, plural, table
 
 if TYPE_CHECKING:
     from ..api.model import Model
-    from ..api.nodes import Node
-    from ..api.ports import Output
+    from ..api.nodes import Node, Output
     from ..limits import Limits
 
 __all__ = ["inspect"]

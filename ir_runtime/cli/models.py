@@ -11,7 +11,7 @@ from .render import failure, finding, rest
 
 if TYPE_CHECKING:
     from ..api.model import Model
-    from ..api.ports import Output
+    from ..api.nodes import Output
     from ..limits import Limits
 
 __all__ = ["as_json", "parse_value", "port_record", "read", "selects", "strictly", "weights"]

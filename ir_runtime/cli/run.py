@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..api.compiled import CompiledModel
     from ..api.model import Model
-    from ..api.ports import Output
+    from ..api.nodes import Output
     from ..ir.tensor import Array
     from ..limits import Limits
     from .feeding import Feed

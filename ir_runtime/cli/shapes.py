@@ -18,8 +18,8 @@ from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
     from ..analysis.constraints.constraint import Constraint, Constraints
+    from ..analysis.shapes import PortShape, Shapes
     from ..api.model import Model
-    from ..api.shapes import PortShape, Shapes
     from ..limits import Limits
 
 __all__ = ["shapes"]
@@ -69,7 +69,7 @@ def shapes(
 
     The exit code is 1 if no input at all can satisfy the model.
     """
-    from ..api.shapes import shapes_in
+    from ..analysis.shapes import shapes_in
 
     net = read(model, weights, example, values, checked=False, limits=limits)
     if shapes:
@@ -77,7 +77,7 @@ def shapes(
     wanted = constraints and net.report.ok
     with _status("finding out what the model demands of its inputs" if wanted else ""):
         found = net.constraints(confirm=confirm) if wanted else None
-    listed = shapes_in(net, found)
+    listed = shapes_in(net._graph, net._values, net._parameter_types, found)
     rows = [row for row in listed.ports if (inputs or not row.is_input) and _is_wanted(row, layers)]
     click.echo(dump(_record(model, rows, listed, found)) if as_json else _text(model, rows, listed, found))
     _remark(net, layers, rows)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BackEdge", "BodyInput", "BodyOutput", "Cut"]
+__all__ = ["PORT_MAPS", "BackEdge", "BodyInput", "BodyOutput", "Cut"]
+
+# The attribute of an operation that holds a body, and the XML element that maps its ports.
+PORT_MAPS = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
 
 
 class Cut(NamedTuple):

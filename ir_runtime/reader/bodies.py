@@ -9,13 +9,10 @@ from ..codes import Code
 from ..diagnostics import Location
 from ..errors import ParseError
 from ..ir.graph import Body, Graph, PortSpec
-from ..ir.port_map import BackEdge, BodyInput, BodyOutput, Cut
+from ..ir.port_map import PORT_MAPS, BackEdge, BodyInput, BodyOutput, Cut
 from .document import Element, integer
 
-__all__ = ["BODIES", "read_body"]
-
-# The payload of an operation, and the XML element that maps its ports.
-BODIES = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
+__all__ = ["read_body"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ def read_body(
     Raises:
         ParseError: if the port map names layers or ports that do not exist.
     """
-    entries = element.find(BODIES[name])
+    entries = element.find(PORT_MAPS[name])
     ins = [] if entries is None else list(entries.iterfind("input"))
     outs = [] if entries is None else list(entries.iterfind("output"))
     ties = _Ties(graph, _places(inputs), _output_places(outputs, outs, where), where)

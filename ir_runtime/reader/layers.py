@@ -12,11 +12,12 @@ from ..diagnostics import Diagnostics, Location, Mark
 from ..errors import IRError, LimitError, ParseError, ValidationError
 from ..ir.element import ElementType
 from ..ir.graph import Body, Graph, Layer, PortSpec
+from ..ir.port_map import PORT_MAPS
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType
 from ..limits import DEFAULT, Limits
 from ..ops import Op, load_extensions
-from .bodies import BODIES, read_body
+from .bodies import read_body
 from .document import Element, attributes, integer
 from .names import rt_info, tensor_names
 from .opsets import resolve
@@ -275,7 +276,7 @@ def _attribute_names(cls: type[Op]) -> frozenset[str]:
 
 @lru_cache
 def _body_names(cls: type[Op]) -> tuple[str, ...]:
-    return tuple(name for name in BODIES if name in cls.schema())
+    return tuple(name for name in PORT_MAPS if name in cls.schema())
 
 
 def _inputs(reader: PortReader, element: Element, where: Location) -> tuple[PortSpec, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..ir.graph import Body, Layer
-from ..ir.port_map import Cut
-from ..reader.bodies import BODIES
+from ..ir.port_map import PORT_MAPS, Cut
 from .printer import Printer
 
 __all__ = ["write_back_edges", "write_port_map"]
@@ -14,7 +13,7 @@ __all__ = ["write_back_edges", "write_port_map"]
 
 def write_port_map(out: Printer, layer: Layer, body: Body) -> None:
     """Which Parameter of a body receives which input of the layer, and which Result gives which output."""
-    with out.inside(BODIES[body.name]):
+    with out.inside(PORT_MAPS[body.name]):
         for entry in body.inputs:
             out.element("input", _entry(layer.inputs[entry.port].id, entry.parameter, entry.cut))
         for given in body.outputs:

@@ -19,7 +19,7 @@ from models.stateful import total as running_total
 from openvino import opset13 as op
 
 import ir_runtime
-from ir_runtime.api.samples import random_array
+from ir_runtime.analysis.random_inputs import random_array
 from ir_runtime.backends.numba.jit import build_all as _making
 from ir_runtime.bench import report, timing
 from ir_runtime.bench import start as starting
@@ -156,7 +156,7 @@ def test_inputs_come_from_files(folder: Path, invoke: Invoke) -> None:
 def test_any_type_of_input_reaches_both_sides(folder: Path, element: str) -> None:
     path = write(folder, passing(element, "2,3"))
     model = ir_runtime.read_model(path)
-    given = [random_array(model, model.inputs[0], (2, 3))]
+    given = [random_array(model._graph, model.inputs[0]._port, model.inputs[0].element_type, (2, 3))]
     arrays = restore(str(store(given, folder)))
     ours, theirs = (
         side.results(side.request(arrays))

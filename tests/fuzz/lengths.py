@@ -15,7 +15,7 @@ from harness.subjects import all_subjects, difference
 from lxml import etree
 
 import ir_runtime as ir
-from ir_runtime.api.samples import random_array
+from ir_runtime.analysis.random_inputs import random_array
 from ir_runtime.codes import Code
 from ir_runtime.ir.tensor import Array
 
@@ -62,7 +62,8 @@ def _networks() -> Iterator[Case]:
         model, weights = ir.read_model(path), path.with_suffix(".bin")
         shapes = [tuple(d.min or USUAL for d in port.partial_shape) for port in model.inputs]
         inputs = tuple(
-            random_array(model, port, shape) for port, shape in zip(model.inputs, shapes, strict=True)
+            random_array(model._graph, port._port, port.element_type, shape)
+            for port, shape in zip(model.inputs, shapes, strict=True)
         )
         yield Case(name, path.read_bytes(), weights.read_bytes() if weights.exists() else b"", inputs)
 

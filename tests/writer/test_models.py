@@ -10,7 +10,7 @@ from models.collection import COLLECTION, saved, zoo
 from models.controlled import CASES
 
 import ir_runtime as ir
-from ir_runtime.api.samples import random_array
+from ir_runtime.analysis.random_inputs import random_array
 from ir_runtime.ir.tensor import Array
 
 models = pytest.mark.parametrize("name", COLLECTION)
@@ -35,7 +35,10 @@ def inputs_of(name: str, model: ir.Model) -> list[Array]:
     if name in CASES:
         return CASES[name][1][0]
     shapes = [[d.min if d.is_static else max(d.min, 2) for d in port.partial_shape] for port in model.inputs]
-    return [random_array(model, port, tuple(s)) for port, s in zip(model.inputs, shapes, strict=True)]
+    return [
+        random_array(model._graph, port._port, port.element_type, tuple(s))
+        for port, s in zip(model.inputs, shapes, strict=True)
+    ]
 
 
 @models

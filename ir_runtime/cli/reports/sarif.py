@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ... import __version__
+from ..._version import __version__
 
 if TYPE_CHECKING:
     from ...diagnostics import Diagnostic, Diagnostics, Location, More

@@ -27,7 +27,7 @@ from pathlib import Path
 import llvmlite
 import llvmlite.binding as llvm
 
-from .... import __version__
+from ...._version import __version__
 from ....files import part
 from ..codegen.language import Routine
 from .target import TARGET

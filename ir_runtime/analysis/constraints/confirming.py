@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
-from ..analysis.constraints.constraint import Constraint, Constraints, Trial
-from ..analysis.constraints.oracle import Dim
-from ..errors import IRError
-from ..ir.tensor import Array
-from .ports import Output
-from .samples import random_array
+from ...errors import IRError
+from ...ir.graph import Graph, Port
+from ...ir.tensor import Array, TensorType
+from ..random_inputs import random_array
+from .constraint import Constraint, Constraints, Trial
+from .oracle import Dim
+from .symbols import label
 
-if TYPE_CHECKING:
-    from .compiled import CompiledModel
-    from .model import Model
+__all__ = ["Run", "confirmed"]
 
-__all__ = ["confirmed"]
+Run: TypeAlias = Callable[[Sequence[Array]], object]
+"""Runs a model on one array for each Parameter, in the order of the file, or raises `IRError`."""
 
 # More numbers than this are not computed only to confirm something, or to see that it runs at all.
 LARGEST, LARGE = 1 << 28, 1 << 22
@@ -27,20 +27,27 @@ LARGEST, LARGE = 1 << 28, 1 << 22
 USUAL_RATE, TELLING = 3e-8, 1 << 24
 
 
-def confirmed(model: Model, found: Constraints, seconds: float) -> Constraints:
-    """The constraints with what running says to them.
+def confirmed(
+    found: Constraints,
+    graph: Graph,
+    parameters: Mapping[int, TensorType],
+    compile: Callable[[], Run],
+    seconds: float,
+) -> Constraints:
+    """Return the constraints with the results of running the model.
 
     Args:
-        model: with its lengths open, so that what inference refuses reaches the layers.
-        found: what inference says.
+        found: the constraints according to inference.
+        graph: the graph of the model.
+        parameters: the type of each Parameter, by layer, with its lengths open, so that what inference
+            refuses reaches the layers.
+        compile: compiles the model; called only if there is something to run.
         seconds: how long all runs together may take.
     """
     if not found.accepted:
         return found
-    from .compiled import CompiledModel
-
     try:
-        runs = _Runs(model, CompiledModel(model), seconds)
+        runs = _Runs(graph, parameters, compile(), seconds)
     except IRError as reason:
         return replace(found, found=tuple(replace(c, remark=f"not run: {reason.message}") for c in found))
     undecided = (*found.undecided, *_at_accepted(runs, found))
@@ -72,8 +79,9 @@ def _confirm(runs: _Runs, constraint: Constraint, found: Constraints) -> Constra
 class _Runs:
     """Runs of one compiled model, within a budget."""
 
-    model: Model
-    compiled: CompiledModel
+    graph: Graph
+    parameters: Mapping[int, TensorType]
+    run: Run
     seconds: float
     _rate: float = USUAL_RATE
     """Seconds that a number took, at worst."""
@@ -85,7 +93,7 @@ class _Runs:
         """Nothing if running agrees, else what it did, or why it was not done."""
         key = tuple(sorted(trial.lengths.items()))
         if key not in self._done:
-            self._done[key] = self._run(trial, _text(trial, found))
+            self._done[key] = self._try(trial, _text(trial, found))
         return self._done[key]
 
     @property
@@ -98,7 +106,7 @@ class _Runs:
         """Whether something was not run."""
         return why.startswith("not run")
 
-    def _run(self, trial: Trial, where: str) -> str:
+    def _try(self, trial: Trial, where: str) -> str:
         if trial.size > LARGEST or self._least + trial.size * self._rate > self.seconds:
             return f"not run with {where}: that takes too long here"
         try:
@@ -116,9 +124,9 @@ class _Runs:
             return f"inference accepts {where}, but running fails: {failure}" if failure else ""
         return "" if failure else f"inference refuses {where}, but it runs"
 
-    def _failure(self, arrays: Mapping[Output, Array]) -> str:
+    def _failure(self, arrays: Sequence[Array]) -> str:
         try:
-            self.compiled._run(arrays, {})
+            self.run(arrays)
         except IRError as reason:
             layer = f"layer {reason.where.layer!r}: " if reason.where and reason.where.layer else ""
             return f"{layer}{reason.message}"
@@ -126,15 +134,15 @@ class _Runs:
             return "there is not enough memory"
         return ""
 
-    def _arrays(self, lengths: Mapping[Dim, int]) -> dict[Output, Array]:
-        return {port: self._array(port, lengths) for port in self.model.inputs}
+    def _arrays(self, lengths: Mapping[Dim, int]) -> list[Array]:
+        return [self._array(layer, type, lengths) for layer, type in self.parameters.items()]
 
-    def _array(self, port: Output, lengths: Mapping[Dim, int]) -> Array:
-        if port.partial_shape.rank is None:
-            raise IRError(f"input {port.label!r} has no rank")
-        dims = enumerate(port.partial_shape)
-        shape = tuple(d.min if d.is_static else lengths[Dim(port._port.layer, axis)] for axis, d in dims)
-        return random_array(self.model, port, shape)
+    def _array(self, layer: int, type: TensorType, lengths: Mapping[Dim, int]) -> Array:
+        if type.shape.rank is None:
+            raise IRError(f"input {label(self.graph[layer])!r} has no rank")
+        dims = enumerate(type.shape)
+        shape = tuple(d.min if d.is_static else lengths[Dim(layer, axis)] for axis, d in dims)
+        return random_array(self.graph, Port(layer, 0), type.element, shape)
 
 
 def _text(trial: Trial, found: Constraints) -> str:

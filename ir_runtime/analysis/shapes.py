@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..analysis.constraints.constraint import Constraints
-from ..analysis.constraints.oracle import Dim
-from ..analysis.constraints.probing import Probe
-from ..analysis.constraints.symbolic_dims import formulas
-from ..analysis.constraints.symbols import label, names, role
-from ..analysis.infer import Inferred, infer
 from ..cached import cached_property
 from ..diagnostics import Diagnostics
 from ..ir.dimension import Dimension, Symbol
 from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
-
-if TYPE_CHECKING:
-    from .model import Model
+from .constraints.constraint import Constraints
+from .constraints.oracle import Dim
+from .constraints.probing import Probe
+from .constraints.symbolic_dims import formulas
+from .constraints.symbols import label, names, role
+from .infer import Inferred, infer
 
 __all__ = ["OpenLength", "PortShape", "Shapes", "shapes_in"]
 
@@ -72,36 +69,48 @@ class Shapes:
     ports: tuple[PortShape, ...]
 
 
-def shapes_in(model: Model, constraints: Constraints | None = None) -> Shapes:
-    """Every port with what is known of its shape.
+def shapes_in(
+    graph: Graph,
+    values: Mapping[Port, Value],
+    parameters: Mapping[int, TensorType],
+    constraints: Constraints | None = None,
+) -> Shapes:
+    """Return the shape of every port, as far as it is known.
 
     Args:
-        model: whose layers to list, with those in the bodies of branches and loops.
-        constraints: what was found out about the inputs: gives names, and formulas of them.
+        graph: its layers are listed, with those in the bodies of branches and loops.
+        values: what was inferred.
+        parameters: the type of each Parameter, by layer.
+        constraints: those of the inputs, which give names to open lengths, and formulas of them.
     """
-    return _Lister(model, constraints or Constraints()).shapes()
+    return _Lister(graph, values, parameters, constraints or Constraints()).shapes()
 
 
 class _Lister:
-    def __init__(self, model: Model, found: Constraints) -> None:
-        self._model, self._found = model, found
-        self._types = {port._port.layer: port._type for port in model.inputs}
+    def __init__(
+        self,
+        graph: Graph,
+        values: Mapping[Port, Value],
+        parameters: Mapping[int, TensorType],
+        found: Constraints,
+    ) -> None:
+        self._graph, self._values, self._types, self._found = graph, values, parameters, found
 
     def shapes(self) -> Shapes:
-        graph, values = self._model._graph, self._model._values
+        graph, values = self._graph, self._values
         made = formulas(Probe(graph, values, self._types), self._found)
         if self._names:
             values = infer(graph, Diagnostics(), {la: Value(self._named(la)) for la in self._types}, False)
-        return Shapes(tuple(self._open()), tuple(self._graph(graph, values, made)))
+        return Shapes(tuple(self._open()), tuple(self._rows(graph, values, made)))
 
     @cached_property
     def _names(self) -> Mapping[Dim, str]:
         """What open lengths are called, be it that nothing was found out about them."""
         if self._found.symbols:
             return self._found.symbols
-        dims = Probe(self._model._graph, self._model._values, self._types).dims
-        roles = {d: role(self._model._graph[d.layer], self._types[d.layer].shape, d.axis) for d in dims}
-        return names(self._model._graph, roles, [(dim,) for dim in dims])
+        dims = Probe(self._graph, self._values, self._types).dims
+        roles = {d: role(self._graph[d.layer], self._types[d.layer].shape, d.axis) for d in dims}
+        return names(self._graph, roles, [(dim,) for dim in dims])
 
     def _named(self, layer: int) -> TensorType:
         """The type of a Parameter, whose open lengths have their names as symbols."""
@@ -124,9 +133,9 @@ class _Lister:
             for axis, dim in enumerate(type.shape if type.shape.rank is not None else ()):
                 if dim.is_dynamic:
                     name = self._names[Dim(layer, axis)]
-                    yield OpenLength(label(self._model._graph[layer]), axis, name, str(dim))
+                    yield OpenLength(label(self._graph[layer]), axis, name, str(dim))
 
-    def _graph(
+    def _rows(
         self, graph: Graph, values: Mapping[Port, Value], formulas: Mapping[tuple[Port, int], str]
     ) -> Iterator[PortShape]:
         for layer in sorted(graph, key=lambda la: la.type != "Parameter"):
@@ -141,7 +150,7 @@ class _Lister:
                     yield _row(layer, spec, values[port], False, self._dims(port, values[port], formulas))
             for body in layer.bodies():
                 inner = values.bodies.get((layer.id, body.name)) if isinstance(values, Inferred) else None
-                yield from self._graph(body.graph, inner or {}, {})
+                yield from self._rows(body.graph, inner or {}, {})
 
     def _dims(
         self, port: Port, value: Value, formulas: Mapping[tuple[Port, int], str]

@@ -1,0 +1,136 @@
+"""A graph compiled for a backend: plans, and the runs of them that go on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Any
+
+from ..backends import load
+from ..backends.core.threads import at_most
+from ..executor.compile import compile_plan
+from ..executor.context import State
+from ..executor.plan import ExecutionPlan, Observer
+from ..forks import registered
+from ..ir.tensor import Array
+from ..limits import Limits
+from .feeding import bind
+from .names import find_port
+from .nodes import ConstOutput, Output
+from .results import OVDict, owned
+from .streams import Streams
+from .tensor import Tensor
+from .view import View
+
+__all__ = ["Executable"]
+
+
+class Executable:
+    """A model with kernels chosen, ready to run any number of times, also at once.
+
+    Args:
+        model: what to run; later changes to it do not matter.
+        backend: the backend asked for, if any.
+        config: OpenVINO's properties, checked.
+        limits: bounds on what running it may ask for; by default those the model was read with.
+    """
+
+    def __init__(
+        self,
+        model: View,
+        backend: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._model, self.config = model, dict(config or {})
+        self.limits = limits or model._document.limits
+        self._streams = Streams.of(self.config)
+        self._asked = backend or self.config.get("BACKEND")
+        self.backend, self._chain = load(self._asked, model._is_large)
+        self._inputs = list(map(ConstOutput.of, model.inputs))
+        self._outputs = list(map(ConstOutput.of, model.outputs))
+        model._document.weights.check()
+        self._plan = self._compile(fold=self.backend != "reference")
+        self._every: ExecutionPlan | None = None
+        self._running: dict[object, int] = {}
+        """The runs that go on, and the thread of each."""
+        self._lock = threading.Lock()
+        registered(self)
+
+    @property
+    def inputs(self) -> list[ConstOutput]:
+        """The inputs, in the order of the file."""
+        return list(self._inputs)
+
+    @property
+    def outputs(self) -> list[ConstOutput]:
+        """The outputs, in the order of the file, then those asked for."""
+        return list(self._outputs)
+
+    def input(self, key: int | str | None = None) -> ConstOutput:
+        """An input by index or name; without a key, the only one."""
+        return find_port(self._inputs, key, "input")
+
+    def output(self, key: int | str | None = None) -> ConstOutput:
+        """An output by index or name; without a key, the only one."""
+        return find_port(self._outputs, key, "output")
+
+    def _compile(self, fold: bool) -> ExecutionPlan:
+        ports = [output._port for output in self._outputs]
+        with at_most(self._streams.threads):
+            return compile_plan(
+                self._model._graph, self._model._values, ports, self._chain, fold, self.limits
+            )
+
+    def _every_layer(self) -> ExecutionPlan:
+        with self._lock:
+            if self._every is None:
+                self._every = self._compile(fold=False)
+            return self._every
+
+    def _run(
+        self,
+        inputs: Any,
+        kept: Mapping[Output, Tensor],
+        observers: Sequence[Observer] = (),
+        every_layer: bool = False,
+        variables: dict[str, Array] | None = None,
+    ) -> OVDict:
+        return self._run_arrays(bind(self._inputs, inputs, kept), observers, every_layer, variables)
+
+    def _run_arrays(
+        self,
+        feeds: Sequence[Array],
+        observers: Sequence[Observer] = (),
+        every_layer: bool = False,
+        variables: dict[str, Array] | None = None,
+    ) -> OVDict:
+        plan = self._every_layer() if every_layer else self._plan
+        if self.backend != "reference":  # which has all that it reads in memory
+            self._model._document.weights.check()
+        state = State({} if variables is None else variables)
+        with self._sharing():
+            arrays = plan.run(feeds, observers, state, self.limits)
+        state.commit(feeds)
+        return OVDict(self._outputs, owned(arrays, [*feeds, *state.values.values()], plan.roots))
+
+    @contextmanager
+    def _sharing(self) -> Iterator[None]:
+        """Around a run: it has its share of the threads, which is less while others are going on."""
+        run, me = object(), get_ident()
+        try:
+            with self._lock:
+                self._running[run] = me
+                count = len(self._running)
+            with at_most(self._streams.share(count)):
+                yield
+        finally:
+            if run in self._running:
+                del self._running[run]
+
+    def after_fork(self) -> None:
+        """In a child process, no other thread compiles or runs it."""
+        self._lock, me = threading.Lock(), get_ident()
+        self._running = {run: thread for run, thread in self._running.items() if thread == me}

@@ -1,0 +1,147 @@
+"""The tensors of a request: those of its inputs, and those that its outputs are written into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..codes import Code
+from ..errors import InputError
+from .executable import Executable
+from .feeding import as_array
+from .names import find_port
+from .nodes import ConstOutput, Output
+from .results import OVDict
+from .tensor import Tensor
+
+__all__ = ["RequestTensors"]
+
+
+class RequestTensors:
+    """The inputs and outputs of a request by index, name or port, kept between runs."""
+
+    def __init__(self, compiled: Executable) -> None:
+        self._compiled = compiled
+        self._kept: dict[Output, Tensor] = {}
+        self._held: dict[Output, Tensor] = {}
+        self._results: OVDict | None = None
+
+    @property
+    def model_inputs(self) -> list[ConstOutput]:
+        """The inputs of the model."""
+        return self._compiled.inputs
+
+    @property
+    def model_outputs(self) -> list[ConstOutput]:
+        """The outputs of the model."""
+        return self._compiled.outputs
+
+    @property
+    def input_tensors(self) -> list[Tensor]:
+        """The tensor of each input."""
+        return [self._input_tensor(port) for port in self.model_inputs]
+
+    @property
+    def output_tensors(self) -> list[Tensor]:
+        """The tensor of each output."""
+        return [self._output_tensor(port) for port in self.model_outputs]
+
+    def get_input_tensor(self, index: int | None = None) -> Tensor:
+        """The tensor of an input, to write into; without an index, of the only one."""
+        return self._input_tensor(self._compiled.input(index))
+
+    def get_output_tensor(self, index: int | None = None) -> Tensor:
+        """The tensor of an output; without an index, of the only one."""
+        return self._output_tensor(self._compiled.output(index))
+
+    def set_input_tensor(self, index: int | Tensor, tensor: Tensor | None = None) -> None:
+        """Give an input its tensor: ``set_input_tensor(tensor)`` or ``set_input_tensor(0, tensor)``."""
+        if tensor is None:
+            self._set(self._compiled.input(None), index)
+        else:
+            self._set(self._compiled.input(index), tensor)  # type: ignore[arg-type]
+
+    def set_output_tensor(self, index: int | Tensor, tensor: Tensor | None = None) -> None:
+        """Have an output written into a tensor: ``set_output_tensor(0, tensor)``."""
+        if tensor is None:
+            self._hold(self._compiled.output(None), index)
+        else:
+            self._hold(self._compiled.output(index), tensor)  # type: ignore[arg-type]
+
+    def set_tensor(self, key: str | Output, tensor: Tensor) -> None:
+        """Give an input its tensor, or an output one to be written into, by name or port."""
+        port = self._port(key)
+        if port in self.model_inputs:
+            self._set(port, tensor)
+        else:
+            self._hold(port, tensor)
+
+    def set_tensors(self, tensors: Mapping[Any, Tensor]) -> None:
+        """Give several inputs and outputs their tensors, by name or port."""
+        for key, tensor in tensors.items():
+            self.set_tensor(key, tensor)
+
+    def set_input_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
+        """Give several inputs their tensors, by index; a sequence holds that of the only input."""
+        for index, tensor in self._by_index(tensors, self.model_inputs):
+            self.set_input_tensor(index, tensor)
+
+    def set_output_tensors(self, tensors: Mapping[int, Tensor] | Sequence[Tensor]) -> None:
+        """Have several outputs written into tensors, by index; a sequence holds that of the only output."""
+        for index, tensor in self._by_index(tensors, self.model_outputs):
+            self.set_output_tensor(index, tensor)
+
+    def _by_index(
+        self, tensors: Mapping[int, Tensor] | Sequence[Tensor], ports: Sequence[Output]
+    ) -> Iterable[tuple[int, Tensor]]:
+        if isinstance(tensors, Mapping):
+            return tensors.items()
+        if len(ports) == len(tensors) == 1:
+            return enumerate(tensors)
+        # OpenVINO takes several for parts of a batch of the only input.
+        raise InputError("tensors are given by index: {0: tensor}", code=Code.BAD_REQUEST)
+
+    def get_tensor(self, key: str | Output) -> Tensor:
+        """The tensor of an input or output, by name or port."""
+        port = self._port(key)
+        return self._input_tensor(port) if port in self.model_inputs else self._output_tensor(port)
+
+    def _port(self, key: str | Output) -> Output:
+        if not isinstance(key, str | Output):
+            raise InputError(
+                f"{key!r} names no tensor: give a name or a port",
+                code=Code.NO_SUCH_NAME,
+                hint="get_input_tensor and get_output_tensor take an index",
+            )
+        return find_port([*self.model_inputs, *self.model_outputs], key, "tensor")
+
+    def _set(self, port: Output, tensor: Any) -> None:
+        held = tensor if isinstance(tensor, Tensor) else Tensor(tensor, shared_memory=True)
+        as_array(port, held)
+        self._kept[port] = held
+
+    def _hold(self, port: Output, tensor: Any) -> None:
+        if not isinstance(tensor, Tensor) or tensor.element_type is not port.element_type:
+            raise InputError(f"output {port.label!r} is written into a Tensor of {port.element_type}")
+        self._held[port] = tensor
+
+    def _input_tensor(self, port: Output) -> Tensor:
+        if port not in self._kept:
+            self._kept[port] = _blank(port)
+        return self._kept[port]
+
+    def _output_tensor(self, port: Output) -> Tensor:
+        """A tensor that each run writes into. It is no array that a run returned: those are the caller's."""
+        if port not in self._held:
+            self._held[port] = _blank(port)
+            if self._results is not None:
+                self._held[port].copy_from(self._results[port])
+        return self._held[port]
+
+
+def _blank(port: Output) -> Tensor:
+    """A tensor for a port; lengths that are open are 0, so that writing into it needs `set_shape` first."""
+    shape = port.partial_shape
+    return Tensor(
+        port.element_type, () if shape.rank is None else [d.min if d.is_static else 0 for d in shape]
+    )
