@@ -359,7 +359,7 @@ def test_whoever_has_locks_says_what_becomes_of_them_in_a_child() -> None:
             assert says & {"after_fork", "in_child", "after_in_child"}, file
     assert {
         "common/blas.py",
-        "compiled.py",
+        "executable.py",
         "queue.py",
         "numba/jit/loader.py",
         "kv_cache.py",
