@@ -75,7 +75,7 @@ _HOMES = {
     "ir.shape": ("PartialShape", "Shape"),
     "limits": ("Limits",),
     "properties": ("properties",),
-    "executor.plan": ("Observer", "Step"),
+    "executor.step": ("Observer", "Step"),
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
 _RENAMED = {"Type": "ElementType"}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..backends import awaited
-from ..executor.plan import Observer
+from ..executor.step import Observer
 from ..ir.tensor import Array
 from ..limits import Limits
 from .config import check_config, describe_device, wants_f16

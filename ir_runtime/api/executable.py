@@ -12,7 +12,8 @@ from ..backends import load
 from ..backends.core.threads import at_most
 from ..executor.compile import compile_plan
 from ..executor.context import State
-from ..executor.plan import ExecutionPlan, Observer
+from ..executor.plan import ExecutionPlan
+from ..executor.step import Observer
 from ..forks import registered
 from ..ir.tensor import Array
 from ..limits import Limits

@@ -10,7 +10,7 @@ from typing import Any
 from ..codes import Code
 from ..errors import InputError
 from ..executor.observers import Profile
-from ..executor.plan import Observer
+from ..executor.step import Observer
 from ..forks import registered
 from ..ir.tensor import Array
 from .background import Background

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ..executor.plan import Observer, Step
+from ..executor.step import Observer, Step
 from ..ir.tensor import Array
 
 __all__ = ["progress"]

@@ -17,9 +17,10 @@ from .guard import guarded
 from .length_check import LengthCheck, checked
 from .memory import Peak, freeing, peak, settled
 from .output_contract import OutputContract
-from .plan import ExecutionPlan, Step
+from .plan import ExecutionPlan
 from .select_kernel import KernelSelector, needs_run, outputs_of
 from .shape_cache import ShapeCache
+from .step import Step
 
 __all__ = ["StepBuilder"]
 

@@ -14,7 +14,7 @@ from ..ir.tensor import Array
 from ..limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
-    from .plan import Observer
+    from .step import Observer
 
 __all__ = ["RUN", "Run", "State", "VARIABLES"]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..ir.tensor import Array
-from .plan import ExecutionPlan, Step
+from .plan import ExecutionPlan
+from .step import Step
 
 __all__ = ["Peak", "freeing", "peak", "settled"]
 

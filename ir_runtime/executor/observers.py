@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..ir.tensor import Array
-from .plan import Step
+from .step import Step
 
 __all__ = ["Profile"]
 

@@ -9,64 +9,26 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import length_hint
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from .. import deadline
 from ..analysis.error_context import blame, is_placed
-from ..analysis.expected import Expected
-from ..backends import Kernel
 from ..forks import SAFEPOINT, away, computing
-from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..limits import DEFAULT, Limits, hold
 from ..scoped import nested
 from .base_buffers import root_of
 from .context import RUN, Run, State
-from .instructions import Move, given, moves_of
+from .instructions import Move, moves_of
 from .output_contract import OutputContract
+from .step import Observer, Step
 
-__all__ = ["ExecutionPlan", "Observer", "Step"]
+__all__ = ["ExecutionPlan"]
 
 # So many steps run between two looks at the clock.
 CLOCKED = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One layer at run time, and those that its kernel computes with it.
-
-    ``frees`` are the slots nobody reads afterwards.
-    """
-
-    layer: Layer
-    kernel: Kernel
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-    frees: tuple[int, ...] = ()
-    also: tuple[Layer, ...] = ()
-    expected: Expected | None = None
-    """What inference says about it, for when it fails."""
-
-    @property
-    def layers(self) -> tuple[Layer, ...]:
-        """Every layer that this step computes, in order."""
-        return (self.layer, *self.also)
-
-    def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
-        """Compute the outputs that the last layer declares; an operation may have more."""
-        return given(self.kernel(*args), len(self.writes))[: len(self.writes)]
-
-
-class Observer(Protocol):
-    """Watches a run. Profilers, tracers, NaN traps and progress bars are observers."""
-
-    def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Called before a layer runs."""
-
-    def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        """Called after a layer ran."""
 
 
 @dataclass(frozen=True, slots=True)

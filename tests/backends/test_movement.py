@@ -14,7 +14,8 @@ import ir_runtime as ir
 from ir_runtime.backends import UNREAD, Unary, available
 from ir_runtime.backends.numpy.kernels.movement import FEW
 from ir_runtime.executor.instructions import moves_of
-from ir_runtime.executor.plan import ExecutionPlan, Step
+from ir_runtime.executor.plan import ExecutionPlan
+from ir_runtime.executor.step import Step
 from ir_runtime.ir.tensor import Array
 
 FAST = [name for name in available() if name != "reference"]

@@ -1,0 +1,57 @@
+"""A step of a plan, and what can be told of each when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..analysis.expected import Expected
+from ..backends import Kernel
+from ..ir.graph import Layer
+from ..ir.tensor import Array
+from .instructions import given
+
+__all__ = ["Observer", "Step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A layer at run time, and those that its kernel computes with it.
+
+    Args:
+        layer: the first layer.
+        kernel: computes the outputs of the last layer.
+        reads: the slots of the kernel's inputs.
+        writes: the slots of its outputs.
+        frees: the slots that no later step reads.
+        also: the other layers.
+        expected: what inference says about it, for when it fails.
+    """
+
+    layer: Layer
+    kernel: Kernel
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    frees: tuple[int, ...] = ()
+    also: tuple[Layer, ...] = ()
+    expected: Expected | None = None
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Every layer that this step computes, in order."""
+        return (self.layer, *self.also)
+
+    def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
+        """Compute the outputs that the last layer declares; an operation may have more."""
+        return given(self.kernel(*args), len(self.writes))[: len(self.writes)]
+
+
+class Observer(Protocol):
+    """Watches a run. Profilers, tracers, NaN traps and progress bars are observers."""
+
+    def before(self, step: Step, inputs: Sequence[Array]) -> None:
+        """Called before a layer runs."""
+
+    def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
+        """Called after a layer ran."""
