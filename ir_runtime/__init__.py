@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         ValidationError,
     )
-    from .executor.plan import Observer, Step
+    from .executor.step import Observer, Step
     from .ir.dimension import Dimension, Symbol
     from .ir.element import ElementType as Type
     from .ir.shape import PartialShape, Shape

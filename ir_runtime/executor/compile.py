@@ -69,10 +69,6 @@ class _Compiler(BodyCompiler):
     types: Inferred
     backends: Sequence[Backend]
     selector: KernelSelector = field(init=False)
-    fusions: dict[int, Fusion | None] = field(default_factory=dict)
-    """The fusion that a layer ends, by its id."""
-    running: Sequence[Layer] = ()
-    """The layers that run, in order; others are constant, or fused into those."""
 
     def __post_init__(self) -> None:
         self.selector = KernelSelector(self.program, self.types.bodies, self.backends, self)
@@ -133,12 +129,13 @@ class _Compiler(BodyCompiler):
             if port.layer not in found and not known:
                 found.add(port.layer)
                 waiting += self._reads(program.graph[port.layer])
-        self.running = [la for la in program.layers if la.id in found and la.type != "Parameter"]
+        program.layers = [la for la in program.layers if la.id in found and la.type != "Parameter"]
 
     def select(self) -> None:
         """Choose a kernel for each layer that is left."""
-        read = {port for layer in self.running for port in self._reads(layer)} | set(self.program.outputs)
-        self.program.groups = [self._group(layer, read) for layer in self.running]
+        program = self.program
+        read = {port for layer in program.layers for port in self._reads(layer)} | set(program.outputs)
+        program.groups = [self._group(layer, read) for layer in program.layers]
 
     def fuse(self) -> None:
         """Let kernels compute the layers that alone read their results, as epilogues."""
@@ -161,9 +158,10 @@ class _Compiler(BodyCompiler):
         return self.program.reads(layer) if fusion is None else fusion.reads
 
     def _fusion(self, layer: Layer) -> Fusion | None:
-        if layer.id not in self.fusions:
-            self.fusions[layer.id] = self._shape_cached(layer) or self._matched(layer)
-        return self.fusions[layer.id]
+        fusions = self.program.fusions
+        if layer.id not in fusions:
+            fusions[layer.id] = self._shape_cached(layer) or self._matched(layer)
+        return fusions[layer.id]
 
     def _matched(self, layer: Layer) -> Fusion | None:
         """Return the first fusion that a pattern of some backend finds."""
