@@ -1,4 +1,4 @@
-"""Heads of keys and values that several heads of the queries share, as models of language have them."""
+"""Grouped-query attention (Ainslie et al. 2023): several heads of the queries share one head of keys and values."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from ...ir.element import ElementType
 from ...ir.graph import Layer, Port
 from ...ir.tensor import Array
 from ...ops.sequence.attention import ScaledDotProductAttention
-from .. import Fusion, Kernel, MatchContext, Offer
+from .. import Fusion, Kernel, MatchContext, Offer, Refusal
 from ..core.lengths import any_lengths, attention_lengths
 
-__all__ = ["Attend", "sharing_heads"]
+__all__ = ["Attend", "match_grouped_queries"]
 
 Attend: TypeAlias = Callable[[Array, Array, Array, Array | None, float, bool], Array]
 """Takes queries, keys, values, a mask, a factor, and whether later keys are hidden. Of queries there are as many
 heads, or a multiple."""
 
 
-def sharing_heads(context: MatchContext, layer: Layer, offer: Offer, attend: Attend) -> Fusion | None:
-    """Attention whose keys and values are repeated for every head of the queries that shares them.
+def match_grouped_queries(
+    context: MatchContext, layer: Layer, offer: Offer, attend: Attend
+) -> Fusion | Refusal | None:
+    """Match attention whose keys and values are repeated for every head of the queries that shares them.
 
-    ``Unsqueeze → Broadcast → Reshape`` of both is not done: the kernel takes them as they were. That the
-    shapes are those of repeated heads is looked at in every run.
+    ``Unsqueeze → Broadcast → Reshape`` of both is not done: the kernel takes them as they were. Each run
+    checks that the shapes are those of repeated heads.
 
     Args:
         context: the graph around the layer, and what is known of it.
@@ -37,11 +39,15 @@ def sharing_heads(context: MatchContext, layer: Layer, offer: Offer, attend: Att
     query, key, value, *others = context.sources(layer)
     sources = [_repeated(context, port) for port in (key, value)]
     first, second = sources
-    if first is None or second is None or not isinstance(layer.op, ScaledDotProductAttention):
+    if (first is None and second is None) or not isinstance(layer.op, ScaledDotProductAttention):
         return None
+    if first is None or second is None:
+        return Refusal(
+            f"only the {'values' if first is None else 'keys'} are repeated for heads, in f32 of rank 4"
+        )
     plain = offer(layer.op, *(context.value(port) for port in context.sources(layer)))
     if plain is None:
-        return None
+        return Refusal("the attention kernel does not take these types")
     layers, ports = (*first[0], *second[0], layer), (*first[1], *second[1])
     kernel = _Shared(layer.op, plain, attend, first[0], second[0])
     return Fusion(layers, (query, *ports, *others), kernel)

@@ -1,4 +1,4 @@
-"""Rows divided by the root of their mean square, as models of language have them."""
+"""RMS norm: rows divided by the root of their mean square (Zhang & Sennrich 2019), as language models have it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from ...ir.element import ElementType
 from ...ir.graph import Layer, Port
 from ...ops.arithmetic.binary import Divide
 from ...ops.reduction import ReduceMean
-from .. import MatchContext
+from .. import MatchContext, Refusal
 
-__all__ = ["MeanSquare", "by_mean_square"]
+__all__ = ["RMSNorm", "match_rms_norm"]
 
 
-class MeanSquare(NamedTuple):
-    """Layers that divide rows by the root of their mean square and ``epsilon``.
+class RMSNorm(NamedTuple):
+    """The layers of ``x / sqrt(mean(x²) + epsilon)``.
 
-    They read the rows, and then numbers that say no more.
+    They read ``x``, then constants that the kernel does not need.
     """
 
     layers: tuple[Layer, ...]
@@ -24,18 +24,19 @@ class MeanSquare(NamedTuple):
     epsilon: float
 
 
-def by_mean_square(context: MatchContext, layer: Layer) -> MeanSquare | None:
-    """``x / sqrt(mean(x²) + eps)`` over the last axis, f32, in the ways that exporters spell it; ``layer`` is the last."""
+def match_rms_norm(context: MatchContext, layer: Layer) -> RMSNorm | Refusal | None:
+    """Match ``x / sqrt(mean(x²) + eps)`` over the last axis, f32, in the ways that exporters write it.
+
+    ``layer`` is the last one: the division, or the product with the inverse.
+    """
     first, second = context.sources(layer)
     if isinstance(layer.op, Divide):
         return _by_root(context, layer, first, second, ())
     for x, other in ((first, second), (second, first)):
         if (inverse := context.producer(other, "Divide")) is not None:
             above, below = context.sources(inverse)
-            if (
-                context.scalar(above) == 1
-                and (found := _by_root(context, layer, x, below, (inverse,))) is not None
-            ):
+            found = _by_root(context, layer, x, below, (inverse,)) if context.scalar(above) == 1 else None
+            if found is not None:
                 return found
         if (inverse := context.producer(other, "Power")) is not None:
             base, exponent = context.sources(inverse)
@@ -46,7 +47,7 @@ def by_mean_square(context: MatchContext, layer: Layer) -> MeanSquare | None:
 
 def _by_root(
     context: MatchContext, layer: Layer, x: Port, root: Port, after: tuple[Layer, ...]
-) -> MeanSquare | None:
+) -> RMSNorm | Refusal | None:
     if (made := context.producer(root, "Sqrt")) is not None:
         return _by_mean(context, layer, x, context.sources(made)[0], (made, *after))
     power = context.producer(root, "Power")
@@ -57,36 +58,39 @@ def _by_root(
 
 def _by_mean(
     context: MatchContext, layer: Layer, x: Port, raised: Port, after: tuple[Layer, ...]
-) -> MeanSquare | None:
-    """What comes after is ``raised``, the mean and epsilon."""
+) -> RMSNorm | Refusal | None:
+    """Match the mean of squares, to which epsilon is added; ``after`` are the layers between that and the last."""
     added = context.producer(raised, "Add")
-    if added is None or context.value(x).element is not ElementType.f32 or not context.value(x).shape.rank:
+    if added is None:
         return None
     one, two = context.sources(added)
     mean, eps = (one, two) if context.scalar(two) is not None else (two, one)
     reduced, epsilon = context.producer(mean, "ReduceMean"), context.scalar(eps)
-    if (
-        reduced is None
-        or epsilon is None
-        or not isinstance(reduced.op, ReduceMean)
-        or not reduced.op.keep_dims
-    ):
+    squares = None if reduced is None else context.sources(reduced)[0]
+    squared = None if squares is None else context.producer(squares, "Power", "Multiply")
+    if reduced is None or squared is None or not _squares(context, squared, x):
         return None
-    squares, axes = context.sources(reduced)
-    if context.value(axes).ints() not in ((-1,), ((context.value(x).shape.rank or 0) - 1,)):
-        return None
-    squared = context.producer(squares, "Power", "Multiply")
-    if squared is None or context.sources(squared)[0] != x:
-        return None
-    other = context.sources(squared)[1]
-    if context.scalar(other) != 2 if squared.type == "Power" else other != x:
-        return None
+    rank = context.value(x).shape.rank
+    if epsilon is None:
+        return Refusal("epsilon is not a constant number")
+    if context.value(x).element is not ElementType.f32:
+        return Refusal(f"the input is {context.value(x).element}, not f32")
+    if not isinstance(reduced.op, ReduceMean) or not reduced.op.keep_dims:
+        return Refusal("the mean does not keep its dimension")
+    if not rank or context.value(context.sources(reduced)[1]).ints() not in ((-1,), (rank - 1,)):
+        return Refusal("the mean is not over the last axis, or its axes are not constant")
     ports = _ports(context, x, squared, reduced, added, *after)
-    return MeanSquare((squared, reduced, added, *after, layer), ports, epsilon)
+    return RMSNorm((squared, reduced, added, *after, layer), ports, epsilon)
+
+
+def _squares(context: MatchContext, squared: Layer, x: Port) -> bool:
+    """Return whether a Power or a Multiply is the square of a port."""
+    base, other = context.sources(squared)
+    return base == x and (context.scalar(other) == 2 if squared.type == "Power" else other == x)
 
 
 def _ports(context: MatchContext, x: Port, *layers: Layer) -> tuple[Port, ...]:
-    """What the layers of a match read from outside: the tensor first, then numbers."""
+    """Return what the layers of a match read from outside: the tensor first, then constants."""
     inside = {layer.id for layer in layers}
     outside = [s for layer in layers for s in context.sources(layer) if s != x and s.layer not in inside]
     return (x, *dict.fromkeys(outside))

@@ -12,10 +12,10 @@ from ....ir.tensor import Array, Value
 from ....ops.activation.softmax import LogSoftmax, SoftMax
 from ....ops.arithmetic.binary import Divide, Multiply
 from ....ops.normalization import MVN
-from ... import Fusion, Kernel, MatchContext
+from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
-from ...patterns.rms_norm import by_mean_square
+from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
 from ..codegen.language import device
 from ..codegen.worker import NOTHING, Worker, given, line, number, take, word
@@ -174,9 +174,9 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
 
 
 @backend.pattern(Multiply, Divide)
-def root_mean_square(context: MatchContext, layer: Layer) -> Fusion | None:
+def rms_norm(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """``x / sqrt(mean(x²) + eps)`` over the last axis, f32."""
-    found = by_mean_square(context, layer)
-    if found is None:
-        return None
+    found = match_rms_norm(context, layer)
+    if not isinstance(found, RMSNorm):
+        return found
     return Fusion(found.layers, found.reads, normalising(Mode.SQUARES, found.epsilon, len(found.reads) - 1))

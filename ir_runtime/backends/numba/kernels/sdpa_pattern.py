@@ -1,7 +1,7 @@
-"""Attention that models spell out: product, factors, what is added, softmax, product.
+"""Scaled dot product attention (SDPA) that models write as MatMul, Multiply, Add, SoftMax and MatMul.
 
-Windowed attention adds one mask for each head, and one for each window of a picture; for that one, scores are
-taken apart into pictures and windows, and put together again.
+Windowed attention (Liu et al. 2021, Swin) adds one mask for each head, and one for each window of an image; for the
+latter, scores are reshaped into images and windows, and back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ....ir.shape import PartialShape
 from ....ir.tensor import Array
 from ....ops.activation.softmax import SoftMax
 from ....ops.matrix.matmul import MatMul
-from ... import Fusion, MatchContext
+from ... import Fusion, MatchContext, Refusal
 from ...common.layout import is_f32
 from .._backend import backend
 from .sdpa import attend
@@ -25,24 +25,23 @@ __all__: list[str] = []
 
 
 @backend.pattern(MatMul)
-def spelled_out(context: MatchContext, layer: Layer) -> Fusion | None:
-    """``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in a batch of heads."""
+def sdpa(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
+    """Match ``softmax((q @ kᵀ) * factor + masks) @ v``, f32, of matrices in a batch of heads."""
     weights, values = context.sources(layer)
-    softened = context.producer(weights, "SoftMax")
-    if softened is None or not isinstance(softened.op, SoftMax) or not _plain(layer, False):
+    softmax = context.producer(weights, "SoftMax")
+    if softmax is None or not isinstance(softmax.op, SoftMax):
         return None
-    scores = context.sources(softened)[0]
-    shape = context.value(scores).shape
-    if (
-        not is_f32(context.value(scores), context.value(values))
-        or shape.rank != 4
-        or softened.op.axis not in (-1, 3)
-    ):
-        return None
-    found = _walk(context, scores, _Scores((softened, layer)))
-    if found is None or context.value(values).shape.rank != 4:
-        return None
-    return found.match(context, values)
+    scores = context.sources(softmax)[0]
+    if not _plain(layer, False):
+        return Refusal("a matrix of the product with the values is transposed")
+    if not is_f32(context.value(scores), context.value(values)):
+        return Refusal("scores and values are not f32")
+    if context.value(scores).shape.rank != 4 or context.value(values).shape.rank != 4:
+        return Refusal("scores and values do not have rank 4")
+    if softmax.op.axis not in (-1, 3):
+        return Refusal("the softmax is not over the last axis")
+    found = _walk(context, scores, _Scores((softmax, layer)))
+    return found if isinstance(found, Refusal) else found.match(context, values)
 
 
 def _plain(layer: Layer, transposed: bool) -> bool:
@@ -53,7 +52,7 @@ def _plain(layer: Layer, transposed: bool) -> bool:
 
 @dataclass(frozen=True)
 class _Scores:
-    """What was found so far, looking back from the softmax."""
+    """What was matched so far, from the softmax backwards."""
 
     layers: tuple[Layer, ...]
     factor: float = 1.0
@@ -68,19 +67,17 @@ class _Scores:
         """With layers that come before."""
         return replace(self, layers=(*layers, *self.layers))
 
-    def match(self, context: MatchContext, values: Port) -> Fusion | None:
-        """The match, if what is added is constant, or one thing that fits the scores."""
-        if self.sources is None or not all(
-            _fits(context.value(mask).shape, self.shape) for mask in self.masks
-        ):
-            return None
+    def match(self, context: MatchContext, values: Port) -> Fusion | Refusal:
+        """Return the fusion, if all masks are constant, or there is one that fits the scores."""
+        if not all(_fits(context.value(mask).shape, self.shape) for mask in self.masks):
+            return Refusal("a mask does not surely broadcast to the shape of the scores")
         fixed = [context.value(mask).known() for mask in (*self.masks, *self.windows)]
         known = [mask for mask in fixed if mask is not None]
         if len(known) == len(fixed):
             added = _sum(known[: len(self.masks)], known[len(self.masks) :])
             return Fusion(self.layers, self._reads(context, values), _Attention(self.factor, added))
         if len(fixed) > 1 or self.windows:
-            return None
+            return Refusal("of several masks, one is not constant")
         return Fusion(
             self.layers, self._reads(context, values, *self.masks), _Attention(self.factor, None, True)
         )
@@ -100,11 +97,11 @@ def _fits(mask: PartialShape, scores: PartialShape) -> bool:
     )
 
 
-def _walk(context: MatchContext, port: Port, found: _Scores) -> _Scores | None:
-    """MatchContext back from scores to the product that makes them."""
+def _walk(context: MatchContext, port: Port, found: _Scores) -> _Scores | Refusal:
+    """Match backwards from scores to the product of queries and keys."""
     made = context.producer(port, "Add", "Multiply", "Divide", "Reshape", "MatMul")
     if made is None or not is_f32(context.value(port)):
-        return None
+        return Refusal("scores are not computed by MatMul, Multiply, Divide, Add and Reshape in f32")
     if made.type == "MatMul":
         return _product(context, made, found.behind(made))
     if made.type == "Reshape":
@@ -113,41 +110,45 @@ def _walk(context: MatchContext, port: Port, found: _Scores) -> _Scores | None:
     if made.type == "Add":
         return _walk(context, first, replace(found.behind(made), masks=(*found.masks, second)))
     number = context.scalar(second)
-    if number is None or (made.type == "Divide" and number == 0) or found.factor != 1 or found.masks:
-        return None
+    if number is None or (made.type == "Divide" and number == 0):
+        return Refusal("scores are multiplied by what is not one constant number")
+    if found.factor != 1 or found.masks:
+        return Refusal("scores are multiplied twice, or before a mask is added")
     return _walk(
         context, first, replace(found.behind(made), factor=number if made.type == "Multiply" else 1 / number)
     )
 
 
-def _windowed(context: MatchContext, joined: Layer, found: _Scores) -> _Scores | None:
-    """A mask for each window, added to scores that are taken apart for it."""
+def _windowed(context: MatchContext, joined: Layer, found: _Scores) -> _Scores | Refusal:
+    """Match a mask for each window, added to scores that are reshaped for it."""
     added = context.producer(context.sources(joined)[0], "Add")
     parted = None if added is None else context.producer(context.sources(added)[0], "Reshape")
     if added is None or parted is None or found.windows or found.masks:
-        return None
+        return Refusal("scores are reshaped, but not for masks of windows")
     scores, mask = context.sources(parted)[0], context.sources(added)[1]
     before, apart, whole = (
         context.value(port).shape for port in (scores, context.sources(added)[0], context.sources(joined)[0])
     )
     window = context.value(mask).shape
     if not (before.is_static and apart.is_static and window.is_static) or whole != apart:
-        return None
+        return Refusal("shapes of windows are not known")
     batch, heads, *rest = before.static
     if window.static[:1] + window.static[2:] != (1, 1, *rest) or len(window.static) != 5:
-        return None
+        return Refusal("the mask of windows does not have shape [1, windows, 1, queries, keys]")
     if apart.static[1:] != (window.static[1], heads, *rest) or batch % max(window.static[1], 1):
-        return None
+        return Refusal("scores are not reshaped to [images, windows, heads, queries, keys]")
     return _walk(context, scores, replace(found.behind(parted, added, joined), windows=(mask,)))
 
 
-def _product(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | None:
-    """Queries, which may be scaled before, and keys."""
+def _product(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | Refusal:
+    """Match the product of queries, which may be scaled before, and keys."""
     q, k = context.sources(layer)
-    if not _plain(layer, True) or not is_f32(context.value(q), context.value(k)):
-        return None
+    if not _plain(layer, True):
+        return Refusal("the product of queries and keys does not transpose the keys alone")
+    if not is_f32(context.value(q), context.value(k)):
+        return Refusal("queries and keys are not f32")
     if context.value(q).shape.rank != 4 or context.value(k).shape.rank != 4:
-        return None
+        return Refusal("queries and keys do not have rank 4")
     scaled = context.producer(q, "Multiply")
     number = None if scaled is None else context.scalar(context.sources(scaled)[1])
     if scaled is not None and number is not None and np.isfinite(number):

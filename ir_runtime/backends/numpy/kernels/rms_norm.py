@@ -7,10 +7,10 @@ import numpy as np
 from ....ir.graph import Layer
 from ....ir.tensor import Array
 from ....ops.arithmetic.binary import Divide, Multiply
-from ... import Fusion, Kernel, MatchContext
+from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...core.lengths import any_lengths
-from ...patterns.rms_norm import by_mean_square
+from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
 from ..math.gemm import FINISHING, blocks_of
 from ..threading.parallel import each
@@ -19,10 +19,12 @@ __all__: list[str] = []
 
 
 @backend.pattern(Multiply, Divide)
-def root_mean_square(context: MatchContext, layer: Layer) -> Fusion | None:
-    """``x / sqrt(mean(x²) + eps)`` over the last axis, f32; what follows is done to each block."""
-    found = by_mean_square(context, layer)
-    return found and Fusion(found.layers, found.reads, _normalising(found.epsilon, len(found.reads)))
+def rms_norm(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
+    """``x / sqrt(mean(x²) + eps)`` over the last axis, f32; the epilogue is applied block by block."""
+    found = match_rms_norm(context, layer)
+    if not isinstance(found, RMSNorm):
+        return found
+    return Fusion(found.layers, found.reads, _normalising(found.epsilon, len(found.reads)))
 
 
 def _normalising(epsilon: float, arity: int) -> Kernel:

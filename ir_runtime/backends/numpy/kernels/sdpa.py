@@ -12,10 +12,10 @@ import numpy as np
 from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
 from ....ops.sequence.attention import ScaledDotProductAttention
-from ... import Fusion, Kernel, MatchContext
+from ... import Fusion, Kernel, MatchContext, Refusal
 from ...common.sdpa import supports_sdpa
 from ...core.lengths import accepting, attention_lengths
-from ...patterns.grouped_query_attention import sharing_heads
+from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..math.gemm import parts
 from ..threading.parallel import each, share
@@ -54,9 +54,9 @@ def attention(
 
 
 @backend.pattern(ScaledDotProductAttention)
-def shared_heads(context: MatchContext, layer: Layer) -> Fusion | None:
+def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Attention whose keys and values are repeated for every head of the queries that shares them."""
-    return sharing_heads(context, layer, attention, attend)
+    return match_grouped_queries(context, layer, attention, attend)
 
 
 def attend(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
