@@ -27,14 +27,14 @@ def kernels(as_json: bool) -> None:
 
     load("numba")
     from ..backends.numba.codegen.language import ROUTINES
-    from ..backends.numba.jit.build_all import make_all, waiting
+    from ..backends.numba.jit.build_all import build_all, pending
     from ..backends.numba.jit.cache import folder
 
     if (place := folder()) is None:
         raise InputError("there is no folder in which compiled kernels can be kept", hint=_HINT)
-    missing = len(waiting())
+    missing = len(pending())
     with click.progressbar(
-        make_all(), length=missing, label="compiling kernels", file=sys.stderr, hidden=_hidden(missing)
+        build_all(), length=missing, label="compiling kernels", file=sys.stderr, hidden=_hidden(missing)
     ) as made:
         count = sum(1 for _ in made)
     found = {"folder": str(place), "kernels": len(ROUTINES), "made": count}

@@ -16,17 +16,9 @@ import pytest
 from harness.guard_pages import Edge
 from harness.guarded import Process
 
-from ir_runtime.backends.numba.codegen.worker import (
-    NOTHING,
-    Worker,
-    done_with,
-    given,
-    number,
-    put_number,
-    room,
-    word,
-)
-from ir_runtime.backends.numba.threading.parallel import share
+from ir_runtime.backends.numba.codegen.memory import alloc, free, load_f32, load_i64, store_f32
+from ir_runtime.backends.numba.threading.parallel import parallel_for
+from ir_runtime.backends.numba.threading.task import UNUSED, Task, load_args
 
 ALIVE, REFUSED = "", signal.SIGSEGV.name
 # What looks at unused bytes ends the process with an instruction that does not exist.
@@ -64,22 +56,22 @@ def read_what_is_freed() -> None:
 
 
 @cache
-def peek() -> Worker:
+def peek() -> Task:
     """A kernel that reads a number of its input, or of scratch memory of so many bytes."""
 
     def look(call: int) -> None:
-        job, out, x, _, _, _ = given(call)
-        scratch = room(word(job, 1))
-        put_number(out, 0, number(scratch if word(job, 1) > 0 else x, word(job, 0)))
-        done_with(scratch)
+        job, out, x, _, _, _ = load_args(call)
+        scratch = alloc(load_i64(job, 1))
+        store_f32(out, 0, load_f32(scratch if load_i64(job, 1) > 0 else x, load_i64(job, 0)))
+        free(scratch)
 
     look.__qualname__ = "peek"
-    return Worker(look)
+    return Task(look)
 
 
 def by_kernel(index: int, scratch: int = 0) -> None:
     job, x, out = np.array([index, scratch]), np.ones(COUNT, np.float32), np.empty(1, np.float32)
-    share(peek().address, job, out, x, NOTHING, NOTHING, 1)
+    parallel_for(peek().address, job, out, x, UNUSED, UNUSED, 1)
 
 
 def in_a_thread(action: Callable[[], str]) -> str:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from ir_runtime.backends import numba, numpy
 from ir_runtime.backends.common import nms
 from ir_runtime.backends.core.threads import at_most
-from ir_runtime.backends.numba.jit.target import TARGET, VECTORS
+from ir_runtime.backends.numba.codegen.target import TARGET, VECTORS
 from ir_runtime.backends.numba.kernels import interpolation
 from ir_runtime.backends.numba.kernels import nms as suppression
 from ir_runtime.backends.numba.kernels import roi_align as regions

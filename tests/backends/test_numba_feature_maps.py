@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from ir_runtime.backends import FusingKernel
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
-from ir_runtime.backends.numba.jit.target import TARGET, VECTORS
+from ir_runtime.backends.numba.codegen.target import TARGET, VECTORS
 from ir_runtime.backends.numba.kernels import concat as joining
 from ir_runtime.backends.numba.kernels import depthwise, elementwise, movement, pooling
 from ir_runtime.backends.numba.kernels import group_norm as groups

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from ir_runtime.backends import FusingKernel
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
+from ir_runtime.backends.numba.codegen.target import TARGET, VECTORS
 from ir_runtime.backends.numba.codegen.vectors import LANES
-from ir_runtime.backends.numba.jit.target import TARGET, VECTORS
 from ir_runtime.backends.numba.kernels import _gemm as _dense
 from ir_runtime.backends.numba.kernels import _winograd
 from ir_runtime.ir.element import ElementType

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from ir_runtime.backends import Backend, numba, numpy
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
-from ir_runtime.backends.numba.jit.target import TARGET, VECTORS
+from ir_runtime.backends.numba.codegen.target import TARGET, VECTORS
 from ir_runtime.backends.numba.kernels import recurrence
 from ir_runtime.backends.numpy.kernels import recurrence as planned
 from ir_runtime.errors import InferenceError

@@ -21,14 +21,13 @@ from ir_runtime import backends
 from ir_runtime.backends.core import default as _usual
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba.codegen import language as _language
+from ir_runtime.backends.numba.codegen import target
 from ir_runtime.backends.numba.codegen.language import device, instruction, routine, types
+from ir_runtime.backends.numba.codegen.memory import fetch_add, load_f32, store_f32
 from ir_runtime.backends.numba.codegen.vectors import F32, Emit
-from ir_runtime.backends.numba.codegen.worker import NOTHING, Worker, given, number, put_number, take
-from ir_runtime.backends.numba.jit import build_all as _making
-from ir_runtime.backends.numba.jit import cache as _cache
-from ir_runtime.backends.numba.jit import loader as _machine
-from ir_runtime.backends.numba.jit import target as _target
-from ir_runtime.backends.numba.threading.parallel import running, share, threads
+from ir_runtime.backends.numba.jit import build_all, cache, loader
+from ir_runtime.backends.numba.threading.parallel import parallel_for, running, threads
+from ir_runtime.backends.numba.threading.task import UNUSED, Task, load_args
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.xml"
 
@@ -44,61 +43,61 @@ def test_without_numba_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 def test_an_unknown_kind_of_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IR_RUNTIME_VECTORS", "mmx")
     with pytest.raises(ir.InputError) as caught:
-        _target._chosen()
+        target._selected()
     same_as_before("messages/numba_vectors", str(caught.value))
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cache of its own, and no kernels but those that a test makes."""
     monkeypatch.setattr(_language, "ROUTINES", {})
-    monkeypatch.setattr(_machine, "ROUTINES", _language.ROUTINES)
-    monkeypatch.setattr(_making, "iter_modules", lambda *_: [])
+    monkeypatch.setattr(loader, "ROUTINES", _language.ROUTINES)
+    monkeypatch.setattr(build_all, "iter_modules", lambda *_: [])
     monkeypatch.setenv("IR_RUNTIME_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
-def doubling(name: str) -> Worker:
+def doubling(name: str) -> Task:
     """Doubles eight numbers, a unit each."""
 
     def double(call: int) -> None:
-        _, out, x, _, _, counter = given(call)
+        _, out, x, _, _, counter = load_args(call)
         while True:
-            unit = take(counter)
+            unit = fetch_add(counter)
             if unit >= 8:
                 break
-            put_number(out, unit, number(x, unit) * np.float32(2))
+            store_f32(out, unit, load_f32(x, unit) * np.float32(2))
 
     double.__qualname__ = name
-    return Worker(double)
+    return Task(double)
 
 
-def doubled(worker: Worker, count: int = 1) -> Any:
+def doubled(task: Task, count: int = 1) -> Any:
     x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
-    share(worker.address, np.zeros(1, np.int64), out, x, NOTHING, NOTHING, count)
+    parallel_for(task.address, np.zeros(1, np.int64), out, x, UNUSED, UNUSED, count)
     np.testing.assert_array_equal(out, 2 * x)
 
 
-def file_of(worker: Worker) -> Path:
-    folder = _cache.folder()
+def file_of(task: Task) -> Path:
+    folder = cache.folder()
     assert folder is not None
-    return folder / f"{worker.name}.o"
+    return folder / f"{task.name}.o"
 
 
-def test_machine_code_is_made_once_and_kept(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = doubling("kept")
-    assert _machine.missing() == [worker]
-    doubled(worker)
-    file = file_of(worker)
-    assert file.is_relative_to(alone)
-    assert _machine.missing() == []
-    assert not _making.ready()  # for there may be more of them
-    assert list(_making.make_all()) == []
-    assert _making.ready()
+def test_machine_code_is_made_once_and_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = doubling("kept")
+    assert loader.missing() == [task]
+    doubled(task)
+    file = file_of(task)
+    assert file.is_relative_to(own_cache)
+    assert loader.missing() == []
+    assert not build_all.ready()  # for there may be more of them
+    assert list(build_all.build_all()) == []
+    assert build_all.ready()
     made = file.read_bytes()
-    monkeypatch.setattr(_machine, "make", lambda routine: pytest.fail("it is there already"))
-    again = _machine.Machine()
-    assert again.address(worker)
+    monkeypatch.setattr(loader, "build", lambda routine: pytest.fail("it is there already"))
+    again = loader.Loader()
+    assert again.address(task)
     assert file.read_bytes() == made
 
 
@@ -108,7 +107,7 @@ def tripled(x: float) -> Any:
 
 
 def test_functions_are_translated_once_and_routines_optimised_once(
-    alone: Path, monkeypatch: pytest.MonkeyPatch
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ir_runtime.backends.numba.jit import compiler, translate
 
@@ -125,67 +124,67 @@ def test_functions_are_translated_once_and_routines_optimised_once(
 
     @routine(types.int64)
     def once(at: int) -> None:
-        put_number(at, 0, tripled(number(at, 0)))
+        store_f32(at, 0, tripled(load_f32(at, 0)))
 
     @routine(types.int64)
     def twice(at: int) -> None:
-        put_number(at, 0, tripled(tripled(number(at, 0))))
+        store_f32(at, 0, tripled(tripled(load_f32(at, 0))))
 
     monkeypatch.setattr(translate.compiler, "compile_extra", translating)
     monkeypatch.setattr(compiler, "_optimise", optimising)
     for known in (once, twice):
-        assert _machine.machine().address(known)
+        assert loader.loader().address(known)
     assert translated == [once.function, tripled.function, twice.function]
     assert len(optimised) == 2
 
 
 @pytest.mark.parametrize("damage", [b"", b"1234", b"123456789"])
-def test_damaged_machine_code_is_made_anew(alone: Path, damage: bytes) -> None:
-    worker = doubling(f"damaged_{len(damage)}")
-    file = file_of(worker)
-    _cache.make_folder(file.parent)
+def test_damaged_machine_code_is_compiled_again(own_cache: Path, damage: bytes) -> None:
+    task = doubling(f"damaged_{len(damage)}")
+    file = file_of(task)
+    cache.make_folder(file.parent)
     file.write_bytes(damage)
-    doubled(worker)
+    doubled(task)
     assert len(file.read_bytes()) > 100
 
 
-def test_a_folder_that_cannot_be_written_is_only_a_warning(alone: Path) -> None:
-    alone.touch()  # a file is where a folder should be
-    _cache._warn_once.cache_clear()
-    worker = doubling("unwritable")
+def test_a_folder_that_cannot_be_written_is_only_a_warning(own_cache: Path) -> None:
+    own_cache.touch()  # a file is where a folder should be
+    cache._warn_once.cache_clear()
+    task = doubling("unwritable")
     with pytest.warns(RuntimeWarning) as caught:
-        doubled(worker)
-    said = str(caught[0].message).replace(str(_cache.folder()), "CACHE")
+        doubled(task)
+    said = str(caught[0].message).replace(str(cache.folder()), "CACHE")
     same_as_before("messages/numba_folder", said)
     with pytest.warns(RuntimeWarning) as caught:
-        _making.in_background()
-    said = str(caught[0].message).replace(str(_cache.folder()), "CACHE")
+        build_all.in_background()
+    said = str(caught[0].message).replace(str(cache.folder()), "CACHE")
     same_as_before("messages/numba_background", said)
 
 
-def test_the_folder_depends_on_vectors_and_on_what_machine_code_follows_from(
-    alone: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_folder_depends_on_vectors_and_on_what_machine_code_depends_on(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = _cache.folder()
+    found = cache.folder()
     assert found is not None
-    assert found.parent == alone / "ir_runtime"
-    assert found.name.startswith(f"{ir.__version__}-{_target.TARGET.name}-")
-    monkeypatch.setattr(_cache, "_fingerprint", lambda: 1)
-    assert _cache.folder() != found
+    assert found.parent == own_cache / "ir_runtime"
+    assert found.name.startswith(f"{ir.__version__}-{target.TARGET.name}-")
+    monkeypatch.setattr(cache, "_fingerprint", lambda: 1)
+    assert cache.folder() != found
 
 
-@instruction(types.float32, gives=types.float32)
+@instruction(types.float32, returns=types.float32)
 def of_the_library(emit: Emit, x: Any) -> Any:
     return emit.builder.call(emit.function("lgammaf", F32, F32), [x])
 
 
-def test_kernels_that_need_more_than_there_is_are_refused(alone: Path) -> None:
+def test_kernels_that_need_more_than_there_is_are_refused(own_cache: Path) -> None:
     @routine(types.int64)
     def curious(address: int) -> None:
-        put_number(address, 0, of_the_library(number(address, 0)))
+        store_f32(address, 0, of_the_library(load_f32(address, 0)))
 
     with pytest.raises(RuntimeError, match=r"curious cannot run by itself: it calls lgammaf"):
-        _machine.machine().address(curious)
+        loader.loader().address(curious)
 
 
 @device
@@ -194,50 +193,50 @@ def learned(x: float) -> Any:
 
 
 WRONG: list[tuple[str, Any]] = [
-    (r"lgamma.*test_numba_setup\.py", lambda at: put_number(at, 0, math.lgamma(number(at, 0)))),
-    (r"lgamma.*test_numba_setup\.py", lambda at: put_number(at, 0, learned(number(at, 0)))),
-    (r"list.*test_numba_setup\.py", lambda at: put_number(at, 0, [np.float32(1)][at])),
-    (r"put_number\) takes 3 arguments, got 4.*test_numba_setup\.py", lambda at: put_number(at, 0, at, at)),
-    ("3 argument types given, but function takes 2", lambda at: put_number(at, 0, min(at, at, at))),
-    ("floor", lambda at: put_number(at, 0, number(at, 0) // number(at, 1))),
+    (r"lgamma.*test_numba_setup\.py", lambda at: store_f32(at, 0, math.lgamma(load_f32(at, 0)))),
+    (r"lgamma.*test_numba_setup\.py", lambda at: store_f32(at, 0, learned(load_f32(at, 0)))),
+    (r"list.*test_numba_setup\.py", lambda at: store_f32(at, 0, [np.float32(1)][at])),
+    (r"store_f32\) expected 3 arguments, got 4.*test_numba_setup\.py", lambda at: store_f32(at, 0, at, at)),
+    ("3 argument types given, but function takes 2", lambda at: store_f32(at, 0, min(at, at, at))),
+    ("floor", lambda at: store_f32(at, 0, load_f32(at, 0) // load_f32(at, 1))),
 ]
 
 
 @pytest.mark.parametrize(("reason", "function"), WRONG)
-def test_python_that_is_not_of_kernels_is_refused(alone: Path, reason: str, function: Any) -> None:
+def test_python_that_is_not_of_kernels_is_refused(own_cache: Path, reason: str, function: Any) -> None:
     function.__name__ = function.__qualname__ = "curious"
     with pytest.raises(RuntimeError, match=rf"(?s)curious cannot be compiled: .*{reason}"):
-        _machine.machine().address(routine(types.int64)(function))
+        loader.loader().address(routine(types.int64)(function))
     doubled(doubling("after_failure"))  # which leaves nothing behind
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_threads_share_units(alone: Path, count: int) -> None:
-    worker = doubling(f"shared_{count}")
+def test_threads_share_units(own_cache: Path, count: int) -> None:
+    task = doubling(f"shared_{count}")
     with at_most(count), running():
         assert threads() == min(count, os.cpu_count() or 1)
         for _ in range(200):
-            doubled(worker, count)
-    time.sleep(0.05)  # the team has gone to sleep, and wakes again
+            doubled(task, count)
+    time.sleep(0.05)  # the pool has gone to sleep, and wakes again
     with at_most(count), running():
-        doubled(worker, count)
+        doubled(task, count)
 
 
 def test_small_models_run_on_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("IR_RUNTIME_BACKEND")
-    monkeypatch.setattr(_making, "ready", lambda: pytest.fail("not even looked at"))
+    monkeypatch.setattr(build_all, "ready", lambda: pytest.fail("not even looked at"))
     assert ir.compile_model(str(DIGITS)).backend == "numpy"
 
 
 def test_numba_is_used_once_its_kernels_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = []
-    monkeypatch.setattr(_making, "in_background", lambda: begun.append(1))
-    monkeypatch.setattr(_making, "ready", lambda: False)
+    monkeypatch.setattr(build_all, "in_background", lambda: begun.append(1))
+    monkeypatch.setattr(build_all, "ready", lambda: False)
     assert _usual.default_backend(True, begin=False) == "numpy"
     assert begun == []
     assert _usual.default_backend(True) == "numpy"
     assert begun == [1]
-    monkeypatch.setattr(_making, "ready", lambda: True)
+    monkeypatch.setattr(build_all, "ready", lambda: True)
     assert _usual.default_backend(True) == "numba"
     monkeypatch.setattr(_usual, "find_spec", lambda name: None)
     assert _usual.default_backend(True) == "numpy"
@@ -255,8 +254,8 @@ def test_what_answers_until_kernels_are_there_is_provisional(
     ready: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("IR_RUNTIME_BACKEND", raising=False)
-    monkeypatch.setattr(_making, "in_background", lambda: None)
-    monkeypatch.setattr(_making, "ready", lambda: ready)
+    monkeypatch.setattr(build_all, "in_background", lambda: None)
+    monkeypatch.setattr(build_all, "ready", lambda: ready)
     usual = ir.compile_model(large())
     assert (usual.backend, usual.provisional) == (("numba", False) if ready else ("numpy", True))
     for asked in backends.available():
@@ -271,27 +270,29 @@ def test_a_broken_installation_is_only_a_warning(monkeypatch: pytest.MonkeyPatch
     def broken() -> bool:
         raise OSError("libllvmlite.so is damaged")
 
-    monkeypatch.setattr(_making, "ready", broken)
+    monkeypatch.setattr(build_all, "ready", broken)
     assert _usual.default_backend(True, begin=False) == _usual.eventual_backend(True) == "numpy"
     with pytest.warns(RuntimeWarning) as caught:
         assert _usual.default_backend(True) == "numpy"
     same_as_before("messages/numba_broken", str(caught[0].message))
 
 
-def test_one_process_makes_kernels_in_the_background(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_makes_kernels_in_the_background(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started: list[list[str]] = []
-    monkeypatch.setattr(_making.subprocess, "Popen", lambda command, **_: started.append(command))
-    with _making.Making.marked() as ours:
-        assert ours
-        _making.in_background()
-        with _making.Making.marked() as theirs:
-            assert not theirs
+    monkeypatch.setattr(build_all.subprocess, "Popen", lambda command, **_: started.append(command))
+    with build_all.BuildLock.acquire() as acquired:
+        assert acquired
+        build_all.in_background()
+        with build_all.BuildLock.acquire() as again:
+            assert not again
     assert started == []
-    _making.in_background()
+    build_all.in_background()
     assert started == [[sys.executable, "-m", "ir_runtime.backends.numba"]]
-    with pytest.raises(ZeroDivisionError), _making.Making.marked():
+    with pytest.raises(ZeroDivisionError), build_all.BuildLock.acquire():
         raise ZeroDivisionError
-    _making.in_background()
+    build_all.in_background()
     assert len(started) == 1  # what failed is not tried again at once
 
 
@@ -306,25 +307,27 @@ def test_kernels_are_loaded_without_numba() -> None:
 
 @pytest.fixture
 def warned() -> None:
-    _cache._warn_once.cache_clear()
+    cache._warn_once.cache_clear()
 
 
-def refused(match: str, worker: Worker) -> str:
+def refused(match: str, task: Task) -> str:
     """The one warning; the kernel works all the same, and nothing of it is kept."""
     with pytest.warns(RuntimeWarning, match=match) as caught:
-        doubled(worker)
-    doubled(worker)  # with warnings as errors
+        doubled(task)
+    doubled(task)  # with warnings as errors
     assert len(caught) == 1
     return str(caught[0].message)
 
 
 @pytest.mark.usefixtures("warned")
-def test_a_relative_folder_is_refused(alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_folder_is_refused(
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("IR_RUNTIME_CACHE", "here")
     monkeypatch.chdir(tmp_path)
     said = refused("must be an absolute path", doubling("relative"))
     same_as_before("messages/numba_cache_folder", said)
-    assert not _making.ready()
+    assert not build_all.ready()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -340,24 +343,24 @@ def test_the_command_needs_a_folder() -> None:
 @pytest.mark.usefixtures("warned")
 @pytest.mark.filterwarnings("ignore:compiled kernels cannot be kept")
 def test_the_working_directory_is_never_the_cache(
-    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The convention says that a relative path is as good as none."""
     monkeypatch.delenv("IR_RUNTIME_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     monkeypatch.chdir(tmp_path)
-    found = _cache.folder()
+    found = cache.folder()
     assert found is None or (found.is_absolute() and not found.is_relative_to(tmp_path))
 
 
 def test_an_empty_setting_means_the_usual_folder(
-    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for variable in ("IR_RUNTIME_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.setenv(variable, "")
-    found = _cache.folder()
+    found = cache.folder()
     assert found is not None
     assert found.is_relative_to(tmp_path / "home")
 
@@ -372,10 +375,10 @@ as_root = pytest.mark.skipif(
 @pytest.mark.usefixtures("warned")
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o720])
 @pytest.mark.parametrize("level", [0, 1])
-def test_a_folder_that_others_may_write_to_is_refused(alone: Path, mode: int, level: int) -> None:
-    worker = doubling(f"shared_{mode}_{level}")
-    doubled(worker)
-    made = file_of(worker)
+def test_a_folder_that_others_may_write_to_is_refused(own_cache: Path, mode: int, level: int) -> None:
+    task = doubling(f"shared_{mode}_{level}")
+    doubled(task)
+    made = file_of(task)
     assert made.stat().st_mode & 0o777 == 0o600
     assert made.parent.stat().st_mode & 0o777 == 0o700
     made.parents[level].chmod(mode)
@@ -384,72 +387,72 @@ def test_a_folder_that_others_may_write_to_is_refused(alone: Path, mode: int, le
 
 @posix
 @pytest.mark.usefixtures("warned")
-def test_a_file_that_others_may_write_is_made_anew(alone: Path) -> None:
-    worker = doubling("written_by_others")
-    doubled(worker)
-    file_of(worker).chmod(0o606)
+def test_a_file_that_others_may_write_is_made_anew(own_cache: Path) -> None:
+    task = doubling("written_by_others")
+    doubled(task)
+    file_of(task).chmod(0o606)
     with pytest.warns(RuntimeWarning, match="may be written by others") as caught:
-        assert _cache.read(worker) is None
-    said = str(caught[0].message).replace(str(file_of(worker)), "CACHE/kernel.o")
+        assert cache.load(task.name) is None
+    said = str(caught[0].message).replace(str(file_of(task)), "CACHE/kernel.o")
     same_as_before("messages/numba_cache_file", said)
-    _machine.make(worker)
-    assert _cache.read(worker) is not None
+    loader.build(task)
+    assert cache.load(task.name) is not None
 
 
 @as_root
 @pytest.mark.usefixtures("warned")
-def test_what_belongs_to_another_user_is_refused(alone: Path) -> None:
-    worker = doubling("of_another")
-    doubled(worker)
-    file = file_of(worker)
+def test_what_belongs_to_another_user_is_refused(own_cache: Path) -> None:
+    task = doubling("of_another")
+    doubled(task)
+    file = file_of(task)
     os.chown(file, 12345, -1)
     with pytest.warns(RuntimeWarning, match="belongs to another user"):
-        assert _cache.read(worker) is None
+        assert cache.load(task.name) is None
     os.chown(file, 0, -1)
-    assert _cache.read(worker) is not None
+    assert cache.load(task.name) is not None
     os.chown(file.parent, 12345, -1)
     with pytest.warns(RuntimeWarning, match="belongs to another user"):
-        assert _cache.folder() is None
+        assert cache.folder() is None
 
 
 @posix
-def test_a_link_is_not_followed(alone: Path, tmp_path: Path) -> None:
-    worker = doubling("linked")
-    doubled(worker)
-    file = file_of(worker)
+def test_a_link_is_not_followed(own_cache: Path, tmp_path: Path) -> None:
+    task = doubling("linked")
+    doubled(task)
+    file = file_of(task)
     file.rename(tmp_path / "elsewhere.o")
     file.symlink_to(tmp_path / "elsewhere.o")
-    assert _cache.read(worker) is None
+    assert cache.load(task.name) is None
 
 
-def test_code_that_was_changed_is_not_loaded(alone: Path) -> None:
-    worker = doubling("changed")
-    doubled(worker)
-    file = file_of(worker)
+def test_code_that_was_changed_is_not_loaded(own_cache: Path) -> None:
+    task = doubling("changed")
+    doubled(task)
+    file = file_of(task)
     code = bytearray(file.read_bytes())
     code[-1] ^= 1
     file.write_bytes(code)
-    assert _cache.read(worker) is None
+    assert cache.load(task.name) is None
 
 
-def test_a_full_disk_frees_what_other_versions_left(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = doubling("full")
-    old = alone / "ir_runtime" / "0.0.1-avx2-00000000"
+def test_a_full_disk_frees_what_other_versions_left(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = doubling("full")
+    old = own_cache / "ir_runtime" / "0.0.1-avx2-00000000"
     old.mkdir(parents=True, mode=0o700)
     (old / "kernel.o").write_bytes(b"x" * 100)
     for folder in (old, old.parent):
         folder.chmod(0o700)
-    write = _cache._write
+    write = cache._write
 
     def on_a_full_disk(*given: Any) -> None:
         if old.exists():
             raise OSError(errno.ENOSPC, "No space left on device")
         write(*given)
 
-    monkeypatch.setattr(_cache, "_write", on_a_full_disk)
-    doubled(worker)
+    monkeypatch.setattr(cache, "_write", on_a_full_disk)
+    doubled(task)
     assert not old.exists()
-    assert _cache.read(worker) is not None
+    assert cache.load(task.name) is not None
 
 
 @as_root

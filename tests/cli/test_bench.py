@@ -20,7 +20,7 @@ from openvino import opset13 as op
 
 import ir_runtime
 from ir_runtime.analysis.random_inputs import random_array
-from ir_runtime.backends.numba.jit import build_all as _making
+from ir_runtime.backends.numba.jit import build_all
 from ir_runtime.bench import report, timing
 from ir_runtime.bench import start as starting
 from ir_runtime.bench.agreement import Agreement, compare
@@ -78,8 +78,8 @@ def test_kernels_are_waited_for(folder: Path, invoke: Invoke, monkeypatch: pytes
     """In this process and in those that measure the start: numba is asked for by its name."""
     asked = []
     write(folder, passing("f32", "512,512"))
-    monkeypatch.setattr(_making, "ready", lambda: False)
-    monkeypatch.setattr(_making, "in_background", lambda: pytest.fail("nothing is left to the background"))
+    monkeypatch.setattr(build_all, "ready", lambda: False)
+    monkeypatch.setattr(build_all, "in_background", lambda: pytest.fail("nothing is left to the background"))
     monkeypatch.setattr(report, "measure", lambda name, setting, *_: asked.append(setting.backend) or START)
     found = record(invoke("bench net.xml -niter 1 --json"))
     assert [side["backend"] for side in found["sides"]] == asked == ["numba"]

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from harness.tiny import constant, net, parameter, passing, result, total, write, write_chain
 
-from ir_runtime.backends.numba.jit import build_all as _making
+from ir_runtime.backends.numba.jit import build_all
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
@@ -163,8 +163,8 @@ def test_says_that_another_backend_will_answer(
     folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(folder, passing("f32", "512,512"))
-    monkeypatch.setattr(_making, "in_background", lambda: None)
-    monkeypatch.setattr(_making, "ready", lambda: False)
+    monkeypatch.setattr(build_all, "in_background", lambda: None)
+    monkeypatch.setattr(build_all, "ready", lambda: False)
     found = invoke("run net.xml --random")
     assert found.stdout.splitlines()[0] == "Outputs, numpy backend"
     assert found.stderr == (

@@ -20,7 +20,7 @@ from harness.nets import Net
 import ir_runtime as ir
 from ir_runtime import forks
 from ir_runtime.backends.common import blas as _blas
-from ir_runtime.backends.numba.threading import pool as _team
+from ir_runtime.backends.numba.threading import pool as _pools
 from ir_runtime.backends.numpy.threading import parallel as _threads
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -319,15 +319,15 @@ def test_blas_has_its_threads_again_in_a_child() -> None:
     assert (numbers[-1], blas.limited) == (4, False)
 
 
-def test_a_team_has_no_helpers_in_a_child() -> None:
-    team = _team.borrowed(1)
-    assert len(team) == 1
-    team.begin()
-    team.after_fork()
-    assert len(team) == 0
-    assert not team._words.any(), "nobody waits for helpers that are not there"
-    _team.given_back(team)
-    assert _team.borrowed(1) is not team
+def test_a_thread_pool_has_no_workers_in_a_child() -> None:
+    pool = _pools.acquire(1)
+    assert len(pool) == 1
+    pool.begin_run()
+    pool.after_fork()
+    assert len(pool) == 0
+    assert not pool._words.any(), "nobody waits for workers that do not exist"
+    _pools.release(pool)
+    assert _pools.acquire(1) is not pool
 
 
 LOCKS = {"Lock", "RLock", "Condition", "Event", "Semaphore", "Queue", "SimpleQueue", "allocate_lock"}

@@ -20,7 +20,7 @@ import ir_runtime as ir
 from ir_runtime import deadline, forks, limits
 from ir_runtime.backends.core import threads
 from ir_runtime.backends.numba.threading import parallel as compiled_threads
-from ir_runtime.backends.numba.threading import pool as _team
+from ir_runtime.backends.numba.threading import pool as _pools
 from ir_runtime.backends.numpy.threading import parallel as _threads
 from ir_runtime.executor import context
 from ir_runtime.executor.observers import Profile
@@ -119,7 +119,7 @@ def test_an_interrupt_anywhere(
     assert counting.passed > 50
     for place in range(1, counting.passed + 1, every):
         if way is Calls.call_with_new_threads:
-            _team._IDLE.clear()
+            _pools._IDLE.clear()
             monkeypatch.setattr(_threads, "_crew", _threads.Crew())
         interrupter = Interrupter(place)
         try:

@@ -28,7 +28,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy._core import _multiarray_umath
 
-from ir_runtime.backends.numba.jit import loader as _machine
+from ir_runtime.backends.numba.jit import host, loader
 
 __all__ = ["PATTERN", "Edge", "install"]
 
@@ -40,7 +40,7 @@ _SPACE = 1 << 42
 _PAGE = mmap.PAGESIZE
 # Larger numbers are not aligned to more, nor are lines of the cache.
 _ALIGNED = 64
-# Scratch memory is asked for with so many bytes more, in which `room` finds a place to begin.
+# Scratch memory is asked for with so many bytes more, in which `alloc` finds an aligned address.
 _MORE = 128
 
 # Numbers of functions and objects in NumPy's table for C, as its header __multiarray_api.h has them.
@@ -101,10 +101,10 @@ _KEPT: list[Any] = []
 
 def _guard_scratch(addresses: dict[str, int]) -> None:
     """Kernels that are loaded from now on take their memory from here."""
-    assert not _machine._only.cache_info().currsize, "kernels are loaded already"
+    assert not loader._only.cache_info().currsize, "kernels are loaded already"
     for symbol, (name, kind) in _FOR_SCRATCH.items():
-        assert symbol in _machine.RUNTIME
-        _machine.RUNTIME[symbol] = partial(kind, addresses[name])
+        assert symbol in host.RUNTIME_SYMBOLS
+        host.RUNTIME_SYMBOLS[symbol] = partial(kind, addresses[name])
 
 
 def _default_handler() -> Any:
@@ -146,7 +146,7 @@ def _compiled(edge: Edge, old: _Allocator) -> tuple[dict[str, int], int]:
         edge_is_end=str(edge is Edge.END).lower(), old_free=old.free, old_realloc=old.realloc,
     )  # fmt: skip
     module = llvm.parse_assembly(text)
-    engine = llvm.create_mcjit_compiler(module, _machine.target_machine())
+    engine = llvm.create_mcjit_compiler(module, host.target_machine())
     engine.finalize_object()
     _KEPT.append(engine)
     names = [*_FOR_ARRAYS, *(name for name, _ in _FOR_SCRATCH.values())]

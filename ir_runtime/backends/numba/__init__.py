@@ -1,10 +1,10 @@
-"""Kernels that numba compiles for the machine.
+"""The numba backend: kernels that are compiled for the machine.
 
-The innermost loops are written in LLVM's language for vectors, on activations that are stored with
-their channels last, as in the backend ``numpy``, on which this one falls back.
+The innermost loops are LLVM IR for SIMD vectors, on activations in NHWC layout, as in the backend ``numpy``, to which
+this one falls back.
 
-Modules with kernels are imported when a model has their operations: `_index` lists them. What multiplies
-compressed weights is asked before.
+Kernel modules are imported when a model has their operations: `_index` lists them. The kernels for quantized weights
+are imported at once, as they are tried first.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The process in the background that makes all kernels; it lets every other one go first."""
+"""The background process that compiles all kernels, at the lowest priority."""
 
 from __future__ import annotations
 
 import os
 
-from .jit.build_all import Making, make_all
+from .jit.build_all import BuildLock, build_all
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(10)
-    with Making.marked() as ours:
-        if ours:
-            for _ in make_all():
+    with BuildLock.acquire() as acquired:
+        if acquired:
+            for _ in build_all():
                 pass

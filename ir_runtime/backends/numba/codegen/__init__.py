@@ -1,1 +1,1 @@
-"""The language that kernels are written in, and the code that it stands for."""
+"""Code generation: the kernel language, vector instructions, memory instructions and descriptors."""

@@ -1,8 +1,8 @@
-"""The language of kernels: Python that numba translates, and instructions that are written in LLVM's language.
+"""The kernel language: Python functions that numba translates, and instructions that are emitted as LLVM IR.
 
-What stands here only takes down what there is. Machine code is made of it by `jit.translate` and `jit.compiler`, once for a
-machine, and loaded by `_machine`; so a process that finds all of it in the cache never imports numba, which takes
-half a second. Numba meets these objects as names in what it translates, and asks them what they are.
+The objects here only declare kernels. `jit.translate` and `jit.compiler` turn them into machine code once per machine,
+and `jit.loader` loads that; so a process that finds everything in the cache never imports numba, which takes half a
+second.
 """
 
 from __future__ import annotations
@@ -11,52 +11,55 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
-__all__ = ["ROUTINES", "Device", "Instruction", "Routine", "device", "instruction", "routine", "types"]
+__all__ = [
+    "ROUTINES",
+    "Callee",
+    "Device",
+    "Instruction",
+    "Routine",
+    "device",
+    "instruction",
+    "routine",
+    "types",
+]
 
 types: Any = SimpleNamespace(int64="int64", float32="float32", void="void")
-"""The names of numba's types, for what kernels take and give."""
+"""Names of numba types, for the parameters and results of kernels."""
 
 
-class _Known:
-    """What kernels may call by name."""
+class Callee:
+    """A function that kernels can call by name."""
 
     def __init__(self, function: Callable[..., Any], kinds: tuple[str, ...] = ()) -> None:
         self.function, self.kinds = function, kinds
 
-    @property
-    def _numba_type_(self) -> Any:
-        """Numba asks for this where it does not know an object."""
-        from ..jit.translate import type_of
 
-        return type_of(self)
-
-
-class Device(_Known):
-    """A function that becomes a part of each kernel that calls it; Python may call it, too."""
+class Device(Callee):
+    """A function that is compiled into each kernel that calls it; Python can call it, too."""
 
     def __call__(self, *arguments: Any) -> Any:
-        """What it returns, without machine code."""
+        """Call the Python function."""
         return self.function(*arguments)
 
 
-class Instruction(_Known):
-    """A function that writes instructions, where a kernel calls it.
+class Instruction(Callee):
+    """A function that emits LLVM IR at the place of the call.
 
     Args:
         function: takes an `Emit`, then the arguments.
         kinds: the types of the arguments.
-        gives: the type of what it returns.
+        returns: the type of the result.
     """
 
-    def __init__(self, function: Callable[..., Any], kinds: tuple[str, ...], gives: str) -> None:
+    def __init__(self, function: Callable[..., Any], kinds: tuple[str, ...], returns: str) -> None:
         super().__init__(function, kinds)
-        self.gives = gives
+        self.returns = returns
 
 
-class Routine(_Known):
-    """A function of numbers, with machine code of its own and a name by which kernels call it.
+class Routine(Callee):
+    """A function of scalars that is compiled by itself, under a symbol that other kernels call.
 
-    A `Device` is translated anew for each kernel; the tiles of products take seconds of that.
+    A `Device` is compiled anew for each kernel; for the tiles of matrix products that would take seconds.
     """
 
     def __init__(self, function: Callable[..., None], kinds: tuple[str, ...]) -> None:
@@ -65,13 +68,13 @@ class Routine(_Known):
         self.name = f"ir_runtime_{place.replace('.', '_')}"
         ROUTINES[self.name] = self
 
-    def needs(self) -> Iterator[Routine]:
-        """The routines that it calls, itself or in what becomes a part of it."""
+    def dependencies(self) -> Iterator[Routine]:
+        """Return the routines that it calls, directly or through devices."""
         return _called(self.function, set())
 
 
 ROUTINES: dict[str, Routine] = {}
-"""All that there are, by name."""
+"""All routines by symbol name."""
 
 
 def _called(function: Callable[..., Any], seen: set[Device]) -> Iterator[Routine]:
@@ -85,20 +88,20 @@ def _called(function: Callable[..., Any], seen: set[Device]) -> Iterator[Routine
 
 
 def device(function: Callable[..., Any]) -> Any:
-    """A function that kernels call; it is compiled into them."""
+    """Declare a function that is compiled into the kernels that call it."""
     return Device(function)
 
 
 def routine(*kinds: str) -> Callable[[Callable[..., None]], Any]:
-    """Make a routine of a function that takes numbers of these types and returns nothing."""
+    """Declare a routine: a function that takes scalars of these types and returns nothing."""
     return lambda function: Routine(function, kinds)
 
 
-def instruction(*kinds: str, gives: str = "void") -> Callable[[Callable[..., Any]], Any]:
-    """Make a function that writes instructions one that kernels can call.
+def instruction(*kinds: str, returns: str = "void") -> Callable[[Callable[..., Any]], Any]:
+    """Declare a function that emits LLVM IR as an instruction that kernels can call.
 
     Args:
         kinds: the types of the arguments, after the `Emit` that the function takes first.
-        gives: the type of what it returns.
+        returns: the type of the result.
     """
-    return lambda write: Instruction(write, kinds, gives)
+    return lambda write: Instruction(write, kinds, returns)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from ..jit.target import TARGET
+from ..codegen.target import TARGET
 
 __all__ = ["LANES", "Emit", "Load", "Store"]
 
@@ -29,7 +29,7 @@ class Emit:
 
     builder: Any
 
-    def number(self, n: int) -> Value:
+    def i64(self, n: int) -> Value:
         """An i64."""
         return ir.Constant(I64, int(n))
 
@@ -46,7 +46,7 @@ class Emit:
     def at(self, address: Value, offset: Value | int = 0) -> Value:
         """An address that many bytes on."""
         if isinstance(offset, int):
-            return address if offset == 0 else self.builder.add(address, self.number(offset))
+            return address if offset == 0 else self.builder.add(address, self.i64(offset))
         return self.builder.add(address, offset)
 
     def load(self, address: Value, kind: Any = VECTOR) -> Value:
@@ -60,21 +60,21 @@ class Emit:
         done = self.builder.store(value, self.builder.inttoptr(address, ir.PointerType(value.type)))
         done.align = 4
 
-    def over(self, count: Value, body: Callable[[Value, Load, Store], None]) -> None:
+    def vector_loop(self, count: Value, body: Callable[[Value, Load, Store], None]) -> None:
         """Go over ``count`` numbers, a vector at a time, the rest under a mask.
 
         ``body`` is given an offset in bytes, and what loads from, and stores at, an address there.
         """
-        lanes = self.number(LANES)
+        lanes = self.i64(LANES)
         whole = self.builder.sdiv(count, lanes)
         with self.loop(whole) as (i, _, _following):
-            body(self.builder.mul(i, self.number(4 * LANES)), self.load, self.store)
+            body(self.builder.mul(i, self.i64(4 * LANES)), self.load, self.store)
         done = self.builder.mul(whole, lanes)
         rest = self.builder.sub(count, done)
-        with self.builder.if_then(self.builder.icmp_signed(">", rest, self.number(0))):
-            body(self.builder.mul(done, self.number(4)), *self.masked(rest))
+        with self.builder.if_then(self.builder.icmp_signed(">", rest, self.i64(0))):
+            body(self.builder.mul(done, self.i64(4)), *self.masked_access(rest))
 
-    def first(self, count: Value) -> Value:
+    def lane_mask(self, count: Value) -> Value:
         """A mask of that many lanes."""
         narrow = self.builder.trunc(count, I32)
         start = self.builder.insert_element(ir.Constant(INTS, ir.Undefined), narrow, ir.Constant(I32, 0))
@@ -83,9 +83,9 @@ class Emit:
         )
         return self.builder.icmp_signed("<", ir.Constant(INTS, list(range(LANES))), same)
 
-    def masked(self, count: Value) -> tuple[Load, Store]:
+    def masked_access(self, count: Value) -> tuple[Load, Store]:
         """What loads, and what stores, that many lanes."""
-        mask = self.first(count)
+        mask = self.lane_mask(count)
         return (
             lambda address: self.masked_load(address, mask),
             lambda value, address: self.masked_store(value, address, mask),
@@ -105,27 +105,27 @@ class Emit:
         function = self.function(f"llvm.masked.store.v{LANES}f32.p0", None, *kinds)
         self.builder.call(function, [value, pointer, ir.Constant(I32, 4), mask])
 
-    def add_atomically(self, address: Value, more: int) -> Value:
+    def fetch_add(self, address: Value, more: int) -> Value:
         """Add to the i64 at an address, in one step for all threads; gives what it was."""
         pointer = self.builder.inttoptr(address, ir.PointerType(I64))
-        return self.builder.atomic_rmw("add", pointer, self.number(more), "seq_cst")
+        return self.builder.atomic_rmw("add", pointer, self.i64(more), "seq_cst")
 
-    def load_atomically(self, address: Value) -> Value:
+    def load_atomic(self, address: Value) -> Value:
         """The i64 at an address, as all threads agree on it."""
         pointer = self.builder.inttoptr(address, ir.PointerType(I64))
         return self.builder.load_atomic(pointer, "seq_cst", 8, typ=I64)
 
-    def store_atomically(self, value: Value, address: Value) -> None:
+    def store_atomic(self, value: Value, address: Value) -> None:
         """Put an i64 at an address, before all that follows."""
         pointer = self.builder.inttoptr(address, ir.PointerType(I64))
         self.builder.store_atomic(value, pointer, "seq_cst", 8)
 
-    def call_at(self, address: Value, *arguments: Value) -> None:
+    def call_address(self, address: Value, *arguments: Value) -> None:
         """Call the function at an address, of i64."""
         kind = ir.FunctionType(ir.VoidType(), [I64] * len(arguments))
         self.builder.call(self.builder.inttoptr(address, ir.PointerType(kind)), arguments)
 
-    def zeros(self, words: int) -> Value:
+    def stack_words(self, words: int) -> Value:
         """The address of so many i64, all 0, that are there until the function ends."""
         kind = ir.ArrayType(I64, words)
         with self.builder.goto_entry_block():
@@ -158,35 +158,35 @@ class Emit:
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
         """``a * b + c``, rounded once where the machine can."""
-        if not TARGET.fused:
+        if not TARGET.has_fma:
             return self.builder.fadd(self.builder.fmul(a, b), c)
         return self.intrinsic("llvm.fma", a, b, c)
 
-    def above(self, value: Value, low: Value) -> Value:
+    def maximum(self, value: Value, low: Value) -> Value:
         """``max(value, low)``, where NaN stays NaN."""
         return self.builder.select(self.builder.fcmp_unordered(">", value, low), value, low)
 
-    def below(self, value: Value, high: Value) -> Value:
+    def minimum(self, value: Value, high: Value) -> Value:
         """``min(value, high)``, where NaN stays NaN."""
         return self.builder.select(self.builder.fcmp_unordered("<", value, high), value, high)
 
-    def magnitude(self, value: Value) -> Value:
+    def absolute(self, value: Value) -> Value:
         """The absolute value."""
         return self.intrinsic("llvm.fabs", value)
 
-    def rounded(self, value: Value) -> Value:
+    def round(self, value: Value) -> Value:
         """The nearest whole number."""
         return self.intrinsic("llvm.rint", value)
 
-    def root(self, value: Value) -> Value:
+    def sqrt(self, value: Value) -> Value:
         """The square root."""
         return self.intrinsic("llvm.sqrt", value)
 
-    def sum(self, value: Value) -> Value:
+    def reduce_add(self, value: Value) -> Value:
         """The sum of the lanes, by halves."""
-        return self.across(value, self.builder.fadd)
+        return self.reduce(value, self.builder.fadd)
 
-    def across(self, value: Value, how: Callable[[Value, Value], Value]) -> Value:
+    def reduce(self, value: Value, how: Callable[[Value, Value], Value]) -> Value:
         """One number of all lanes, joined by halves in registers."""
         count = LANES
         while count > 1:
@@ -214,7 +214,7 @@ class Emit:
         builder.branch(head)
         builder.position_at_end(head)
         counter = builder.phi(I64)
-        counter.add_incoming(self.number(0), before)
+        counter.add_incoming(self.i64(0), before)
         now = []
         for value in carried:
             phi = builder.phi(value.type)
@@ -225,14 +225,14 @@ class Emit:
         following: list[Value] = []
         yield counter, now, following
         end = builder.block
-        counter.add_incoming(builder.add(counter, self.number(1)), end)
+        counter.add_incoming(builder.add(counter, self.i64(1)), end)
         for phi, value in zip(now, following, strict=True):
             phi.add_incoming(value, end)
         builder.branch(head)
         builder.position_at_end(after)
         following[:] = now
 
-    def either(
+    def if_else(
         self, condition: Value, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]]
     ) -> list[Value]:
         """What ``then`` gives if a condition holds, else what ``otherwise`` gives; the other is not computed."""
@@ -250,14 +250,14 @@ class Emit:
             found.append(phi)
         return found
 
-    def choose(self, number: Value, ways: Mapping[int, Callable[[], None]]) -> None:
+    def switch(self, number: Value, ways: Mapping[int, Callable[[], None]]) -> None:
         """Go the way of a number; none if it has none."""
         builder = self.builder
         after = builder.append_basic_block("chosen")
         switch = builder.switch(number, after)
         for key, way in ways.items():
             block = builder.append_basic_block("way")
-            switch.add_case(self.number(key), block)
+            switch.add_case(self.i64(key), block)
             builder.position_at_end(block)
             way()
             builder.branch(after)

@@ -1,4 +1,4 @@
-"""Making all kernels at once: on request, or in the background of the first program that could use them."""
+"""The build of all kernels at once: on request, or in the background of the first program that could use them."""
 
 from __future__ import annotations
 
@@ -16,47 +16,45 @@ from pkgutil import iter_modules
 
 from .. import kernels
 from ..codegen.language import Routine
-from .cache import folder, is_kept, make_folder
-from .loader import make, missing
+from .cache import folder, is_cached, make_folder
+from .loader import build, missing
 
-__all__ = ["Making", "in_background", "make_all", "ready", "waiting"]
+__all__ = ["BuildLock", "build_all", "in_background", "pending", "ready"]
 
-# Seconds after which whoever said to be making kernels is taken for dead.
-_PATIENCE = 600
-
-
-# Stands beside the kernels once all of them are there.
+# Seconds after which a lock is stale.
+_TIMEOUT = 600
+# A file in the folder that exists once all kernels are compiled.
 _COMPLETE = "complete"
 
 
 def ready() -> bool:
-    """Whether every kernel is in the cache."""
+    """Return whether every kernel is in the cache."""
     place = folder()
     return place is not None and (place / _COMPLETE).exists()
 
 
-def waiting() -> list[Routine]:
-    """The kernels of all modules that are missing."""
+def pending() -> list[Routine]:
+    """Return the kernels of all modules that are not in the cache."""
     for module in iter_modules(kernels.__path__, f"{kernels.__name__}."):
         import_module(module.name)
     return missing()
 
 
-def make_all() -> Iterator[Routine]:
-    """Make what is missing; gives each kernel once it is there."""
-    for routine in waiting():
-        if not is_kept(routine):  # another process may have made it meanwhile
-            with _uncollected():
-                make(routine)
+def build_all() -> Iterator[Routine]:
+    """Compile the missing kernels, and yield each when it is done."""
+    for routine in pending():
+        if not is_cached(routine.name):  # another process may have compiled it meanwhile
+            with _no_garbage_collection():
+                build(routine)
         yield routine
     if (place := folder()) is not None:
-        with suppress(OSError):  # which was said when the kernels could not be kept
+        with suppress(OSError):  # of which the cache has warned
             (place / _COMPLETE).touch(mode=0o600)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """Collect no garbage meanwhile: most of what numba makes stays, and looking through it takes a twentieth of the time."""
+def _no_garbage_collection() -> Iterator[None]:
+    """Pause the garbage collector: most objects of numba live on, and scanning them takes 5 % of the time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -67,23 +65,23 @@ def _uncollected() -> Iterator[None]:
 
 
 def in_background() -> None:
-    """Start a process that makes what is missing, unless one is at it; it outlives this one."""
+    """Start a process that compiles the missing kernels, unless one is running; it outlives this one."""
     if getattr(sys, "frozen", False) or not sys.executable:
-        return  # what would be started is not Python
+        return  # the executable is not a Python interpreter
     place = folder()
     if place is None:
         return
     try:
         make_folder(place)
-        if _is_at_it(place / Making.MARK):
+        if _is_held(place / BuildLock.NAME):
             return
     except OSError as reason:
-        message = (
-            f"kernels cannot be kept in {place}: {reason.strerror or reason}; numpy is used instead of numba"
-        )
+        message = f"compiled kernels cannot be kept in {place}: {reason.strerror or reason}; numpy is used instead of numba"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return
-    _tell("compiling kernels for this machine, once, in the background; until they are there, numpy is used")
+    _notify(
+        "compiling kernels for this machine in the background (once); numpy is used until compilation ends"
+    )
     nothing = subprocess.DEVNULL
     command = [sys.executable, "-m", __package__.rpartition(".")[0]]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -93,40 +91,40 @@ def in_background() -> None:
         )
 
 
-class Making:
-    """Says in the folder that somebody makes the kernels."""
+class BuildLock:
+    """A lock file of the process that compiles the kernels."""
 
-    MARK = "making"
+    NAME = "building"
 
     @classmethod
     @contextmanager
-    def marked(cls) -> Iterator[bool]:
-        """Whether this process is the one; the mark is gone afterwards.
+    def acquire(cls) -> Iterator[bool]:
+        """Yield whether this process got the lock, and release it afterwards.
 
-        Where making fails, it stays until it is too old, so that not every program tries again at once.
+        If the build fails, the lock stays until it is stale, so that not every program tries again at once.
         """
         place = folder()
         if place is None:
             yield False
             return
         make_folder(place)
-        mark = place / cls.MARK
-        if _is_at_it(mark):
+        path = place / cls.NAME
+        if _is_held(path):
             yield False
             return
-        mark.write_text(str(os.getpid()))
+        path.write_text(str(os.getpid()))
         yield True
-        mark.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
-def _is_at_it(mark: Path) -> bool:
+def _is_held(path: Path) -> bool:
     try:
-        return time.time() - mark.stat().st_mtime < _PATIENCE
+        return time.time() - path.stat().st_mtime < _TIMEOUT
     except FileNotFoundError:
         return False
 
 
-def _tell(text: str) -> None:
-    """A line for whoever sits at a terminal."""
+def _notify(text: str) -> None:
+    """Print a line if there is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         print(f"ir_runtime: {text}", file=sys.stderr)

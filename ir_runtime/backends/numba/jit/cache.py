@@ -1,12 +1,12 @@
-"""The cache of compiled kernels: where it lies, and which of its files are trusted.
+"""The cache of compiled kernels: its directory, and which of its files are trusted.
 
-The folder is ``IR_RUNTIME_CACHE``, else the user's cache folder by the conventions of the system. What lies in it
-depends on the version of this package, on the source of the kernels, on numba and LLVM, on the processor, and on the
-kind of vectors. Each routine is a file of its own that begins with the SHA-256 of its machine code.
+It is ``IR_RUNTIME_CACHE``, else the user's cache folder by the conventions of the system. The subfolder depends on the
+version of this package, the source of the kernels, numba and LLVM, the processor, and the vector target. Each routine is
+a file that begins with the SHA-256 of its machine code.
 
-Whoever can write such a file can run code as the user who loads it. So folders are made with mode 0700 and files with
-0600, and what does not belong to the user (or to root, as in an image that root builds), or what others may write to,
-is refused, as is a path that is not absolute. Then there is one warning, and kernels are compiled in memory.
+Whoever can write such a file can run code as the user who loads it. So folders are created with mode 0700 and files with
+0600; a path that is not absolute, or that belongs to another user (root excepted, as in an image that root builds), or
+that others can write to is refused, with one warning, and kernels are compiled in memory.
 """
 
 from __future__ import annotations
@@ -29,52 +29,51 @@ import llvmlite.binding as llvm
 
 from ...._version import __version__
 from ....files import part
-from ..codegen.language import Routine
-from .target import TARGET
+from ..codegen.target import TARGET
 
-__all__ = ["folder", "is_kept", "keep", "make_folder", "read"]
+__all__ = ["folder", "is_cached", "load", "make_folder", "store"]
 
 _DIGEST = hashlib.sha256().digest_size
-_NOT_FOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
-_WAY_OUT = "set IR_RUNTIME_CACHE to the absolute path of a folder that only you can write to"
+_HINT = "set IR_RUNTIME_CACHE to the absolute path of a folder that only you can write to"
 
 
 class Refused(OSError):
-    """What lies in the cache, or is to lie there, cannot be trusted."""
+    """A path of the cache that is not trusted."""
 
 
 def folder() -> Path | None:
-    """Where machine code of these kernels for this processor is kept; ``None`` where no place can be trusted."""
+    """Return the folder for these kernels on this processor; ``None`` if it cannot be trusted."""
     try:
-        place = _place()
+        place = _path()
         for known in (place.parent, place):
             if os.path.lexists(known):
                 _check(os.lstat(known), known, stat.S_ISDIR)
     except OSError as reason:
-        _warn_once(f"compiled kernels cannot be kept: {_why(reason)}; {_WAY_OUT}")
+        _warn_once(f"compiled kernels cannot be kept: {_reason(reason)}; {_HINT}")
         return None
     return place
 
 
-def is_kept(routine: Routine) -> bool:
-    """Whether there is machine code of a routine."""
+def is_cached(name: str) -> bool:
+    """Return whether the cache has machine code under a name."""
     place = folder()
-    return place is not None and _file(place, routine).exists()
+    return place is not None and _file(place, name).exists()
 
 
-def read(routine: Routine) -> bytes | None:
-    """The machine code of a routine, if it is there, can be trusted, and is whole."""
+def load(name: str) -> bytes | None:
+    """Return the machine code of that name, if it is there, trusted and undamaged."""
     place = folder()
     if place is None:
         return None
-    path = _file(place, routine)
+    path = _file(place, name)
     try:
-        with open(os.open(path, os.O_RDONLY | _NOT_FOLLOWED), "rb") as file:
+        with open(os.open(path, os.O_RDONLY | _OPEN_FLAGS), "rb") as file:
             _check(os.fstat(file.fileno()), path, stat.S_ISREG)
             data = file.read()
     except Refused as reason:
-        _warn_once(f"a compiled kernel is not used: {reason}; it is made anew")
+        _warn_once(f"a compiled kernel is not used: {reason}; it is compiled again")
         return None
     except OSError:
         return None
@@ -82,38 +81,40 @@ def read(routine: Routine) -> bytes | None:
     return code if hashlib.sha256(code).digest() == data[:_DIGEST] else None
 
 
-def keep(routine: Routine, code: bytes) -> None:
-    """Keep the machine code of a routine, if that can be done."""
+def store(name: str, code: bytes) -> None:
+    """Store machine code under a name, if possible."""
     place = folder()
     if place is None:
         return
     try:
         try:
-            _write(place, routine, code)
+            _write(place, name, code)
         except OSError as reason:
             if reason.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            _free(place)
-            _write(place, routine, code)
+            _remove_others(place)
+            _write(place, name, code)
     except OSError as reason:
-        message = f"compiled kernels cannot be kept in {place}: {_why(reason)}; each process makes its own"
+        message = (
+            f"compiled kernels cannot be kept in {place}: {_reason(reason)}; each process compiles its own"
+        )
         _warn_once(message)
 
 
 def make_folder(place: Path) -> None:
-    """Make the folder for the user alone.
+    """Create the folder, accessible to the user only.
 
     Raises:
-        OSError: if that cannot be done, or something else stands there.
+        OSError: if it cannot be created, or is not trusted.
     """
     for path in (place.parent, place):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check(os.lstat(path), path, stat.S_ISDIR)
 
 
-def _write(place: Path, routine: Routine, code: bytes) -> None:
+def _write(place: Path, name: str, code: bytes) -> None:
     make_folder(place)
-    target = _file(place, routine)
+    target = _file(place, name)
     with part(target, mode=0o600) as (fresh, file):
         file.write(hashlib.sha256(code).digest() + code)
         file.flush()
@@ -121,34 +122,34 @@ def _write(place: Path, routine: Routine, code: bytes) -> None:
         os.replace(fresh, target)
 
 
-def _free(place: Path) -> None:
-    """Remove the kernels of other versions, sources and processors; they can be made again."""
+def _remove_others(place: Path) -> None:
+    """Remove the kernels of other versions, sources and processors; they can be compiled again."""
     for other in place.parent.iterdir():
         if other != place:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def _file(place: Path, routine: Routine) -> Path:
-    return place / f"{routine.name}.o"
+def _file(place: Path, name: str) -> Path:
+    return place / f"{name}.o"
 
 
-def _place() -> Path:
-    """The folder by environment and conventions.
+def _path() -> Path:
+    """Return the folder by environment variable or conventions.
 
     Raises:
         Refused: if it would depend on the working directory, or the user has no home folder.
     """
-    given = os.environ.get("IR_RUNTIME_CACHE")
-    if given:
-        home, name = Path(given) / "ir_runtime", "IR_RUNTIME_CACHE"
+    variable = os.environ.get("IR_RUNTIME_CACHE")
+    if variable:
+        home, name = Path(variable) / "ir_runtime", "IR_RUNTIME_CACHE"
     else:
-        home, name = _usual(), "the user's cache folder"
+        home, name = _default(), "the user's cache folder"
     if not home.is_absolute():
         raise Refused(f"{name} must be an absolute path, got {str(home.parent)!r}")
     return home / f"{__version__}-{TARGET.name}-{_fingerprint():08x}"
 
 
-def _usual() -> Path:
+def _default() -> Path:
     from platformdirs import user_cache_path
 
     try:
@@ -158,14 +159,14 @@ def _usual() -> Path:
 
 
 def _check(found: os.stat_result, path: Path, is_kind: Callable[[int], bool]) -> None:
-    """Require a folder or file that nobody but the user, or root, can have written.
+    """Check that only the user, or root, can have written a folder or file.
 
     Raises:
-        Refused: saying what is wrong.
+        Refused: with the reason.
     """
     if not is_kind(found.st_mode):
         raise Refused(f"{path} is not a {'folder' if is_kind is stat.S_ISDIR else 'regular file'}")
-    if not hasattr(os, "geteuid"):  # where the user's folders have access lists
+    if not hasattr(os, "geteuid"):  # Windows: access lists protect the user's folders
         return
     if found.st_uid not in (os.geteuid(), 0):
         raise Refused(f"{path} belongs to another user (uid {found.st_uid})")
@@ -175,7 +176,7 @@ def _check(found: os.stat_result, path: Path, is_kind: Callable[[int], bool]) ->
 
 @cache
 def _fingerprint() -> int:
-    """A number that changes with all that machine code follows from."""
+    """Return a checksum of everything that machine code depends on."""
     compiler = find_spec("numba")
     files = sorted(Path(__file__).parents[1].rglob("*.py"))
     if compiler is not None and compiler.origin is not None:
@@ -188,11 +189,11 @@ def _fingerprint() -> int:
 
 
 def _interpreter() -> str:
-    """What decides how its objects lie in memory."""
+    """Return what the layout of the interpreter's objects depends on."""
     return f"{sys.platform} {sys.implementation.cache_tag} {getattr(sys, 'abiflags', '')}"
 
 
-def _why(reason: OSError) -> str:
+def _reason(reason: OSError) -> str:
     return reason.strerror or str(reason)
 
 

@@ -48,8 +48,8 @@ class Curve(IntEnum):
 def exponential(emit: Emit, x: Value) -> Value:
     """``e ** x``; 0 below -86.6, infinity above 88.7."""
     builder = emit.builder
-    held = emit.below(emit.above(x, emit.constant(_LEAST)), emit.constant(89))
-    n = emit.rounded(emit.multiply(held, emit.constant(1.44269504088896341)))
+    held = emit.minimum(emit.maximum(x, emit.constant(_LEAST)), emit.constant(89))
+    n = emit.round(emit.multiply(held, emit.constant(1.44269504088896341)))
     rest = emit.fma(n, emit.constant(-0.693359375), held)
     rest = emit.fma(n, emit.constant(2.12194440e-4), rest)
     terms = (1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
@@ -66,7 +66,7 @@ def exponential(emit: Emit, x: Value) -> Value:
 
 
 def _erf(emit: Emit, x: Value) -> Value:
-    held = emit.below(emit.above(x, emit.constant(-4)), emit.constant(4))
+    held = emit.minimum(emit.maximum(x, emit.constant(-4)), emit.constant(4))
     square = emit.multiply(held, held)
     above = emit.constant(-2.72614225801306e-10)
     for term in (
@@ -103,7 +103,7 @@ def _tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     for term in (2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1):
         value = emit.fma(value, square, emit.constant(term))
     near = emit.fma(emit.multiply(value, square), x, x)
-    is_near = emit.builder.fcmp_unordered("<", emit.magnitude(x), emit.constant(0.625))
+    is_near = emit.builder.fcmp_unordered("<", emit.absolute(x), emit.constant(0.625))
     return emit.builder.select(is_near, near, far)
 
 
@@ -121,16 +121,16 @@ def _gelu_tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 def _clamp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     """Between ``a`` and ``b``."""
-    return emit.below(emit.above(x, a), b)
+    return emit.minimum(emit.maximum(x, a), b)
 
 
 def _hard_sigmoid(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     """``a * x + b``, between 0 and 1."""
-    return emit.below(emit.above(emit.fma(x, a, b), emit.constant(0)), emit.constant(1))
+    return emit.minimum(emit.maximum(emit.fma(x, a, b), emit.constant(0)), emit.constant(1))
 
 
 def _hswish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    gate = emit.below(emit.above(emit.add(x, emit.constant(3)), emit.constant(0)), emit.constant(6))
+    gate = emit.minimum(emit.maximum(emit.add(x, emit.constant(3)), emit.constant(0)), emit.constant(6))
     return emit.multiply(x, emit.multiply(gate, emit.constant(1 / 6)))  # in this order nothing overflows
 
 
@@ -152,7 +152,7 @@ def _leaky(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 def _mish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     """``x * tanh(log(1 + e^x))``, as a quotient of polynomials in ``e^x``."""
-    power = exponential(emit, emit.below(x, emit.constant(20)))
+    power = exponential(emit, emit.minimum(x, emit.constant(20)))
     above = emit.multiply(power, emit.add(power, emit.constant(2)))
     return emit.multiply(x, emit.divide(above, emit.add(above, emit.constant(2))))
 
@@ -183,9 +183,9 @@ def _bend(emit: Emit, address: Value, count: Value, curve: Value, a: Value, b: V
             place = emit.at(address, offset)
             store(shape(emit, load(place), first, second), place)
 
-        emit.over(count, body)
+        emit.vector_loop(count, body)
 
-    emit.choose(curve, {number: partial(go, shape) for number, shape in SHAPES.items()})
+    emit.switch(curve, {number: partial(go, shape) for number, shape in SHAPES.items()})
 
 
 @routine(types.int64, types.int64, types.int64, types.float32, types.float32)

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from ..codegen.language import device
+from ..codegen.memory import fetch_add, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
-from ..codegen.worker import Worker, given, number, put, take, word
-from ..threading.parallel import share
+from ..threading.parallel import parallel_for
+from ..threading.task import Task, load_args
 from ._gemm_tile import SINGLE, TALL, WIDE, multiply
 from ._reductions import scaled, softened
 from ._rows import copied, dots, mixed, turned
 
-__all__ = ["ATTEND", "BLOCK", "DECODE", "WORDS", "share"]
+__all__ = ["ATTEND", "BLOCK", "DECODE", "WORDS", "parallel_for"]
 
 BATCH, HEADS, SHARED, QUERIES, KEYS, WIDTH, VALUES = range(7)
 """Words of a job: how many there are; ``SHARED`` query heads share a head of keys; widths of keys and values."""
@@ -103,24 +104,24 @@ def _rest_to_zero(row: int, first: int, count: int, none: int) -> None:
 
 def _attend(call: int) -> None:
     """A unit is some queries of one head."""
-    job, _, scratch, _, _, counter = given(call)
-    heads, shared, queries, keys = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
-    width, values = word(job, 5), word(job, 6)
+    job, _, scratch, _, _, counter = load_args(call)
+    heads, shared, queries, keys = load_i64(job, 1), load_i64(job, 2), load_i64(job, 3), load_i64(job, 4)
+    width, values = load_i64(job, 5), load_i64(job, 6)
     q, k, v, mask, out = job + 8 * 7, job + 8 * 11, job + 8 * 15, job + 8 * 19, job + 8 * 23
-    causal, block, none, factor = word(job, 27), word(job, 28), word(job, 30), number(job, 62)
+    causal, block, none, factor = load_i64(job, 27), load_i64(job, 28), load_i64(job, 30), load_f32(job, 62)
     lines = (keys + LANES - 1) // LANES * LANES
     wide = (values + LANES - 1) // LANES * LANES
-    scores = scratch + take(counter + 8) * word(job, 29)
+    scores = scratch + fetch_add(counter + 8) * load_i64(job, 29)
     turned_keys = scores + 4 * block * lines
     packed = turned_keys + 4 * lines * width
     about = packed + 4 * wide * keys
     places = about + 8 * block
     offset = places + 8 * block
-    put(offset, 0, 0)
+    store_i64(offset, 0, 0)
     blocks = (queries + block - 1) // block
-    units = word(job, 0) * heads * blocks
+    units = load_i64(job, 0) * heads * blocks
     before = -1
-    unit = take(counter)
+    unit = fetch_add(counter)
     while unit < units:
         index, first = unit // blocks, unit % blocks * block
         batch, head = index // heads, index % heads
@@ -128,71 +129,80 @@ def _attend(call: int) -> None:
         seen = min(keys, first + rows) if causal != 0 else keys
         held = batch * heads + head // shared
         if held != before:
-            keyed, valued = head // shared * word(k, 2), head // shared * word(v, 2)
-            _turn(word(k, 0) + batch * word(k, 1) + keyed, word(k, 3), keys, width, turned_keys)
-            _pack(word(v, 0) + batch * word(v, 1) + valued, word(v, 3), keys, values, packed)
+            keyed, valued = head // shared * load_i64(k, 2), head // shared * load_i64(v, 2)
+            _turn(load_i64(k, 0) + batch * load_i64(k, 1) + keyed, load_i64(k, 3), keys, width, turned_keys)
+            _pack(load_i64(v, 0) + batch * load_i64(v, 1) + valued, load_i64(v, 3), keys, values, packed)
             before = held
-        start = word(q, 0) + batch * word(q, 1) + head * word(q, 2) + first * word(q, 3)
+        start = load_i64(q, 0) + batch * load_i64(q, 1) + head * load_i64(q, 2) + first * load_i64(q, 3)
         for row in range(rows):
-            put(places, row, start + row * word(q, 3))
+            store_i64(places, row, start + row * load_i64(q, 3))
         _by_panels(places, rows, turned_keys, width, width, keys, seen, offset, none, scores, 4 * lines)
         for row in range(rows):
             line, adding = scores + 4 * lines * row, 0
-            if word(mask, 0) != 0:
-                adding = word(mask, 0) + batch * word(mask, 1) + head * word(mask, 2)
-                adding += (first + row) * word(mask, 3)
+            if load_i64(mask, 0) != 0:
+                adding = load_i64(mask, 0) + batch * load_i64(mask, 1) + head * load_i64(mask, 2)
+                adding += (first + row) * load_i64(mask, 3)
             count = min(keys, first + row + 1) if causal != 0 else keys
             softened(line, adding, count, line, about + 8 * row, factor)
             _rest_to_zero(line, count, seen, none)
-            put(places, row, line)
-        target = word(out, 0) + batch * word(out, 1) + head * word(out, 2) + first * word(out, 3)
-        _by_panels(places, rows, packed, keys, seen, values, values, offset, none, target, word(out, 3))
+            store_i64(places, row, line)
+        target = (
+            load_i64(out, 0) + batch * load_i64(out, 1) + head * load_i64(out, 2) + first * load_i64(out, 3)
+        )
+        _by_panels(places, rows, packed, keys, seen, values, values, offset, none, target, load_i64(out, 3))
         for row in range(rows):
-            scaled(target + row * word(out, 3), values, np.float32(1) / number(about, 2 * row))
-        unit = take(counter)
+            scaled(target + row * load_i64(out, 3), values, np.float32(1) / load_f32(about, 2 * row))
+        unit = fetch_add(counter)
 
 
 def _decode(call: int) -> None:
     """A unit is all queries of the heads that share keys."""
-    job, _, scratch, _, _, counter = given(call)
-    heads, shared, queries, keys = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
-    width, values = word(job, 5), word(job, 6)
+    job, _, scratch, _, _, counter = load_args(call)
+    heads, shared, queries, keys = load_i64(job, 1), load_i64(job, 2), load_i64(job, 3), load_i64(job, 4)
+    width, values = load_i64(job, 5), load_i64(job, 6)
     q, k, v, mask, out = job + 8 * 7, job + 8 * 11, job + 8 * 15, job + 8 * 19, job + 8 * 23
-    causal, none, factor = word(job, 27), word(job, 30), number(job, 62)
-    scores = scratch + take(counter + 8) * word(job, 29)
+    causal, none, factor = load_i64(job, 27), load_i64(job, 30), load_f32(job, 62)
+    scores = scratch + fetch_add(counter + 8) * load_i64(job, 29)
     lines = (keys + LANES - 1) // LANES * LANES
     about = scores + 4 * lines * shared * queries
     groups = heads // shared
-    unit = take(counter)
-    while unit < word(job, 0) * groups:
+    unit = fetch_add(counter)
+    while unit < load_i64(job, 0) * groups:
         batch, group = unit // groups, unit % groups
-        key = word(k, 0) + batch * word(k, 1) + group * word(k, 2)
-        value = word(v, 0) + batch * word(v, 1) + group * word(v, 2)
-        query = word(q, 0) + batch * word(q, 1) + group * shared * word(q, 2)
-        target = word(out, 0) + batch * word(out, 1) + group * shared * word(out, 2)
+        key = load_i64(k, 0) + batch * load_i64(k, 1) + group * load_i64(k, 2)
+        value = load_i64(v, 0) + batch * load_i64(v, 1) + group * load_i64(v, 2)
+        query = load_i64(q, 0) + batch * load_i64(q, 1) + group * shared * load_i64(q, 2)
+        target = load_i64(out, 0) + batch * load_i64(out, 1) + group * shared * load_i64(out, 2)
         for first in range(0, keys, RUN):
             some = min(RUN, keys - first)
             for line in range(shared * queries):
-                source = query + line // queries * word(q, 2) + line % queries * word(q, 3)
+                source = query + line // queries * load_i64(q, 2) + line % queries * load_i64(q, 3)
                 place = scores + 4 * (lines * line + first)
-                dots(source, key + first * word(k, 3), word(k, 3), some, width, place)
+                dots(source, key + first * load_i64(k, 3), load_i64(k, 3), some, width, place)
         for line in range(shared * queries):
             head, row = group * shared + line // queries, line % queries
             place, adding = scores + 4 * lines * line, 0
-            if word(mask, 0) != 0:
-                adding = word(mask, 0) + batch * word(mask, 1) + head * word(mask, 2) + row * word(mask, 3)
+            if load_i64(mask, 0) != 0:
+                adding = (
+                    load_i64(mask, 0)
+                    + batch * load_i64(mask, 1)
+                    + head * load_i64(mask, 2)
+                    + row * load_i64(mask, 3)
+                )
             count = min(keys, row + 1) if causal != 0 else keys
             softened(place, adding, count, place, about, factor)
-            scaled(place, count, np.float32(1) / number(about, 0))
+            scaled(place, count, np.float32(1) / load_f32(about, 0))
             _rest_to_zero(place, count, keys, none)
-            _rest_to_zero(target + line // queries * word(out, 2) + row * word(out, 3), 0, values, none)
+            _rest_to_zero(
+                target + line // queries * load_i64(out, 2) + row * load_i64(out, 3), 0, values, none
+            )
         for first in range(0, keys, RUN):
             some = min(RUN, keys - first)
             for line in range(shared * queries):
-                goal = target + line // queries * word(out, 2) + line % queries * word(out, 3)
+                goal = target + line // queries * load_i64(out, 2) + line % queries * load_i64(out, 3)
                 place = scores + 4 * (lines * line + first)
-                mixed(place, value + first * word(v, 3), word(v, 3), some, values, goal)
-        unit = take(counter)
+                mixed(place, value + first * load_i64(v, 3), load_i64(v, 3), some, values, goal)
+        unit = fetch_add(counter)
 
 
-ATTEND, DECODE = Worker(_attend), Worker(_decode)
+ATTEND, DECODE = Task(_attend), Task(_decode)

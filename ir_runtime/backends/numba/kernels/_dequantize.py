@@ -8,8 +8,8 @@ from typing import Any
 from llvmlite import ir
 
 from ..codegen.language import device, instruction, types
+from ..codegen.memory import alloc, load_i64
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit
-from ..codegen.worker import room, word
 from ._quantized import BITS, COLUMNS, GROUPS, ORDER, PARTS, SIZE, Kind
 from ._quantized_column import Column, word_of
 from ._rows import transposed
@@ -25,9 +25,9 @@ CHAINS = 4
 def _product(emit: Emit, words: Value, x: Value, place: Value, out: Value, kind: Kind) -> None:
     size = LANES * BITS[kind] // 8
     builder, column = emit.builder, Column(emit, kind, words, place)
-    steps = builder.sdiv(word_of(emit, words, SIZE), emit.number(LANES))
-    many = builder.sdiv(steps, emit.number(CHAINS))
-    rest = builder.sub(steps, builder.mul(many, emit.number(CHAINS)))
+    steps = builder.sdiv(word_of(emit, words, SIZE), emit.i64(LANES))
+    many = builder.sdiv(steps, emit.i64(CHAINS))
+    rest = builder.sub(steps, builder.mul(many, emit.i64(CHAINS)))
     start = [column.codes, x, *[emit.constant(0)] * CHAINS]
     with emit.loop(word_of(emit, words, GROUPS), start) as (group, now, following):
         column.enter(group)
@@ -43,12 +43,12 @@ def _product(emit: Emit, words: Value, x: Value, place: Value, out: Value, kind:
     total = following[2]
     for other in following[3:]:
         total = emit.add(total, other)
-    emit.store(builder.fmul(emit.sum(total), emit.load(column.gain, F32)), out)
+    emit.store(builder.fmul(emit.reduce_add(total), emit.load(column.gain, F32)), out)
 
 
 @instruction(*[types.int64] * 5)
 def _dot(emit: Emit, kind: Value, words: Value, x: Value, column: Value, out: Value) -> None:
-    emit.choose(kind, {one: partial(_product, emit, words, x, column, out, one) for one in Kind})
+    emit.switch(kind, {one: partial(_product, emit, words, x, column, out, one) for one in Kind})
 
 
 @device
@@ -68,7 +68,7 @@ def dot(kind: int, words: int, x: int, column: int, out: int) -> None:
 @instruction(types.int64, types.int64, types.int64)
 def _reorder(emit: Emit, x: Value, count: Value, out: Value) -> None:
     """Numbers in vectors, those of each in the order of `ORDER`."""
-    with emit.loop(emit.builder.sdiv(count, emit.number(LANES)), [x, out]) as (_, (at, target), following):
+    with emit.loop(emit.builder.sdiv(count, emit.i64(LANES)), [x, out]) as (_, (at, target), following):
         numbers = emit.load(at)
         places = ir.Constant(INTS, ORDER)
         emit.store(emit.builder.shuffle_vector(numbers, ir.Constant(VECTOR, ir.Undefined), places), target)
@@ -77,11 +77,11 @@ def _reorder(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 @device
 def arrange(kind: int, words: int, x: int) -> int:
-    """A row as `dot` wants it: the same, or in `room`."""
+    """A row as `dot` wants it: the same, or in `alloc`."""
     if kind != 0 or PARTS == 1:
         return x
-    count = word(words, GROUPS) * word(words, SIZE)
-    out: int = room(4 * count)
+    count = load_i64(words, GROUPS) * load_i64(words, SIZE)
+    out: int = alloc(4 * count)
     _reorder(x, count, out)
     return out
 
@@ -96,8 +96,8 @@ def _columns(
     for column in columns:
         column.enter(group)
     gains = emit.load(columns[0].gain)
-    steps = builder.sdiv(rows, emit.number(LANES))
-    offset = builder.sdiv(builder.mul(start, emit.number(bits)), emit.number(8))
+    steps = builder.sdiv(rows, emit.i64(LANES))
+    offset = builder.sdiv(builder.mul(start, emit.i64(bits)), emit.i64(8))
     with emit.loop(steps, [offset, out]) as (_, (at, target), following):
         read = [column.numbers(emit.at(column.codes, at)) for column in columns]
         order = ORDER if kind is Kind.FOUR else range(LANES)
@@ -110,7 +110,7 @@ def _columns(
 def _unpack(
     emit: Emit, kind: Value, words: Value, first: Value, start: Value, rows: Value, out: Value
 ) -> None:
-    emit.choose(kind, {one: partial(_columns, emit, words, first, start, rows, out, one) for one in Kind})
+    emit.switch(kind, {one: partial(_columns, emit, words, first, start, rows, out, one) for one in Kind})
 
 
 @device

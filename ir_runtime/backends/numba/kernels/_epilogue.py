@@ -26,8 +26,9 @@ from ...common.epilogue import constant_row
 from ...common.layout import is_f32, moved, same_shape
 from ...core.lengths import Accepts, accepting
 from ..codegen.language import device, instruction, routine, types
+from ..codegen.memory import load_f32, load_i64
 from ..codegen.vectors import Emit, Load, Store
-from ..codegen.worker import NOTHING, line, number, word
+from ..threading.task import UNUSED, contiguous
 from ._activation_code import Curve, apply
 from ._activations import Bend, bend_of
 
@@ -133,7 +134,7 @@ def _product(known: Array | None, row: Array, missing: float = 1) -> Array | Non
     return known * row
 
 
-_NONE = [NOTHING] * EXTRAS
+_NONE = [UNUSED] * EXTRAS
 
 
 @dataclass(frozen=True)
@@ -179,8 +180,8 @@ class Finish:
         """The tensors that are read besides, their columns last: `EXTRAS` arrays."""
         if not self.extras:
             return _NONE
-        found = [line(moved(extras[index], axis, -1)) for index in self.extras]
-        return found + [NOTHING] * (EXTRAS - len(found))
+        found = [contiguous(moved(extras[index], axis, -1)) for index in self.extras]
+        return found + [UNUSED] * (EXTRAS - len(found))
 
 
 # Takes what the kernel takes, and then the other inputs of absorbed layers.
@@ -226,7 +227,7 @@ def _of_rows(name: str, how: Callable[[Emit, Any, Any], Any]) -> Any:
             place = emit.at(out, offset)
             store(how(emit, load(place), load(emit.at(other, offset))), place)
 
-        emit.over(count, body)
+        emit.vector_loop(count, body)
 
     write.__name__ = name
     return instruction(*[types.int64] * 3)(write)
@@ -243,17 +244,17 @@ def conclude(
     count: int, stride: int,
 ) -> None:  # fmt: skip
     """Do sum and bounds, then the stages, on a block that is stored; arguments as those of `finish`."""
-    low, high = number(numbers, 0), number(numbers, 1)
+    low, high = load_f32(numbers, 0), load_f32(numbers, 1)
     lines, length = rows, count
     if stride == 4 * count:  # side by side, so all at once
         lines, length = 1, rows * count
     for row in range(lines):
         at = start + row * stride
-        if word(words, 0) != 0:
+        if load_i64(words, 0) != 0:
             add_rows(out + at, first + at, length)
         if low > -np.inf or high < np.inf:
             apply(out + at, length, 1, low, high)
-    if word(words, 1) > 0:
+    if load_i64(words, 1) > 0:
         finish(words, numbers, first, second, out, start, column, rows, count, stride)
 
 
@@ -277,10 +278,10 @@ def finish(
         count: numbers in a row of the block.
         stride: bytes between rows.
     """
-    for stage in range(word(words, 1)):
+    for stage in range(load_i64(words, 1)):
         at = words + 8 * (2 + 4 * stage)
-        kind, curve, slot, row = word(at, 0), word(at, 1), word(at, 2), word(at, 3)
-        a, b = number(numbers, 2 + 2 * stage), number(numbers, 3 + 2 * stage)
+        kind, curve, slot, row = load_i64(at, 0), load_i64(at, 1), load_i64(at, 2), load_i64(at, 3)
+        a, b = load_f32(numbers, 2 + 2 * stage), load_f32(numbers, 3 + 2 * stage)
         other, apart = row + column, 0
         if slot != 0:
             other, apart = (first if slot == 1 else second) + start, stride

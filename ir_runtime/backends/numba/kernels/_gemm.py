@@ -16,9 +16,10 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ..codegen.language import device
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
-from ..codegen.worker import Worker, done_with, given, number, put, room, take, word
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import Task, load_args
 from ._epilogue import Epilogue, Finish, finish
 from ._gemm_tile import GRAIN, multiply
 from ._panels import WORDS, Panels
@@ -125,7 +126,7 @@ class Dense:
             found = self._jobs[key, count] = self._job(count, *describe())
         job, most, _ = found
         first, second = self.finish.partners(extras, axis)
-        share(_worker.address, job, out, x, first, second, most)
+        parallel_for(_worker.address, job, out, x, first, second, most)
 
     def _job(
         self, count: int, rows: int, layout: Layout, apart: int, offsets: Array, geometry: Geometry | None
@@ -158,13 +159,13 @@ class Dense:
 @device
 def _matrix(places: int, base: int, rows: int, apart: int) -> None:
     for r in range(rows):
-        put(places, r, base + r * apart)
+        store_i64(places, r, base + r * apart)
 
 
 @device
 def _window(g: int, index: int) -> Any:
     """Which window that is: of which image, and where along each axis."""
-    deep, tall, wide = word(g, 3), word(g, 4), word(g, 5)
+    deep, tall, wide = load_i64(g, 3), load_i64(g, 4), load_i64(g, 5)
     line = index // wide
     plane = line // tall
     image = plane // deep
@@ -174,65 +175,70 @@ def _window(g: int, index: int) -> Any:
 @device
 def _inside(places: int, x: int, g: int, first: int, rows: int) -> None:
     """Addresses of windows: of their first elements."""
-    element, image = word(g, 18), word(g, 19)
-    tall, wide, wide_out = word(g, 1), word(g, 2), word(g, 5)
+    element, image = load_i64(g, 18), load_i64(g, 19)
+    tall, wide, wide_out = load_i64(g, 1), load_i64(g, 2), load_i64(g, 5)
     r, index = 0, first
     while r < rows:
         n, plane, line, column = _window(g, index)
-        d, h = plane * word(g, 6), line * word(g, 7)
+        d, h = plane * load_i64(g, 6), line * load_i64(g, 7)
         start = x + n * image + (d * tall + h) * wide * element
-        step = word(g, 8) * element
+        step = load_i64(g, 8) * element
         count = min(wide_out - column, rows - r)
         for i in range(count):
-            put(places, r + i, start + (column + i) * step)
+            store_i64(places, r + i, start + (column + i) * step)
         r, index = r + count, index + count
 
 
 @device
 def _padded(places: int, x: int, g: int, first: int, rows: int, step: int, zeros: int) -> None:
     """Addresses of every element of windows; a table of ``step`` bytes for each element."""
-    element, image = word(g, 18), word(g, 19)
-    deep, tall, wide, wide_out = word(g, 0), word(g, 1), word(g, 2), word(g, 5)
+    element, image = load_i64(g, 18), load_i64(g, 19)
+    deep, tall, wide, wide_out = load_i64(g, 0), load_i64(g, 1), load_i64(g, 2), load_i64(g, 5)
     r, index = 0, first
     while r < rows:
         n, plane, line, column = _window(g, index)
-        top, left = plane * word(g, 6) - word(g, 9), line * word(g, 7) - word(g, 10)
+        top, left = plane * load_i64(g, 6) - load_i64(g, 9), line * load_i64(g, 7) - load_i64(g, 10)
         count = min(wide_out - column, rows - r)
-        stride, before = word(g, 8), word(g, 11)
+        stride, before = load_i64(g, 8), load_i64(g, 11)
         table = places + 8 * r
-        for a in range(word(g, 12)):
-            d = top + a * word(g, 15)
-            for b in range(word(g, 13)):
-                h = left + b * word(g, 16)
+        for a in range(load_i64(g, 12)):
+            d = top + a * load_i64(g, 15)
+            for b in range(load_i64(g, 13)):
+                h = left + b * load_i64(g, 16)
                 lies = 0 <= d < deep and 0 <= h < tall
                 start = x + n * image + (d * tall + h) * wide * element
-                for c in range(word(g, 14)):
-                    w = column * stride - before + c * word(g, 17)
+                for c in range(load_i64(g, 14)):
+                    w = column * stride - before + c * load_i64(g, 17)
                     for i in range(count):
                         inside = lies and 0 <= w < wide
-                        put(table, i, start + w * element if inside else zeros)
+                        store_i64(table, i, start + w * element if inside else zeros)
                         w += stride
                     table += step
         r, index = r + count, index + count
 
 
-@Worker
+@Task
 def _worker(call: int) -> None:
-    job, out, x, first, second, counter = given(call)
-    rows, chunk, panels, taps = word(job, _ROWS), word(job, _CHUNK), word(job, _PANELS), word(job, _TAPS)
-    layout, stride, geometry = word(job, _LAYOUT), word(job, _STRIDE), word(job, _GEOMETRY)
-    words, numbers, zeros = word(job, _WORDS), word(job, _NUMBERS), word(job, _ZEROS)
-    summed, stages = word(words, 0), word(words, 1)
-    low, high = number(numbers, 0), number(numbers, 1)
+    job, out, x, first, second, counter = load_args(call)
+    rows, chunk, panels, taps = (
+        load_i64(job, _ROWS),
+        load_i64(job, _CHUNK),
+        load_i64(job, _PANELS),
+        load_i64(job, _TAPS),
+    )
+    layout, stride, geometry = load_i64(job, _LAYOUT), load_i64(job, _STRIDE), load_i64(job, _GEOMETRY)
+    words, numbers, zeros = load_i64(job, _WORDS), load_i64(job, _NUMBERS), load_i64(job, _ZEROS)
+    summed, stages = load_i64(words, 0), load_i64(words, 1)
+    low, high = load_f32(numbers, 0), load_f32(numbers, 1)
     chunks = (rows + chunk - 1) // chunk
     step = 8 * chunk if layout == 2 else 0
-    places = room(8 * chunk * (taps if layout == 2 else 1))
+    places = alloc(8 * chunk * (taps if layout == 2 else 1))
     known = -1
     while True:
-        unit = take(counter)
+        unit = fetch_add(counter)
         if unit >= chunks * panels:
             break
-        if word(job, _BY_PANEL) != 0:
+        if load_i64(job, _BY_PANEL) != 0:
             panel, part = unit // chunks, unit % chunks
         else:
             part, panel = unit // panels, unit % panels
@@ -240,21 +246,21 @@ def _worker(call: int) -> None:
         count = min(chunk, rows - start)
         if part != known:
             if layout == 0:
-                _matrix(places, x + start * word(job, _APART), count, word(job, _APART))
+                _matrix(places, x + start * load_i64(job, _APART), count, load_i64(job, _APART))
             elif layout == 1:
                 _inside(places, x, geometry, start, count)
             else:
                 _padded(places, x, geometry, start, count, step, zeros)
             known = part
-        entry = word(job, _TABLE) + 8 * WORDS * panel
-        vectors, last, column = word(entry, 1), word(entry, 2), 4 * word(entry, 3)
+        entry = load_i64(job, _TABLE) + 8 * WORDS * panel
+        vectors, last, column = load_i64(entry, 1), load_i64(entry, 2), 4 * load_i64(entry, 3)
         at = start * stride + column
         multiply(
-            vectors, count, places, step, word(job, _OFFSETS) + word(entry, 5), taps, word(job, _DEPTH),
-            word(job, _WEIGHTS) + word(entry, 0), out + at, stride, word(job, _BIAS) + word(entry, 4),
+            vectors, count, places, step, load_i64(job, _OFFSETS) + load_i64(entry, 5), taps, load_i64(job, _DEPTH),
+            load_i64(job, _WEIGHTS) + load_i64(entry, 0), out + at, stride, load_i64(job, _BIAS) + load_i64(entry, 4),
             first + at if summed != 0 else 0, last, low, high,
         )  # fmt: skip
         if stages > 0:
             width = (vectors - 1) * LANES + last
             finish(words, numbers, first, second, out, at, column, count, width, stride)
-    done_with(places)
+    free(places)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..codegen.language import instruction, routine, types
+from ..codegen.target import TARGET
 from ..codegen.vectors import I64, LANES, Emit, Load, Store
-from ..jit.target import TARGET
 
 __all__ = ["GRAIN", "SINGLE", "TALL", "WIDE", "multiply"]
 
@@ -54,13 +54,13 @@ def _tile(
     start = [emit.load(emit.at(bias, 4 * LANES * j)) for j in range(vectors)] * rows
     sums = _sums(emit, rows, vectors, start, places, step, taps, count, depth, panel)
     bounds = emit.splat(low), emit.splat(high)
-    whole = emit.builder.icmp_signed("==", last, emit.number(LANES))
+    whole = emit.builder.icmp_signed("==", last, emit.i64(LANES))
     plain: tuple[Load, Store] = emit.load, emit.store
     with emit.builder.if_else(whole) as (then, otherwise):
         with then:
             _finish(emit, sums, [plain] * vectors, out, stride, other, bounds)
         with otherwise:
-            access = [*[plain] * (vectors - 1), emit.masked(last)]
+            access = [*[plain] * (vectors - 1), emit.masked_access(last)]
             _finish(emit, sums, access, out, stride, other, bounds)
 
 
@@ -70,12 +70,12 @@ def _sums(
 ) -> list[Value]:  # fmt: skip
     builder = emit.builder
     with emit.loop(count, [panel, *start]) as (tap, (weights, *before), following):
-        offset = emit.load(emit.at(taps, builder.mul(tap, emit.number(8))), I64)
+        offset = emit.load(emit.at(taps, builder.mul(tap, emit.i64(8))), I64)
         table = emit.at(places, builder.mul(tap, step))
         lines = [emit.at(emit.load(emit.at(table, 8 * i), I64), offset) for i in range(rows)]
         with emit.loop(depth, [weights, *before]) as (k, (place, *sums), after):
             columns = [emit.load(emit.at(place, 4 * LANES * j)) for j in range(vectors)]
-            along = builder.mul(k, emit.number(4))
+            along = builder.mul(k, emit.i64(4))
             for i in range(rows):
                 factor = emit.splat(emit.load(emit.at(lines[i], along), start[0].type.element))
                 for j in range(vectors):
@@ -92,7 +92,7 @@ def _finish(
 ) -> None:  # fmt: skip
     """Add what is added, keep to the bounds, and store."""
     builder, vectors = emit.builder, len(access)
-    steps = [builder.mul(stride, emit.number(i)) for i in range(len(sums) // vectors)]
+    steps = [builder.mul(stride, emit.i64(i)) for i in range(len(sums) // vectors)]
 
     def added() -> list[Value]:
         return [
@@ -101,10 +101,10 @@ def _finish(
             for j, (load, _) in enumerate(access)
         ]
 
-    found = emit.either(builder.icmp_signed("!=", other, emit.number(0)), added, lambda: sums)
+    found = emit.if_else(builder.icmp_signed("!=", other, emit.i64(0)), added, lambda: sums)
     for i, step in enumerate(steps):
         for j, (_, store) in enumerate(access):
-            value = emit.below(emit.above(found[i * vectors + j], bounds[0]), bounds[1])
+            value = emit.minimum(emit.maximum(found[i * vectors + j], bounds[0]), bounds[1])
             store(value, emit.at(emit.at(out, step), 4 * LANES * j))
 
 
@@ -120,20 +120,20 @@ def _panel(longest: int, vectors: int) -> Any:
     ) -> None:  # fmt: skip
         builder, state = emit.builder, [places, out, other]
         for size in (longest, *(n for n in (8, 4, 2, 1) if n < longest)):
-            times = builder.sdiv(rows, emit.number(size))
+            times = builder.sdiv(rows, emit.i64(size))
             with emit.loop(times, state) as (_, (place, target, more), following):
                 _tile(
                     emit, size, vectors, place, step, taps, count, depth, panel, target, stride, bias, more, last, low,
                     high,
                 )  # fmt: skip
-                further = [builder.mul(emit.number(size), n) for n in (stride, apart)]
+                further = [builder.mul(emit.i64(size), n) for n in (stride, apart)]
                 following += [
                     emit.at(place, 8 * size),
                     emit.at(target, further[0]),
                     emit.at(more, further[1]),
                 ]
             state = following
-            rows = builder.sub(rows, builder.mul(times, emit.number(size)))
+            rows = builder.sub(rows, builder.mul(times, emit.i64(size)))
 
     write.__name__ = f"panel_{vectors}"
     return instruction(*[types.int64] * 13, types.float32, types.float32)(write)

@@ -10,9 +10,10 @@ from llvmlite import ir
 
 from ....ir.tensor import Array
 from ..codegen.language import device, instruction, types
+from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
 from ..codegen.vectors import INTS, LANES, Emit
-from ..codegen.worker import NOTHING, Worker, given, number, put_number, take, word
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, load_args
 from ._gemm_tile import SINGLE, TALL, WIDE
 
 __all__ = ["WORDS", "Panels", "aligned", "arranged", "packed", "split"]
@@ -74,7 +75,7 @@ def packed(filters: Array, scale: Array | None, bias: Array | None, across: int 
         *filters.strides,
     ]  # fmt: skip
     count = threads() if panels.numbers.size >= LARGE else 1
-    share(_FILL.address, np.array(words, np.int64), panels.numbers, NOTHING, NOTHING, NOTHING, count)
+    parallel_for(_FILL.address, np.array(words, np.int64), panels.numbers, UNUSED, UNUSED, UNUSED, count)
     return panels
 
 
@@ -110,9 +111,9 @@ def _turned(emit: Emit, vectors: list[Any]) -> list[Any]:
 def _square(emit: Emit, target: Any, apart: Any, source: Any, by_column: Any, factors: Any) -> None:
     """As many columns as a vector has lanes, of as many rows that lie side by side."""
     scale = emit.load(factors)
-    places = [emit.at(source, emit.builder.mul(by_column, emit.number(i))) for i in range(LANES)]
+    places = [emit.at(source, emit.builder.mul(by_column, emit.i64(i))) for i in range(LANES)]
     for i, row in enumerate(_turned(emit, [emit.load(place) for place in places])):
-        emit.store(emit.multiply(row, scale), emit.at(target, emit.builder.mul(apart, emit.number(i))))
+        emit.store(emit.multiply(row, scale), emit.at(target, emit.builder.mul(apart, emit.i64(i))))
 
 
 @instruction(*[types.int64] * 3)
@@ -139,34 +140,39 @@ def _block(
                 continue
             for j in range(LANES):
                 if first + j < count:
-                    put_number(row, j, number(start + j * by_column + k * by_row, 0) * number(scale, j))
+                    store_f32(row, j, load_f32(start + j * by_column + k * by_row, 0) * load_f32(scale, j))
                 else:
-                    put_number(row, j, np.float32(0))
+                    store_f32(row, j, np.float32(0))
 
 
 def _fill(call: int) -> None:
     """Copy what the panels hold, a unit for each."""
-    job, out, _, _, _, counter = given(call)
-    taps, depth, columns = word(job, 4), word(job, 5), word(job, 6)
-    by_group, by_column, by_tap, by_row = word(job, 7), word(job, 8), word(job, 9), word(job, 10)
+    job, out, _, _, _, counter = load_args(call)
+    taps, depth, columns = load_i64(job, 4), load_i64(job, 5), load_i64(job, 6)
+    by_group, by_column, by_tap, by_row = (
+        load_i64(job, 7),
+        load_i64(job, 8),
+        load_i64(job, 9),
+        load_i64(job, 10),
+    )
     while True:
-        unit = take(counter)
-        if unit >= word(job, 0):
+        unit = fetch_add(counter)
+        if unit >= load_i64(job, 0):
             break
-        entry = word(job, 1) + 8 * WORDS * unit
-        width, column = word(entry, 1) * LANES, word(entry, 3)
-        count = width - LANES + word(entry, 2)
+        entry = load_i64(job, 1) + 8 * WORDS * unit
+        width, column = load_i64(entry, 1) * LANES, load_i64(entry, 3)
+        count = width - LANES + load_i64(entry, 2)
         group = column // columns
-        source = word(job, 2) + group * by_group + (column - group * columns) * by_column
+        source = load_i64(job, 2) + group * by_group + (column - group * columns) * by_column
         for tap in range(taps):
             for first in range(0, depth, LANES):
                 rows = min(LANES, depth - first)
-                target = out + word(entry, 0) + 4 * (tap * depth + first) * width
+                target = out + load_i64(entry, 0) + 4 * (tap * depth + first) * width
                 start = source + tap * by_tap + first * by_row
-                _block(target, width, count, rows, start, by_column, by_row, word(job, 3) + 4 * column)
+                _block(target, width, count, rows, start, by_column, by_row, load_i64(job, 3) + 4 * column)
 
 
-_FILL = Worker(_fill)
+_FILL = Task(_fill)
 
 
 def aligned(size: int) -> Array:

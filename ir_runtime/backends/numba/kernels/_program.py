@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any
 
 from ..codegen.language import device, instruction, types
+from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..codegen.vectors import F32, Emit, Load, Store
-from ..codegen.worker import Worker, given, number, take, word
+from ..threading.task import Task, load_args
 from ._activation_code import apply
 
 __all__ = ["BLOCK", "HEAD", "OPERATIONS", "STEP", "WORKER", "Code"]
@@ -87,13 +88,13 @@ _PAIRS: dict[Code, Callable[[Emit, Value, Value], Value]] = {
 }
 
 _SINGLES: dict[Code, Callable[[Emit, Value], Value]] = {
-    Code.ABSOLUTE: lambda emit, x: emit.magnitude(x),
+    Code.ABSOLUTE: lambda emit, x: emit.absolute(x),
     Code.NEGATIVE: lambda emit, x: emit.builder.fneg(x),
     Code.SQUARE: lambda emit, x: emit.multiply(x, x),
-    Code.ROOT: lambda emit, x: emit.root(x),
+    Code.ROOT: lambda emit, x: emit.sqrt(x),
     Code.FLOOR: lambda emit, x: emit.intrinsic("llvm.floor", x),
     Code.CEILING: lambda emit, x: emit.intrinsic("llvm.ceil", x),
-    Code.ROUND: lambda emit, x: emit.rounded(x),
+    Code.ROUND: lambda emit, x: emit.round(x),
     Code.SAME: lambda emit, x: x,
 }
 
@@ -107,7 +108,7 @@ def _pairs(
 
     Those of the operand lie ``apart`` bytes from each other.
     """
-    step = emit.builder.mul(count, emit.number(4))
+    step = emit.builder.mul(count, emit.i64(4))
 
     def go(code: Code, single: bool) -> None:
         with emit.loop(rows, [out, x, y]) as (_, (target, source, other), following):
@@ -118,11 +119,11 @@ def _pairs(
                 second = same if single else load(emit.at(other, offset))
                 store(_PAIRS[code](emit, first, second), emit.at(target, offset))
 
-            emit.over(count, body)
+            emit.vector_loop(count, body)
             following += [emit.at(target, step), emit.at(source, step), emit.at(other, apart)]
 
-    number = emit.builder.add(code, emit.builder.mul(single, emit.number(_SINGLE)))
-    emit.choose(number, {c + s * _SINGLE: partial(go, c, bool(s)) for c in _PAIRS for s in (0, 1)})
+    number = emit.builder.add(code, emit.builder.mul(single, emit.i64(_SINGLE)))
+    emit.switch(number, {c + s * _SINGLE: partial(go, c, bool(s)) for c in _PAIRS for s in (0, 1)})
 
 
 @instruction(*[types.int64] * 4)
@@ -133,9 +134,9 @@ def _singles(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> Non
         def body(offset: Value, load: Load, store: Store) -> None:
             store(_SINGLES[code](emit, load(emit.at(x, offset))), emit.at(out, offset))
 
-        emit.over(count, body)
+        emit.vector_loop(count, body)
 
-    emit.choose(code, {c: partial(go, c) for c in _SINGLES})
+    emit.switch(code, {c: partial(go, c) for c in _SINGLES})
 
 
 @device
@@ -144,17 +145,17 @@ def _carry_out(
 ) -> None:  # fmt: skip
     """All operations, on rows of ``count`` numbers."""
     step = job + 8 * HEAD
-    for _ in range(word(job, OPERATIONS)):
-        code = word(step, 0)
+    for _ in range(load_i64(job, OPERATIONS)):
+        code = load_i64(step, 0)
         if code >= ABSOLUTE:
             if code < CURVE or x != out:  # curves work in place
                 _singles(min(code, SAME), out, x, rows * count)
             if code >= CURVE:
-                apply(out, rows * count, code - CURVE, number(step, 12), number(step, 13))
+                apply(out, rows * count, code - CURVE, load_f32(step, 12), load_f32(step, 13))
         else:
-            slot, down, along = word(step, 1), word(step, 4), word(step, 5)
+            slot, down, along = load_i64(step, 1), load_i64(step, 4), load_i64(step, 5)
             base = first if slot == 1 else second if slot == 2 else 0
-            y = base + word(step, 2) + image * word(step, 3) + row * down + column * along
+            y = base + load_i64(step, 2) + image * load_i64(step, 3) + row * down + column * along
             joined = rows == 1 or down == along * count  # rows of the operand follow each other
             lines = 1 if joined else rows
             _pairs(code, along == 0, out, x, y, lines, rows * count // lines, down)
@@ -163,12 +164,12 @@ def _carry_out(
 
 
 def _work(call: int) -> None:
-    job, out, x, first, second, counter = given(call)
-    height, width, tall, wide = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
+    job, out, x, first, second, counter = load_args(call)
+    height, width, tall, wide = load_i64(job, 1), load_i64(job, 2), load_i64(job, 3), load_i64(job, 4)
     across = (width + wide - 1) // wide
     per_image = (height + tall - 1) // tall * across
-    blocks = word(job, 0)
-    index = take(counter)
+    blocks = load_i64(job, 0)
+    index = fetch_add(counter)
     while index < blocks:
         image = index // per_image
         rest = index - image * per_image
@@ -176,10 +177,10 @@ def _work(call: int) -> None:
         rows, count = min(tall, height - row), min(wide, width - column)
         at = 4 * ((image * height + row) * width + column)
         _carry_out(job, first, second, out + at, x + at, image, row, column, rows, count)
-        index = take(counter)
+        index = fetch_add(counter)
 
 
-WORKER = Worker(_work)
+WORKER = Task(_work)
 """Carries out a program on images of rows of f32 numbers: reads them as A, operands as B and C.
 
 Its job: how many blocks; rows and numbers in a row; rows and numbers in a block; operations. Then for each: its

@@ -11,8 +11,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..codegen.target import TARGET
 from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit
-from ..jit.target import TARGET
 
 __all__ = ["BITS", "COLUMNS", "MATRIX", "ORDER", "Kind", "as_half", "decoded", "repeated", "rounded"]
 

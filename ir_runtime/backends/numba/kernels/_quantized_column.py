@@ -10,8 +10,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..codegen.target import TARGET
 from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit
-from ..jit.target import TARGET
 from ._quantized import (
     CODES,
     CODES_NEXT,
@@ -57,8 +57,8 @@ class Column:
         self.codes = self._from(CODES, real, CODES_NEXT)
         self._scales = self._from(SCALE, real, SCALE_NEXT)
         self._zeros = self._from(ZERO, real, ZERO_NEXT)
-        self.gain = emit.at(word_of(emit, words, GAIN), emit.builder.mul(column, emit.number(4)))
-        self._room = emit.zeros(8) if kind is Kind.FOUR and LANES < 8 else None
+        self.gain = emit.at(word_of(emit, words, GAIN), emit.builder.mul(column, emit.i64(4)))
+        self._room = emit.stack_words(8) if kind is Kind.FOUR and LANES < 8 else None
         self._table: list[Value] = []
 
     def _from(self, start: int, index: Value, step: int, base: Value | None = None) -> Value:
@@ -114,7 +114,7 @@ class Column:
         for lane in range(LANES):
             place = ir.Constant(I32, lane)
             index = builder.zext(builder.extract_element(indices, place), I64)
-            number = emit.load(emit.at(self._room, builder.mul(index, emit.number(4))), F32)
+            number = emit.load(emit.at(self._room, builder.mul(index, emit.i64(4))), F32)
             found = builder.insert_element(found, number, place)
         return found
 

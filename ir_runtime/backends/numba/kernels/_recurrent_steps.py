@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..codegen.language import device, instruction, types
+from ..codegen.memory import alloc, barrier, fetch_add, free, load_atomic, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES, Emit, Load, Store
-from ..codegen.worker import Worker, done_with, given, join, look, number, put, room, take, word
+from ..threading.task import Task, load_args
 from ._activation_code import apply
 from ._gemm_tile import multiply
 from ._panels import WORDS
@@ -49,14 +50,14 @@ def _of_rows(count: int, how: Callable[..., Value]) -> Any:
             found = how(emit, *(load(emit.at(row, offset)) for row in rows), *bounds)
             store(found, emit.at(out, offset))
 
-        emit.over(length, body)
+        emit.vector_loop(length, body)
 
     write.__name__ = how.__name__
     return instruction(*[types.int64] * (count + 2), types.float32, types.float32)(write)
 
 
 def _kept(emit: Emit, x: Value, low: Value, high: Value) -> Value:
-    return emit.below(emit.above(x, low), high)
+    return emit.minimum(emit.maximum(x, low), high)
 
 
 def _sum(emit: Emit, a: Value, b: Value, low: Value, high: Value) -> Value:
@@ -101,22 +102,22 @@ def _bent(address: int, count: int, curve: int) -> None:
 
 @device
 def _rnn(job: int, gates: int, span: int, given: int, size: int, count: int, y: int) -> None:
-    _sums(y, gates, given, count, number(job, 46), number(job, 47))
-    _bent(y, count, word(job, 20))
+    _sums(y, gates, given, count, load_f32(job, 46), load_f32(job, 47))
+    _bent(y, count, load_i64(job, 20))
 
 
 @device
 def _lstm(job: int, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int) -> None:
-    low, high = number(job, 46), number(job, 47)
+    low, high = load_f32(job, 46), load_f32(job, 47)
     for gate in range(4):
         _sums(gates + gate * span, gates + gate * span, given + gate * size, count, low, high)
     for gate in range(3):
-        _bent(gates + gate * span, count, word(job, 20))
+        _bent(gates + gate * span, count, load_i64(job, 20))
     forget, take_in, show, new = gates, gates + span, gates + 2 * span, gates + 3 * span
-    _bent(new, count, word(job, 21))
+    _bent(new, count, load_i64(job, 21))
     _memories(cell, forget, cell, take_in, new, count, low, high)
     _copies(new, cell, count, low, high)
-    _bent(new, count, word(job, 22))
+    _bent(new, count, load_i64(job, 22))
     _products(y, show, new, count, low, high)
 
 
@@ -125,13 +126,13 @@ def _gru_gates(job: int, gates: int, span: int, given: int, size: int, count: in
     """What is to stay, and what is reset; they take the place of what the inputs gave."""
     for gate in range(2):
         target = given + gate * size
-        _sums(target, gates + gate * span, target, count, number(job, 46), number(job, 47))
-        _bent(target, count, word(job, 20))
+        _sums(target, gates + gate * span, target, count, load_f32(job, 46), load_f32(job, 47))
+        _bent(target, count, load_i64(job, 20))
 
 
 @device
 def _gru_state(job: int, new: int, given: int, size: int, count: int, y: int, old: int) -> None:
-    _bent(new, count, word(job, 21))
+    _bent(new, count, load_i64(job, 21))
     _mixtures(y, given, new, old, count, _INFINITY, _INFINITY)
 
 
@@ -140,35 +141,39 @@ def _place_states(
     job: int, y: int, step: int, phase: int, direction: int, first: int, rows: int, table: int
 ) -> None:
     """Where the states lie that are multiplied: of the step before, at the beginning given, or reset."""
-    directions, hidden, time = word(job, 3), word(job, 4), word(job, 5)
-    size, backwards = 4 * hidden, word(word(job, 14), direction)
+    directions, hidden, time = load_i64(job, 3), load_i64(job, 4), load_i64(job, 5)
+    size, backwards = 4 * hidden, load_i64(load_i64(job, 14), direction)
     for r in range(rows):
         entry = first + r
-        length = word(word(job, 13), entry)
+        length = load_i64(load_i64(job, 13), entry)
         before = length - step if backwards != 0 else step - 1
         at = y + ((entry * directions + direction) * time + before) * size
         if phase == 1:
-            at = word(job, 17) + (entry * directions + direction) * size
+            at = load_i64(job, 17) + (entry * directions + direction) * size
         elif step == 0 or step >= length:
-            at = word(job, 15) + (entry * directions + direction) * size
-        put(table, r, at)
+            at = load_i64(job, 15) + (entry * directions + direction) * size
+        store_i64(table, r, at)
 
 
 @device
 def _multiply_states(job: int, phase: int, known: int, rows: int, table: int, gates: int) -> None:
     """Some columns of the gates that a phase needs; ``known`` says of the first gate where its panel lies."""
-    total, parts, vectors, last = word(job, 7), word(job, 6), word(known, 1), word(known, 2)
+    total, parts, vectors, last = load_i64(job, 7), load_i64(job, 6), load_i64(known, 1), load_i64(known, 2)
     span = 4 * LANES * vectors
     stride = total * span
     at_once = 4 if rows == 8 else rows  # rather than 6 and 2
     lowest = 2 * phase
-    highest = 2 if word(job, 0) == 1 and phase == 0 else total
+    highest = 2 if load_i64(job, 0) == 1 and phase == 0 else total
     for gate in range(lowest, highest):
         entry = known + 8 * WORDS * gate * parts
-        panel, bias, out = word(job, 11) + word(entry, 0), word(job, 12) + word(entry, 4), gates + gate * span
+        panel, bias, out = (
+            load_i64(job, 11) + load_i64(entry, 0),
+            load_i64(job, 12) + load_i64(entry, 4),
+            gates + gate * span,
+        )
         for begin in range(0, rows, at_once):
             multiply(
-                vectors, min(at_once, rows - begin), table + 8 * begin, 0, word(job, 18), 1, word(job, 4), panel,
+                vectors, min(at_once, rows - begin), table + 8 * begin, 0, load_i64(job, 18), 1, load_i64(job, 4), panel,
                 out + begin * stride, stride, bias, 0, last, -_INFINITY, _INFINITY,
             )  # fmt: skip
 
@@ -179,16 +184,16 @@ def _finish_row(
     column: int, old: int,
 ) -> None:  # fmt: skip
     """The state of one entry after a step, from the products for its gates and the state ``old``."""
-    kind, directions, hidden = word(job, 0), word(job, 3), word(job, 4)
-    time, total, length = word(job, 5), word(job, 7), word(word(job, 13), entry)
-    backwards, size = word(word(job, 14), direction), 4 * hidden
-    low, high = number(job, 46), number(job, 47)
+    kind, directions, hidden = load_i64(job, 0), load_i64(job, 3), load_i64(job, 4)
+    time, total, length = load_i64(job, 5), load_i64(job, 7), load_i64(load_i64(job, 13), entry)
+    backwards, size = load_i64(load_i64(job, 14), direction), 4 * hidden
+    low, high = load_f32(job, 46), load_f32(job, 47)
     now = length - 1 - step if backwards != 0 else step
     inputs = x + ((entry * time + now) * directions + direction) * total * size + column
     place = entry * directions + direction
     out, state, inner = y + (place * time + now) * size + column, place * size + column, gates + 2 * span
     if kind == 3:
-        _lstm(job, gates, span, inputs, size, count, out, word(job, 16) + state)
+        _lstm(job, gates, span, inputs, size, count, out, load_i64(job, 16) + state)
     elif kind == 0:
         _rnn(job, gates, span, inputs, size, count, out)
     elif kind == 2:
@@ -197,60 +202,60 @@ def _finish_row(
         _gru_state(job, inner, inputs, size, count, out, old)
     elif phase == 0:
         _gru_gates(job, gates, span, inputs, size, count)
-        _products(word(job, 17) + state, inputs + size, old, count, _INFINITY, _INFINITY)
+        _products(load_i64(job, 17) + state, inputs + size, old, count, _INFINITY, _INFINITY)
     else:
         _sums(inner, inner, inputs + 2 * size, count, low, high)
         before = now + 1 if backwards != 0 else now - 1
-        old = word(job, 15) + state if step == 0 else y + (place * time + before) * size + column
+        old = load_i64(job, 15) + state if step == 0 else y + (place * time + before) * size + column
         _gru_state(job, inner, inputs, size, count, out, old)
 
 
 @device
 def _unit(job: int, y: int, x: int, step: int, phase: int, unit: int, table: int) -> None:
     """Some columns of the state after a step; or, of a GRU that resets it before, the state that is reset."""
-    parts, total, chunk, chunks = word(job, 6), word(job, 7), word(job, 8), word(job, 9)
+    parts, total, chunk, chunks = load_i64(job, 6), load_i64(job, 7), load_i64(job, 8), load_i64(job, 9)
     place, some = unit // chunks, unit % chunks
     direction, part = place // parts, place % parts
     first = some * chunk
-    rows = min(chunk, word(job, 2) - first)
-    known = word(job, 10) + 8 * WORDS * (direction * total * parts + part)
-    span, count = 4 * LANES * word(known, 1), (word(known, 1) - 1) * LANES + word(known, 2)
-    column = 4 * (word(known, 3) - direction * total * word(job, 4))
+    rows = min(chunk, load_i64(job, 2) - first)
+    known = load_i64(job, 10) + 8 * WORDS * (direction * total * parts + part)
+    span, count = 4 * LANES * load_i64(known, 1), (load_i64(known, 1) - 1) * LANES + load_i64(known, 2)
+    column = 4 * (load_i64(known, 3) - direction * total * load_i64(job, 4))
     gates = table + 8 * chunk
     _place_states(job, y, step, phase, direction, first, rows, table)
     _multiply_states(job, phase, known, rows, table, gates)
     for r in range(rows):
-        if step < word(word(job, 13), first + r):
+        if step < load_i64(load_i64(job, 13), first + r):
             _finish_row(
                 job, y, x, step, phase, direction, first + r, gates + r * total * span, span, count, column,
-                word(table, r) + column,
+                load_i64(table, r) + column,
             )  # fmt: skip
 
 
 def _steps(call: int) -> None:
-    job, y, x, _, _, counter = given(call)
-    phases, units, threads, done = word(job, 19), word(job, 24), word(job, 25), word(job, 26)
-    table = room(word(job, 27))
-    home = take(counter) * units // threads
-    for turn in range(word(job, 1) * phases):
+    job, y, x, _, _, counter = load_args(call)
+    phases, units, threads, done = load_i64(job, 19), load_i64(job, 24), load_i64(job, 25), load_i64(job, 26)
+    table = alloc(load_i64(job, 27))
+    home = fetch_add(counter) * units // threads
+    for turn in range(load_i64(job, 1) * phases):
         step, phase = turn // phases, turn % phases
         counted = done + 8 * turn * (units + 1)
-        if threads > 1 and look(counted) == units:
+        if threads > 1 and load_atomic(counted) == units:
             continue
         for index in range(units):
             unit = (home + index) % units
             taken = counted + 8 * (unit + 1)
             if threads == 1:
                 _unit(job, y, x, step, phase, unit, table)
-            elif look(taken) == 0 and take(taken) == 0:
+            elif load_atomic(taken) == 0 and fetch_add(taken) == 0:
                 _unit(job, y, x, step, phase, unit, table)
-                take(counted)
+                fetch_add(counted)
         if threads > 1:
-            join(counted, units)
-    done_with(table)
+            barrier(counted, units)
+    free(table)
 
 
-STEPS = Worker(_steps)
+STEPS = Task(_steps)
 """Takes all steps.
 
 It reads, as A, what the inputs give to the gates, ``[batch, time, directions, gate, hidden]``, which it may

@@ -30,8 +30,8 @@ def _fold(
     builder = emit.builder
     none = emit.constant(start)
     block = CHAINS * LANES
-    many = builder.sdiv(count, emit.number(block))
-    with emit.loop(many, [emit.number(0), *[none] * CHAINS]) as (_, (offset, *now), following):
+    many = builder.sdiv(count, emit.i64(block))
+    with emit.loop(many, [emit.i64(0), *[none] * CHAINS]) as (_, (offset, *now), following):
         made = [
             step(total, emit.at(offset, 4 * LANES * j), emit.load, emit.store) for j, total in enumerate(now)
         ]
@@ -39,17 +39,17 @@ def _fold(
     offset, total = following[0], following[1]
     for other in following[2:]:
         total = join(total, other)
-    left = builder.sub(count, builder.mul(many, emit.number(block)))
-    whole = builder.sdiv(left, emit.number(LANES))
+    left = builder.sub(count, builder.mul(many, emit.i64(block)))
+    whole = builder.sdiv(left, emit.i64(LANES))
     with emit.loop(whole, [offset, total]) as (_, (at, now_one), after):
         after += [emit.at(at, 4 * LANES), step(now_one, at, emit.load, emit.store)]
     offset, total = after
-    rest = builder.sub(left, builder.mul(whole, emit.number(LANES)))
+    rest = builder.sub(left, builder.mul(whole, emit.i64(LANES)))
 
     def last() -> list[Value]:
-        return [builder.select(emit.first(rest), step(total, offset, *emit.masked(rest)), total)]
+        return [builder.select(emit.lane_mask(rest), step(total, offset, *emit.masked_access(rest)), total)]
 
-    return emit.either(builder.icmp_signed(">", rest, emit.number(0)), last, lambda: [total])[0]
+    return emit.if_else(builder.icmp_signed(">", rest, emit.i64(0)), last, lambda: [total])[0]
 
 
 def _larger(emit: Emit, a: Value, b: Value) -> Value:
@@ -67,7 +67,7 @@ def softened(
     """
     builder = emit.builder
     times = emit.splat(factor)
-    masked = builder.icmp_signed("!=", mask, emit.number(0))
+    masked = builder.icmp_signed("!=", mask, emit.i64(0))
 
     def raised(add: bool) -> list[Value]:
         def largest(total: Value, at: Value, load: Load, store: Store) -> Value:
@@ -78,9 +78,9 @@ def softened(
             return _larger(emit, total, score)
 
         found = _fold(emit, count, float("-inf"), largest, lambda a, b: _larger(emit, a, b))
-        return [emit.across(found, lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))]
+        return [emit.reduce(found, lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))]
 
-    (most,) = emit.either(masked, lambda: raised(True), lambda: raised(False))
+    (most,) = emit.if_else(masked, lambda: raised(True), lambda: raised(False))
     top = emit.splat(most)
 
     def power(total: Value, at: Value, load: Load, store: Store) -> Value:
@@ -89,7 +89,7 @@ def softened(
         store(found, place)
         return emit.add(total, found)
 
-    sum = emit.sum(_fold(emit, count, 0, power, emit.add))
+    sum = emit.reduce_add(_fold(emit, count, 0, power, emit.add))
     emit.store(sum, about)
     emit.store(most, emit.at(about, 4))
 
@@ -104,7 +104,7 @@ def _in_place(how: Callable[[Emit, Value, Value], Value]) -> Any:
             place = emit.at(out, offset)
             store(how(emit, load(place), same), place)
 
-        emit.over(count, body)
+        emit.vector_loop(count, body)
 
     return instruction(*[types.int64] * 2, types.float32)(write)
 
@@ -117,7 +117,7 @@ scaled, shifted = _in_place(Emit.multiply), _in_place(Emit.add)
 def total(emit: Emit, x: Value, count: Value, out: Value) -> None:
     """The sum of numbers."""
     found = _fold(emit, count, 0, lambda sum, at, load, _: emit.add(sum, load(emit.at(x, at))), emit.add)
-    emit.store(emit.sum(found), out)
+    emit.store(emit.reduce_add(found), out)
 
 
 @instruction(*[types.int64] * 3, types.float32)
@@ -129,7 +129,7 @@ def squares(emit: Emit, x: Value, count: Value, out: Value, mean: Value) -> None
         more = emit.subtract(load(emit.at(x, at)), middle)
         return emit.fma(more, more, sum)
 
-    emit.store(emit.sum(_fold(emit, count, 0, step, emit.add)), out)
+    emit.store(emit.reduce_add(_fold(emit, count, 0, step, emit.add)), out)
 
 
 @instruction(*[types.int64] * 5, types.float32, types.float32)
@@ -149,9 +149,9 @@ def centred(
                 found = emit.add(found, load(emit.at(shift, offset)))
             store(found, emit.at(out, offset))
 
-        emit.over(count, body)
+        emit.vector_loop(count, body)
 
-    zero = emit.number(0)
+    zero = emit.i64(0)
     with builder.if_else(builder.icmp_signed("!=", scale, zero)) as (with_scale, without):
         with with_scale, builder.if_else(builder.icmp_signed("!=", shift, zero)) as (both, one):
             with both:
@@ -165,13 +165,13 @@ def centred(
                 go(False, False)
 
 
-@instruction(types.float32, gives=types.float32)
+@instruction(types.float32, returns=types.float32)
 def root(emit: Emit, x: Value) -> Value:
     """The square root of one number."""
     return emit.builder.call(emit.function("llvm.sqrt.f32", F32, F32), [x])
 
 
-@instruction(types.float32, gives=types.float32)
+@instruction(types.float32, returns=types.float32)
 def log(emit: Emit, x: Value) -> Value:
     """The natural logarithm of one number."""
     return emit.builder.call(emit.function("llvm.log.f32", F32, F32), [x])

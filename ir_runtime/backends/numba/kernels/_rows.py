@@ -22,7 +22,7 @@ def copied(emit: Emit, x: Value, count: Value, out: Value) -> None:
     def body(offset: Value, load: Load, store: Store) -> None:
         store(load(emit.at(x, offset)), emit.at(out, offset))
 
-    emit.over(count, body)
+    emit.vector_loop(count, body)
 
 
 @instruction(*[types.int64] * 6)
@@ -30,36 +30,36 @@ def dots(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Valu
     """The products of one row with each of ``rows`` others, which are ``stride`` bytes apart."""
     builder = emit.builder
     at_once = 4
-    steps = [builder.mul(stride, emit.number(i)) for i in range(at_once)]
+    steps = [builder.mul(stride, emit.i64(i)) for i in range(at_once)]
 
     def of(rows_here: int, start: Value, target: Value) -> None:
-        whole = builder.sdiv(count, emit.number(LANES))
+        whole = builder.sdiv(count, emit.i64(LANES))
         with emit.loop(whole, [emit.constant(0)] * rows_here) as (i, now, following):
-            offset = builder.mul(i, emit.number(4 * LANES))
+            offset = builder.mul(i, emit.i64(4 * LANES))
             factor = emit.load(emit.at(x, offset))
             for r in range(rows_here):
                 other = emit.load(emit.at(emit.at(start, steps[r]), offset))
                 following.append(emit.fma(factor, other, now[r]))
-        done = builder.mul(whole, emit.number(LANES))
+        done = builder.mul(whole, emit.i64(LANES))
         rest = builder.sub(count, done)
-        offset = builder.mul(done, emit.number(4))
+        offset = builder.mul(done, emit.i64(4))
 
         def last() -> list[Value]:
-            load, _ = emit.masked(rest)
+            load, _ = emit.masked_access(rest)
             factor = load(emit.at(x, offset))
             others = (load(emit.at(emit.at(start, steps[r]), offset)) for r in range(rows_here))
             return [emit.fma(factor, other, sum) for other, sum in zip(others, following, strict=True)]
 
-        found = emit.either(builder.icmp_signed(">", rest, emit.number(0)), last, lambda: following)
+        found = emit.if_else(builder.icmp_signed(">", rest, emit.i64(0)), last, lambda: following)
         for r, one in enumerate(found):
-            emit.store(emit.sum(one), emit.at(target, 4 * r))
+            emit.store(emit.reduce_add(one), emit.at(target, 4 * r))
 
-    many = builder.sdiv(rows, emit.number(at_once))
+    many = builder.sdiv(rows, emit.i64(at_once))
     with emit.loop(many, [y, out]) as (_, (start, target), following):
         of(at_once, start, target)
-        following += [emit.at(start, builder.mul(stride, emit.number(at_once))), emit.at(target, 4 * at_once)]
+        following += [emit.at(start, builder.mul(stride, emit.i64(at_once))), emit.at(target, 4 * at_once)]
     start, target = following
-    with emit.loop(builder.sub(rows, builder.mul(many, emit.number(at_once))), [start, target]) as (
+    with emit.loop(builder.sub(rows, builder.mul(many, emit.i64(at_once))), [start, target]) as (
         _,
         now,
         after,
@@ -87,27 +87,27 @@ def mixed(emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, coun
             store(following[2 + j], emit.at(out, emit.at(offset, 4 * LANES * j)))
 
     plain = (emit.load, emit.store)
-    many = builder.sdiv(count, emit.number(wide * LANES))
-    with emit.loop(many, [emit.number(0)]) as (_, (offset,), following):
+    many = builder.sdiv(count, emit.i64(wide * LANES))
+    with emit.loop(many, [emit.i64(0)]) as (_, (offset,), following):
         block(wide, offset, [plain] * wide)
         following.append(emit.at(offset, 4 * wide * LANES))
-    left = builder.sub(count, builder.mul(many, emit.number(wide * LANES)))
-    whole = builder.sdiv(left, emit.number(LANES))
+    left = builder.sub(count, builder.mul(many, emit.i64(wide * LANES)))
+    whole = builder.sdiv(left, emit.i64(LANES))
     with emit.loop(whole, [following[0]]) as (_, (offset,), after):
         block(1, offset, [plain])
         after.append(emit.at(offset, 4 * LANES))
-    rest = builder.sub(left, builder.mul(whole, emit.number(LANES)))
-    with builder.if_then(builder.icmp_signed(">", rest, emit.number(0))):
-        block(1, after[0], [emit.masked(rest)])
+    rest = builder.sub(left, builder.mul(whole, emit.i64(LANES)))
+    with builder.if_then(builder.icmp_signed(">", rest, emit.i64(0))):
+        block(1, after[0], [emit.masked_access(rest)])
 
 
 @instruction(*[types.int64] * 4)
 def turned(emit: Emit, x: Value, stride: Value, out: Value, width: Value) -> None:
     """A square of `LANES` rows, ``stride`` bytes apart, as columns of rows that are ``width`` bytes apart."""
     builder = emit.builder
-    rows = [emit.load(emit.at(x, builder.mul(stride, emit.number(i)))) for i in range(LANES)]
+    rows = [emit.load(emit.at(x, builder.mul(stride, emit.i64(i)))) for i in range(LANES)]
     for i, row in enumerate(transposed(emit, rows)):
-        emit.store(row, emit.at(out, builder.mul(width, emit.number(i))))
+        emit.store(row, emit.at(out, builder.mul(width, emit.i64(i))))
 
 
 def transposed(emit: Emit, rows: Sequence[Value]) -> list[Value]:

@@ -64,7 +64,7 @@ def sliding(ways: Mapping[int, Write]) -> Any:
     """
 
     def write(emit: Emit, form: Value, *given: Value) -> None:
-        emit.choose(form, {number: partial(way, emit, *given) for number, way in ways.items()})
+        emit.switch(form, {number: partial(way, emit, *given) for number, way in ways.items()})
 
     return instruction(*[types.int64] * 15)(write)
 
@@ -82,7 +82,7 @@ def strip(kernel: int, stride: int, bordered: bool) -> Write:
         with emit.loop(rows, [x, w, *[beginning] * beside]) as (_, (line, weights, *sums), following):
             taps = [emit.load(emit.at(weights, 4 * LANES * b)) for b in range(kernel)]
             for column in range(columns):
-                data = load(emit.at(line, emit.builder.mul(right, emit.number(column))), emit.number(column))
+                data = load(emit.at(line, emit.builder.mul(right, emit.i64(column))), emit.i64(column))
                 for b in range(kernel):
                     place, rest = divmod(column - b, stride)
                     if not rest and 0 <= place < beside:
@@ -106,7 +106,7 @@ def tile(combine: Combine, beside: int) -> Write:
             with emit.loop(kernel, [weights, *before]) as (b, (tap, *sums), following):
                 weight = emit.load(tap)
                 for place in range(beside):
-                    along = builder.add(builder.mul(b, dilation), builder.mul(stride, emit.number(place)))
+                    along = builder.add(builder.mul(b, dilation), builder.mul(stride, emit.i64(place)))
                     data = load(emit.at(line, builder.mul(along, right)), along)
                     sums[place] = combine(emit, sums[place], data, weight)
                 following += [emit.at(tap, 4 * LANES), *sums]
@@ -132,7 +132,7 @@ def _bordered(emit: Emit, first: Value, width: Value, filler: Value) -> Callable
 
 def _put(emit: Emit, values: Sequence[Value], y: Value, step: Value) -> None:
     for place, value in enumerate(values):
-        emit.store(value, emit.at(y, emit.builder.mul(step, emit.number(place))))
+        emit.store(value, emit.at(y, emit.builder.mul(step, emit.i64(place))))
 
 
 def widened(x: Array, axis: int = -1) -> Array:

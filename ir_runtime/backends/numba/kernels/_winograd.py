@@ -19,7 +19,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ..codegen.vectors import LANES
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
 from ._epilogue import Epilogue, Finish
 from ._panels import Panels
 from ._winograd_tiles import WORKER
@@ -90,7 +90,7 @@ class Winograd:
         first, second = self.finish.partners(extras, 1)
         if size:
             second = np.empty(size, np.float32)
-        share(WORKER.address, job, y, x, first, second, threads())
+        parallel_for(WORKER.address, job, y, x, first, second, threads())
 
     def _job(
         self, shape: Sequence[int], pads: Sequence[tuple[int, int]], out: Sequence[int]

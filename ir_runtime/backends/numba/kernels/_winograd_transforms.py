@@ -9,9 +9,10 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ..codegen.language import device, instruction, types
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
 from ..codegen.vectors import I64, LANES, Emit
-from ..codegen.worker import NOTHING, Worker, done_with, given, number, put_number, room, take, word
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, load_args
 from ._panels import WORDS, Panels, arranged
 
 __all__ = ["SIDE", "from_tiles", "to_tiles", "transformed"]
@@ -28,8 +29,8 @@ def transformed(w: Array, scale: Array) -> Panels:
     panels = arranged(SIDE, outputs, channels)
     count = len(panels) // SIDE
     words = [count, panels.table.ctypes.data, w.ctypes.data, scale.ctypes.data, channels]
-    share(
-        _TRANSFORM.address, np.array(words, np.int64), panels.numbers, NOTHING, NOTHING, NOTHING, threads()
+    parallel_for(
+        _TRANSFORM.address, np.array(words, np.int64), panels.numbers, UNUSED, UNUSED, UNUSED, threads()
     )  # fmt: skip
     return panels
 
@@ -39,49 +40,49 @@ def _widened(out: int, apart: int, a: float, b: float, c: float) -> None:
     """Six numbers of three, so many numbers apart."""
     near, half = (a + c) * np.float32(-1 / 6), b * np.float32(1 / 6)
     far, twelfth = a * np.float32(1 / 24) + c * np.float32(1 / 6), b * np.float32(1 / 12)
-    put_number(out, 0, a * np.float32(1 / 4))
-    put_number(out, apart, near - half)
-    put_number(out, 2 * apart, near + half)
-    put_number(out, 3 * apart, far + twelfth)
-    put_number(out, 4 * apart, far - twelfth)
-    put_number(out, 5 * apart, c)
+    store_f32(out, 0, a * np.float32(1 / 4))
+    store_f32(out, apart, near - half)
+    store_f32(out, 2 * apart, near + half)
+    store_f32(out, 3 * apart, far + twelfth)
+    store_f32(out, 4 * apart, far - twelfth)
+    store_f32(out, 5 * apart, c)
 
 
 def _transform(call: int) -> None:
     """Filters into panels, a unit for each of one matrix."""
-    job, out, _, _, _, counter = given(call)
-    count, table, channels = word(job, 0), word(job, 1), word(job, 4)
-    rows = room(4 * 54)
+    job, out, _, _, _, counter = load_args(call)
+    count, table, channels = load_i64(job, 0), load_i64(job, 1), load_i64(job, 4)
+    rows = alloc(4 * 54)
     found = rows + 4 * 18
     while True:
-        unit = take(counter)
+        unit = fetch_add(counter)
         if unit >= count:
             break
         entry = table + 8 * WORDS * unit
-        width, column = word(entry, 1) * LANES, word(entry, 3)
+        width, column = load_i64(entry, 1) * LANES, load_i64(entry, 3)
         for k in range(channels):
             for j in range(width):
                 w, factor = (
-                    word(job, 2) + 36 * ((column + j) * channels + k),
-                    number(word(job, 3), column + j),
+                    load_i64(job, 2) + 36 * ((column + j) * channels + k),
+                    load_f32(load_i64(job, 3), column + j),
                 )
                 for b in range(3):
                     one, two, three = (
-                        number(w, b) * factor,
-                        number(w, 3 + b) * factor,
-                        number(w, 6 + b) * factor,
+                        load_f32(w, b) * factor,
+                        load_f32(w, 3 + b) * factor,
+                        load_f32(w, 6 + b) * factor,
                     )
                     _widened(rows + 4 * b, 3, one, two, three)
                 for a in range(6):
                     row = rows + 12 * a
-                    _widened(found + 24 * a, 1, number(row, 0), number(row, 1), number(row, 2))
+                    _widened(found + 24 * a, 1, load_f32(row, 0), load_f32(row, 1), load_f32(row, 2))
                 for s in range(36):
-                    start = word(table, WORDS * (s * count + unit))
-                    put_number(out + start, k * width + j, number(found, s))
-    done_with(rows)
+                    start = load_i64(table, WORDS * (s * count + unit))
+                    store_f32(out + start, k * width + j, load_f32(found, s))
+    free(rows)
 
 
-_TRANSFORM = Worker(_transform)
+_TRANSFORM = Task(_transform)
 
 
 def _forward(emit: Emit, d: Sequence[Value]) -> list[Value]:
@@ -115,12 +116,12 @@ def to_tiles(emit: Emit, places: Value, count: Value, out: Value, apart: Value) 
     builder = emit.builder
     addresses = [emit.load(emit.at(places, 8 * i), I64) for i in range(SIDE)]
     with emit.loop(count) as (i, _, _following):
-        offset = builder.mul(i, emit.number(4 * LANES))
+        offset = builder.mul(i, emit.i64(4 * LANES))
         data = [emit.load(emit.at(address, offset)) for address in addresses]
         columns = [_forward(emit, data[j::6]) for j in range(6)]
         for a in range(6):
             for b, value in enumerate(_forward(emit, [column[a] for column in columns])):
-                place = builder.mul(apart, emit.number(6 * a + b))
+                place = builder.mul(apart, emit.i64(6 * a + b))
                 emit.store(value, emit.at(emit.at(out, place), offset))
 
 
@@ -137,10 +138,8 @@ def from_tiles(
     builder = emit.builder
     bounds = emit.splat(low), emit.splat(high)
     with emit.loop(count, [emit.constant(0)]) as (i, (odd,), following):
-        offset = builder.mul(i, emit.number(4 * LANES))
-        data = [
-            emit.load(emit.at(emit.at(x, builder.mul(apart, emit.number(n))), offset)) for n in range(SIDE)
-        ]
+        offset = builder.mul(i, emit.i64(4 * LANES))
+        data = [emit.load(emit.at(emit.at(x, builder.mul(apart, emit.i64(n))), offset)) for n in range(SIDE)]
         columns = [_backward(emit, data[j::6]) for j in range(6)]
         shift = emit.load(emit.at(bias, offset))
         found = [v for a in range(4) for v in _backward(emit, [column[a] for column in columns])]
@@ -155,8 +154,8 @@ def from_tiles(
         def added() -> list[Value]:
             return [emit.add(value, emit.load(place(others, n))) for n, value in enumerate(found)]
 
-        summed = builder.icmp_signed("!=", others, emit.number(0))
-        for n, value in enumerate(emit.either(summed, added, lambda: found)):
-            kept = emit.below(emit.above(value, bounds[0]), bounds[1])
+        summed = builder.icmp_signed("!=", others, emit.i64(0))
+        for n, value in enumerate(emit.if_else(summed, added, lambda: found)):
+            kept = emit.minimum(emit.maximum(value, bounds[0]), bounds[1])
             emit.store(kept, place(places, n))
-    emit.store(emit.sum(following[0]), check)
+    emit.store(emit.reduce_add(following[0]), check)

@@ -15,9 +15,10 @@ from ...common.layout import channels_first, is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 from ..codegen.language import instruction, types
+from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import I64, Emit
-from ..codegen.worker import NOTHING, Worker, given, take, word
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, load_args
 
 __all__: list[str] = []
 
@@ -40,23 +41,23 @@ def _copied(emit: Emit, x: Any, size: Any, out: Any) -> None:
 
 def _join(call: int) -> None:
     """A unit is some elements of the map, of all parts."""
-    job, out, table, _, _, counter = given(call)
-    rows, parts, channels = word(job, 0), word(job, 1), word(job, 2)
-    start = take(counter) * SEVERAL
+    job, out, table, _, _, counter = load_args(call)
+    rows, parts, channels = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2)
+    start = fetch_add(counter) * SEVERAL
     while start < rows:
         some = min(SEVERAL, rows - start)
         target = out + 4 * channels * start
         for part in range(parts):
             entry = table + 8 * _PART * part
-            stride, count = word(entry, 1), word(entry, 2)
-            source = word(entry, 0) + start * stride
+            stride, count = load_i64(entry, 1), load_i64(entry, 2)
+            source = load_i64(entry, 0) + start * stride
             for row in range(some):
                 _copied(source + row * stride, 4 * count, target + 4 * channels * row)
             target += 4 * count
-        start = take(counter) * SEVERAL
+        start = fetch_add(counter) * SEVERAL
 
 
-JOIN = Worker(_join)
+JOIN = Task(_join)
 """Its job: elements of the map, parts, and channels of the result; the parts are read as A."""
 
 
@@ -76,7 +77,7 @@ def channels(op: Concat, *parts: Value) -> Kernel | None:
             return join(arrays, axis)
         y = np.empty((n, height, width, count), np.float32)
         job = np.array([n * height * width, len(arrays), count], np.int64)
-        share(JOIN.address, job, y, _table(arrays), NOTHING, NOTHING, threads())
+        parallel_for(JOIN.address, job, y, _table(arrays), UNUSED, UNUSED, threads())
         return channels_first(y)
 
     return accepting(kernel, any_lengths)

@@ -20,7 +20,7 @@ from ... import Kernel
 from ...common.layout import channels_first, is_f32, moved
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
-from ..codegen.worker import NOTHING, line
+from ..threading.task import UNUSED, contiguous
 from ._epilogue import Epilogue, Fused, Make
 from ._gemm import Dense, Geometry, Layout
 from ._panels import aligned, packed
@@ -97,7 +97,7 @@ def _winograd_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
 def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
     outputs, channels = w.shape[:2]
     panels = packed(w.reshape(1, outputs, 1, channels), epilogue.scale, epilogue.shift)
-    dense = Dense(panels, epilogue, outputs, 1, channels, NOTHING)
+    dense = Dense(panels, epilogue, outputs, 1, channels, UNUSED)
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
         y = np.empty((len(x), *x.shape[2:], outputs), np.float32)
@@ -177,7 +177,7 @@ def _picture_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
     outputs, channels, *kernel = w.shape
     panels = packed(w.reshape(1, outputs, 1, -1), epilogue.scale, epilogue.shift)
     lines = math.prod(kernel[:-1])
-    dense = Dense(panels, epilogue, outputs, channels * lines, kernel[-1], NOTHING)
+    dense = Dense(panels, epilogue, outputs, channels * lines, kernel[-1], UNUSED)
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         pads = op.pads(x.shape[2:], kernel)
@@ -216,4 +216,4 @@ def _bordered(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
 
 def _flat(x: Array) -> Array:
     """All numbers in a row, channels last; no copy if they are stored so."""
-    return line(moved(x, 1, -1))
+    return contiguous(moved(x, 1, -1))

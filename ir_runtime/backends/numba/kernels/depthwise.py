@@ -15,9 +15,10 @@ from ...common.layout import channels_first, channels_last, is_f32, rows_of
 from ...core.lengths import filter_lengths
 from .._backend import backend
 from ..codegen.language import device
+from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import LANES, Emit
-from ..codegen.worker import NOTHING, Worker, given, line, take, word
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, contiguous, load_args
 from ._epilogue import Epilogue, Finish, Fused, conclude
 from ._windows import BESIDE, FEW, SIZE, Geometry, geometry, reach, sliding, strip, tile, widened
 
@@ -56,8 +57,8 @@ def _vectors(
     """Windows beside each other, for some of the rows and of the channels."""
     for index in range(start, stop):
         entry = table + 24 * index
-        data, out, rows = x + word(entry, 0) * row, y + index * pitch, word(entry, 2)
-        w = weights + word(entry, 1) * lane
+        data, out, rows = x + load_i64(entry, 0) * row, y + index * pitch, load_i64(entry, 2)
+        w = weights + load_i64(entry, 1) * lane
         for c in range(begin, end, LANES):
             at = SIZE * min(c, channels - LANES)
             _slide(
@@ -68,17 +69,17 @@ def _vectors(
 
 
 def _work(call: int) -> None:
-    g, y, x, partner, second, counter = given(call)
-    width, channels, lines, columns = word(g, 1), word(g, 2), word(g, 3), word(g, 4)
-    tall, wide, along, spread = word(g, 5), word(g, 6), word(g, 8), word(g, 9)
-    apart, before, units, several = word(g, 10), word(g, 12), word(g, 13), word(g, 14)
-    form, weights, bias, filler = word(g, 15), word(g, 16), word(g, 17), word(g, 18)
-    words, numbers, table = word(g, 19), word(g, 20), word(g, 21)
+    g, y, x, partner, second, counter = load_args(call)
+    width, channels, lines, columns = load_i64(g, 1), load_i64(g, 2), load_i64(g, 3), load_i64(g, 4)
+    tall, wide, along, spread = load_i64(g, 5), load_i64(g, 6), load_i64(g, 8), load_i64(g, 9)
+    apart, before, units, several = load_i64(g, 10), load_i64(g, 12), load_i64(g, 13), load_i64(g, 14)
+    form, weights, bias, filler = load_i64(g, 15), load_i64(g, 16), load_i64(g, 17), load_i64(g, 18)
+    words, numbers, table = load_i64(g, 19), load_i64(g, 20), load_i64(g, 21)
     beside = BESIDE if columns >= BESIDE else (FEW if columns >= FEW else 1)
     other = _MANY if beside == BESIDE else (_FEW if beside == FEW else _ONE)
     step = SIZE * channels
     row, lane, vector = step * width, SIZE * LANES * wide, SIZE * LANES * tall * wide
-    unit = take(counter)
+    unit = fetch_add(counter)
     while unit < units:
         start, end = unit * several, min(unit * several + several, lines)
         for place in range(0, columns, beside):
@@ -98,10 +99,10 @@ def _work(call: int) -> None:
             for index in range(start, end):
                 at = (index * columns + column) * step
                 conclude(words, numbers, partner, second, y, at, 0, following - column, channels, step)
-        unit = take(counter)
+        unit = fetch_add(counter)
 
 
-WORKER = Worker(_work)
+WORKER = Task(_work)
 """Takes several rows of the result, counted through all images.
 
 From them it takes windows beside each other, the same columns of each row, so that data stay in the first cache
@@ -158,10 +159,10 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue) -> Kernel:
         job, _, shape = job_for(len(x), x.shape[2:])
         y = np.empty(shape, np.float32)
         shared = threads() if y.size * math.prod(kernel) >= WORTH else 1
-        source = line(widened(channels_last(x)))
-        partners = [line(rows_of(widened(extras[index], 1), 1)) for index in ending.extras]
-        first, second = (*partners, NOTHING, NOTHING)[:2]
-        share(WORKER.address, job, y, source, first, second, shared)
+        source = contiguous(widened(channels_last(x)))
+        partners = [contiguous(rows_of(widened(extras[index], 1), 1)) for index in ending.extras]
+        first, second = (*partners, UNUSED, UNUSED)[:2]
+        parallel_for(WORKER.address, job, y, source, first, second, shared)
         found = channels_first(np.ascontiguousarray(y[..., :channels]) if short else y)
         return found[:, :, 0] if flat else found
 

@@ -16,8 +16,8 @@ from ....ops import Op
 from ... import Kernel
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..codegen.worker import NOTHING
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED
 from ._links import LINKED, Link, link_of
 from ._program import BLOCK, HEAD, STEP, WORKER, Code
 
@@ -80,8 +80,8 @@ class Chain:
             np.ascontiguousarray(other.transpose(order))
             for other, order in zip(others, plan.orders, strict=True)
         ]
-        first, second = (*operands, NOTHING, NOTHING)[:2]
-        share(WORKER.address, plan.job, out, source, first, second, threads() if plan.large else 1)
+        first, second = (*operands, UNUSED, UNUSED)[:2]
+        parallel_for(WORKER.address, plan.job, out, source, first, second, threads() if plan.large else 1)
         return out.transpose(plan.back)
 
     def _remember(self, key: Any, x: Array, others: Sequence[Array]) -> _Plan | None:

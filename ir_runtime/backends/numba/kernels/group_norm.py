@@ -16,9 +16,10 @@ from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.language import device, instruction, types
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
-from ..codegen.worker import Worker, done_with, given, line, number, put_number, room, take, word
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import Task, contiguous, load_args
 from ._epilogue import Epilogue, Finish, Fused, conclude
 from .normalization import WORTH, Mode, factor_of
 
@@ -42,7 +43,7 @@ def _down(term: Callable[[Emit, Any, Any, Any], Any]) -> Any:
                 following += [emit.at(at, stride), term(emit, sum, load(at), mean)]
             store(emit.add(load(place), following[1]), place)
 
-        emit.over(count, body)
+        emit.vector_loop(count, body)
 
     return instruction(*[types.int64] * 6)(write)
 
@@ -67,7 +68,7 @@ def _centred(
             store(emit.fma(emit.subtract(load(at), mean), factor, shift), target)
             following += [emit.at(at, stride), emit.at(target, stride)]
 
-    emit.over(count, body)
+    emit.vector_loop(count, body)
 
 
 @device
@@ -75,45 +76,45 @@ def _mean(sums: int, first: int, width: int, size: int) -> Any:
     """That of a group, from the sums of its channels, which become 0."""
     total = np.float32(0)
     for c in range(first, first + width):
-        total += number(sums, c)
-        put_number(sums, c, np.float32(0))
+        total += load_f32(sums, c)
+        store_f32(sums, c, np.float32(0))
     return total / np.float32(width * size)
 
 
 def _normalise(call: int) -> None:
-    job, out, x, partner, second, counter = given(call)
-    units, blocks, size, channels = word(job, 0), word(job, 1), word(job, 2), word(job, 3)
-    width, most, mode, eps = word(job, 4), word(job, 5), word(job, 6), number(job, 14)
-    scale, shift, words, numbers = word(job, 8), word(job, 9), word(job, 10), word(job, 11)
-    stride, means = 4 * channels, room(8 * most)
+    job, out, x, partner, second, counter = load_args(call)
+    units, blocks, size, channels = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2), load_i64(job, 3)
+    width, most, mode, eps = load_i64(job, 4), load_i64(job, 5), load_i64(job, 6), load_f32(job, 14)
+    scale, shift, words, numbers = load_i64(job, 8), load_i64(job, 9), load_i64(job, 10), load_i64(job, 11)
+    stride, means = 4 * channels, alloc(8 * most)
     sums = means + 4 * most
-    unit = take(counter)
+    unit = fetch_add(counter)
     while unit < units:
         first = unit % blocks * most
         count, start = min(most, channels - first), 4 * (unit // blocks * size * channels + first)
         for c in range(2 * most):
-            put_number(means, c, np.float32(0))
+            store_f32(means, c, np.float32(0))
         for row in range(0, size, ROWS):
             _totals(x + start + row * stride, stride, min(ROWS, size - row), count, sums, means)
         for group in range(0, count, width):
             mean = _mean(sums, group, width, size)
             for c in range(group, group + width):
-                put_number(means, c, mean)
+                store_f32(means, c, mean)
         for row in range(0, size, ROWS):
             _squares(x + start + row * stride, stride, min(ROWS, size - row), count, sums, means)
         for group in range(0, count, width):
             factor = factor_of(_mean(sums, group, width, size), eps, mode)
             for c in range(group, group + width):
-                put_number(sums, c, factor * number(scale, first + c))
+                store_f32(sums, c, factor * load_f32(scale, first + c))
         for row in range(0, size, ROWS):
             at, rows = start + row * stride, min(ROWS, size - row)
             _centred(x + at, stride, rows, count, out + at, means, sums, shift + 4 * first)
             conclude(words, numbers, partner, second, out, at, 4 * first, rows, count, stride)
-        unit = take(counter)
-    done_with(means)
+        unit = fetch_add(counter)
+    free(means)
 
 
-NORMALISE = Worker(_normalise)
+NORMALISE = Task(_normalise)
 """Takes whole groups of channels of an image.
 
 Its job: units, those of an image; elements of a map, channels; channels of a group and of a unit; a `Mode`; the f32
@@ -167,12 +168,14 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
         return job, kept
 
     def kernel(x: Array, *rest: Array) -> Array:
-        source = line(channels_last(x))
+        source = contiguous(channels_last(x))
         y = np.empty(source.shape, np.float32)
         if y.size:
             job, _ = job_for(len(x), x.shape[1], math.prod(x.shape[2:]))
             first, second = ending.partners(rest[others:], 1)
-            share(NORMALISE.address, job, y, source, first, second, threads() if y.size >= WORTH else 1)
+            parallel_for(
+                NORMALISE.address, job, y, source, first, second, threads() if y.size >= WORTH else 1
+            )
         return channels_first(y)
 
     return kernel

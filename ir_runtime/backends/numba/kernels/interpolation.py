@@ -17,9 +17,10 @@ from ...common.interpolation import ResizePlan, resize, resize_kernel
 from ...common.layout import is_f32
 from .._backend import backend
 from ..codegen.language import instruction, types
+from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
-from ..codegen.worker import NOTHING, Worker, done_with, given, line, put, room, take, word
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, contiguous, load_args
 
 __all__ = ["blend"]
 
@@ -44,7 +45,7 @@ def blend(
     none = emit.constant(0)
 
     def at(place: Number, index: Number, kind: Any, size: int) -> Number:
-        return emit.load(emit.at(place, emit.builder.mul(index, emit.number(size))), kind)
+        return emit.load(emit.at(place, emit.builder.mul(index, emit.i64(size))), kind)
 
     def body(offset: Number, load: Load, store: Store) -> None:
         with emit.loop(tall, [none]) as (i, (total,), below):
@@ -55,33 +56,33 @@ def blend(
             below.append(emit.fma(emit.splat(at(weights, i, F32, 4)), following[0], total))
         store(below[0], emit.at(out, offset))
 
-    emit.over(count, body)
+    emit.vector_loop(count, body)
 
 
 def _resize(call: int) -> None:
-    job, out, x, _, _, counter = given(call)
-    image, channels = word(job, 0), word(job, 1)
-    count, lines, columns = word(job, 2), word(job, 3), word(job, 4)
-    tall, wide, rows, weights = word(job, 5), word(job, 6), word(job, 7), word(job, 8)
-    places, factors = word(job, 9), word(job, 10)
-    table = room(8 * tall)
-    index = take(counter)
+    job, out, x, _, _, counter = load_args(call)
+    image, channels = load_i64(job, 0), load_i64(job, 1)
+    count, lines, columns = load_i64(job, 2), load_i64(job, 3), load_i64(job, 4)
+    tall, wide, rows, weights = load_i64(job, 5), load_i64(job, 6), load_i64(job, 7), load_i64(job, 8)
+    places, factors = load_i64(job, 9), load_i64(job, 10)
+    table = alloc(8 * tall)
+    index = fetch_add(counter)
     while index < count:
         n = index // lines
         h = index - n * lines
         for i in range(tall):
-            put(table, i, x + n * image + word(rows, h * tall + i))
+            store_i64(table, i, x + n * image + load_i64(rows, h * tall + i))
         target = out + index * columns * 4 * channels
         for w in range(columns):
             blend(
                 target + w * 4 * channels, table, weights + 4 * h * tall, tall, places + 8 * w * wide,
                 factors + 4 * w * wide, wide, channels,
             )  # fmt: skip
-        index = take(counter)
-    done_with(table)
+        index = fetch_add(counter)
+    free(table)
 
 
-RESIZE = Worker(_resize)
+RESIZE = Task(_resize)
 """Takes rows of the result through all images.
 
 Its job: bytes of an image, channels; rows of the result through all images, of one image, and their elements;
@@ -119,7 +120,7 @@ def _planned(plan: ResizePlan) -> Callable[[Array], Array]:
     def run(rows: Array) -> Array:
         y = np.empty(plan.after, np.float32)
         shared = threads() if work >= WORTH else 1
-        share(RESIZE.address, job, y.reshape(-1), line(rows), NOTHING, NOTHING, shared)
+        parallel_for(RESIZE.address, job, y.reshape(-1), contiguous(rows), UNUSED, UNUSED, shared)
         return y
 
     run.kept = kept  # type: ignore[attr-defined]

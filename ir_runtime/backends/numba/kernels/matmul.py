@@ -12,7 +12,7 @@ from ... import Kernel
 from ...common.layout import is_f32
 from ...core.lengths import axis_length
 from .._backend import backend
-from ..codegen.worker import NOTHING, line
+from ..threading.task import UNUSED, contiguous
 from ._epilogue import Epilogue, Fused
 from ._gemm import Dense, Layout
 from ._panels import packed
@@ -42,7 +42,7 @@ def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
 def _product(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:
     depth, columns = weights.shape
     dense = Dense(
-        packed(weights.T[None, :, None], epilogue.scale, epilogue.shift), epilogue, columns, 1, depth, NOTHING
+        packed(weights.T[None, :, None], epilogue.scale, epilogue.shift), epilogue, columns, 1, depth, UNUSED
     )
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
@@ -51,7 +51,7 @@ def _product(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:
         rows = y.size // columns
         if rows:
             dense.run(
-                line(x), y, extras, -1, rows,
+                contiguous(x), y, extras, -1, rows,
                 lambda: (rows, Layout.MATRIX, 4 * depth, _NO_OFFSET, None),
             )  # fmt: skip
         return y

@@ -16,9 +16,10 @@ from ... import Kernel
 from ...common.layout import channels_first
 from .._backend import backend
 from ..codegen.language import device, instruction, types
+from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import I32, LANES, Emit
-from ..codegen.worker import NOTHING, Worker, given, line, take, word
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, contiguous, load_args
 from ._windows import SIZE
 
 __all__: list[str] = []
@@ -46,17 +47,17 @@ def _shuffled(x: int, y: int, half: int) -> None:
 
 
 def _shuffle(call: int) -> None:
-    job, y, x, _, _, counter = given(call)
-    count, half = word(job, 0), word(job, 1)
-    start = take(counter) * SEVERAL
+    job, y, x, _, _, counter = load_args(call)
+    count, half = load_i64(job, 0), load_i64(job, 1)
+    start = fetch_add(counter) * SEVERAL
     while start < count:
         for index in range(start, min(start + SEVERAL, count)):
             at = SIZE * 2 * half * index
             _shuffled(x + at, y + at, half)
-        start = take(counter) * SEVERAL
+        start = fetch_add(counter) * SEVERAL
 
 
-SHUFFLE = Worker(_shuffle)
+SHUFFLE = Task(_shuffle)
 """Takes elements of a map. Its job: how many there are, and half the number of their channels."""
 
 
@@ -82,7 +83,7 @@ def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
         y = np.empty((images, height, width, groups * half), np.float32)
         job = np.array([images * height * width, half], np.int64)
         shared = threads() if y.size >= WORTH else 1
-        share(SHUFFLE.address, job, y, line(stored), NOTHING, NOTHING, shared)
+        parallel_for(SHUFFLE.address, job, y, contiguous(stored), UNUSED, UNUSED, shared)
         return channels_first(y)
 
     return kernel

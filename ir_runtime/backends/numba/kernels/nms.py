@@ -16,9 +16,10 @@ from ...common.layout import is_f32
 from ...common.nms import NMS_VERSIONS, Candidates, nms_kernel
 from .._backend import backend
 from ..codegen.language import device, instruction, types
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32, store_i64
 from ..codegen.vectors import F32, I64, LANES, Emit
-from ..codegen.worker import NOTHING, Worker, done_with, given, number, put, put_number, room, take, word
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, load_args
 
 __all__: list[str] = []
 
@@ -30,7 +31,7 @@ Number = Any
 FACTS = 5
 
 
-@instruction(*[types.int64] * 3, types.float32, gives=types.int64)
+@instruction(*[types.int64] * 3, types.float32, returns=types.int64)
 def _overlapping(emit: Emit, box: Number, others: Number, apart: Number, limit: Number) -> Number:
     """Whether one of a vector of boxes overlaps a box by the limit, which is above 0.
 
@@ -38,11 +39,11 @@ def _overlapping(emit: Emit, box: Number, others: Number, apart: Number, limit: 
     """
     builder = emit.builder
     ours = [emit.splat(emit.load(emit.at(box, 4 * i), F32)) for i in range(FACTS)]
-    theirs = [emit.load(emit.at(others, builder.mul(apart, emit.number(i)))) for i in range(FACTS)]
+    theirs = [emit.load(emit.at(others, builder.mul(apart, emit.i64(i)))) for i in range(FACTS)]
 
     def side(i: int) -> Number:
-        low, high = emit.above(ours[i], theirs[i]), emit.below(ours[i + 2], theirs[i + 2])
-        return emit.above(emit.subtract(high, low), emit.constant(0))
+        low, high = emit.maximum(ours[i], theirs[i]), emit.minimum(ours[i + 2], theirs[i + 2])
+        return emit.maximum(emit.subtract(high, low), emit.constant(0))
 
     shared = emit.multiply(side(0), side(1))
     union = emit.subtract(emit.add(theirs[4], ours[4]), shared)
@@ -61,18 +62,18 @@ def _is_suppressed(box: int, others: int, apart: int, count: int, limit: float) 
 
 
 def _suppress(call: int) -> None:
-    job, _, boxes, _, _, counter = given(call)
-    rows, classes, length, most = word(job, 0), word(job, 1), word(job, 2), word(job, 3)
-    starts, places, left, limit = word(job, 4), word(job, 5), word(job, 6), number(job, 14)
+    job, _, boxes, _, _, counter = load_args(call)
+    rows, classes, length, most = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2), load_i64(job, 3)
+    starts, places, left, limit = load_i64(job, 4), load_i64(job, 5), load_i64(job, 6), load_f32(job, 14)
     apart = 4 * most
-    others = room(FACTS * apart)
-    row = take(counter)
+    others = alloc(FACTS * apart)
+    row = fetch_add(counter)
     while row < rows:
-        start, end = word(starts, row), word(starts, row + 1)
+        start, end = load_i64(starts, row), load_i64(starts, row + 1)
         count, batch = 0, boxes + 4 * FACTS * length * (row // classes)
         for at in range(start, end):
-            box = batch + 4 * FACTS * word(places, at)
-            if count == word(job, 8):
+            box = batch + 4 * FACTS * load_i64(places, at)
+            if count == load_i64(job, 8):
                 break
             if _is_suppressed(box, others, apart, count, limit):
                 continue
@@ -80,15 +81,15 @@ def _suppress(call: int) -> None:
                 line = others + fact * apart
                 if count % LANES == 0:
                     for lane in range(LANES):
-                        put_number(line, count + lane, np.float32(np.nan))
-                put_number(line, count, number(box, fact))
-            put(left, at, 1)
+                        store_f32(line, count + lane, np.float32(np.nan))
+                store_f32(line, count, load_f32(box, fact))
+            store_i64(left, at, 1)
             count += 1
-        row = take(counter)
-    done_with(others)
+        row = fetch_add(counter)
+    free(others)
 
 
-SUPPRESS = Worker(_suppress)
+SUPPRESS = Task(_suppress)
 """Takes rows of candidates.
 
 It reads, as A, the facts about each box of each batch entry. Its job: rows, those of a batch entry, boxes of
@@ -119,5 +120,7 @@ def _at_once(candidates: Candidates, rows: int, limit: int, iou: float) -> Array
         left.ctypes.data, int(threshold[0]), min(limit, longest),
     ]  # fmt: skip
     count = threads() if len(places) >= WORTH else 1
-    share(SUPPRESS.address, np.array(words, np.int64), NOTHING, boxes.reshape(-1), NOTHING, NOTHING, count)
+    parallel_for(
+        SUPPRESS.address, np.array(words, np.int64), UNUSED, boxes.reshape(-1), UNUSED, UNUSED, count
+    )
     return np.flatnonzero(left)

@@ -18,8 +18,9 @@ from ...core.lengths import accepting, any_lengths
 from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
 from ..codegen.language import device
-from ..codegen.worker import NOTHING, Worker, given, line, number, take, word
-from ..threading.parallel import share, threads
+from ..codegen.memory import fetch_add, load_f32, load_i64
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, contiguous, load_args
 from ._epilogue import Epilogue, Finish, Fused, conclude
 from ._reductions import centred, log, root, scaled, shifted, softened, squares, total
 
@@ -39,57 +40,57 @@ def factor_of(variance: Any, eps: float, mode: int) -> Any:
 
 
 def _normalise(call: int) -> None:
-    job, out, x, partner, second, counter = given(call)
-    rows, length, unit, mode = word(job, 0), word(job, 1), word(job, 2), word(job, 3)
-    scale, shift, words, numbers = word(job, 4), word(job, 5), word(job, 6), word(job, 7)
-    eps = number(job, 16)
+    job, out, x, partner, second, counter = load_args(call)
+    rows, length, unit, mode = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2), load_i64(job, 3)
+    scale, shift, words, numbers = load_i64(job, 4), load_i64(job, 5), load_i64(job, 6), load_i64(job, 7)
+    eps = load_f32(job, 16)
     stride = 4 * length
-    first = take(counter) * unit
+    first = fetch_add(counter) * unit
     while first < rows:
         for row in range(first, min(first + unit, rows)):
             source, target = x + row * stride, out + row * stride
             mean = np.float32(0)
             if mode != 3:
                 total(source, length, target)
-                mean = number(target, 0) / np.float32(length)
+                mean = load_f32(target, 0) / np.float32(length)
             factor = np.float32(1)
             if mode != 0:
                 squares(source, length, target, mean)
-                variance = number(target, 0) / np.float32(length)
+                variance = load_f32(target, 0) / np.float32(length)
                 factor = factor_of(variance, eps, mode)
             centred(source, length, scale, shift, target, mean, factor)
             conclude(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
-        first = take(counter) * unit
+        first = fetch_add(counter) * unit
 
 
 def _soften(call: int) -> None:
-    job, out, x, notes, _, counter = given(call)
-    rows, length, unit, logarithm = word(job, 0), word(job, 1), word(job, 2), word(job, 3)
+    job, out, x, notes, _, counter = load_args(call)
+    rows, length, unit, logarithm = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2), load_i64(job, 3)
     stride = 4 * length
-    about = notes + take(counter + 8) * 4 * _APART
-    first = take(counter) * unit
+    about = notes + fetch_add(counter + 8) * 4 * _APART
+    first = fetch_add(counter) * unit
     while first < rows:
         for row in range(first, min(first + unit, rows)):
             source, target = x + row * stride, out + row * stride
             softened(source, 0, length, target, about, np.float32(1))
-            sum, top = number(about, 0), number(about, 1)
+            sum, top = load_f32(about, 0), load_f32(about, 1)
             if logarithm != 0:
                 centred(source, length, 0, 0, target, top, np.float32(1))
                 shifted(target, length, -log(sum))
             else:
                 scaled(target, length, np.float32(1) / sum)
-        first = take(counter) * unit
+        first = fetch_add(counter) * unit
 
 
 # Numbers from what one thread notes to what the next does: a line of the cache.
 _APART = 32
-_NORMALISE, _SOFTEN = Worker(_normalise), Worker(_soften)
+_NORMALISE, _SOFTEN = Task(_normalise), Task(_soften)
 
 
 class Mode(IntEnum):
     """What rows are divided by."""
 
-    NOTHING = 0
+    NONE = 0
     INSIDE = 1
     """The root of variance plus epsilon."""
     OUTSIDE = 2
@@ -101,7 +102,7 @@ class Mode(IntEnum):
     def of(cls, op: MVN) -> Mode:
         """What an operation says."""
         if not op.normalize_variance:
-            return cls.NOTHING
+            return cls.NONE
         return cls.INSIDE if op.eps_mode == "inside_sqrt" else cls.OUTSIDE
 
 
@@ -128,8 +129,8 @@ def normalising(mode: Mode, eps: float, others: int) -> Kernel:
                 length, (one, two) = x.shape[-1], done.partners(rest[others:], -1)
                 now = job.copy()
                 now[:3] = y.size // length, length, max(UNIT // length, 1)
-                share(
-                    _NORMALISE.address, now, y.reshape(-1), line(x), one, two, _threads(y.size)
+                parallel_for(
+                    _NORMALISE.address, now, y.reshape(-1), contiguous(x), one, two, _threads(y.size)
                 )  # fmt: skip
             return y
 
@@ -167,7 +168,7 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
             length, count = x.shape[-1], _threads(y.size)
             job = np.array([y.size // length, length, max(UNIT // length, 1), logarithm], np.int64)
             notes = np.empty(count * _APART, np.float32)
-            share(_SOFTEN.address, job, y.reshape(-1), line(x), notes, NOTHING, count)
+            parallel_for(_SOFTEN.address, job, y.reshape(-1), contiguous(x), notes, UNUSED, count)
         return y.swapaxes(axis, -1) if axis != rank - 1 else y
 
     return accepting(kernel, any_lengths)

@@ -28,9 +28,10 @@ from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.language import device, instruction, types
+from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..codegen.vectors import LANES, Emit
-from ..codegen.worker import NOTHING, Worker, given, line, number, take, word
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, contiguous, load_args
 from ._reductions import scaled
 from ._windows import BESIDE, SIZE, geometry, reach, sliding, tile, widened
 
@@ -76,15 +77,21 @@ def _vectors(
 
 
 def _pool(call: int) -> None:
-    g, y, x, _, _, counter = given(call)
-    height, width, channels, lines, columns = word(g, 0), word(g, 1), word(g, 2), word(g, 3), word(g, 4)
-    tall, wide, across, along = word(g, 5), word(g, 6), word(g, 7), word(g, 8)
-    spread, apart, above, before = word(g, 9), word(g, 10), word(g, 11), word(g, 12)
-    count, form, filler, factor = word(g, 13), word(g, 14), word(g, 15), number(g, 32)
+    g, y, x, _, _, counter = load_args(call)
+    height, width, channels, lines, columns = (
+        load_i64(g, 0),
+        load_i64(g, 1),
+        load_i64(g, 2),
+        load_i64(g, 3),
+        load_i64(g, 4),
+    )
+    tall, wide, across, along = load_i64(g, 5), load_i64(g, 6), load_i64(g, 7), load_i64(g, 8)
+    spread, apart, above, before = load_i64(g, 9), load_i64(g, 10), load_i64(g, 11), load_i64(g, 12)
+    count, form, filler, factor = load_i64(g, 13), load_i64(g, 14), load_i64(g, 15), load_f32(g, 32)
     beside = BESIDE if columns >= BESIDE else 1
     form += beside == 1
     step, row = SIZE * channels, SIZE * channels * width
-    index = take(counter)
+    index = fetch_add(counter)
     while index < count:
         image = index // lines
         top = (index - image * lines) * across - above
@@ -105,10 +112,10 @@ def _pool(call: int) -> None:
                 left, right = reach(column * along - before, width, apart, wide)
                 inside = max((high - low) * (right - left), 1)
                 scaled(target + column * step, channels, np.float32(1) / np.float32(inside))
-        index = take(counter)
+        index = fetch_add(counter)
 
 
-POOL = Worker(_pool)
+POOL = Task(_pool)
 """Takes rows of the result through all images.
 
 Its job: the numbers of `geometry`; how many rows; 0 for the largest, 2 for the mean; where a vector lies of what
@@ -141,13 +148,19 @@ _mean_abreast, _mean_double, _mean_single = _rectangle(ABREAST), _rectangle(2), 
 
 
 def _adapt(call: int) -> None:
-    g, y, x, _, _, counter = given(call)
-    height, width, channels, lines, columns = word(g, 0), word(g, 1), word(g, 2), word(g, 3), word(g, 4)
-    count, vectors = word(g, 5), word(g, 6)
+    g, y, x, _, _, counter = load_args(call)
+    height, width, channels, lines, columns = (
+        load_i64(g, 0),
+        load_i64(g, 1),
+        load_i64(g, 2),
+        load_i64(g, 3),
+        load_i64(g, 4),
+    )
+    count, vectors = load_i64(g, 5), load_i64(g, 6)
     step = SIZE * channels
     span = LANES * vectors
     groups = (channels + span - 1) // span
-    index = take(counter)
+    index = fetch_add(counter)
     while index < count:
         place = index // groups
         at = SIZE * min((index - place * groups) * span, channels - span)
@@ -164,10 +177,10 @@ def _adapt(call: int) -> None:
             _mean_double(source, width * step, step, rows, breadth, target, factor)
         else:
             _mean_single(source, width * step, step, rows, breadth, target, factor)
-        index = take(counter)
+        index = fetch_add(counter)
 
 
-ADAPT = Worker(_adapt)
+ADAPT = Task(_adapt)
 """Takes vectors of channels of each element of the result: the mean over a window, windows as equal as possible.
 
 Its job: height, width, channels; height and width of the result; how many there are; how many vectors are taken
@@ -218,7 +231,7 @@ def _pooling(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
         job, shape = job_for(len(x), x.shape[2:], rows.shape[-1])
         y = np.empty(shape, np.float32)
         shared = threads() if y.size * math.prod(op.kernel) >= WORTH else 1
-        share(POOL.address, job, y, line(rows), NOTHING, NOTHING, shared)
+        parallel_for(POOL.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
         return channels_first(_narrowed(y, x.shape[1]))
 
     return kernel
@@ -262,5 +275,5 @@ def _means(x: Array, counts: tuple[int, ...]) -> Array:
     groups = -(-channels // (LANES * vectors))
     job = np.array([height, width, channels, *counts, n * math.prod(counts) * groups, vectors], np.int64)
     shared = threads() if x.size >= WORTH else 1
-    share(ADAPT.address, job, y, line(rows), NOTHING, NOTHING, shared)
+    parallel_for(ADAPT.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
     return channels_first(_narrowed(y, x.shape[1]))

@@ -13,9 +13,10 @@ from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.rounding import multiplied
 from ...core.lengths import axis_length
 from .._backend import backend
+from ..codegen.memory import fetch_add, free, load_i64, store_i64
 from ..codegen.vectors import LANES
-from ..codegen.worker import NOTHING, Worker, done_with, given, line, put, take, word
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, contiguous, load_args
 from ._dequantize import arrange, dot, unpack
 from ._epilogue import Epilogue, Finish, Fused, add_rows, conclude
 from ._gemm_tile import multiply
@@ -37,11 +38,11 @@ PANELS, ROWS, BIAS, FINISH, NUMBERS, JOB = range(MATRIX, MATRIX + 6)
 
 def _one(call: int) -> None:
     """One row by all panels."""
-    job, out, row, others, _, counter = given(call)
-    kind, panels, bias = word(job, KIND), word(job, PANELS), word(job, BIAS)
-    words, numbers = word(job, FINISH), word(job, NUMBERS)
+    job, out, row, others, _, counter = load_args(call)
+    kind, panels, bias = load_i64(job, KIND), load_i64(job, PANELS), load_i64(job, BIAS)
+    words, numbers = load_i64(job, FINISH), load_i64(job, NUMBERS)
     x = arrange(kind, job, row)
-    first = take(counter) * AT_ONCE
+    first = fetch_add(counter) * AT_ONCE
     while first < panels:
         for panel in range(first, min(first + AT_ONCE, panels)):
             at = 4 * COLUMNS * panel
@@ -49,21 +50,26 @@ def _one(call: int) -> None:
                 dot(kind, job, x, COLUMNS * panel + column, out + at + 4 * column)
             if words != 0:
                 add_rows(out + at, bias + at, COLUMNS)
-                conclude(words, numbers, word(others, 0), word(others, 1), out, at, at, 1, COLUMNS, 0)
-        first = take(counter) * AT_ONCE
+                conclude(words, numbers, load_i64(others, 0), load_i64(others, 1), out, at, at, 1, COLUMNS, 0)
+        first = fetch_add(counter) * AT_ONCE
     if x != row:
-        done_with(x)
+        free(x)
 
 
 def _many(call: int) -> None:
     """Several rows by all panels, each of which is unpacked a part at a time."""
-    job, out, places, others, scratch, counter = given(call)
-    kind, panels, rows, bias = word(job, KIND), word(job, PANELS), word(job, ROWS), word(job, BIAS)
-    size, words, numbers = word(job, SIZE), word(job, FINISH), word(job, NUMBERS)
-    depth, stride, none = word(job, GROUPS) * size, 4 * COLUMNS * panels, word(others, 2)
-    scratch += take(counter + 8) * 4 * (DEPTH * COLUMNS + 16)
+    job, out, places, others, scratch, counter = load_args(call)
+    kind, panels, rows, bias = (
+        load_i64(job, KIND),
+        load_i64(job, PANELS),
+        load_i64(job, ROWS),
+        load_i64(job, BIAS),
+    )
+    size, words, numbers = load_i64(job, SIZE), load_i64(job, FINISH), load_i64(job, NUMBERS)
+    depth, stride, none = load_i64(job, GROUPS) * size, 4 * COLUMNS * panels, load_i64(others, 2)
+    scratch += fetch_add(counter + 8) * 4 * (DEPTH * COLUMNS + 16)
     offset = scratch + 4 * DEPTH * COLUMNS
-    panel = take(counter)
+    panel = fetch_add(counter)
     while panel < panels:
         at = 4 * COLUMNS * panel
         start = 0
@@ -76,18 +82,20 @@ def _many(call: int) -> None:
                     place = scratch + 4 * (COLUMNS * (k - start) + column)
                     unpack(kind, job, COLUMNS * panel + column, k, end - k, place)
                 k = end
-            put(offset, 0, 4 * start)
+            store_i64(offset, 0, 4 * start)
             multiply(
                 VECTORS, rows, places, 0, offset, 1, stop - start, scratch, out + at, stride,
                 none if start > 0 else bias + at, out + at if start > 0 else 0, LANES, -np.inf, np.inf,
             )  # fmt: skip
             start = stop
         if words != 0:
-            conclude(words, numbers, word(others, 0), word(others, 1), out, at, at, rows, COLUMNS, stride)
-        panel = take(counter)
+            conclude(
+                words, numbers, load_i64(others, 0), load_i64(others, 1), out, at, at, rows, COLUMNS, stride
+            )
+        panel = fetch_add(counter)
 
 
-ONE, MANY = Worker(_one), Worker(_many)
+ONE, MANY = Task(_one), Task(_many)
 
 
 @backend.quantized(MatMul)
@@ -143,7 +151,7 @@ class _Product:
 
     def _one(self, x: Array, y: Array, others: Array) -> None:
         count = _threads(y.size * x.size, -(-self._matrix.panels // AT_ONCE))
-        share(ONE.address, self._job, line(y), line(x), others, NOTHING, count)
+        parallel_for(ONE.address, self._job, contiguous(y), contiguous(x), others, UNUSED, count)
 
     def _many(self, x: Array, y: Array, others: Array) -> None:
         job = self._job.copy()
@@ -151,7 +159,7 @@ class _Product:
         places = x.ctypes.data + np.arange(len(x), dtype=np.int64) * (4 * x.shape[1])
         count = _threads(y.size * x.shape[1], self._matrix.panels)
         scratch = np.empty(count * (DEPTH * COLUMNS + 16), np.float32)
-        share(MANY.address, job, line(y), places.view(np.float32), others, scratch, count)
+        parallel_for(MANY.address, job, contiguous(y), places.view(np.float32), others, scratch, count)
 
 
 def _per_column(matrix: PackedMatrix, row: Array) -> Array:

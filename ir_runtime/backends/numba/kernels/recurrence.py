@@ -15,8 +15,8 @@ from ... import Kernel
 from ...common.layout import is_f32
 from .._backend import backend
 from ..codegen.vectors import LANES
-from ..codegen.worker import NOTHING, line
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, contiguous
 from ._activation_code import Curve
 from ._epilogue import Epilogue
 from ._gemm import Dense, Layout
@@ -124,7 +124,7 @@ class Runner:
         bias = _ordered(b[:, :rows], kind, hidden).reshape(-1)
         again = _ordered(r, kind, hidden).reshape(directions * gates, hidden, 1, hidden)
         STEPS.prepare()
-        dense = Dense(packed(given, None, bias), Epilogue(), directions * rows, 1, inputs, NOTHING)
+        dense = Dense(packed(given, None, bias), Epilogue(), directions * rows, 1, inputs, UNUSED)
         # There may be more: a second direction has the functions of the first.
         curves = [int(_CURVES[name]) for name in op.activations[:3]]
         clip = np.float32(op.clip) if op.clip > 0 else np.float32(np.inf)
@@ -152,7 +152,7 @@ class Runner:
         whole = bool((lengths == time).all())
         given = np.empty(rows * directions * self.gates * self.hidden, np.float32)
         self.inputs.run(
-            line(x), given, (), -1, rows, lambda: (rows, Layout.MATRIX, 4 * inputs, _NO_OFFSET, None)
+            contiguous(x), given, (), -1, rows, lambda: (rows, Layout.MATRIX, 4 * inputs, _NO_OFFSET, None)
         )
         shape = (batch, directions, time, self.hidden)
         y = np.empty(shape, np.float32) if whole else np.zeros(shape, np.float32)
@@ -196,7 +196,7 @@ class Runner:
             ],
             np.int64,
         )  # fmt: skip
-        share(STEPS.address, job, y.reshape(-1), given, NOTHING, NOTHING, count)
+        parallel_for(STEPS.address, job, y.reshape(-1), given, UNUSED, UNUSED, count)
 
 
 def _ordered(array: Array, kind: Kind, hidden: int) -> Array:

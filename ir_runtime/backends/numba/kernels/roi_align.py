@@ -13,8 +13,9 @@ from ....ops.detection.roi_align import MOST_POINTS, ROIAlign3, ROIAlign9
 from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
-from ..codegen.worker import NOTHING, Worker, done_with, given, line, put, room, take, word
-from ..threading.parallel import share, threads
+from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, contiguous, load_args
 from .interpolation import blend
 
 __all__: list[str] = []
@@ -26,32 +27,42 @@ MANY = 1 << 22
 
 
 def _align(call: int) -> None:
-    job, out, x, _, _, counter = given(call)
-    count, image, channels = word(job, 0), word(job, 1), word(job, 2)
-    lines, columns = word(job, 3), word(job, 4)
-    entries, row_starts, rows, row_weights = word(job, 5), word(job, 6), word(job, 7), word(job, 8)
-    column_starts, places, column_weights, most = word(job, 9), word(job, 10), word(job, 11), word(job, 12)
-    table = room(8 * most)
-    index = take(counter)
+    job, out, x, _, _, counter = load_args(call)
+    count, image, channels = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2)
+    lines, columns = load_i64(job, 3), load_i64(job, 4)
+    entries, row_starts, rows, row_weights = (
+        load_i64(job, 5),
+        load_i64(job, 6),
+        load_i64(job, 7),
+        load_i64(job, 8),
+    )
+    column_starts, places, column_weights, most = (
+        load_i64(job, 9),
+        load_i64(job, 10),
+        load_i64(job, 11),
+        load_i64(job, 12),
+    )
+    table = alloc(8 * most)
+    index = fetch_add(counter)
     while index < count:
         region = index // lines
-        base = x + image * word(entries, region)
-        first = word(row_starts, index)
-        tall = word(row_starts, index + 1) - first
+        base = x + image * load_i64(entries, region)
+        first = load_i64(row_starts, index)
+        tall = load_i64(row_starts, index + 1) - first
         for i in range(tall):
-            put(table, i, base + word(rows, first + i))
+            store_i64(table, i, base + load_i64(rows, first + i))
         for column in range(columns):
-            start = word(column_starts, region * columns + column)
-            wide = word(column_starts, region * columns + column + 1) - start
+            start = load_i64(column_starts, region * columns + column)
+            wide = load_i64(column_starts, region * columns + column + 1) - start
             blend(
                 out + 4 * channels * (index * columns + column), table, row_weights + 4 * first, tall,
                 places + 8 * start, column_weights + 4 * start, wide, channels,
             )  # fmt: skip
-        index = take(counter)
-    done_with(table)
+        index = fetch_add(counter)
+    free(table)
 
 
-ALIGN = Worker(_align)
+ALIGN = Task(_align)
 """Takes rows of bins through all regions.
 
 Its job: how many there are; bytes of an image, channels; rows and columns of bins of a region; addresses: of the
@@ -149,8 +160,8 @@ def _aligned(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array) -
     ]  # fmt: skip
     work = channels * len(columns.index) * most
     shared = threads() if work >= WORTH else 1
-    maps = line(channels_last(x))
-    share(ALIGN.address, np.array(words, np.int64), y.reshape(-1), maps, NOTHING, NOTHING, shared)
+    maps = contiguous(channels_last(x))
+    parallel_for(ALIGN.address, np.array(words, np.int64), y.reshape(-1), maps, UNUSED, UNUSED, shared)
     return channels_first(y)
 
 

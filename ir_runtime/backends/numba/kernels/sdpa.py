@@ -16,8 +16,8 @@ from ...core.lengths import accepting, attention_lengths
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..codegen.vectors import LANES
-from ..codegen.worker import NOTHING
-from ..threading.parallel import share, threads
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED
 from ._attention import (
     ATTEND,
     BATCH,
@@ -113,7 +113,7 @@ def attend(q: Array, k: Array, v: Array, mask: Array | None, factor: float, caus
     job[SCRATCH] = 4 * size
     count = min(threads(), units) if worth else 1
     scratch = np.empty(count * size, np.float32)
-    share((DECODE if few else ATTEND).address, job, out.reshape(-1), scratch, NOTHING, NOTHING, count)
+    parallel_for((DECODE if few else ATTEND).address, job, out.reshape(-1), scratch, UNUSED, UNUSED, count)
     return out.transpose(0, 2, 1, 3)
 
 

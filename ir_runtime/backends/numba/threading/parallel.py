@@ -1,6 +1,6 @@
-"""How many threads share a layer.
+"""Parallel execution of tasks: how many threads work on a layer, and the thread pool of a run.
 
-One set of threads only: a team does the work of a run, while the numpy backend keeps BLAS to one thread.
+The thread pool of a run does all of its work, while the numpy backend keeps BLAS to one thread.
 """
 
 from __future__ import annotations
@@ -17,33 +17,32 @@ from ....forks import in_child
 from ....ir.tensor import Array
 from ....scoped import setting
 from ...core.threads import most
-from .pool import Team, borrowed, given_back
-from .pool import sharing as _sharing
+from .pool import ThreadPool, acquire, dispatcher, release
 
-__all__ = ["running", "share", "threads"]
+__all__ = ["parallel_for", "running", "threads"]
 
 
 class _Run(NamedTuple):
-    """What the run that is going on has; other threads may inherit the variable, but never the team."""
+    """The current run. Other threads may inherit the context variable, but never use its pool."""
 
     threads: int = 0
-    team: Team | None = None
+    pool: ThreadPool | None = None
     thread: int = 0
 
 
-_ALONE = _Run()
-_RUN: ContextVar[_Run] = ContextVar("run", default=_ALONE)
+_NO_RUN = _Run()
+_RUN: ContextVar[_Run] = ContextVar("run", default=_NO_RUN)
 
 
-def _team() -> Team | None:
-    """The team of the run of this thread."""
+def _pool() -> ThreadPool | None:
+    """Return the pool of the run of this thread."""
     run = _RUN.get()
-    return run.team if run.thread == get_ident() else None
+    return run.pool if run.thread == get_ident() else None
 
 
 @cache
 def _cores() -> int:
-    """Those that this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -51,45 +50,45 @@ in_child(_cores.cache_clear)
 
 
 def threads() -> int:
-    """How many threads share a layer of the run that is going on."""
+    """Return how many threads work on a layer of the current run."""
     return _RUN.get().threads or most(_cores())
 
 
 @contextlib.contextmanager
 def running() -> Iterator[None]:
-    """Around a run: a team that helps.
+    """Provide a thread pool for a run.
 
-    Only a run that succeeds gives its team back. Another's ends when nobody has it any more: what holds the
-    error of an interrupted run holds its team, too, and later runs must not be left with both.
+    Only a run that succeeds returns its pool for reuse. The pool of an interrupted run ends with its last reference:
+    the traceback of the error may hold it, and later runs must not end up with both.
     """
-    team, count = _team(), most(_cores())
-    fresh = borrowed(count - 1) if count > 1 and team is None else None
-    with setting(_RUN, _Run(count, fresh or team, get_ident())):
+    pool, count = _pool(), most(_cores())
+    fresh = acquire(count - 1) if count > 1 and pool is None else None
+    with setting(_RUN, _Run(count, fresh or pool, get_ident())):
         if fresh is None:
             yield
             return
         try:
-            fresh.begin()
+            fresh.begin_run()
             yield
         finally:
-            fresh.end()
-        given_back(fresh)
+            fresh.end_run()
+        release(fresh)
 
 
-def share(worker: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
-    """Let so many threads do a worker's units; ``NOTHING`` stands for what it does not read.
+def parallel_for(task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
+    """Run the units of a task on ``threads`` threads; pass `UNUSED` for arrays that it does not read.
 
-    All arrays are contiguous: kernels are given addresses only.
+    All arrays must be contiguous: kernels get addresses only.
     """
     if threads <= 1:
-        _sharing()(0, worker, job, out, a, b, c, 1)
-    elif (team := _team()) is not None:
-        _sharing()(team.address, worker, job, out, a, b, c, threads)
+        dispatcher()(0, task, job, out, a, b, c, 1)
+    elif (pool := _pool()) is not None:
+        dispatcher()(pool.address, task, job, out, a, b, c, threads)
     else:  # outside runs, as when weights are packed
-        copy_context().run(_share_alone, worker, job, out, a, b, c, threads)
+        copy_context().run(_with_own_pool, task, job, out, a, b, c, threads)
 
 
-def _share_alone(worker: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
+def _with_own_pool(task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
     with running():
-        team = _team()
-        _sharing()(team.address if team else 0, worker, job, out, a, b, c, threads if team else 1)
+        pool = _pool()
+        dispatcher()(pool.address if pool else 0, task, job, out, a, b, c, threads if pool else 1)

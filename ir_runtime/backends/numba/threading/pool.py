@@ -1,9 +1,8 @@
-"""Threads that help with the layers of a run: how they meet is written in the language of kernels, too.
+"""The thread pool: threads that work on the layers of a run, synchronised by routines in machine code.
 
-Between layers they wait in machine code, without the interpreter's lock, and give way to whoever wants the
-core; a layer that comes meanwhile finds them within a microsecond. After a run they stay for a moment, as
-another one often follows, and then go to sleep until the next. What a team shares are words on lines of
-the cache of their own.
+Between layers, workers wait in machine code, without the interpreter's lock, and yield to other threads that want the
+core; so a task reaches them within a microsecond. After a run they spin for a moment, as another run often follows,
+and then sleep until the next one. Shared words of a pool are on cache lines of their own.
 """
 
 from __future__ import annotations
@@ -22,212 +21,207 @@ import numpy as np
 from ....forks import in_child, registered
 from ....ir.tensor import Array
 from ..codegen.language import device, instruction, routine, types
+from ..codegen.memory import fetch_add, fetch_sub, load_atomic, load_i64, store_atomic, store_i64
 from ..codegen.vectors import I32, I64, Emit
-from ..codegen.worker import CALL_WORDS, give, leave, look, put, take, word
-from ..jit.loader import machine
+from ..jit.loader import loader
+from .task import CALL_WORDS, store_args
 
-__all__ = ["Team", "borrowed", "given_back", "sharing"]
+__all__ = ["ThreadPool", "acquire", "dispatcher", "release"]
 
 Value = Any
 
-# Which call it is; the address of the call that goes on, or 0, and of its worker; how many may still join;
-# how many are in it; whether a run goes on; whether there are none any more. The rest says of each helper whether it
-# waits in machine code.
+# Words of a pool: the number of the current call, its address (0 for none) and the task; how many workers may still
+# join it, and how many are in it; whether a run goes on; whether the pool is shut down. Then, on a cache line for each
+# worker, whether it is awake.
 _LINE = 8
-_NUMBER, _CALL, _WORKER, _PLACES, _INSIDE, _ACTIVE, _OVER, _PRESENT = 0, 8, 9, 16, 24, 32, 33, 40
+_CALL_NUMBER, _CALL, _TASK, _SLOTS, _JOINED, _RUN_ACTIVE, _SHUT_DOWN, _AWAKE = 0, 8, 9, 16, 24, 32, 33, 40
 
-# So often a thread looks for a call before it gives way, and then before it goes to sleep if no run goes on.
-_LOOKS = 2000
-_TURNS = 2000
+# How often a thread polls before it yields, and then before it goes to sleep if no run goes on.
+_SPIN_LIMIT = 2000
+_YIELD_LIMIT = 2000
 
 _PROCESSOR = platform.machine().lower()
 
 
 @instruction()
 def _pause(emit: Emit) -> None:
-    """Tell the processor that this is a loop that waits."""
+    """Tell the processor that this is a spin loop."""
     if _PROCESSOR in ("x86_64", "amd64", "i686"):
         emit.builder.call(emit.function("llvm.x86.sse2.pause", None), [])
 
 
 @instruction()
-def _give_way(emit: Emit) -> None:
+def _yield(emit: Emit) -> None:
     """Let another thread have the core, if one wants it."""
     emit.builder.call(emit.function("ir_runtime_yield", I32), [])
 
 
 @instruction(types.int64, types.int64)
-def _set(emit: Emit, address: Value, value: Value) -> None:
-    emit.store_atomically(value, address)
+def _run(emit: Emit, task: Value, call: Value) -> None:
+    emit.call_address(task, call)
 
 
-@instruction(types.int64, types.int64)
-def _go(emit: Emit, worker: Value, call: Value) -> None:
-    emit.call_at(worker, call)
-
-
-@instruction(types.int64, gives=types.int64)
+@instruction(types.int64, returns=types.int64)
 def _data(emit: Emit, array: Value) -> Value:
-    """Where the numbers of an array begin, of which the object's address is given."""
-    return emit.load(emit.at(array, _offset()), I64)
+    """Load the data pointer of a NumPy array, given the address of the object."""
+    return emit.load(emit.at(array, _data_offset()), I64)
 
 
-@instruction(gives=types.int64)
-def _call_words(emit: Emit) -> Value:
-    """The address of words for a call, all 0."""
-    return emit.zeros(CALL_WORDS)
+@instruction(returns=types.int64)
+def _new_call(emit: Emit) -> Value:
+    """Return the address of a zeroed call on the stack."""
+    return emit.stack_words(CALL_WORDS)
 
 
 @device
-def _tried(team: int) -> bool:
-    """Help with the call that goes on, if there is one."""
-    take(team + 8 * _INSIDE)
-    call = look(team + 8 * _CALL)
+def _join_call(pool: int) -> bool:
+    """Work on the current call, if there is one."""
+    fetch_add(pool + 8 * _JOINED)
+    call = load_atomic(pool + 8 * _CALL)
     found: bool = call != 0
-    if found and leave(team + 8 * _PLACES) > 0:
-        _go(word(team, _WORKER), call)
-    leave(team + 8 * _INSIDE)
+    if found and fetch_sub(pool + 8 * _SLOTS) > 0:
+        _run(load_i64(pool, _TASK), call)
+    fetch_sub(pool + 8 * _JOINED)
     return found
 
 
 @routine(types.int64, types.int64)
-def attend(team: int, helper: int) -> None:
-    """Help with every call, until no run goes on for a while."""
-    present = team + 8 * (_PRESENT + _LINE * helper)
-    _set(present, 1)
-    last, waited = -1, 0
+def worker_loop(pool: int, worker: int) -> None:
+    """Work on every call, until no run goes on for a while."""
+    awake = pool + 8 * (_AWAKE + _LINE * worker)
+    store_atomic(awake, 1)
+    last, spins = -1, 0
     while True:
-        call = look(team + 8 * _NUMBER)
-        if call != last and look(team + 8 * _CALL) != 0 and _tried(team):
-            last, waited = call, 0
+        number = load_atomic(pool + 8 * _CALL_NUMBER)
+        if number != last and load_atomic(pool + 8 * _CALL) != 0 and _join_call(pool):
+            last, spins = number, 0
             continue
-        waited += 1
-        if waited < _LOOKS:
+        spins += 1
+        if spins < _SPIN_LIMIT:
             _pause()
             continue
-        if waited > _LOOKS + _TURNS and look(team + 8 * _ACTIVE) == 0:
-            _set(present, 0)
-            if look(team + 8 * _ACTIVE) == 0:
+        if spins > _SPIN_LIMIT + _YIELD_LIMIT and load_atomic(pool + 8 * _RUN_ACTIVE) == 0:
+            store_atomic(awake, 0)
+            if load_atomic(pool + 8 * _RUN_ACTIVE) == 0:
                 return
-            _set(present, 1)
-        _give_way()
+            store_atomic(awake, 1)
+        _yield()
 
 
 @routine(*[types.int64] * 8)
-def share(team: int, worker: int, job: int, out: int, a: int, b: int, c: int, threads: int) -> None:
-    """Let so many threads do a worker's units; of arrays, the addresses of the objects are given."""
-    call = _call_words()
-    give(call, _data(job), _data(out), _data(a), _data(b), _data(c))
+def dispatch(pool: int, task: int, job: int, out: int, a: int, b: int, c: int, threads: int) -> None:
+    """Run a task on ``threads`` threads and wait for them; arrays are addresses of NumPy objects."""
+    call = _new_call()
+    store_args(call, _data(job), _data(out), _data(a), _data(b), _data(c))
     if threads <= 1:
-        _go(worker, call)
+        _run(task, call)
         return
-    put(team, _WORKER, worker)
-    _set(team + 8 * _PLACES, threads - 1)
-    _set(team + 8 * _CALL, call)
-    take(team + 8 * _NUMBER)
-    _go(worker, call)
-    _set(team + 8 * _CALL, 0)
-    waited = 0
-    while look(team + 8 * _INSIDE) != 0:
-        waited += 1
-        if waited < _LOOKS:
+    store_i64(pool, _TASK, task)
+    store_atomic(pool + 8 * _SLOTS, threads - 1)
+    store_atomic(pool + 8 * _CALL, call)
+    fetch_add(pool + 8 * _CALL_NUMBER)
+    _run(task, call)
+    store_atomic(pool + 8 * _CALL, 0)
+    spins = 0
+    while load_atomic(pool + 8 * _JOINED) != 0:
+        spins += 1
+        if spins < _SPIN_LIMIT:
             _pause()
         else:
-            _give_way()
+            _yield()
 
 
 @cache
-def _offset() -> int:
-    """Bytes from the beginning of an array's object to the address of its numbers."""
+def _data_offset() -> int:
+    """Return the offset of the data pointer in a NumPy array object."""
     probe = np.empty(1, np.float32)
     words = np.frombuffer(ctypes.string_at(id(probe), 64), np.int64).tolist()
     return 8 * int(words.index(probe.ctypes.data))
 
 
 @cache
-def sharing() -> Any:
-    """`share`, for Python: it takes arrays, and works without the interpreter's lock."""
+def dispatcher() -> Any:
+    """Return `dispatch` for Python: it takes arrays, and runs without the interpreter's lock."""
     kinds: list[Any] = [ctypes.c_int64, ctypes.c_int64, *[ctypes.py_object] * 5, ctypes.c_int64]
-    return ctypes.CFUNCTYPE(None, *kinds)(machine().address(share))
+    return ctypes.CFUNCTYPE(None, *kinds)(loader().address(dispatch))
 
 
 @cache
-def _attending() -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(machine().address(attend))
+def _worker_loop() -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(loader().address(worker_loop))
 
 
-class Team:
-    """So many helpers, for one run at a time; they end when nobody has it any more."""
+class ThreadPool:
+    """A number of workers, for one run at a time; they end when the pool is garbage."""
 
-    def __init__(self, helpers: int) -> None:
-        lines = np.zeros((_PRESENT // _LINE + helpers + 1) * _LINE, np.int64)
-        skip = -lines.ctypes.data % 64 // 8
-        self._words: Array = lines[skip:]
+    def __init__(self, workers: int) -> None:
+        words = np.zeros((_AWAKE // _LINE + workers + 1) * _LINE, np.int64)
+        self._words: Array = words[-words.ctypes.data % 64 // 8 :]
         self.address = int(self._words.ctypes.data)
-        self._alarms = [allocate_lock() for _ in range(helpers)]
+        self._sleep_locks = [allocate_lock() for _ in range(workers)]
         self._forked = False
-        for alarm in self._alarms:
-            alarm.acquire()
-        weakref.finalize(self, _dismiss, self._words, self._alarms).atexit = False
+        for lock in self._sleep_locks:
+            lock.acquire()
+        weakref.finalize(self, _shut_down, self._words, self._sleep_locks).atexit = False
         registered(self)
-        for helper, alarm in enumerate(self._alarms):
-            name, args = f"ir_runtime kernels {helper}", (self._words, helper, alarm)
-            threading.Thread(target=_serve, args=args, name=name, daemon=True).start()
+        for worker, lock in enumerate(self._sleep_locks):
+            name, args = f"ir_runtime kernels {worker}", (self._words, worker, lock)
+            threading.Thread(target=_work, args=args, name=name, daemon=True).start()
 
     def __len__(self) -> int:
-        """How many helpers there are."""
-        return 0 if self._forked else len(self._alarms)
+        """Return the number of workers."""
+        return 0 if self._forked else len(self._sleep_locks)
 
-    def begin(self) -> None:
-        """Wake those who sleep: a run begins."""
+    def begin_run(self) -> None:
+        """Wake the workers that sleep."""
         words = self._words
-        words[_ACTIVE] = 1
-        for helper, alarm in enumerate(self._alarms):
-            if not words[_PRESENT + _LINE * helper] and alarm.locked():
-                alarm.release()
+        words[_RUN_ACTIVE] = 1
+        for worker, lock in enumerate(self._sleep_locks):
+            if not words[_AWAKE + _LINE * worker] and lock.locked():
+                lock.release()
 
-    def end(self) -> None:
-        """The run is over."""
-        self._words[_ACTIVE] = 0
+    def end_run(self) -> None:
+        """Let the workers go to sleep."""
+        self._words[_RUN_ACTIVE] = 0
 
     def after_fork(self) -> None:
-        """Its helpers are not there, whatever they were at: a run that goes on, goes on alone."""
+        """Forget the workers, which do not exist in a child; a run that goes on continues with one thread."""
         self._words[:] = 0
         self._forked = True
 
 
-def _serve(words: Array, helper: int, alarm: Any) -> None:
-    """The life of a helper, which does not keep its team alive."""
-    attending, address = _attending(), int(words.ctypes.data)
+def _work(words: Array, worker: int, lock: Any) -> None:
+    """Run a worker thread; it holds no reference to its pool."""
+    loop, address = _worker_loop(), int(words.ctypes.data)
     while True:
-        alarm.acquire()
-        if words[_OVER]:
+        lock.acquire()
+        if words[_SHUT_DOWN]:
             return
-        attending(address, helper)
+        loop(address, worker)
 
 
-def _dismiss(words: Array, alarms: Sequence[Any]) -> None:
-    words[_OVER], words[_ACTIVE] = 1, 0
-    for alarm in alarms:
-        if alarm.locked():
-            alarm.release()
+def _shut_down(words: Array, locks: Sequence[Any]) -> None:
+    words[_SHUT_DOWN], words[_RUN_ACTIVE] = 1, 0
+    for lock in locks:
+        if lock.locked():
+            lock.release()
 
 
-_IDLE: list[Team] = []
+_IDLE: list[ThreadPool] = []
 
 
-def borrowed(helpers: int) -> Team:
-    """A team of at least so many helpers, which no other run has."""
+def acquire(workers: int) -> ThreadPool:
+    """Return a pool of at least ``workers`` workers that no other run uses."""
     try:
-        team = _IDLE.pop()
+        pool = _IDLE.pop()
     except IndexError:
-        return Team(helpers)
-    return team if len(team) >= helpers else Team(helpers)
+        return ThreadPool(workers)
+    return pool if len(pool) >= workers else ThreadPool(workers)
 
 
-def given_back(team: Team) -> None:
-    """Let other runs have it."""
-    _IDLE.append(team)
+def release(pool: ThreadPool) -> None:
+    """Let other runs use a pool."""
+    _IDLE.append(pool)
 
 
 in_child(_IDLE.clear)

@@ -1,7 +1,7 @@
-"""What the vectors of this machine are like: how many numbers they hold, and how many there are.
+"""The vector target: how many lanes and registers the SIMD unit of this machine has.
 
-``IR_RUNTIME_VECTORS`` forces one of `VECTORS`; LLVM makes do with narrower registers where it must, so
-each can be tried on any machine.
+``IR_RUNTIME_VECTORS`` forces one of `VECTORS`; LLVM splits vectors that are wider than the registers, so every target
+runs on every machine.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ __all__ = ["TARGET", "VECTORS", "Target"]
 
 @dataclass(frozen=True)
 class Target:
-    """A kind of vector registers, and the tiles of a matrix product that fill them.
+    """A vector instruction set, and the GEMM tiles that fill its registers.
 
     Args:
-        name: what it is called.
-        lanes: f32 numbers in a vector.
-        fused: whether multiplying and adding is one instruction.
-        wide: rows and vectors of the usual tile; accumulators, weights and one factor fit the registers.
+        name: its name.
+        lanes: f32 lanes of a vector.
+        has_fma: whether there is a fused multiply-add instruction.
+        wide: rows and vectors of the usual tile; accumulators, weights and a broadcast value fit the registers.
         tall: rows and vectors of the tile for few columns.
     """
 
     name: str
     lanes: int
-    fused: bool
+    has_fma: bool
     wide: tuple[int, int]
     tall: tuple[int, int]
 
@@ -57,17 +57,17 @@ def _host() -> Target:
     return VECTORS["avx2" if features.get("avx2") and features.get("fma") else "plain"]
 
 
-def _chosen() -> Target:
+def _selected() -> Target:
     forced = os.environ.get("IR_RUNTIME_VECTORS")
     if not forced:
         return _host()
     if forced not in VECTORS:
         raise InputError(
-            f"IR_RUNTIME_VECTORS is {forced!r}, which is no kind of vectors",
+            f"unknown vector target {forced!r} in IR_RUNTIME_VECTORS",
             code=Code.BAD_REQUEST,
-            hint=f"there are {', '.join(VECTORS)}",
+            hint=f"must be one of {', '.join(VECTORS)}",
         )
     return VECTORS[forced]
 
 
-TARGET = _chosen()
+TARGET = _selected()

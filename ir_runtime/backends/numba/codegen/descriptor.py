@@ -1,0 +1,60 @@
+"""Descriptors: records that Python fills and kernels read. One declaration gives the layout to both.
+
+class Job(Descriptor):
+rows: i64
+epsilon: f32
+
+job = Job.fill(rows=5, epsilon=1e-5)   # in Python: a NumPy array of one record
+load_i64(job, Job.rows)                # in a kernel: an index that is a compile-time constant
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, get_type_hints
+
+import numpy as np
+
+from ....ir.tensor import Array
+
+__all__ = ["Descriptor", "f32", "i64"]
+
+i64 = Annotated[int, np.int64]
+"""A 64-bit integer or address; the attribute of the class is the index for `load_i64`."""
+f32 = Annotated[int, np.float32]
+"""A single-precision number; the attribute of the class is the index for `load_f32`."""
+
+
+class Descriptor:
+    """A record with the layout of a C struct; a class attribute for each field holds its index.
+
+    The index counts elements of the type of the field. A field ``Annotated[int, Other]``, of another descriptor, is
+    counted in 8-byte words; ``Annotated[int, (np.int64, (3,))]`` is an array.
+    """
+
+    dtype: ClassVar[np.dtype[Any]]
+    words: ClassVar[int]
+
+    def __init_subclass__(cls) -> None:
+        hints = get_type_hints(cls, include_extras=True)
+        fields = [(name, _dtype(hints[name].__metadata__[0])) for name in cls.__annotations__]
+        cls.dtype = np.dtype(fields, align=True)
+        cls.words = cls.dtype.itemsize // 8
+        for name, kind in fields:
+            assert cls.dtype.fields is not None
+            setattr(cls, name, cls.dtype.fields[name][1] // min(kind.base.itemsize, 8))
+
+    @classmethod
+    def fill(cls, **values: Any) -> Array:
+        """Return a record with these values of all its fields.
+
+        Raises:
+            TypeError: if a field is missing or unknown.
+        """
+        names = cls.dtype.names or ()
+        if values.keys() != set(names):
+            raise TypeError(f"expected the fields {', '.join(names)}, got {', '.join(values)}")
+        return np.array(tuple(map(values.__getitem__, names)), cls.dtype)
+
+
+def _dtype(kind: Any) -> np.dtype[Any]:
+    return kind.dtype if isinstance(kind, type) and issubclass(kind, Descriptor) else np.dtype(kind)

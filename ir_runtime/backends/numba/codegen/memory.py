@@ -1,0 +1,87 @@
+"""Memory instructions of kernels: loads, stores, atomic counters and scratch memory. Kernels know addresses only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .language import device, instruction, types
+from .vectors import F32, I64, Emit
+
+__all__ = [
+    "alloc", "barrier", "fetch_add", "fetch_sub", "free", "load_atomic", "load_f32", "load_i64", "store_atomic",
+    "store_f32", "store_i64",
+]  # fmt: skip
+
+Value = Any
+
+
+@instruction(types.int64, types.int64, returns=types.int64)
+def load_i64(emit: Emit, address: Value, index: Value) -> Value:
+    """Load ``((int64_t *)address)[index]``."""
+    return emit.load(emit.at(address, emit.builder.mul(index, emit.i64(8))), I64)
+
+
+@instruction(types.int64, types.int64, returns=types.float32)
+def load_f32(emit: Emit, address: Value, index: Value) -> Value:
+    """Load ``((float *)address)[index]``."""
+    return emit.load(emit.at(address, emit.builder.mul(index, emit.i64(4))), F32)
+
+
+@instruction(types.int64, types.int64, types.int64)
+def store_i64(emit: Emit, address: Value, index: Value, value: Value) -> None:
+    """Store an i64 to ``((int64_t *)address)[index]``."""
+    emit.store(value, emit.at(address, emit.builder.mul(index, emit.i64(8))))
+
+
+@instruction(types.int64, types.int64, types.float32)
+def store_f32(emit: Emit, address: Value, index: Value, value: Value) -> None:
+    """Store an f32 to ``((float *)address)[index]``."""
+    emit.store(value, emit.at(address, emit.builder.mul(index, emit.i64(4))))
+
+
+@instruction(types.int64, returns=types.int64)
+def fetch_add(emit: Emit, address: Value) -> Value:
+    """Add 1 to an i64 atomically and return its previous value."""
+    return emit.fetch_add(address, 1)
+
+
+@instruction(types.int64, returns=types.int64)
+def fetch_sub(emit: Emit, address: Value) -> Value:
+    """Subtract 1 from an i64 atomically and return its previous value."""
+    return emit.fetch_add(address, -1)
+
+
+@instruction(types.int64, returns=types.int64)
+def load_atomic(emit: Emit, address: Value) -> Value:
+    """Load an i64 that other threads may change (sequentially consistent)."""
+    return emit.load_atomic(address)
+
+
+@instruction(types.int64, types.int64)
+def store_atomic(emit: Emit, address: Value, value: Value) -> None:
+    """Store an i64 that other threads read (sequentially consistent)."""
+    emit.store_atomic(value, address)
+
+
+@instruction(types.int64, returns=types.int64)
+def alloc(emit: Emit, size: Value) -> Value:
+    """Return the address of ``size`` new bytes, aligned to a cache line; release them with `free`."""
+    allocate = emit.function("ir_runtime_allocate", I64, I64)
+    raw = emit.builder.call(allocate, [emit.builder.add(size, emit.i64(128))])
+    start = emit.builder.and_(emit.at(raw, 127), emit.i64(-64))
+    emit.store(raw, emit.at(start, -8))
+    return start
+
+
+@instruction(types.int64)
+def free(emit: Emit, address: Value) -> None:
+    """Release memory of `alloc`."""
+    release = emit.function("ir_runtime_free", None, I64)
+    emit.builder.call(release, [emit.load(emit.at(address, -8), I64)])
+
+
+@device
+def barrier(counter: int, units: int) -> None:
+    """Spin until ``units`` units are counted as done."""
+    while load_atomic(counter) < units:
+        pass

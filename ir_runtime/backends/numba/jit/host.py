@@ -1,0 +1,41 @@
+"""What machine code of kernels is compiled for: this processor, and a few C functions of this process."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+
+__all__ = ["RUNTIME_SYMBOLS", "target_machine"]
+
+
+def _yield() -> Any:
+    """Return the C function that lets another thread run."""
+    if sys.platform == "win32":
+        return ctypes.windll.kernel32.SwitchToThread
+    return ctypes.CDLL(None).sched_yield
+
+
+RUNTIME_SYMBOLS: dict[str, Callable[[], Any]] = {
+    "ir_runtime_allocate": lambda: ctypes.pythonapi.PyMem_RawMalloc,
+    "ir_runtime_free": lambda: ctypes.pythonapi.PyMem_RawFree,
+    "ir_runtime_yield": _yield,
+}
+"""C functions that kernels may call; the raw memory functions of Python need no lock of the interpreter."""
+
+
+def target_machine() -> Any:
+    """Return LLVM's target machine for this processor."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        reloc="default",
+        codemodel="jitdefault",
+        jit=True,
+    )
