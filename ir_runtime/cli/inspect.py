@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .compiling import show_after, show_fusions
 from .limited import limited
 from .models import as_json, port_record, read, selects, weights
 from .render import clean, dump, plain, plural, table
@@ -26,23 +27,44 @@ __all__ = ["inspect"]
 @selects
 @weights
 @limited
+@click.option(
+    "--fusion", is_flag=True, help="Show which layers one kernel computes, and why others are not fused."
+)
+@click.option(
+    "--print-after", "after", metavar="PASS", help="Show the graph as this pass of compiling leaves it."
+)
+@click.option(
+    "--backend", metavar="NAME", help="With these two, whose kernels are asked: numba, numpy, reference."
+)
 @as_json
 def inspect(
     model: str,
     example: int | None,
     values: tuple[str, ...],
     weights: str | None,
+    fusion: bool,
+    after: str | None,
+    backend: str | None,
     as_json: bool,
     limits: Limits,
 ) -> None:
-    """Show the inputs, outputs, operations and weights of MODEL.
+    """Show the inputs, outputs, operations and weights of MODEL, or what compiling makes of it.
 
     Models with operations that are not known, or with errors, are shown as far as they go.
     """
-    net = read(model, weights, example, values, checked=False, limits=limits)
-    found = _record(model, net)
-    click.echo(dump(found) if as_json else _text(found))
-    _remark(found)
+    if fusion and after:
+        raise click.UsageError("--fusion and --print-after cannot be given together")
+    if backend and not (fusion or after):
+        raise click.UsageError("--backend needs --fusion or --print-after")
+    net = read(model, weights, example, values, checked=bool(fusion or after), limits=limits)
+    if after:
+        show_after(net, after, backend, as_json)
+    elif fusion:
+        show_fusions(net, backend, as_json)
+    else:
+        found = _record(model, net)
+        click.echo(dump(found) if as_json else _text(found))
+        _remark(found)
 
 
 def _record(path: str, net: Model) -> dict[str, Any]:

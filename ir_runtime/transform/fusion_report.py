@@ -33,7 +33,7 @@ class UnfusedLayer:
     Args:
         layer: the layer.
         producer: the layer that it reads; ``None`` where a pattern refused it.
-        reason: a clause that completes "not fused, because".
+        reason: a clause about the producer, or what the pattern says.
     """
 
     layer: Layer
@@ -84,24 +84,21 @@ def _unfused(program: Program) -> Iterator[UnfusedLayer]:
             if (writer := writers.get(port)) is not None:
                 last = writer.layers[-1]
                 others = [g.layers[-1].name for g in readers[port] if g is not group]
-                yield UnfusedLayer(
-                    layer, last, _reason(program, writer, layer, others, port in program.outputs)
-                )
+                yield UnfusedLayer(layer, last, _reason(writer, layer, others, port in program.outputs))
                 break
 
 
-def _reason(program: Program, writer: Group, layer: Layer, others: list[str], is_output: bool) -> str:
-    last = writer.layers[-1]
+def _reason(writer: Group, layer: Layer, others: list[str], is_output: bool) -> str:
     if is_output:
-        return f"the result of {last.name!r} is an output of the model"
+        return "its result is an output of the model"
     if others:
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-        return f"the result of {last.name!r} is also read by {others[0]!r}{more}"
+        return f"its result is also read by {others[0]!r}{more}"
     if len(writer.writes) > 1:
-        return f"{last.name!r} has several outputs"
+        return "it has several outputs"
     if not hasattr(writer.kernel, "absorb"):
-        return f"the kernel of {last.name!r} ({_operation(last)}) has no epilogue"
-    return f"the epilogue of {last.name!r} ({_operation(last)}) has no post-op for {_operation(layer)} of these types and shapes"
+        return "its kernel has no epilogue"
+    return f"its epilogue has no post-op for {_operation(layer)} of these types and shapes"
 
 
 def _operation(layer: Layer) -> str:

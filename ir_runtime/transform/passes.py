@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ..codes import Code
 from ..errors import InputError
 from ..nearest import nearest
 
@@ -43,5 +44,6 @@ def named(name: str, names: Iterable[str]) -> str:
     near = nearest(name, known)
     raise InputError(
         f"unknown pass {name!r}",
+        code=Code.BAD_REQUEST,
         hint=(f"did you mean {near!r}? " if near else "") + f"the passes are {', '.join(known)}",
     )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from click.testing import Result
 from harness.tiny import chain, constant, net, parameter, passing, result, total, write, write_chain
+
+DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
@@ -124,3 +127,30 @@ def test_what_cannot_be_read_is_refused(folder: Path, invoke: Invoke) -> None:
     found = invoke("inspect none.xml")
     assert (found.exit_code, found.stdout) == (3, "")
     assert found.stderr == "none.xml: error[IR001]: there is no such file\n"
+
+
+def test_shows_what_was_fused(folder: Path, check: Check, invoke: Invoke) -> None:
+    shutil.copytree(DIGITS, folder / "digits")
+    check("inspect_fusion", "inspect digits/digits.xml --fusion --backend numpy")
+    record = json.loads(invoke("inspect digits/digits.xml --fusion --backend numpy --json").stdout)
+    operations = [[layer["operation"] for layer in each["layers"]] for each in record["fused"]]
+    assert operations == [["Convolution-1", "Add-1", "ReLU-1"]] * 3 + [["MatMul-1", "Add-1"]]
+    assert record["single"] == 3
+
+
+def test_shows_the_graph_after_a_pass(folder: Path, check: Check, invoke: Invoke) -> None:
+    write_chain(folder, rows="1..8")
+    check("inspect_after", "inspect chain.xml --print-after fuse --backend numpy")
+    found = json.loads(invoke("inspect chain.xml --print-after fuse --backend numpy --json").stdout)
+    assert (found["pass"], found["program"][0]) == ("fuse", '"x" = Parameter-1() : f32[1..8,3]')
+
+
+def test_options_that_do_not_fit_are_refused(folder: Path, invoke: Invoke) -> None:
+    write_chain(folder, rows="1..8")
+    for options in ("--fusion --print-after fuse", "--backend numpy"):
+        found = invoke(f"inspect chain.xml {options}")
+        assert (found.exit_code, found.stdout) == (2, "")
+        assert "error" in found.stderr.lower()
+    found = invoke("inspect chain.xml --print-after fusing")
+    assert "unknown pass 'fusing'" in found.stderr
+    assert "did you mean 'fuse'?" in found.stderr

@@ -1,0 +1,83 @@
+"""What ``ir-runtime inspect`` shows of compiling: the text of the graph after a pass, and what was fused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .render import clean, dump, plural, table
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+    from ..ir.graph import Layer
+    from ..transform.fusion_report import FusionReport
+
+__all__ = ["show_after", "show_fusions"]
+
+
+def show_after(model: Model, name: str, backend: str | None, as_json: bool) -> None:
+    """Print the text of a model after a pass."""
+    from ..api.compiling import program_after
+
+    text = program_after(model, name, backend)
+    click.echo(dump({"pass": name, "program": text.splitlines()}) if as_json else text)
+
+
+def show_fusions(model: Model, backend: str | None, as_json: bool) -> None:
+    """Print which layers were fused, and which were not, with the reason."""
+    from ..api.compiling import fusions_of
+
+    report = fusions_of(model, backend)
+    click.echo(dump(_record(report)) if as_json else _text(report))
+
+
+def _record(report: FusionReport) -> dict[str, Any]:
+    return {
+        "fused": [
+            {"layers": [_layer(layer) for layer in each.layers], "pattern": each.pattern or None}
+            for each in report.fused
+        ],
+        "unfused": [
+            {
+                **_layer(each.layer),
+                "producer": None if each.producer is None else each.producer.name,
+                "reason": each.reason,
+            }
+            for each in report.unfused
+        ],
+        "single": report.single,
+    }
+
+
+def _layer(layer: Layer) -> dict[str, str]:
+    return {"layer": layer.name, "operation": layer.where.operation}
+
+
+def _text(report: FusionReport) -> str:
+    rows = [
+        [clean(each.layers[0].name), " + ".join(_operation(layer) for layer in each.layers), each.pattern]
+        for each in report.fused
+    ]
+    parts = [table("Fused", ["first layer", "layers of one kernel", "pattern"], rows)] if rows else []
+    rows = [
+        [
+            clean(each.layer.name),
+            _operation(each.layer),
+            "" if each.producer is None else f"{clean(each.producer.name)} ({_operation(each.producer)})",
+            clean(each.reason),
+        ]
+        for each in report.unfused
+    ]
+    if rows:
+        parts.append(table("Not fused", ["layer", "operation", "reads", "not fused, because"], rows))
+    inside = sum(len(each.layers) for each in report.fused)
+    parts.append(
+        f"{plural(len(report.fused), 'kernel')} for {plural(inside, 'layer')}, "
+        f"and {plural(report.single, 'kernel')} for one layer each"
+    )
+    return "\n\n".join(parts)
+
+
+def _operation(layer: Layer) -> str:
+    return clean(layer.where.operation)
