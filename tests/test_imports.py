@@ -1,9 +1,13 @@
-"""Packages depend on those below them only: imports, lazy and for typing too, make no cycles."""
+"""The import contract: packages depend on those below them only, and no modules import each other in a circle.
+
+Imports inside functions and for type checkers count, too.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -11,73 +15,111 @@ import pytest
 
 import ir_runtime
 
+NAME = ir_runtime.__name__
 ROOT = Path(ir_runtime.__file__).parent
-ABOVE = {
-    "ir": {
-        "ops",
-        "kernels",
-        "analysis",
-        "reader",
-        "writer",
-        "transform",
-        "backends",
-        "executor",
-        "api",
-        "cli",
-    },
-    "kernels": {
-        "ir",
-        "ops",
-        "analysis",
-        "reader",
-        "writer",
-        "transform",
-        "backends",
-        "executor",
-        "api",
-        "cli",
-    },
-    "ops": {"analysis", "reader", "writer", "transform", "backends", "executor", "api", "cli"},
-    "analysis": {"reader", "writer", "transform", "backends", "executor", "api", "cli"},
-}
+
+LAYERS = (
+    "ir", "kernels", "ops", "analysis", "reader", "writer", "backends", "transform", "executor", "api", "bench", "cli",
+)  # fmt: skip
+"""The packages, from the bottom to the top. What stands beside them is at the bottom, but for the public names."""
+LEAVES = ("explanations", "guides", "properties")
+"""Packages that need no other: pages, and names."""
+TOP = (NAME, f"{NAME}.__main__")
+"""Modules that may import any package."""
 
 
+def _module(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
 def modules() -> dict[str, Path]:
-    paths = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in ROOT.rglob("*.py")}
-    return {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    return {_module(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
-def imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            package = path.parents[node.level - 1].relative_to(ROOT).parts
-            base = [*package, *(node.module or "").split(".")] if node.module else [*package]
+def imported(module: str) -> Iterator[str]:
+    """The modules of this package that one of them imports anywhere in its text."""
+    path = modules()[module]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules())
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(module, path.name == "__init__.py", node)
             for alias in node.names:
-                name = ".".join([*base, alias.name])
-                yield name if name in known else ".".join(base)
+                inner = f"{base}.{alias.name}"
+                if (found := inner if inner in modules() else base) in modules():
+                    yield found
 
 
-@pytest.fixture(scope="module")
-def imports() -> nx.DiGraph:
-    known = modules()
-    graph = nx.DiGraph()
-    graph.add_edges_from(
-        (name, other) for name, path in known.items() for other in imported(path, known) if other != name
+def _base(module: str, is_package: bool, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".")
+    parts = parts[: len(parts) - node.level + is_package]
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+@cache
+def graph() -> nx.DiGraph[str]:
+    return nx.DiGraph(
+        (module, other) for module in modules() for other in imported(module) if module != other
     )
-    return graph
 
 
-@pytest.mark.parametrize("package", ABOVE)
-def test_modules_do_not_import_each_other(imports: nx.DiGraph, package: str) -> None:
-    inside = imports.subgraph(name for name in imports if name.partition(".")[0] == package)
-    assert [sorted(found) for found in nx.strongly_connected_components(inside) if len(found) > 1] == []
+def package(module: str) -> str:
+    """The package of a module; empty for what stands beside the packages."""
+    name = module.removeprefix(NAME).lstrip(".").partition(".")[0]
+    return name if name in LAYERS or name in LEAVES else ""
 
 
-@pytest.mark.parametrize("package", ABOVE)
-def test_a_package_imports_nothing_above_it(imports: nx.DiGraph, package: str) -> None:
-    wrong = [
-        (name, other)
-        for name, other in imports.edges
-        if name.partition(".")[0] == package and other.partition(".")[0] in ABOVE[package]
+def test_every_package_has_its_place() -> None:
+    packages = {path.name for path in ROOT.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    assert packages == {*LAYERS, *LEAVES}
+
+
+def test_packages_depend_on_those_below() -> None:
+    heights = {"": 0, **dict.fromkeys(LEAVES, 0), **{name: height for height, name in enumerate(LAYERS, 1)}}
+    upward = [
+        f"{module} imports {other}"
+        for module, other in graph().edges
+        if module not in TOP and heights[package(other)] > heights[package(module)]
     ]
-    assert wrong == []
+    assert upward == []
+
+
+def test_modules_do_not_import_each_other_in_a_circle() -> None:
+    circles = [sorted(found) for found in nx.strongly_connected_components(graph()) if len(found) > 1]
+    assert circles == []
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+def test_backends_do_not_know_each_other(backend: str) -> None:
+    others = {"numpy", "numba"} - {backend}
+    found = [
+        f"{module} imports {other}"
+        for module, other in graph().edges
+        if module.startswith(f"{NAME}.backends.{backend}")
+        and other.split(".")[2:3]
+        and other.split(".")[2] in others
+    ]
+    assert found == []
+
+
+def test_modules_with_an_underscore_are_used_inside_their_package_only() -> None:
+    found = [
+        f"{module} imports {other}"
+        for module, other in graph().edges
+        if other.rpartition(".")[2].startswith("_")
+        and not f"{module}.".startswith(f"{other.rpartition('.')[0]}.")
+    ]
+    assert found == []
+
+
+def test_imports_of_every_kind_are_seen() -> None:
+    """A lazy one, one for type checkers, one of a module by its package, and an absolute one."""
+    edges = graph().edges
+    assert (f"{NAME}.cli.inspect", f"{NAME}.api.model") in edges
+    assert (f"{NAME}.api.model", f"{NAME}.analysis.constraints.constraint") in edges
+    assert (f"{NAME}.backends.numba", f"{NAME}.backends.numba.kernels.quantized_matmul") in edges
+    assert len(edges) > 1000
