@@ -8,7 +8,7 @@ from ..ir.tensor import Array
 from ..kernels.statistics import working
 from ._define.operation import Input, Output
 from ._define.types import T_FLOAT
-from ._elementwise import Unary
+from .elementwise import Unary
 
 __all__ = ["Pointwise"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from ..ir.dimension import Interval, span
 from ..ir.element import ElementType
 from ..ir.tensor import Array, Bounds, objects
-from ._convert import convert
 from ._define.bounds import Number, ends, fit
+from .conversion import convert
 
 __all__ = ["from_reals", "to_reals"]
 

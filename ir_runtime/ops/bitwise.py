@@ -9,7 +9,7 @@ from ..ir.element import ElementType
 from ._define.bounds import Number, ends, minimum, quotient
 from ._define.operation import Element, Input, Output, op
 from ._define.types import INTEGERS, T_INTEGER
-from ._elementwise import Binary, Unary
+from .elementwise import Binary, Unary
 
 T_BITS = Element("T", (*INTEGERS, ElementType.boolean), "any integer type or boolean")
 WIDEST = 64

@@ -8,7 +8,7 @@ from ..ir.tensor import Array
 from ._define.bounds import Number, equal, less, truth
 from ._define.operation import Input, Output, attr, op
 from ._define.types import T_ANY, T_BOOLEAN, T_FLOAT
-from ._elementwise import Binary, Unary
+from .elementwise import Binary, Unary
 
 
 class Comparison(Binary):

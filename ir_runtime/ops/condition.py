@@ -18,8 +18,8 @@ from ._broadcast import Rule, align, broadcast_shapes
 from ._define.bounds import UNDECIDED, Number, choose
 from ._define.operation import FOLLOWED, Element, Input, Op, Output, attr, op, payload
 from ._define.types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T, check_index_types
-from ._elementwise import BROADCAST, carried, contents
 from ._lengths import check_vector
+from .elementwise import BROADCAST, carried, contents
 
 T_BOUNDARIES = Element("T_BOUNDARIES", NUMBERS, "any numeric type")
 

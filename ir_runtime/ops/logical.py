@@ -7,7 +7,7 @@ import numpy as np
 from ._define.bounds import UNDECIDED, Number, maximum, minimum
 from ._define.operation import Input, Output, op
 from ._define.types import T_BOOLEAN
-from ._elementwise import Binary, Unary
+from .elementwise import Binary, Unary
 
 
 class Logical(Binary):

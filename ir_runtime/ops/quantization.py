@@ -14,7 +14,7 @@ from ..kernels.statistics import working
 from ._broadcast import Rule, align, broadcast_onto
 from ._define.operation import Input, Op, Output, attr, op
 from ._define.types import T_FLOAT, T_SHORT_FLOAT
-from ._elementwise import BROADCAST
+from .elementwise import BROADCAST
 
 ONTO = "of a shape that broadcasts to that of data"
 

@@ -18,7 +18,7 @@ from ._axes import axes_of, normalize_axes, reduced_shape
 from ._define.bounds import Number, maximum, minimum
 from ._define.operation import Input, Op, Output, attr, op
 from ._define.types import T_BOOLEAN, T_INDEX, T
-from ._elementwise import carried
+from .elementwise import carried
 
 Axes = tuple[int, ...]
 

@@ -11,11 +11,11 @@ from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
 from ..kernels.texts import header_size, pack_texts, text_of
-from ._convert import convert
 from ._define.operation import FOLLOWED, Element, InferenceError, Input, Op, Output, attr, op
 from ._define.types import EVERY, Types, elements
 from ._lengths import check_vector
 from ._reals import from_reals, to_reals
+from .conversion import convert
 
 NUMERIC = tuple(e for e in EVERY if e is not ElementType.string)
 T = Element("T", NUMERIC, "any type of numbers, or boolean")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..ir.graph import Layer
-from ..ops._elementwise import Binary, Unary
+from ..ops.elementwise import Binary, Unary
 from .fuse import Group
 from .program import Program
 

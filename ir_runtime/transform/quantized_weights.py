@@ -18,7 +18,7 @@ from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value
 from ..ops import Op
-from ..ops._convert import convert
+from ..ops.conversion import convert
 from ..ops.infrastructure.ends import Constant
 from ..ops.type import Convert
 

@@ -15,7 +15,7 @@ from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.packing import pack
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, TensorType, Value
-from ir_runtime.ops._convert import convert
+from ir_runtime.ops.conversion import convert
 from ir_runtime.ops.matrix.matmul import MatMul
 
 ELEMENTS = [E.u4, E.i4, E.u2, E.u8, E.i8, E.nf4, E.f4e2m1]

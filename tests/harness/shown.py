@@ -13,7 +13,7 @@ _HELD = "says what cannot be, as whatever enters a plan is held against its type
 NO_MESSAGES = {
     ("ir_runtime/ir/dimension.py", "is not a single number"): _STOPS,
     ("ir_runtime/ir/dimension.py", "has no known bounds"): _STOPS,
-    ("ir_runtime/ops/_convert.py", "bounds on integers say nothing"): _STOPS,
+    ("ir_runtime/ops/conversion.py", "bounds on integers say nothing"): _STOPS,
     ("ir_runtime/ops/reduction.py", "what nothing reduces to"): _STOPS,
     ("ir_runtime/cli/arrays.py", "the header is too long"): _DAMAGED,
     ("ir_runtime/cli/arrays.py", "the header cannot be read"): _DAMAGED,

@@ -14,7 +14,7 @@ from ir_runtime.ir.dimension import Dimension, Interval, Symbol
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import TensorType, Value, objects
-from ir_runtime.ops._convert import NF4, convert
+from ir_runtime.ops.conversion import NF4, convert
 from ir_runtime.ops.type import PROMOTED, Convert, ConvertLike, ConvertPromoteTypes
 
 

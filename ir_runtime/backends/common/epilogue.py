@@ -12,8 +12,8 @@ import numpy as np
 
 from ...ir.tensor import Array, Value
 from ...ops import Op
-from ...ops._elementwise import Binary
 from ...ops.arithmetic.binary import Add, Divide, Maximum, Minimum, Multiply, Subtract
+from ...ops.elementwise import Binary
 from .. import Kernel
 from ..core.lengths import Accepts, accepting
 from .activations import Activation, activation_of, broadcast_binary

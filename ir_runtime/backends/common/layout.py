@@ -11,7 +11,7 @@ import numpy as np
 from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
 from ...limits import room
-from ...ops._window import Pads
+from ...ops.window import Pads
 
 __all__ = [
     "FEW",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...ir.tensor import Array
-from ...ops._boxes import number
+from ...ops.boxes import number
 from ...ops.sort.suppression import (
     Indices,
     IndicesAndScores,

@@ -9,7 +9,7 @@ import numpy as np
 from ...ir.compressed import Compressed
 from ...ir.element import ElementType as E
 from ...ir.tensor import Array, Value
-from ...ops._convert import convert
+from ...ops.conversion import convert
 from ...ops.matrix.matmul import MatMul
 
 __all__ = ["ROUNDINGS", "Rounding", "exact", "meanings", "multiplied"]

@@ -15,8 +15,8 @@ from ...kernels.statistics import working
 from .._define.bounds import Number, maximum, minimum
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_ANY, T_FLOAT, T
-from .._elementwise import carried, contents
 from .._pointwise import Pointwise
+from ..elementwise import carried, contents
 from ._settings import require_scalar
 
 

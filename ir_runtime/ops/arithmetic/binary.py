@@ -13,7 +13,7 @@ from .._broadcast import align
 from .._define.bounds import Number, absolute, maximum, minimum, power, quotient, remainder
 from .._define.operation import Input, attr, op
 from .._define.types import T
-from .._elementwise import Binary
+from ..elementwise import Binary
 
 _BY_ZERO = "b holds a 0, by which integers cannot be divided"
 

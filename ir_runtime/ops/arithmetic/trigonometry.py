@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.tensor import Array
 from .._define.operation import op
-from .._elementwise import Curve
+from ..elementwise import Curve
 
 
 @op("Sin-1")

@@ -13,7 +13,7 @@ from ...kernels.special import erf, erfinv
 from .._define.bounds import Number, absolute, ends
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T_FLOAT
-from .._elementwise import Curve, Unary
+from ..elementwise import Curve, Unary
 
 
 class Whole(Unary):

@@ -6,7 +6,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Value
-from .._window import Dilated, data_dims
+from ..window import Dilated, data_dims
 
 _GROUPS = "filters with a dimension of groups in front are for the operation whose name begins with Group"
 

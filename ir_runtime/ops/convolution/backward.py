@@ -12,7 +12,7 @@ from ...kernels.deconvolution import deconvolve
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T_INDEX, T
 from .._lengths import lengths_of
-from .._window import data_dims
+from ..window import data_dims
 from ._filters import Filtering
 
 

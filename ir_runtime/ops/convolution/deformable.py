@@ -12,7 +12,7 @@ from ...kernels.deformable import deform
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T
 from .._lengths import product
-from .._window import data_dims
+from ..window import data_dims
 from ._filters import Planar
 
 

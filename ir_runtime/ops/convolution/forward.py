@@ -7,7 +7,7 @@ from ...ir.tensor import Array, Value
 from ...kernels.convolution import convolve
 from .._define.operation import Input, Output, op
 from .._define.types import T
-from .._window import data_dims
+from ..window import data_dims
 from ._filters import Filtering
 
 

@@ -13,10 +13,10 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first, greedy, refine, wide
-from .._boxes import T_BOX
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, check_index_types
 from .._lengths import product
+from ..boxes import T_BOX
 from ._ranks import of_rank
 
 # What logarithms of factors are at most, so that a delta gone wrong does not give endless boxes.

@@ -11,9 +11,9 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from .._convert import convert
 from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
 from .._define.types import NUMBERS, T
+from ..conversion import convert
 
 Number: TypeAlias = int | float | Interval
 

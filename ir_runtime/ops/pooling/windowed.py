@@ -16,7 +16,7 @@ from ...kernels.statistics import lowest
 from .._axes import normalize_axis
 from .._define.operation import InferenceError, Input, Output, attr, op
 from .._define.types import T, check_index_types
-from .._window import Sliding, data_dims
+from ..window import Sliding, data_dims
 
 
 class Pooling(Sliding):

@@ -12,7 +12,7 @@ from ...ir.tensor import Array, Value
 from ...kernels import recurrent as kernels
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T_FLOAT
-from .._recurrent import GRU, LSTM, RNN, STEP, Recurrent
+from ..recurrent import GRU, LSTM, RNN, STEP, Recurrent
 
 
 class Cell(Recurrent):

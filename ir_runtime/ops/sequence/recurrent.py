@@ -6,7 +6,7 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import Input, Output, op
 from .._define.types import T_FLOAT, T_INDEX
-from .._recurrent import GRU, LSTM, RNN, Directed
+from ..recurrent import GRU, LSTM, RNN, Directed
 
 
 class Sequence(Directed):

@@ -12,9 +12,9 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first, greedy, overlaps, wide
-from .._boxes import T_BOX, box_counts
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX_64, check_index_types
+from ..boxes import T_BOX, box_counts
 
 
 class Left(NamedTuple):

@@ -8,9 +8,9 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first
 from ...kernels.rotated import greedy_rotated
-from .._boxes import T_BOX, T_NUMBER
 from .._define.operation import Input, attr, op
 from .._define.types import T_INDEX
+from ..boxes import T_BOX, T_NUMBER
 from .suppression import Found, IndicesAndScores
 
 

@@ -12,9 +12,9 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import best_first, greedy, soft, wide
-from .._boxes import T_BOX, T_NUMBER, at_most, box_counts, check_number, number
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX, check_index_types
+from ..boxes import T_BOX, T_NUMBER, at_most, box_counts, check_number, number
 
 Found = tuple[Array, Array]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from ..codegen.target import TARGET
+from .target import TARGET
 
 __all__ = ["LANES", "Emit", "Load", "Store"]
 

@@ -19,8 +19,8 @@ import numpy as np
 from ....cached import cached_property
 from ....ir.tensor import Array, Value
 from ....ops import Op
-from ....ops._elementwise import Binary
 from ....ops.arithmetic.binary import Add, Multiply, Subtract
+from ....ops.elementwise import Binary
 from ... import Kernel
 from ...common.epilogue import constant_row
 from ...common.layout import is_f32, moved, same_shape

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops import Op
-from ....ops._elementwise import Binary
 from ....ops.arithmetic.binary import (
     Add,
     Divide,
@@ -20,6 +19,7 @@ from ....ops.arithmetic.binary import (
     Subtract,
 )
 from ....ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
+from ....ops.elementwise import Binary
 from ...common.layout import is_f32
 from ._activations import ACTIVATIONS, bend_of
 from ._program import Code

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.tensor import Array
-from ....ops._window import Sliding
+from ....ops.window import Sliding
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, VECTOR, Emit
 

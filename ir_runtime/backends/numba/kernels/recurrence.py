@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops._recurrent import GRU, LSTM, Recurrent
+from ....ops.recurrent import GRU, LSTM, Recurrent
 from ....ops.sequence.cells import GRUCell, LSTMCell1, LSTMCell4, RNNCell
 from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
 from ... import Kernel

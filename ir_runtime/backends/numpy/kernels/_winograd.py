@@ -26,8 +26,8 @@ from ...common.epilogue import RowEpilogue
 from ...common.layout import channels_first, channels_last, padded
 from ..math.gemm import parts
 from ..math.panels import Panels, tiled_product
+from ..math.windows import fitting, windows
 from ..threading.parallel import each, share
-from ._windows import fitting, windows
 
 __all__ = ["suits", "winograd"]
 

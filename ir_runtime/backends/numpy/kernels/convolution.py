@@ -19,10 +19,10 @@ from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
 from ..math.gemm import multiply, parts
 from ..math.panels import Panels
+from ..math.windows import fitting, windows
 from ..threading.parallel import each, share
 from ..tiling.fused_layers import Lines
 from ..tiling.tiled_layer import Part
-from ._windows import fitting, windows
 from ._winograd import suits, winograd
 from .depthwise import depthwise
 

@@ -8,11 +8,11 @@ from functools import lru_cache, partial
 import numpy as np
 
 from ....ir.tensor import Array
-from ....ops._window import Pads
 from ....ops.convolution.forward import GroupConvolution
+from ....ops.window import Pads
 from ...common.tape import Tape
+from ..math.windows import windows
 from ..tiling.tiled_layer import Part, Taken
-from ._windows import windows
 
 __all__ = ["depthwise"]
 

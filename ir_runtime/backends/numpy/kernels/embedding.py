@@ -8,7 +8,7 @@ from ....ir.array import Packed
 from ....ir.compressed import Compressed
 from ....ir.element import ElementType as E
 from ....ir.tensor import Array, Value
-from ....ops._convert import convert
+from ....ops.conversion import convert
 from ....ops.movement.gather import Gather, Gather1, Gather7
 from ... import Kernel
 from ...core.lengths import accepting, any_lengths

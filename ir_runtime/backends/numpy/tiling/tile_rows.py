@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ....ir.tensor import Array
-from ....ops._window import Pads
-from ..kernels._windows import fitting
+from ....ops.window import Pads
 from ..math.gemm import FINISHING, blocks_for, parts
+from ..math.windows import fitting
 from ..threading.parallel import share
 from .tiled_layer import Part
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from ....ir.tensor import Array
-from ....ops._window import Pads
 from ....ops.convolution.forward import Forward
+from ....ops.window import Pads
 from ...common.epilogue import PostOp, RowEpilogue
 from ...common.tape import Tape
 

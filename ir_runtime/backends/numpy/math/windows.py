@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir.tensor import Array
-from ....ops._window import Pads
 from ....ops.convolution.forward import Forward
+from ....ops.window import Pads
 
 __all__ = ["fitting", "windows"]
 
