@@ -34,7 +34,7 @@ def random_array(
         return rng.standard_normal(shape).astype(np.float32)
     if element.integral and len(shape) == 1 and _are_axes(graph, port):
         return np.arange(shape[0]).astype(element.dtype)
-    if element.real and not element.is_carried:
+    if element.real and not element.is_encoded:
         numbers = rng.standard_normal(shape)
         return (np.abs(numbers) if element is ElementType.f8e8m0 else numbers).astype(element.dtype)
     return rng.integers(0, 2, shape).astype(element.dtype)

@@ -95,12 +95,12 @@ def _checked_type(port: Output, array: Array, said: ElementType | None) -> Array
         return _texts(port, array)
     native = array.dtype.newbyteorder("=")
     if native != wanted.dtype or said not in (None, wanted):
-        how = "give its codes in uint8" if wanted.is_carried else f"x.astype({wanted.dtype.name!r})"
+        how = "give its codes in uint8" if wanted.is_encoded else f"x.astype({wanted.dtype.name!r})"
         raise InputError(
             f"input {port.label!r} is {said or _type_name(array)}, expected {wanted}",
             hint=f"convert it, if that is what you mean: {how}",
         )
-    if wanted.is_carried and array.size and array.max() >> wanted.bits:
+    if wanted.is_encoded and array.size and array.max() >> wanted.bits:
         highest = (1 << wanted.bits) - 1
         raise InputError(f"input {port.label!r} has codes above {highest}, the highest of {wanted}")
     return array if array.dtype == wanted.dtype else array.astype(wanted.dtype)
@@ -169,7 +169,7 @@ def _from_python(port: Output, value: Any) -> Array:
         return array
     if found.dtype.kind not in "biuf":  # NumPy would read the numbers in texts, and take None for one
         raise InputError(f"input {port.label!r} is no array of numbers, expected {wanted}")
-    whole = wanted.integral or wanted.is_carried
+    whole = wanted.integral or wanted.is_encoded
     if whole and not np.array_equal(found, array):
         raise _does_not_fit(port)
     return array

@@ -30,7 +30,7 @@ def needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
 
 def sinks(graph: Graph) -> list[Layer]:
     """The layers that run though nobody reads them."""
-    return [layer for layer in graph if layer.op is not None and layer.op.sink]
+    return [layer for layer in graph if layer.op is not None and layer.op.has_side_effects]
 
 
 def _refuse_unknown(layers: Sequence[Layer]) -> None:

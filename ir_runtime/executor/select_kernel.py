@@ -107,8 +107,8 @@ class KernelSelector:
 
     def _with_run(self, layer: Layer, op: Operation) -> Kernel:
         """Return the reference of an operation that has bodies or variables."""
-        context: dict[str, Any] = {"variables": VARIABLES} if op.asks("variables") else {}
-        if op.asks("visit"):
+        context: dict[str, Any] = {"variables": VARIABLES} if op.needs("variables") else {}
+        if op.needs("visit"):
             types = {body.name: self._inferred(layer, body) for body in layer.bodies()}
             plans = {body.name: self.compiler.body(body, types[body.name]) for body in layer.bodies()}
             self.body_peaks[layer.id] = max((plan.peak for plan in plans.values()), default=0)
@@ -126,7 +126,7 @@ class KernelSelector:
 
 def needs_run(layer: Layer) -> bool:
     """Return whether a layer needs more than its inputs: bodies or variables."""
-    return layer.op is not None and (layer.op.asks("visit") or layer.op.asks("variables"))
+    return layer.op is not None and (layer.op.needs("visit") or layer.op.needs("variables"))
 
 
 def outputs_of(layer: Layer) -> tuple[Port, ...]:

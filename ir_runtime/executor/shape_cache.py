@@ -12,7 +12,7 @@ from typing import Any
 
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value
-from ..ops.shape.shape_of import Measurement
+from ..ops.shape.shape_of import ShapeOfBase
 from .context import RUN
 from .plan import ExecutionPlan
 
@@ -35,13 +35,13 @@ def measuring(graph: Graph, layers: Iterable[Layer], seen: Callable[[Port], Valu
     """
     found: dict[int, int] = {}
     for layer in layers:
-        if not found and not isinstance(layer.op, Measurement):
+        if not found and not isinstance(layer.op, ShapeOfBase):
             continue
         if layer.op is None or not layer.op.pure or layer.bodies():
             continue
         sources = [s for s in graph.sources(layer) if s is not None]
         open_ = [s for s in sources if seen(s).known() is None]
-        if isinstance(layer.op, Measurement) or (open_ and all(s.layer in found for s in open_)):
+        if isinstance(layer.op, ShapeOfBase) or (open_ and all(s.layer in found for s in open_)):
             found[layer.id] = len(found)
     return found
 

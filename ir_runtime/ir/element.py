@@ -108,7 +108,7 @@ class ElementType(Enum):
         return found
 
     @property
-    def is_carried(self) -> bool:
+    def is_encoded(self) -> bool:
         """Whether NumPy sees codes in ``uint8``, not numbers."""
         return self in (ElementType.u1, ElementType.u3, ElementType.u6, ElementType.nf4)
 
@@ -233,4 +233,4 @@ _BY_SPELLING = {spelling: e for e in ElementType for spelling in _spellings(e)} 
 _BY_NAME = {e.label: e for e in ElementType} | {"undefined": ElementType.dynamic}
 _NO_PRECISION = ("BOOLEAN", "DYNAMIC", "bool")
 _BY_PRECISION = {text: e for text, e in _BY_SPELLING.items() if text not in _NO_PRECISION}
-_BY_DTYPE = {e.dtype: e for e in ElementType if not e.is_carried and e is not ElementType.dynamic}
+_BY_DTYPE = {e.dtype: e for e in ElementType if not e.is_encoded and e is not ElementType.dynamic}

@@ -22,7 +22,7 @@ class Operation(Protocol):
     pure: ClassVar[bool]
     symbolic: ClassVar[bool]
     bounded: ClassVar[bool]
-    sink: ClassVar[bool]
+    has_side_effects: ClassVar[bool]
 
     @classmethod
     def versioned_name(cls) -> str:
@@ -35,7 +35,7 @@ class Operation(Protocol):
         ...
 
     @classmethod
-    def asks(cls, name: str) -> bool:
+    def needs(cls, name: str) -> bool:
         """Whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, or ``variables``."""
         ...
 

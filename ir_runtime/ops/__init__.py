@@ -12,7 +12,18 @@ from functools import cache
 
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ._define.operation import Element, InferenceError, Input, Op, Output, attr, op, payload, registry
+from ._define.operation import (
+    Element,
+    InferenceError,
+    Input,
+    Op,
+    Output,
+    attr,
+    blob_field,
+    body_field,
+    op,
+    registry,
+)
 from ._define.types import T_ANY, T_BOOLEAN, T_FLOAT, T_INDEX, T_INTEGER, T
 
 __all__ = [
@@ -31,9 +42,10 @@ __all__ = [
     "T_INTEGER",
     "Value",
     "attr",
+    "blob_field",
+    "body_field",
     "load_extensions",
     "op",
-    "payload",
     "registry",
 ]
 

@@ -1,4 +1,4 @@
-"""Functions of single elements that are computed in f32 at least."""
+"""Base of activation functions, which compute in f32 at least."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["Pointwise"]
 
 
 class Pointwise(Unary):
-    """What activation functions share. A member says what the function is.
+    """Base of activation functions. A subclass defines `apply`.
 
-    It sees f16 and bf16 as f32, and what it returns is rounded once, as in OpenVINO's reference.
+    f16 and bf16 are computed in f32, and the result is rounded once, as in OpenVINO's reference.
     """
 
     data = Input(T_FLOAT, "tensor of any shape")
@@ -27,5 +27,5 @@ class Pointwise(Unary):
         return np.asarray(found).astype(data.dtype, copy=False)
 
     def apply(self, x: Array) -> Array:
-        """The function of every element."""
+        """Apply the function to every element."""
         raise NotImplementedError

@@ -79,7 +79,7 @@ class LessEqual(Comparison):
         return 1 - truth(less(y, x))
 
 
-class Question(Unary):
+class UnaryPredicate(Unary):
     """A question about single numbers."""
 
     data = Input(T_FLOAT, "numbers to look at")
@@ -87,14 +87,14 @@ class Question(Unary):
 
 
 @op("IsFinite-10", spec="comparison/isfinite-10")
-class IsFinite(Question):
+class IsFinite(UnaryPredicate):
     """Whether ``data`` is neither infinite nor NaN."""
 
     ufunc = np.isfinite
 
 
 @op("IsInf-10", spec="comparison/isinf-10")
-class IsInf(Question):
+class IsInf(UnaryPredicate):
     """Whether ``data`` is infinite, on either side or on one."""
 
     detect_negative: bool = attr(True, doc="whether negative infinity counts")
@@ -110,7 +110,7 @@ class IsInf(Question):
 
 
 @op("IsNaN-10", spec="comparison/isnan-10")
-class IsNaN(Question):
+class IsNaN(UnaryPredicate):
     """Whether ``data`` is not a number."""
 
     ufunc = np.isnan

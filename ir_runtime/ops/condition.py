@@ -16,10 +16,10 @@ from ..ir.tensor import Array, TensorType, Value, objects
 from ._bodies import T_OUTER, Visit, check_one, check_ties, feeds_of, given, only
 from ._broadcast import Rule, align, broadcast_shapes
 from ._define.bounds import UNDECIDED, Number, choose
-from ._define.operation import FOLLOWED, Element, Input, Op, Output, attr, op, payload
+from ._define.operation import MAX_PROPAGATED, Element, Input, Op, Output, attr, body_field, op
 from ._define.types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T, check_index_types
 from ._lengths import check_vector
-from .elementwise import BROADCAST, carried, contents
+from .elementwise import BROADCAST, contents, propagate_elements
 
 T_BOUNDARIES = Element("T_BOUNDARIES", NUMBERS, "any numeric type")
 
@@ -56,7 +56,7 @@ class Select(Op):
             return None
         condition, then, otherwise = inputs
         arrays = (_known_or(UNDECIDED, condition), *(_known_or(Interval(), v) for v in (then, otherwise)))
-        return carried(choose, then.element, *arrays)
+        return propagate_elements(choose, then.element, *arrays)
 
 
 @op("NonZero-3", spec="condition/nonzero-3")
@@ -131,7 +131,7 @@ def _known_or(number: Number, value: Value) -> Array | None:
     if (
         value.data is not None
         or value.shape.is_dynamic
-        or value.count.min > FOLLOWED
+        or value.count.min > MAX_PROPAGATED
         or not value.element.integral
     ):
         return contents(value)
@@ -148,8 +148,8 @@ class If(Op):
 
     pure = False  # what it computes follows from its inputs, but may be far more than they are
 
-    then_body: Body = payload(doc="the graph that runs if the condition holds")
-    else_body: Body = payload(doc="the graph that runs if it does not")
+    then_body: Body = body_field(doc="the graph that runs if the condition holds")
+    else_body: Body = body_field(doc="the graph that runs if it does not")
 
     def infer(self, condition: Value, *values: Value, visit: Visit) -> tuple[TensorType, ...]:
         check_one(condition, "condition")

@@ -1,4 +1,4 @@
-"""What element-wise operations share: shapes, broadcasting, and how they carry bounds on numbers."""
+"""Base classes of element-wise operations: shapes, broadcasting, and propagation of bounds."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ._broadcast import Rule, align, broadcast_shapes
 from ._define.bounds import Number, fit
-from ._define.operation import FOLLOWED, Input, Op, Output, attr
+from ._define.operation import MAX_PROPAGATED, Input, Op, Output, attr
 from ._define.types import T
 
-__all__ = ["BROADCAST", "Binary", "Curve", "Unary", "carried", "contents"]
+__all__ = ["BROADCAST", "Binary", "RealUnary", "Unary", "propagate_elements", "contents"]
 
 BROADCAST = "how shapes that differ go together: not at all, as in NumPy, or the second onto the first"
 
 
 class Unary(Op):
-    """One tensor in, one of the same shape out. A member names a NumPy ufunc, or says how to evaluate."""
+    """Base of element-wise operations of one input. A subclass sets ``ufunc`` or overrides `evaluate`."""
 
     bounded = True
 
@@ -38,35 +38,35 @@ class Unary(Op):
         return np.asarray(self.ufunc(data))
 
     def bounds(self, x: Number) -> Number:
-        """The result for an integer of which only bounds may be known."""
+        """Return bounds of the result for an integer of which only bounds may be known."""
         return Interval()
 
     def propagate(self, *inputs: Value) -> Any:
-        """Contents from contents, number by number where some are only bounded."""
+        """Propagate contents; element by element where some have only bounds."""
         (data,) = inputs
         if data.known() is not None or data.bounds is not None:
             return super().propagate(data)
-        return carried(self.bounds, data.element, contents(data))
+        return propagate_elements(self.bounds, data.element, contents(data))
 
 
-class Curve(Unary):
-    """A function of real numbers. Integers go through f64; the result is rounded, or cut off."""
+class RealUnary(Unary):
+    """Base of real functions of one input. Integers are computed in f64; the result is rounded or truncated."""
 
     rounds: ClassVar[bool] = True
 
     def evaluate(self, data: Array) -> Array:
         if data.dtype.kind not in "iu":
-            return np.asarray(self.curve(data))
-        real = self.curve(data.astype(np.float64))
+            return np.asarray(self.apply(data))
+        real = self.apply(data.astype(np.float64))
         return np.asarray((np.rint(real) if self.rounds else real).astype(data.dtype))
 
-    def curve(self, x: Array) -> Array:
-        """The function, for floating-point numbers."""
+    def apply(self, x: Array) -> Array:
+        """Apply the function to floating-point numbers."""
         return np.asarray(self.ufunc(x))
 
 
 class Binary(Op):
-    """Two tensors of one type in, broadcast together. A member names a NumPy ufunc, or says how to compute.
+    """Base of element-wise operations of two inputs. A subclass sets ``ufunc`` or overrides `compute`.
 
     Integers wrap around, as in OpenVINO's reference; its CPU plugin saturates those of 8 bits. Not all pages list
     the rule ``pdpd``, which OpenVINO reads for every one of them.
@@ -95,15 +95,15 @@ class Binary(Op):
         return np.asarray(self.compute(a, b))
 
     def compute(self, a: Array, b: Array) -> Array:
-        """The result for arrays that broadcast as NumPy does."""
+        """Compute the result for arrays that broadcast as in NumPy."""
         return np.asarray(self.ufunc(a, b))
 
     def bounds(self, x: Number, y: Number) -> Number:
-        """The result for integers of which only bounds may be known."""
+        """Return bounds of the result for integers of which only bounds may be known."""
         return Interval()
 
     def propagate(self, *inputs: Value) -> Any:
-        """Contents from contents, number by number where some are only bounded."""
+        """Propagate contents; element by element where some have only bounds."""
         a, b = inputs
         if a.bounds is not None or b.bounds is not None:
             return super().propagate(a, b)
@@ -112,11 +112,13 @@ class Binary(Op):
         first, second = contents(a), contents(b)
         if self.auto_broadcast == "pdpd" and first is not None and second is not None:
             second = align(second, first.ndim)
-        return carried(self.bounds, a.element, first, second)
+        return propagate_elements(self.bounds, a.element, first, second)
 
 
-def carried(bounds: Callable[..., Number], element: ElementType, *arrays: Array | None) -> Array | None:
-    """Apply a function of bounded numbers to contents, where known, and keep what fits an element type."""
+def propagate_elements(
+    bounds: Callable[..., Number], element: ElementType, *arrays: Array | None
+) -> Array | None:
+    """Apply a function of bounds to each element, and wrap the results to the element type."""
     if any(array is None for array in arrays):
         return None
     found = np.frompyfunc(lambda *numbers: fit(bounds(*numbers), element), len(arrays), 1)(*arrays)
@@ -124,7 +126,7 @@ def carried(bounds: Callable[..., Number], element: ElementType, *arrays: Array 
 
 
 def contents(value: Value) -> Array | None:
-    """What is known of whole numbers or truth values, as an array of ``dtype=object``."""
-    if value.data is None or value.data.size > FOLLOWED or value.element is ElementType.string:
+    """Return integer or boolean contents as an array of ``dtype=object``, or ``None`` if unknown."""
+    if value.data is None or value.data.size > MAX_PROPAGATED or value.element is ElementType.string:
         return None
     return value.data.astype(object) if value.data.dtype.kind in "biuO" else None

@@ -34,7 +34,7 @@ class NormalizeL2(Op):
     normalized = Output(T_FLOAT, SAME)
 
     eps: float = attr(gt=0, doc="keeps the norm away from zero")
-    eps_mode: Literal["add", "max"] = attr(unsaid="add", doc="how eps meets the sum of squares")
+    eps_mode: Literal["add", "max"] = attr(default_with_warning="add", doc="how eps meets the sum of squares")
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
         reduced_shape(data.shape, axes, keep_dims=True)  # rejects axes that data has not
@@ -62,7 +62,7 @@ class GRN(Op):
     data = Input(T_FLOAT, "[N, C, ...], of 2 to 4 dimensions")
     normalized = Output(T_FLOAT, SAME)
 
-    bias: float = attr(unsaid="1", gt=0, doc="added to the sum of squares")
+    bias: float = attr(default_with_warning="1", gt=0, doc="added to the sum of squares")
 
     def infer(self, data: Value) -> PartialShape:
         if data.shape.rank not in (None, 2, 3, 4):
@@ -83,10 +83,10 @@ class MVN(Op):
     axes = Input(T_INDEX_64, "axes of the mean, 1-D, in any order")
     normalized = Output(T_FLOAT, SAME)
 
-    normalize_variance: bool = attr(unsaid="false", doc="divide by the standard deviation, too")
+    normalize_variance: bool = attr(default_with_warning="false", doc="divide by the standard deviation, too")
     eps: float = attr(gt=0, doc="keeps the divisor away from zero")
     eps_mode: Literal["inside_sqrt", "outside_sqrt"] = attr(
-        unsaid="inside_sqrt", doc="add eps to the variance, or to the standard deviation"
+        default_with_warning="inside_sqrt", doc="add eps to the variance, or to the standard deviation"
     )
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
@@ -126,7 +126,7 @@ class MVN1(Op):
 
     across_channels: bool = attr(False, doc="one mean for all channels, where there are no reduction_axes")
     reduction_axes: Axes = attr((), doc="axes of the mean; negative ones count from the end")
-    normalize_variance: bool = attr(unsaid="false", doc="divide by the standard deviation, too")
+    normalize_variance: bool = attr(default_with_warning="false", doc="divide by the standard deviation, too")
     eps: float = attr(gt=0, doc="added to the variance")
 
     def infer(self, data: Value) -> PartialShape:
@@ -154,9 +154,9 @@ class LRN(Op):
     axes = Input(T_INDEX, "axes along which the window extends, 1-D")
     normalized = Output(T_FLOAT, SAME)
 
-    alpha: float = attr(unsaid="0", doc="factor of the mean square")
+    alpha: float = attr(default_with_warning="0", doc="factor of the mean square")
     beta: float = attr(gt=0, doc="exponent of the divisor")
-    bias: float = attr(unsaid="0", doc="added to the mean square before it is raised")
+    bias: float = attr(default_with_warning="0", doc="added to the mean square before it is raised")
     size: int = attr(ge=1, doc="length of the window")
 
     def infer(self, data: Value, axes: Value) -> PartialShape:
@@ -231,7 +231,7 @@ class BatchNormInference(Op):
     variance = Input(T_FLOAT, "variance of each channel, [C]")
     normalized = Output(T_FLOAT, SAME)
 
-    epsilon: float = attr(unsaid="0", ge=0, doc="added to the variance")
+    epsilon: float = attr(default_with_warning="0", ge=0, doc="added to the variance")
 
     def infer(self, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value) -> PartialShape:
         return _with_channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
@@ -254,7 +254,7 @@ class BatchNormInference1(Op):
     variance = Input(T_FLOAT, "variance of each channel, [C]")
     normalized = Output(T_FLOAT, SAME)
 
-    epsilon: float = attr(unsaid="0", ge=0, doc="added to the variance")
+    epsilon: float = attr(default_with_warning="0", ge=0, doc="added to the variance")
 
     def modern(self) -> BatchNormInference:
         """The same as version 5."""

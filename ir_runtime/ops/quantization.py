@@ -97,7 +97,7 @@ class FakeConvert(Op):
     rounded = Output(T_SHORT_FLOAT, "of the shape of data")
 
     destination_type: Literal["f8e4m3", "f8e5m2"] = attr(
-        unsaid="f8e4m3", doc="the type whose numbers to round to"
+        default_with_warning="f8e4m3", doc="the type whose numbers to round to"
     )
 
     def infer(self, data: Value, scale: Value, shift: Value | None = None) -> PartialShape:

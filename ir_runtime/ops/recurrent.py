@@ -15,7 +15,7 @@ from ._define.operation import InferenceError, Op, attr
 from ._layout import fit_axes
 from ._within import check_at_most
 
-__all__ = ["GRU", "LSTM", "RNN", "Directed", "Recurrent"]
+__all__ = ["GRU", "LSTM", "RNN", "Recurrent", "RecurrentSequence"]
 
 Function: TypeAlias = Literal["relu", "sigmoid", "tanh"]
 Sizes: TypeAlias = Mapping[str, Dimension]
@@ -163,11 +163,11 @@ def _wide(w: Array, r: Array, b: Array | None) -> tuple[Array, Array, Array | No
     return kernels.wide(w), kernels.wide(r), None if b is None else kernels.wide(b)
 
 
-class Directed(Recurrent):
+class RecurrentSequence(Recurrent):
     """Steps of a cell along the time of sequences, in one direction or in both."""
 
     direction: Literal["forward", "reverse", "bidirectional"] = attr(
-        unsaid="forward",
+        default_with_warning="forward",
         doc="forward: from the first element to the last; reverse: from the last to the first; "
         "bidirectional: both, with weights for each",
     )

@@ -18,7 +18,7 @@ from ._axes import axes_of, normalize_axes, reduced_shape
 from ._define.bounds import Number, maximum, minimum
 from ._define.operation import Input, Op, Output, attr, op
 from ._define.types import T_BOOLEAN, T_INDEX, T
-from .elementwise import carried
+from .elementwise import propagate_elements
 
 Axes = tuple[int, ...]
 
@@ -53,7 +53,7 @@ class Reduction(Op):
         found = super().propagate(*inputs)
         if not isinstance(found, np.ndarray) or found.dtype != object:
             return found
-        return carried(lambda number: number, inputs[0].element, found)
+        return propagate_elements(lambda number: number, inputs[0].element, found)
 
     def reduce(self, data: Array, axes: Axes) -> Array:
         """Reduce along ``axes``, of which there is at least one; the result may be of a wider type."""
@@ -98,7 +98,7 @@ class ReduceL2(Reduction):
         return np.asarray(np.sqrt(total(squares, axes, self.keep_dims)))
 
 
-class Fold(Reduction):
+class UfuncReduction(Reduction):
     """A reduction that is a NumPy ufunc applied again and again."""
 
     ufunc: ClassVar[np.ufunc]
@@ -117,7 +117,7 @@ class Fold(Reduction):
 
 
 @op("ReduceProd-1")
-class ReduceProd(Fold):
+class ReduceProd(UfuncReduction):
     """Product of ``data`` over ``axes``."""
 
     ufunc = np.multiply
@@ -130,7 +130,7 @@ class ReduceProd(Fold):
 
 
 @op("ReduceMin-1")
-class ReduceMin(Fold):
+class ReduceMin(UfuncReduction):
     """Smallest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the highest number."""
 
     ufunc = np.fmin
@@ -144,7 +144,7 @@ class ReduceMin(Fold):
 
 
 @op("ReduceMax-1")
-class ReduceMax(Fold):
+class ReduceMax(UfuncReduction):
     """Largest element of ``data`` over ``axes``; NaN is passed over, and nothing gives the lowest number.
 
     As in OpenVINO, that number is finite, and negative infinities do not get below it.
@@ -159,7 +159,7 @@ class ReduceMax(Fold):
         return super().reduce(data, axes, initial=lowest(working(data.dtype)))
 
 
-class Logical(Fold):
+class LogicalReduction(UfuncReduction):
     """A reduction of truth values."""
 
     data = Input(T_BOOLEAN, "tensor to reduce")
@@ -167,14 +167,14 @@ class Logical(Fold):
 
 
 @op("ReduceLogicalAnd-1")
-class ReduceLogicalAnd(Logical):
+class ReduceLogicalAnd(LogicalReduction):
     """Whether all of ``data`` is true over ``axes``."""
 
     ufunc = np.logical_and
 
 
 @op("ReduceLogicalOr-1")
-class ReduceLogicalOr(Logical):
+class ReduceLogicalOr(LogicalReduction):
     """Whether any of ``data`` is true over ``axes``."""
 
     ufunc = np.logical_or

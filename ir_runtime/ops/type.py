@@ -11,7 +11,7 @@ from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
 from ..kernels.texts import header_size, pack_texts, text_of
-from ._define.operation import FOLLOWED, Element, InferenceError, Input, Op, Output, attr, op
+from ._define.operation import MAX_PROPAGATED, Element, InferenceError, Input, Op, Output, attr, op
 from ._define.types import EVERY, Types, elements
 from ._lengths import check_vector
 from ._reals import from_reals, to_reals
@@ -90,7 +90,7 @@ class ConvertLike(Op):
     def propagate(self, *inputs: Value) -> Array | None:
         """The contents, of which ``like`` has no part."""
         data, like = inputs
-        if data.data is None or data.data.size > FOLLOWED or like.element is ElementType.dynamic:
+        if data.data is None or data.data.size > MAX_PROPAGATED or like.element is ElementType.dynamic:
             return None
         try:
             return convert(data.data, like.element, data.element)

@@ -1,4 +1,4 @@
-"""Sliding windows: what convolutions and poolings have in common."""
+"""Sliding windows: the base of convolutions and poolings."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
 from ._define.operation import InferenceError, Op, attr
 
-__all__ = ["Dilated", "Pads", "Sliding", "data_dims"]
+__all__ = ["DilatedWindow", "Pads", "SlidingWindow", "data_dims"]
 
 Pads = tuple[tuple[int, int], ...]
 
 
-class Sliding(Op):
-    """Attributes of every operation that slides a kernel over spatial axes, and where windows fit.
+class SlidingWindow(Op):
+    """Base of operations that slide a kernel over spatial axes: strides, padding, number of windows.
 
     The pages of convolutions let strides and dilations start at 0; neither has a meaning, and
     OpenVINO refuses both.
@@ -35,19 +35,24 @@ class Sliding(Op):
         "or at the beginning",
     )
 
-    usual: ClassVar[Mapping[str, str]] = {"pads_begin": "0", "pads_end": "0"}
+    axis_defaults: ClassVar[Mapping[str, str]] = {"pads_begin": "0", "pads_end": "0"}
     """What OpenVINO takes for each spatial axis where a file does not say it, though the page asks for it."""
 
     @classmethod
-    def unsaid(cls, data: Mapping[str, str]) -> dict[str, str]:
-        """As of other operations; and windows without padding, if something says how many spatial axes there are."""
-        said = (data[name] for name in ("strides", "dilations", "kernel", *cls.usual) if data.get(name))
+    def omitted_defaults(cls, data: Mapping[str, str]) -> dict[str, str]:
+        """Return the defaults of omitted attributes; of those per axis, if any attribute tells the number of axes."""
+        said = (
+            data[name] for name in ("strides", "dilations", "kernel", *cls.axis_defaults) if data.get(name)
+        )
         axes = next((text.count(",") + 1 for text in said), 0)
-        absent = [name for name in cls.usual if axes and not data.get(name)]
-        return {**super().unsaid(data), **{name: ",".join([cls.usual[name]] * axes) for name in absent}}
+        absent = [name for name in cls.axis_defaults if axes and not data.get(name)]
+        return {
+            **super().omitted_defaults(data),
+            **{name: ",".join([cls.axis_defaults[name]] * axes) for name in absent},
+        }
 
     def verify(self) -> None:
-        """Require one number for each spatial axis."""
+        """Require one number per spatial axis."""
         self._per_axis("dilations", self.spread())
         if self.auto_pad == "explicit":
             self._per_axis("pads_begin", self.pads_begin)
@@ -61,19 +66,19 @@ class Sliding(Op):
             )
 
     def spread(self) -> tuple[int, ...]:
-        """The distance between kernel elements along each axis."""
+        """Return the dilation along each axis."""
         return (1,) * len(self.strides)
 
     def rounding(self) -> str:
-        """How the number of windows is rounded."""
+        """Return how the number of windows is rounded: ``floor``, ``ceil`` or ``ceil_torch``."""
         return "floor"
 
     def extent(self, axis: int, kernel: int) -> int:
-        """The length a kernel covers."""
+        """Return the length that a dilated kernel covers."""
         return (kernel - 1) * self.spread()[axis] + 1
 
     def pads(self, lengths: Sequence[int], kernel: Sequence[int]) -> Pads:
-        """Padding before and after each spatial axis, once lengths are known."""
+        """Return the padding before and after each spatial axis, given static lengths."""
         return tuple(self._pads(axis, n, k) for axis, (n, k) in enumerate(zip(lengths, kernel, strict=True)))
 
     def _pads(self, axis: int, length: int, kernel: int) -> tuple[int, int]:
@@ -87,7 +92,7 @@ class Sliding(Op):
         return (small, large) if self.auto_pad == "same_upper" else (large, small)
 
     def windows(self, lengths: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
-        """How many windows fit along each spatial axis.
+        """Return the number of windows along each spatial axis, given static lengths.
 
         Raises:
             InferenceError: if none does.
@@ -122,7 +127,7 @@ class Sliding(Op):
         )
 
     def slide(self, lengths: Sequence[Dimension], kernel: Sequence[Dimension]) -> list[Dimension]:
-        """How many windows fit along each spatial axis, where lengths may be unknown."""
+        """Return the number of windows along each spatial axis; lengths may be dynamic."""
         return [self._fit(axis, n, k) for axis, (n, k) in enumerate(zip(lengths, kernel, strict=True))]
 
     def _fit(self, axis: int, length: Dimension, kernel: Dimension) -> Dimension:
@@ -156,18 +161,18 @@ class Sliding(Op):
         return Dimension.between(-(-length.min // stride), high)
 
 
-class Dilated(Sliding):
-    """A window whose elements may lie apart."""
+class DilatedWindow(SlidingWindow):
+    """A sliding window with dilations."""
 
     dilations: tuple[int, ...] = attr(gt=0, doc="distance between kernel elements along each spatial axis")
 
     def spread(self) -> tuple[int, ...]:
-        """The distance between kernel elements along each axis."""
+        """Return the dilation along each axis."""
         return self.dilations
 
 
 def data_dims(shape: PartialShape, spatial: int) -> PartialShape:
-    """The shape of the data, ``[N, C, spatial...]``, which must have so many spatial axes."""
+    """Return the shape of the data, ``[N, C, spatial...]``, after checking its number of spatial axes."""
     if shape.rank is None:
         return PartialShape.dynamic(spatial + 2)
     if not 3 <= shape.rank <= 5:

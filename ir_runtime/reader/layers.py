@@ -194,9 +194,9 @@ class LayerReader:
         known = _attribute_names(cls)  # type: ignore[arg-type]  # classes can be hashed
         if not data.keys() <= known:
             self._unknown_attributes(cls, data, known, where)
-        if unsaid := cls.unsaid(data):
-            self._unsaid(unsaid, data, where)
-            data = {**data, **unsaid}
+        if omitted := cls.omitted_defaults(data):
+            self._omitted_defaults(omitted, data, where)
+            data = {**data, **omitted}
         try:
             return self._build(cls, data, bodies, where)
         except LimitError:
@@ -220,7 +220,7 @@ class LayerReader:
                 meant(name, absent),
             )
 
-    def _unsaid(self, taken: Mapping[str, str], data: Mapping[str, str], where: Location) -> None:
+    def _omitted_defaults(self, taken: Mapping[str, str], data: Mapping[str, str], where: Location) -> None:
         for name, text in taken.items():
             state = "empty" if name in data else "missing"
             self.report.warning(

@@ -24,7 +24,7 @@ def attribute_texts(layer: Layer, changed: Mapping[str, Any]) -> dict[str, str]:
     """
     texts = {name: text for name, text in layer.attributes.items() if not name.startswith(_NAMESPACE)}
     for name, attribute in layer.op.schema().items() if isinstance(layer.op, Op) else ():
-        if attribute.payload:
+        if attribute.external:
             continue
         value = changed.get(name, vars(layer.op)[name])
         said = texts.get(attribute.xml)

@@ -123,7 +123,7 @@ def is_sampled(cls: type[Op]) -> bool:
     The ends of a model cannot; nor can operations with bodies or variables: tests/models has those.
     """
     ends = ("Parameter", "Constant", "Result")
-    return cls.name not in ends and not cls.asks("visit") and not cls.asks("variables")
+    return cls.name not in ends and not cls.needs("visit") and not cls.needs("variables")
 
 
 def all_samples() -> Iterator[Sample]:

@@ -14,7 +14,7 @@ def test_names_and_back(element: ElementType) -> None:
     assert element.to_string() == element.get_type_name() == str(element)
 
 
-@pytest.mark.parametrize("element", [e for e in ElementType if not e.is_carried and e.bits], ids=str)
+@pytest.mark.parametrize("element", [e for e in ElementType if not e.is_encoded and e.bits], ids=str)
 def test_dtypes_and_back(element: ElementType) -> None:
     assert ElementType.from_dtype(element.to_dtype()) is element
     assert ElementType(element.dtype) is element

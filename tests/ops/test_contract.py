@@ -49,7 +49,7 @@ def outcome(cls: type[Op], attribute: Attribute, text: str) -> str | None:
 def test_any_text_of_an_attribute_is_read_or_refused(cls: type[Op], text: str) -> None:
     """The outcome is an operation or a `ValidationError`; nothing else is raised."""
     for attribute in cls.schema().values():
-        if not attribute.payload:
+        if not attribute.external:
             assert outcome(cls, attribute, text) != ""
 
 
@@ -57,7 +57,7 @@ def test_any_text_of_an_attribute_is_read_or_refused(cls: type[Op], text: str) -
 def test_bad_attributes_are_refused(cls: type[Op]) -> None:
     """The message names the attribute and the text; only strings may be anything."""
     for attribute in cls.schema().values():
-        if attribute.payload or attribute.type is str:
+        if attribute.external or attribute.type is str:
             continue
         wrong = ["nonsense", "1,x"]
         if (attribute.ge is not None and attribute.ge >= 0) or (
@@ -74,7 +74,7 @@ def test_bad_attributes_are_refused(cls: type[Op]) -> None:
 @ops
 def test_attributes_without_default_are_required(cls: type[Op]) -> None:
     required = [a.xml for a in cls.schema().values() if a.required]
-    if not required and not any(a.payload for a in cls.schema().values()):
+    if not required and not any(a.external for a in cls.schema().values()):
         assert cls.parse({}) is not None
         return
     with pytest.raises(ValidationError) as caught:

@@ -84,7 +84,7 @@ def bits(array: Array) -> Array:
 def test_as_openvino_converts(source: E) -> None:
     for target in NUMERIC:
         data = numbers(source)
-        if target is E.u32 and source.real and not source.is_carried:
+        if target is E.u32 and source.real and not source.is_encoded:
             # Where u32 has no such number, the reference's answer depends on the length of the tensor.
             wide = data.astype(np.float64)
             data = data[(wide > -(2.0**31)) & (wide < 2.0**32)]

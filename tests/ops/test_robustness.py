@@ -88,7 +88,7 @@ def attributes(draw: Any, cls: type[Op]) -> dict[str, str]:
     given = draw(st.sampled_from(samples)).attributes if samples and draw(st.integers(0, 3)) else {}
     data = {name: text(value) for name, value in given.items()}
     for attribute in cls.schema().values():
-        if attribute.payload or draw(st.integers(0, 2)):
+        if attribute.external or draw(st.integers(0, 2)):
             continue
         if draw(st.integers(0, 4)):
             data[attribute.xml] = draw(an_attribute(attribute))

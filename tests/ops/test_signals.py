@@ -11,7 +11,7 @@ from harness.sample import numbers, value
 from ir_runtime.ir.dimension import Dimension, Interval, Symbol
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.tensor import Value, objects
-from ir_runtime.ops.signals.fourier import DFT, IRDFT, RDFT, Transform
+from ir_runtime.ops.signals.fourier import DFT, IRDFT, RDFT, FourierTransform
 from ir_runtime.ops.signals.frames import ISTFT, STFT
 
 
@@ -22,7 +22,7 @@ def known(x: Any) -> Value:
     return value(x if isinstance(x, str) else np.array(x, np.int64))
 
 
-def shape(cls: type[Transform], *inputs: Any) -> str:
+def shape(cls: type[FourierTransform], *inputs: Any) -> str:
     (found,) = cls().infer_types(*map(known, inputs))
     return str(found.shape)
 
@@ -53,7 +53,7 @@ def shape(cls: type[Transform], *inputs: Any) -> str:
         (IRDFT, ("f32 4,5,2", [1, 0], [7, 9]), "[9,7]"),
     ],
 )
-def test_shapes(cls: type[Transform], inputs: tuple[Any, ...], expected: str) -> None:
+def test_shapes(cls: type[FourierTransform], inputs: tuple[Any, ...], expected: str) -> None:
     assert shape(cls, *inputs) == expected
 
 

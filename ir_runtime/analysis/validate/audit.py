@@ -87,7 +87,10 @@ def _unread(graph: Graph, report: Diagnostics) -> None:
     wrong = report.wrong
     for layer in watched(graph.layers.values()):
         ends = (
-            layer.name in wrong or layer.type in ("Result", "Parameter") or layer.op is None or layer.op.sink
+            layer.name in wrong
+            or layer.type in ("Result", "Parameter")
+            or layer.op is None
+            or layer.op.has_side_effects
         )
         if ends or any(graph.readers(Port(layer.id, i)) for i in range(len(layer.outputs))):
             continue

@@ -10,14 +10,14 @@ import numpy as np
 from ...ir.tensor import Array
 from ...ops.boxes import number
 from ...ops.sort.suppression import (
-    Indices,
-    IndicesAndScores,
+    IndicesOnlyNms,
+    NmsWithScores,
     NonMaxSuppression1,
     NonMaxSuppression3,
     NonMaxSuppression4,
     NonMaxSuppression5,
     NonMaxSuppression9,
-    Softened,
+    SoftNms,
 )
 from .. import Kernel
 
@@ -79,7 +79,7 @@ Suppress = Callable[[Candidates, int, int, float], Array]
 returns the indices of the candidates that are kept, ascending."""
 
 
-def nms_kernel(op: Indices | Softened, suppress: Suppress) -> Kernel:
+def nms_kernel(op: IndicesOnlyNms | SoftNms, suppress: Suppress) -> Kernel:
     """Return a kernel; soft NMS and limits of 0 run the reference."""
 
     def kernel(boxes: Array, scores: Array, *others: Array) -> Array | tuple[Array, ...]:
@@ -101,7 +101,7 @@ def nms_kernel(op: Indices | Softened, suppress: Suppress) -> Kernel:
         if op.sort_result_descending:
             order = np.argsort(-final, kind="stable")
             found, final = found[order], final[order]
-        if isinstance(op, IndicesAndScores):
+        if isinstance(op, NmsWithScores):
             return op.packed(found, final)
         return found.astype(op.index_type().dtype)
 

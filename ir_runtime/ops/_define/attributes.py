@@ -13,7 +13,7 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...nearest import nearest
 
-__all__ = ["MISSING", "Attribute", "attr", "payload", "read_schema"]
+__all__ = ["MISSING", "Attribute", "attr", "blob_field", "body_field", "read_schema"]
 
 # Characters of a text that is remembered: a file may have as many and as long ones as it likes.
 _USUAL = 64
@@ -33,8 +33,8 @@ class Attribute:
     le: float | None = None
     doc: str = ""
     xml: str = ""
-    payload: bool = False
-    unsaid: str | None = None
+    external: bool = False
+    default_with_warning: str | None = None
     """What OpenVINO takes where a file does not say it, though the page asks for it."""
     choices: tuple[Any, ...] = field(init=False, default=(), repr=False)
     """The values that an enumeration, or each item of a list of them, may have."""
@@ -48,7 +48,7 @@ class Attribute:
     @property
     def required(self) -> bool:
         """Whether a layer must have it."""
-        return self.default is MISSING and not self.payload
+        return self.default is MISSING and not self.external
 
     def parse(self, text: str) -> Any:
         """Read it from a string in a file; `ValueError` says what is allowed."""
@@ -62,7 +62,7 @@ class Attribute:
         """Return the value, or raise `ValueError` if it is not allowed; ``text`` is how a file says it."""
         if value is MISSING:
             raise ValueError(f"is missing; it {self.allows()}")
-        if value is self.default or self.payload or not (self.choices or self.bounded):
+        if value is self.default or self.external or not (self.choices or self.bounded):
             return value
         items = value if isinstance(value, tuple) else (value,)
         for item in items if self.choices else ():
@@ -102,7 +102,7 @@ def attr(
     le: float | None = None,
     doc: str = "",
     xml: str = "",
-    unsaid: str | None = None,
+    default_with_warning: str | None = None,
 ) -> Any:
     """Declare an attribute that needs more than an annotation.
 
@@ -113,14 +113,19 @@ def attr(
         le: each number must be at most this.
         doc: what it does, for the operation's page.
         xml: its name in files, where that is no Python name (``exclude-pad``).
-        unsaid: what OpenVINO takes, as files write it, where a file does not say it, though the page asks for it.
+        default_with_warning: what OpenVINO takes, as files write it, where a file does not say it, though the page asks for it.
     """
-    return Attribute("", None, default, gt, ge, le, doc, xml, unsaid=unsaid)
+    return Attribute("", None, default, gt, ge, le, doc, xml, default_with_warning=default_with_warning)
 
 
-def payload(*, doc: str = "") -> Any:
-    """Declare something that a layer carries beside its attributes: a constant's data, a body."""
-    return Attribute("", None, doc=doc, payload=True)
+def blob_field(*, doc: str = "") -> Any:
+    """Declare the data of a layer that is stored in the ``.bin``."""
+    return Attribute("", None, doc=doc, external=True)
+
+
+def body_field(*, doc: str = "") -> Any:
+    """Declare a graph inside a layer."""
+    return Attribute("", None, doc=doc, external=True)
 
 
 def read_schema(cls: type) -> Mapping[str, Attribute]:
@@ -130,7 +135,7 @@ def read_schema(cls: type) -> Mapping[str, Attribute]:
         given = getattr(cls, name, MISSING)
         a = given if isinstance(given, Attribute) else attr(given)
         schema[name] = Attribute(
-            name, kind, a.default, a.gt, a.ge, a.le, a.doc, a.xml or name, a.payload, a.unsaid
+            name, kind, a.default, a.gt, a.ge, a.le, a.doc, a.xml or name, a.external, a.default_with_warning
         )
     return types.MappingProxyType(schema)
 

@@ -113,11 +113,13 @@ def _input_row(port: Input) -> tuple[str, str, str]:
 
 
 def _attribute_row(a: Attribute) -> tuple[str, str, str]:
-    unsaid = (
-        "" if a.unsaid is None else f" (OpenVINO takes {a.unsaid or 'an empty list'} where it is missing)"
+    fallback = (
+        ""
+        if a.default_with_warning is None
+        else f" (OpenVINO takes {a.default_with_warning or 'an empty list'} where it is missing)"
     )
     said = [
-        f"required{unsaid}"
+        f"required{fallback}"
         if a.required
         else "optional"
         if a.default is None
@@ -157,7 +159,7 @@ def _attribute_record(a: Attribute) -> dict[str, Any]:
 
 
 def _attributes(cls: type[Op]) -> list[Attribute]:
-    return [a for a in cls.schema().values() if not a.payload]
+    return [a for a in cls.schema().values() if not a.external]
 
 
 def _elements(cls: type[Op]) -> list[Element]:

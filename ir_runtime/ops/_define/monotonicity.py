@@ -16,28 +16,28 @@ from ...ir.array import Array
 from ...ir.element import ElementType
 from ...ir.tensor import Bounds, Value
 
-__all__ = ["MonotonicOperation", "at_ends"]
+__all__ = ["MonotonicOperation", "propagate_bounds"]
 
 
 class MonotonicOperation(Protocol):
     """The part of an operation that tells where its outputs are least and greatest."""
 
     symbolic: ClassVar[bool]
-    extremes: ClassVar[str]
+    monotonicity: ClassVar[str]
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
         """Return the function that computes the outputs."""
         ...
 
 
-def at_ends(op: MonotonicOperation, inputs: Sequence[Value]) -> tuple[Bounds | None, ...] | None:
+def propagate_bounds(op: MonotonicOperation, inputs: Sequence[Value]) -> tuple[Bounds | None, ...] | None:
     """What bounds on real inputs say about the outputs of an operation that is monotone in them."""
-    how = op.extremes or ("rising" if op.symbolic else "unknown")
+    how = op.monotonicity or ("increasing" if op.symbolic else "unknown")
     choices = [_ends(value) for value in inputs]
     if how == "unknown" or any(not choice for choice in choices):
         return None
     evaluate = op.evaluator([value.element for value in inputs])
-    picked = zip(*choices, strict=True) if how == "rising" else product(*choices)
+    picked = zip(*choices, strict=True) if how == "increasing" else product(*choices)
     results = [found if isinstance(found, tuple) else (found,) for found in (evaluate(*p) for p in picked)]
     return tuple(map(_hull, zip(*results, strict=True)))
 

@@ -20,18 +20,31 @@ from ...ir.shape import PartialShape
 from ...ir.signature import Element, Input, Output, bind, port_at
 from ...ir.tensor import Array, Bounds, TensorType, Value, objects
 from .._index import MODULES
-from .attributes import Attribute, attr, payload, read_schema
+from .attributes import Attribute, attr, blob_field, body_field, read_schema
 from .bounds import fit
-from .monotonicity import at_ends
+from .monotonicity import propagate_bounds
 from .registry import Registry
 
-__all__ = ["Element", "InferenceError", "Input", "Op", "Output", "attr", "op", "payload", "registry"]
+__all__ = [
+    "Element",
+    "InferenceError",
+    "Input",
+    "Op",
+    "Output",
+    "attr",
+    "blob_field",
+    "body_field",
+    "op",
+    "registry",
+]
 
 # Values are followed through shape arithmetic, not through data: beyond this many elements they are data.
-FOLLOWED = 4096
+MAX_PROPAGATED = 4096
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(attr, payload))
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(attr, blob_field, body_field)
+)
 class Op:
     """One version of one operation. An instance holds the attributes of one layer.
 
@@ -53,12 +66,12 @@ class Op:
     bounded: ClassVar[bool] = False
     """Whether, where no input is empty, no output has more elements than the product of what the inputs have,
     or than their sum. Sizes of others are looked at before each run, where they are not known before."""
-    extremes: ClassVar[str] = ""
+    monotonicity: ClassVar[str] = ""
     """Where real outputs are least and greatest: where all real inputs are (so if `symbolic`, too),
     or with each of them at one of its ends, or that cannot be told."""
-    sink: ClassVar[bool] = False
+    has_side_effects: ClassVar[bool] = False
     """Whether it runs though nobody reads its outputs, as what assigns a variable does."""
-    _asks: ClassVar[frozenset[str]] = frozenset()
+    _needs: ClassVar[frozenset[str]] = frozenset()
     _declared: ClassVar[Mapping[str, Input | Output]] = {}
     """The ports that this class declares itself."""
 
@@ -72,7 +85,7 @@ class Op:
         ports = [port for name, port in found.items() if getattr(cls, name) is not None]
         cls.inputs = tuple(p for p in ports if isinstance(p, Input))
         cls.outputs = tuple(p for p in ports if isinstance(p, Output))
-        cls._asks = _keywords(cls.evaluate)
+        cls._needs = _keywords(cls.evaluate)
 
     def __init__(self, **values: Any) -> None:
         problems = []
@@ -121,7 +134,7 @@ class Op:
         """
         fields, missing, problems = {}, [], []
         for name, attribute in cls.schema().items():
-            text = None if attribute.payload else data.get(attribute.xml)
+            text = None if attribute.external else data.get(attribute.xml)
             try:
                 if text is not None:
                     fields[name] = attribute.parse(text)
@@ -137,9 +150,9 @@ class Op:
         return cls.__new__(cls)._with(fields)
 
     @classmethod
-    def unsaid(cls, data: Mapping[str, str]) -> dict[str, str]:
+    def omitted_defaults(cls, data: Mapping[str, str]) -> dict[str, str]:
         """The attributes that a file does not say, though the page asks for them, as OpenVINO takes them."""
-        return {xml: text for xml, text in _unsaid(cls) if xml not in data}  # type: ignore[arg-type]  # classes can be hashed
+        return {xml: text for xml, text in _omitted_defaults(cls) if xml not in data}  # type: ignore[arg-type]  # classes can be hashed
 
     def replace(self, **changes: Any) -> Self:
         """Return the same operation with some of its attributes, or payloads, changed."""
@@ -147,7 +160,7 @@ class Op:
 
     def attributes(self) -> dict[str, Any]:
         """The attributes of this layer by name, without payloads."""
-        return {n: vars(self)[n] for n, a in self.schema().items() if not a.payload}
+        return {n: vars(self)[n] for n, a in self.schema().items() if not a.external}
 
     def verify(self) -> None:
         """Raise `ValueError` if attributes contradict each other. A hook for operations."""
@@ -176,9 +189,9 @@ class Op:
         raise NotImplementedError
 
     @classmethod
-    def asks(cls, name: str) -> bool:
+    def needs(cls, name: str) -> bool:
         """Whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, or ``variables``."""
-        return name in cls._asks
+        return name in cls._needs
 
     def bodies(self) -> tuple[Body, ...]:
         """The graphs inside a layer of this operation."""
@@ -186,7 +199,7 @@ class Op:
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
         """`evaluate` for inputs of these element types, which it is told if it asks for them."""
-        return partial(self.evaluate, types=tuple(types)) if self.asks("types") else self.evaluate
+        return partial(self.evaluate, types=tuple(types)) if self.needs("types") else self.evaluate
 
     def propagate(self, *inputs: Value) -> Any:
         """What is known of the outputs' contents: arrays, of numbers or intervals, or ``None``.
@@ -195,8 +208,8 @@ class Op:
         the arithmetic is not defined on intervals, and so that nothing is known.
         """
         if any(v.bounds is not None for v in inputs):
-            return at_ends(self, inputs) if self.pure else None
-        if not self.pure or not inputs or any(v.data is None or v.data.size > FOLLOWED for v in inputs):
+            return propagate_bounds(self, inputs) if self.pure else None
+        if not self.pure or not inputs or any(v.data is None or v.data.size > MAX_PROPAGATED for v in inputs):
             return None
         intervals = any(v.known() is None for v in inputs)
         if intervals and not self.symbolic:
@@ -223,7 +236,7 @@ class Op:
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
         """As `infer_types`, with the contents of small outputs where they follow from the inputs."""
         types = self.infer_types(*inputs, **context)
-        if any(t.shape.rank is None or Value(t).count.min > FOLLOWED for t in types):
+        if any(t.shape.rank is None or Value(t).count.min > MAX_PROPAGATED for t in types):
             return tuple(map(Value, types))
         with np.errstate(all="ignore"):
             found = self.propagate(*inputs)
@@ -250,9 +263,13 @@ class Op:
 
 
 @cache
-def _unsaid(cls: type[Op]) -> tuple[tuple[str, str], ...]:
+def _omitted_defaults(cls: type[Op]) -> tuple[tuple[str, str], ...]:
     every = cls.schema().values()
-    return tuple((attribute.xml, attribute.unsaid) for attribute in every if attribute.unsaid is not None)
+    return tuple(
+        (attribute.xml, attribute.default_with_warning)
+        for attribute in every
+        if attribute.default_with_warning is not None
+    )
 
 
 def _keywords(function: Callable[..., Any]) -> frozenset[str]:

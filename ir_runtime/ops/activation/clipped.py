@@ -16,7 +16,7 @@ from .._define.bounds import Number, maximum, minimum
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_ANY, T_FLOAT, T
 from .._pointwise import Pointwise
-from ..elementwise import carried, contents
+from ..elementwise import contents, propagate_elements
 from ._settings import require_scalar
 
 
@@ -24,7 +24,7 @@ from ._settings import require_scalar
 class ReLU(Pointwise):
     """The elements of ``data``, but 0 for those below zero."""
 
-    extremes = "rising"
+    monotonicity = "increasing"
 
     data = Input(T, "tensor of any shape")
     output = Output(T, "no element below zero")
@@ -43,13 +43,13 @@ class Clamp(Pointwise):
     On integers, the bounds are the integers next to them from inside.
     """
 
-    extremes = "rising"
+    monotonicity = "increasing"
 
     data = Input(T, "tensor of any shape")
     output = Output(T, "no element outside the bounds")
 
-    min: float = attr(unsaid="0", doc="lower bound")
-    max: float = attr(unsaid="0", doc="upper bound")
+    min: float = attr(default_with_warning="0", doc="lower bound")
+    max: float = attr(default_with_warning="0", doc="upper bound")
 
     def verify(self) -> None:
         if not self.min <= self.max:
@@ -67,7 +67,7 @@ class Clamp(Pointwise):
         if data.known() is not None or numbers is None:
             return super().propagate(data)
         low, high = self.within(data.element.dtype)
-        return carried(lambda x: minimum(maximum(x, low), high), data.element, numbers)
+        return propagate_elements(lambda x: minimum(maximum(x, low), high), data.element, numbers)
 
     def within(self, dtype: np.dtype[Any]) -> tuple[int, int]:
         """The bounds on integers of a type."""

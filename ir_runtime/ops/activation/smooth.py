@@ -110,7 +110,7 @@ class Elu(Pointwise):
     OpenVINO also takes a negative ``alpha``, where the page asks for at least 0.
     """
 
-    alpha: float = attr(unsaid="0", doc="how far below zero the function goes")
+    alpha: float = attr(default_with_warning="0", doc="how far below zero the function goes")
 
     def apply(self, x: Array) -> Array:
         return _elu(x, self.alpha)

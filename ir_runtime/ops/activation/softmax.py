@@ -15,7 +15,7 @@ from .._define.operation import attr, op
 from .._pointwise import Pointwise
 
 
-class AlongAxis(Pointwise):
+class SoftmaxBase(Pointwise):
     """What functions along an axis share."""
 
     axis: int = attr(1, doc="the axis of the sums; a negative one counts from the end")
@@ -27,7 +27,7 @@ class AlongAxis(Pointwise):
 
 
 @op("SoftMax-8", spec="activation/softmax-8")
-class SoftMax(AlongAxis):
+class SoftMax(SoftmaxBase):
     """Exponentials of ``data``, scaled so that they sum to 1 along ``axis``."""
 
     def apply(self, x: Array) -> Array:
@@ -45,7 +45,7 @@ class SoftMax1(SoftMax):
 
 
 @op("LogSoftmax-5", spec="activation/log-soft-max-5")
-class LogSoftmax(AlongAxis):
+class LogSoftmax(SoftmaxBase):
     """The logarithm of the SoftMax of ``data`` along ``axis``."""
 
     def apply(self, x: Array) -> Array:

@@ -63,7 +63,7 @@ class SegmentMax(Op):
     output = Output(T, "the largest elements in each segment")
 
     fill_mode: Literal["ZERO", "LOWEST"] = attr(
-        unsaid="ZERO", doc="what empty segments hold: zero, or the lowest number"
+        default_with_warning="ZERO", doc="what empty segments hold: zero, or the lowest number"
     )
 
     def infer(self, data: Value, segment_ids: Value, num_segments: Value | None = None) -> PartialShape:

@@ -51,7 +51,7 @@ class Add(Binary):
     """Sum of ``a`` and ``b``."""
 
     ufunc = np.add
-    extremes = "rising"
+    monotonicity = "increasing"
 
     def bounds(self, x: Number, y: Number) -> Number:
         return x + y
@@ -62,7 +62,7 @@ class Subtract(Binary):
     """``a`` less ``b``."""
 
     ufunc = np.subtract
-    extremes = "corners"
+    monotonicity = "each input"
 
     def bounds(self, x: Number, y: Number) -> Number:
         return x - y
@@ -73,7 +73,7 @@ class Multiply(Binary):
     """Product of ``a`` and ``b``."""
 
     ufunc = np.multiply
-    extremes = "corners"
+    monotonicity = "each input"
 
     def bounds(self, x: Number, y: Number) -> Number:
         return x * y
@@ -83,7 +83,7 @@ class Multiply(Binary):
 class Divide(Division):
     """``a`` divided by ``b``; whole numbers rounded down, or towards zero."""
 
-    extremes = "corners"
+    monotonicity = "each input"
 
     m_pythondiv: bool = attr(True, doc="round quotients of whole numbers down, not towards zero")
 
@@ -157,7 +157,7 @@ class Power(Binary):
 class Maximum(Binary):
     """The larger one of ``a`` and ``b``."""
 
-    extremes = "rising"
+    monotonicity = "increasing"
 
     def compute(self, a: Array, b: Array) -> Array:
         # A comparison with NaN fails, and leaves ``a``, in the reference; the plugin takes ``b``.
@@ -171,7 +171,7 @@ class Maximum(Binary):
 class Minimum(Binary):
     """The smaller one of ``a`` and ``b``."""
 
-    extremes = "rising"
+    monotonicity = "increasing"
 
     def compute(self, a: Array, b: Array) -> Array:
         return np.where(b < a, b, a)  # NaN as in Maximum

@@ -10,11 +10,11 @@ import numpy as np
 
 from ...ir.tensor import Array
 from .._define.operation import op
-from ..elementwise import Curve
+from ..elementwise import RealUnary
 
 
 @op("Sin-1")
-class Sin(Curve):
+class Sin(RealUnary):
     """Sine of ``data``, in radians."""
 
     ufunc = np.sin
@@ -22,21 +22,21 @@ class Sin(Curve):
 
 
 @op("Cos-1")
-class Cos(Curve):
+class Cos(RealUnary):
     """Cosine of ``data``, in radians."""
 
     ufunc = np.cos
 
 
 @op("Tan-1")
-class Tan(Curve):
+class Tan(RealUnary):
     """Tangent of ``data``, in radians."""
 
     ufunc = np.tan
 
 
 @op("Asin-1")
-class Asin(Curve):
+class Asin(RealUnary):
     """Inverse sine of ``data``, in radians; NaN beyond -1 and 1."""
 
     ufunc = np.arcsin
@@ -44,35 +44,35 @@ class Asin(Curve):
 
 
 @op("Acos-1")
-class Acos(Curve):
+class Acos(RealUnary):
     """Inverse cosine of ``data``, in radians; NaN beyond -1 and 1."""
 
     ufunc = np.arccos
 
 
 @op("Atan-1")
-class Atan(Curve):
+class Atan(RealUnary):
     """Inverse tangent of ``data``, in radians."""
 
     ufunc = np.arctan
 
 
 @op("Sinh-1")
-class Sinh(Curve):
+class Sinh(RealUnary):
     """Hyperbolic sine of ``data``."""
 
     ufunc = np.sinh
 
 
 @op("Cosh-1")
-class Cosh(Curve):
+class Cosh(RealUnary):
     """Hyperbolic cosine of ``data``."""
 
     ufunc = np.cosh
 
 
 @op("Tanh-1")
-class Tanh(Curve):
+class Tanh(RealUnary):
     """Hyperbolic tangent of ``data``."""
 
     ufunc = np.tanh
@@ -82,21 +82,21 @@ class Tanh(Curve):
 
 
 @op("Asinh-4", spec="arithmetic/asinh-3")
-class Asinh(Curve):
+class Asinh(RealUnary):
     """Inverse hyperbolic sine of ``data``."""
 
     ufunc = np.arcsinh
 
 
 @op("Acosh-4", spec="arithmetic/acosh-3")
-class Acosh(Curve):
+class Acosh(RealUnary):
     """Inverse hyperbolic cosine of ``data``; NaN below 1."""
 
     ufunc = np.arccosh
 
 
 @op("Atanh-4", spec="arithmetic/atanh-3")
-class Atanh(Curve):
+class Atanh(RealUnary):
     """Inverse hyperbolic tangent of ``data``; infinite at -1 and 1, NaN beyond."""
 
     ufunc = np.arctanh

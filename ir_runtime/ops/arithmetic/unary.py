@@ -13,13 +13,13 @@ from ...kernels.special import erf, erfinv
 from .._define.bounds import Number, absolute, ends
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T_FLOAT
-from ..elementwise import Curve, Unary
+from ..elementwise import RealUnary, Unary
 
 
-class Whole(Unary):
+class Rounding(Unary):
     """Rounds to whole numbers; integers stay as they are."""
 
-    extremes = "rising"
+    monotonicity = "increasing"
 
     def evaluate(self, data: Array) -> Array:
         return data if data.dtype.kind in "iu" else self.whole(data)
@@ -47,7 +47,7 @@ class Negative(Unary):
     """``data`` with the opposite sign."""
 
     ufunc = np.negative
-    extremes = "corners"
+    monotonicity = "each input"
 
     def bounds(self, x: Number) -> Number:
         return -x
@@ -65,21 +65,21 @@ class Sign(Unary):
 
 
 @op("Floor-1")
-class Floor(Whole):
+class Floor(Rounding):
     """The largest whole number that is not above ``data``."""
 
     ufunc = np.floor
 
 
 @op("Ceiling-1")
-class Ceiling(Whole):
+class Ceiling(Rounding):
     """The smallest whole number that is not below ``data``."""
 
     ufunc = np.ceil
 
 
 @op("Round-5")
-class Round(Whole):
+class Round(Rounding):
     """The whole number nearest to ``data``."""
 
     mode: Literal["half_to_even", "half_away_from_zero"] = attr(
@@ -95,11 +95,11 @@ class Round(Whole):
 
 
 @op("Sqrt-1")
-class Sqrt(Curve):
+class Sqrt(RealUnary):
     """Square root of ``data``; of whole numbers, the nearest whole number."""
 
     ufunc = np.sqrt
-    extremes = "rising"
+    monotonicity = "increasing"
 
     def bounds(self, x: Number) -> Number:
         low, high = ends(x)
@@ -109,7 +109,7 @@ class Sqrt(Curve):
 
 
 @op("Log-1")
-class Log(Curve):
+class Log(RealUnary):
     """Natural logarithm of ``data``."""
 
     ufunc = np.log
@@ -117,15 +117,15 @@ class Log(Curve):
 
 
 @op("Erf-1")
-class Erf(Curve):
+class Erf(RealUnary):
     """The error function of ``data``."""
 
-    def curve(self, x: Array) -> Array:
+    def apply(self, x: Array) -> Array:
         return erf(x)
 
 
 @op("ErfInv-17", spec="arithmetic/erfinv-17")
-class ErfInv(Curve):
+class ErfInv(RealUnary):
     """The number whose error function is ``data``; infinite for -1 and 1, NaN beyond."""
 
     data = Input(T_FLOAT, "tensor to map")
@@ -133,7 +133,7 @@ class ErfInv(Curve):
 
     # Exact to f64, where OpenVINO's approximation is good to f32.
 
-    def curve(self, x: Array) -> Array:
+    def apply(self, x: Array) -> Array:
         return erfinv(x)
 
 

@@ -6,15 +6,15 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Value
-from ..window import Dilated, data_dims
+from ..window import DilatedWindow, data_dims
 
 _GROUPS = "filters with a dimension of groups in front are for the operation whose name begins with Group"
 
 
-class Filtering(Dilated):
+class ConvolutionBase(DilatedWindow):
     """A window of filters, one for each pair of channels."""
 
-    usual = {**Dilated.usual, "strides": "1", "dilations": "1"}
+    axis_defaults = {**DilatedWindow.axis_defaults, "strides": "1", "dilations": "1"}
 
     def filter_dims(self, shape: PartialShape, leading: int, layout: str) -> PartialShape:
         """The shape of the filters, whose kernel follows ``leading`` other axes."""
@@ -59,7 +59,7 @@ class Filtering(Dilated):
         return PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
 
 
-class Planar(Filtering):
+class Conv2D(ConvolutionBase):
     """Filters of images."""
 
     def verify(self) -> None:

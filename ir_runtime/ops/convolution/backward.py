@@ -13,10 +13,10 @@ from .._define.operation import Input, Output, attr, op
 from .._define.types import T_INDEX, T
 from .._lengths import lengths_of
 from ..window import data_dims
-from ._filters import Filtering
+from ._filters import ConvolutionBase
 
 
-class Backward(Filtering):
+class TransposedConvolution(ConvolutionBase):
     """What plain and grouped transposed convolutions share; plain ones are of one group.
 
     Padding is cut off the output. With an ``output_shape``, so much is cut as leaves that shape,
@@ -103,7 +103,7 @@ class Backward(Filtering):
 
 
 @op("ConvolutionBackpropData-1")
-class ConvolutionBackpropData(Backward):
+class ConvolutionBackpropData(TransposedConvolution):
     """Spread each element of ``data`` over the spatial axes with ``filters``, and add up."""
 
     data = Input(T, "[N, C_in, spatial...]")
@@ -123,7 +123,7 @@ class ConvolutionBackpropData(Backward):
 
 
 @op("GroupConvolutionBackpropData-1")
-class GroupConvolutionBackpropData(Backward):
+class GroupConvolutionBackpropData(TransposedConvolution):
     """Spread each element of ``data`` over the spatial axes with the ``filters`` of its group, and add up."""
 
     data = Input(T, "[N, G * C_in, spatial...]")

@@ -13,13 +13,13 @@ from ...ir.tensor import Array, Value
 from ...kernels.convolution import convolve, pad_spatial
 from .._define.operation import Element, Input, Output, attr, op
 from .._define.types import T
-from ._filters import Planar
+from ._filters import Conv2D
 
 T_BITS = Element("T2", (ElementType.u1,), "u1")
 
 
 @op("BinaryConvolution-1")
-class BinaryConvolution(Planar):
+class BinaryConvolution(Conv2D):
     """Correlate bits of ``data`` with each of ``filters``, where 0 stands for -1.
 
     A number of the data or of the padding that is neither 0 nor 1 counts as different from both, as in
@@ -30,8 +30,10 @@ class BinaryConvolution(Planar):
     filters = Input(T_BITS, "[C_out, C_in, kernel...]")
     output = Output(T, "[N, C_out, Y, X]; how many bits are equal, less how many are not")
 
-    mode: Literal["xnor-popcount"] = attr(unsaid="xnor-popcount", doc="how bits are multiplied and added")
-    pad_value: float = attr(unsaid="0", doc="what the padding holds")
+    mode: Literal["xnor-popcount"] = attr(
+        default_with_warning="xnor-popcount", doc="how bits are multiplied and added"
+    )
+    pad_value: float = attr(default_with_warning="0", doc="what the padding holds")
 
     def infer(self, data: Value, filters: Value) -> PartialShape:
         return self.correlated(data, filters)

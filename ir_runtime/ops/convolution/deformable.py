@@ -13,10 +13,10 @@ from .._define.operation import Input, Output, attr, op
 from .._define.types import T
 from .._lengths import product
 from ..window import data_dims
-from ._filters import Planar
+from ._filters import Conv2D
 
 
-class Deformable(Planar):
+class DeformableConvolutionBase(Conv2D):
     """What both versions share. Padding is not data: what looks there sees nothing."""
 
     data = Input(T, "[N, C_in, Y, X]")
@@ -91,7 +91,7 @@ class Deformable(Planar):
 
 
 @op("DeformableConvolution-1")
-class DeformableConvolution1(Deformable):
+class DeformableConvolution1(DeformableConvolutionBase):
     """Correlate ``data`` with each of ``filters``, whose elements look elsewhere by ``offsets``."""
 
     def infer(self, data: Value, offsets: Value, filters: Value) -> PartialShape:
@@ -102,7 +102,7 @@ class DeformableConvolution1(Deformable):
 
 
 @op("DeformableConvolution-8")
-class DeformableConvolution8(Deformable):
+class DeformableConvolution8(DeformableConvolutionBase):
     """As version 1, where what each kernel element sees is weighed by ``mask``."""
 
     mask = Input(T, "[N, deformable_group * elements, Y_out, X_out]; 1 when absent", optional=True)

@@ -8,10 +8,10 @@ from ...kernels.convolution import convolve
 from .._define.operation import Input, Output, op
 from .._define.types import T
 from ..window import data_dims
-from ._filters import Filtering
+from ._filters import ConvolutionBase
 
 
-class Forward(Filtering):
+class ForwardConvolution(ConvolutionBase):
     """What plain and grouped convolutions share; plain ones are of one group.
 
     OpenVINO has no reference that can be called for integers, and its plugin saturates them; they
@@ -26,7 +26,7 @@ class Forward(Filtering):
 
 
 @op("Convolution-1")
-class Convolution(Forward):
+class Convolution(ForwardConvolution):
     """Correlate ``data`` with each of ``filters`` over the spatial axes."""
 
     data = Input(T, "[N, C_in, spatial...]")
@@ -41,7 +41,7 @@ class Convolution(Forward):
 
 
 @op("GroupConvolution-1")
-class GroupConvolution(Forward):
+class GroupConvolution(ForwardConvolution):
     """Correlate each group of channels of ``data`` with the ``filters`` of that group."""
 
     data = Input(T, "[N, G * C_in, spatial...]")

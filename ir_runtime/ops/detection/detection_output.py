@@ -27,7 +27,7 @@ _HINTS = {
 }
 
 
-class Detections(Op):
+class DetectionOutputBase(Op):
     """What both versions share. Computed in f32 at least.
 
     Where priors are not normalized, those from the first on whose image id is -1 do not count, as in
@@ -59,7 +59,9 @@ class Detections(Op):
         doc="whether deltas are of corners, or of the centre and of logarithms of sides",
     )
     share_location: bool = attr(True, doc="whether classes share boxes")
-    nms_threshold: float = attr(unsaid="0", doc="the overlap that is still allowed within a class")
+    nms_threshold: float = attr(
+        default_with_warning="0", doc="the overlap that is still allowed within a class"
+    )
     confidence_threshold: float = attr(0.0, doc="what scores must be above")
     clip_after_nms: bool = attr(False, doc="whether boxes that are left are clipped to [0, 1]")
     clip_before_nms: bool = attr(False, doc="whether boxes are clipped to [0, 1] before they are compared")
@@ -266,7 +268,7 @@ class Detections(Op):
 
 
 @op("DetectionOutput-1", spec="detection/detectionoutput-1")
-class DetectionOutput1(Detections):
+class DetectionOutput1(DetectionOutputBase):
     """Boxes that ``box_logits`` make of ``proposals``, of each class those with the best of ``class_preds``."""
 
     num_classes: int = attr(gt=0, doc="number of classes")
@@ -276,7 +278,7 @@ class DetectionOutput1(Detections):
 
 
 @op("DetectionOutput-8", spec="detection/detectionoutput-8")
-class DetectionOutput8(Detections):
+class DetectionOutput8(DetectionOutputBase):
     """As version 1; the number of classes follows from the inputs."""
 
 

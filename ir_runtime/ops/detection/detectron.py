@@ -33,15 +33,17 @@ class DetectionOutput(Op):
     classes = Output(ElementType.i32, "[max_detections_per_image]: their classes")
     box_scores = Output(T_FLOAT, "[max_detections_per_image]: their scores")
 
-    score_threshold: float = attr(unsaid="0", doc="what scores must be above")
-    nms_threshold: float = attr(unsaid="0", doc="the overlap that is still allowed within a class")
+    score_threshold: float = attr(default_with_warning="0", doc="what scores must be above")
+    nms_threshold: float = attr(
+        default_with_warning="0", doc="the overlap that is still allowed within a class"
+    )
     num_classes: int = attr(gt=0, doc="number of classes, with the background")
     post_nms_count: int = attr(
-        unsaid="0", ge=-1, doc="how many boxes of a class are left at most; -1 means all"
+        default_with_warning="0", ge=-1, doc="how many boxes of a class are left at most; -1 means all"
     )
     max_detections_per_image: int = attr(gt=0, doc="how many boxes are left at most")
     class_agnostic_box_regression: bool = attr(False, doc="does not matter")
-    max_delta_log_wh: float = attr(unsaid="0", doc="what logarithms are at most")
+    max_delta_log_wh: float = attr(default_with_warning="0", doc="what logarithms are at most")
     deltas_weights: tuple[float, ...] = attr(doc="what deltas are divided by, four numbers")
 
     def verify(self) -> None:
@@ -152,7 +154,9 @@ class ROIFeatureExtractor(Op):
 
     output_size: int = attr(gt=0, doc="height and width of the result")
     sampling_ratio: int = attr(
-        unsaid="0", ge=0, doc="points along each axis of a bin; 0 means as many as there are elements"
+        default_with_warning="0",
+        ge=0,
+        doc="points along each axis of a bin; 0 means as many as there are elements",
     )
     pyramid_scales: tuple[int, ...] = attr(gt=0, doc="what coordinates are divided by, for each level")
     aligned: bool = attr(False, doc="whether coordinates are those of elements' centres")

@@ -41,7 +41,7 @@ class PriorBoxes(Op):
         "[2, height * width * boxes a place * 4]: x1, y1, x2, y2 in parts of the image; variances",
     )
 
-    offset: float = attr(unsaid="0", doc="where in a place, counted in places, the centre is")
+    offset: float = attr(default_with_warning="0", doc="where in a place, counted in places, the centre is")
     variance: tuple[float, ...] = attr(
         (), doc="the second row: one number, or one for each coordinate; 0.1 if none"
     )
@@ -107,7 +107,7 @@ class PriorBoxes(Op):
         raise NotImplementedError
 
 
-class Sized(PriorBoxes):
+class PriorBoxBase(PriorBoxes):
     """What the versions of PriorBox share.
 
     OpenVINO counts boxes by one rule and makes them by another; attributes for which those differ
@@ -226,12 +226,12 @@ def _spread(size: Any, density: int, root: Any) -> list[Prior]:
 
 
 @op("PriorBox-1")
-class PriorBox1(Sized):
+class PriorBox1(PriorBoxBase):
     """Boxes of given sizes and aspect ratios at every place of a grid laid over an image."""
 
 
 @op("PriorBox-8")
-class PriorBox8(Sized):
+class PriorBox8(PriorBoxBase):
     """As version 1, with a choice of the order of boxes."""
 
     min_max_aspect_ratios_order: bool = attr(

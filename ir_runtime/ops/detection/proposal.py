@@ -23,7 +23,7 @@ from ._ranks import of_rank
 LARGEST_LOG = math.log(1000 / 16)
 
 
-class Proposals(Op):
+class ProposalBase(Op):
     """What the versions of Proposal share.
 
     Boxes below min_size keep a score of 0, and come last, as in OpenVINO. For the framework
@@ -43,9 +43,11 @@ class Proposals(Op):
     base_size: int = attr(gt=0, doc="side of the square that ratio and scale are applied to")
     pre_nms_topn: int = attr(gt=0, doc="how many boxes are compared at most")
     post_nms_topn: int = attr(gt=0, doc="how many boxes are left at most")
-    nms_thresh: float = attr(unsaid="0", doc="the overlap that is still allowed")
-    feat_stride: int = attr(unsaid="1", gt=0, doc="distance of places in pixels")
-    min_size: int = attr(unsaid="1", ge=0, doc="sides below this, times the scale, make a score 0")
+    nms_thresh: float = attr(default_with_warning="0", doc="the overlap that is still allowed")
+    feat_stride: int = attr(default_with_warning="1", gt=0, doc="distance of places in pixels")
+    min_size: int = attr(
+        default_with_warning="1", ge=0, doc="sides below this, times the scale, make a score 0"
+    )
     ratio: tuple[float, ...] = attr(gt=0, doc="heights by widths of anchors")
     scale: tuple[float, ...] = attr(doc="sizes of anchors by base_size")
     clip_before_nms: bool = attr(True, doc="whether boxes are clipped to the image before they are compared")
@@ -138,7 +140,7 @@ class Proposals(Op):
 
 
 @op("Proposal-1")
-class Proposal1(Proposals):
+class Proposal1(ProposalBase):
     """Boxes that ``bbox_deltas`` make of anchors at every place, the best of those that do not overlap."""
 
     def infer(self, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> PartialShape:
@@ -149,7 +151,7 @@ class Proposal1(Proposals):
 
 
 @op("Proposal-4")
-class Proposal4(Proposals):
+class Proposal4(ProposalBase):
     """As version 1, and the scores of the boxes."""
 
     probs = Output(T_FLOAT, "[N * post_nms_topn]: scores, 0 after the last")
@@ -164,11 +166,11 @@ class Proposal4(Proposals):
         return self.propose(class_probs, bbox_deltas, image_shape)
 
 
-class FromAnchors(Op):
+class GenerateProposalsBase(Op):
     """What operations share that are given anchors."""
 
-    min_size: float = attr(unsaid="0", doc="what sides are at least")
-    nms_threshold: float = attr(unsaid="0", doc="the overlap that is still allowed")
+    min_size: float = attr(default_with_warning="0", doc="what sides are at least")
+    nms_threshold: float = attr(default_with_warning="0", doc="the overlap that is still allowed")
     pre_nms_count: int = attr(ge=0, doc="how many boxes are compared at most")
     post_nms_count: int = attr(ge=0, doc="how many boxes are left at most")
 
@@ -203,7 +205,7 @@ class FromAnchors(Op):
 
 
 @op("GenerateProposals-9")
-class GenerateProposals(FromAnchors):
+class GenerateProposals(GenerateProposalsBase):
     """Boxes that ``deltas`` make of ``anchors``, for each image the best of those that do not overlap."""
 
     im_info = Input(T_BOX, "[N, 3 or 4]: height and width of the image, one scale of min_size or two")
@@ -261,7 +263,7 @@ class GenerateProposals(FromAnchors):
 
 
 @op("ExperimentalDetectronGenerateProposalsSingleImage-6")
-class GenerateProposalsSingleImage(FromAnchors):
+class GenerateProposalsSingleImage(GenerateProposalsBase):
     """Boxes that ``deltas`` make of ``anchors``, the best of those that do not overlap.
 
     Boxes below min_size have a score of 0, and so come last, where the page leaves them out.

@@ -21,7 +21,7 @@ from .._define.types import T_FLOAT, T_INDEX
 MOST_POINTS = 1 << 24
 
 
-class Align(Op):
+class ROIAlignBase(Op):
     """What alignments share. Small floating-point types are computed in f32, as in the plugin."""
 
     data = Input(T_FLOAT, "[N, C, H, W]: feature maps")
@@ -32,9 +32,11 @@ class Align(Op):
     pooled_h: int = attr(gt=0, doc="height of the result")
     pooled_w: int = attr(gt=0, doc="width of the result")
     sampling_ratio: int = attr(
-        unsaid="0", ge=0, doc="points along each axis of a bin; 0 means as many as there are elements"
+        default_with_warning="0",
+        ge=0,
+        doc="points along each axis of a bin; 0 means as many as there are elements",
     )
-    spatial_scale: float = attr(unsaid="0", doc="what coordinates of regions are multiplied by")
+    spatial_scale: float = attr(default_with_warning="0", doc="what coordinates of regions are multiplied by")
 
     numbers = 4
 
@@ -92,11 +94,11 @@ class Align(Op):
         raise NotImplementedError
 
 
-class AlongAxes(Align):
+class AxisAlignedROIAlign(ROIAlignBase):
     """Regions with sides along the axes."""
 
     mode: Literal["avg", "max"] = attr(
-        unsaid="avg", doc="what becomes of the samples of a bin; max is 0 at least"
+        default_with_warning="avg", doc="what becomes of the samples of a bin; max is 0 at least"
     )
 
     def shifts(self) -> tuple[float, float]:
@@ -119,12 +121,12 @@ class AlongAxes(Align):
 
 
 @op("ROIAlign-3")
-class ROIAlign3(AlongAxes):
+class ROIAlign3(AxisAlignedROIAlign):
     """Divide each region of ``data`` into bins, and give the mean or the largest of points in each."""
 
 
 @op("ROIAlign-9")
-class ROIAlign9(AlongAxes):
+class ROIAlign9(AxisAlignedROIAlign):
     """As version 3, with ways to read coordinates as those of elements' centres."""
 
     aligned_mode: Literal["asymmetric", "half_pixel_for_nn", "half_pixel"] = attr(
@@ -140,7 +142,7 @@ class ROIAlign9(AlongAxes):
 
 
 @op("ROIAlignRotated-15")
-class ROIAlignRotated(Align):
+class ROIAlignRotated(ROIAlignBase):
     """Divide each rotated region of ``data`` into bins, and give the mean of points in each."""
 
     rois = Input(T_FLOAT, "[regions, 5]: x and y of the centre, width, height, angle in radians")

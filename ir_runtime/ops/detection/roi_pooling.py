@@ -20,7 +20,7 @@ from ._bins import bins, covers, points, rounded
 from .roi_align import channels, check_entry, region_count
 
 
-class Pooling(Op):
+class ROIPoolingBase(Op):
     """What poolings of regions share. Computed in f32 at least."""
 
     data = Input(T_FLOAT, "[N, C, H, W]: feature maps")
@@ -67,7 +67,7 @@ class Pooling(Op):
 
 
 @op("ROIPooling-1")
-class ROIPooling(Pooling):
+class ROIPooling(ROIPoolingBase):
     """The largest element in each bin of each region of ``data``, or what is between elements.
 
     Regions end at the first of batch entry -1, as in the plugin; the others give zeros.
@@ -127,7 +127,7 @@ class ROIPooling(Pooling):
 
 
 @op("PSROIPooling-1")
-class PSROIPooling(Pooling):
+class PSROIPooling(ROIPoolingBase):
     """Mean of each bin of each region of ``data``, every bin from channels of its own."""
 
     pooled = Output(T_FLOAT, "[regions, output_dim, group_size, group_size]")
@@ -194,7 +194,7 @@ class PSROIPooling(Pooling):
 
 
 @op("DeformablePSROIPooling-1")
-class DeformablePSROIPooling(Pooling):
+class DeformablePSROIPooling(ROIPoolingBase):
     """Mean of points in each bin of each region of ``data``, every bin from channels of its own, and moved."""
 
     offsets = Input(

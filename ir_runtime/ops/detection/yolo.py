@@ -26,10 +26,12 @@ class RegionYolo(Op):
     data = Input(T_FLOAT, "[N, regions * (coords + 1 + classes), H, W]")
     regions = Output(T_FLOAT, "axes from axis to end_axis in one with do_softmax, else shaped as data")
 
-    axis: int = attr(unsaid="0", doc="first of the axes that become one; a negative one counts from the end")
-    end_axis: int = attr(unsaid="0", doc="last of the axes that become one")
+    axis: int = attr(
+        default_with_warning="0", doc="first of the axes that become one; a negative one counts from the end"
+    )
+    end_axis: int = attr(default_with_warning="0", doc="last of the axes that become one")
     coords: int = attr(ge=2, doc="numbers that say where a box is")
-    classes: int = attr(unsaid="0", ge=0, doc="number of classes")
+    classes: int = attr(default_with_warning="0", ge=0, doc="number of classes")
     num: int = attr(gt=0, doc="number of regions with do_softmax")
     do_softmax: bool = attr(True, doc="whether classes exclude each other")
     mask: tuple[int, ...] = attr((), doc="as many numbers as there are regions without do_softmax")

@@ -13,7 +13,7 @@ from ...ir.tensor import Array
 from ...kernels.random import mersenne_twister, philox
 from .._define.operation import Op, attr
 
-__all__ = ["Seeded", "Spread"]
+__all__ = ["RandomOp", "Spread"]
 
 # Seeds have 64 bits. OpenVINO writes and reads those from 2 ** 63 on as negative numbers.
 LOWEST, HIGHEST = -(2**63), 2**64 - 1
@@ -23,7 +23,7 @@ Spread: TypeAlias = tuple[Array, Array]
 """The lowest number, and the one above the highest, as scalars."""
 
 
-class Seeded(Op):
+class RandomOp(Op):
     """What random operations share: numbers that follow from two seeds, and are others each time if both are 0.
 
     Every run begins anew. In OpenVINO a later run goes on where the one before it ended.

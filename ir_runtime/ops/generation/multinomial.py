@@ -11,11 +11,11 @@ from ...ir.tensor import Array, Value
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T_FLOAT, T_INDEX_64, check_index_types
 from .._lengths import length_of
-from ._seeded import Seeded
+from ._seeded import RandomOp
 
 
 @op("Multinomial-13")
-class Multinomial(Seeded):
+class Multinomial(RandomOp):
     """Indices of classes, drawn at random by their probabilities ``probs``; the same for the same seeds.
 
     As in OpenVINO's reference all is computed in the type of ``probs``, and the numbers drawn are those

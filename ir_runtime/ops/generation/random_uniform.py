@@ -11,14 +11,14 @@ from ...ir.tensor import Array, Value
 from .._define.operation import Element, Input, Output, attr, op
 from .._define.types import FLOATS, T_INDEX_64
 from .._lengths import lengths_of
-from ._seeded import Seeded
+from ._seeded import RandomOp
 
 TYPES = (*FLOATS, E.i64, E.i32)
 T_LIMIT = Element("T", TYPES, "the output_type")
 
 
 @op("RandomUniform-8")
-class RandomUniform(Seeded):
+class RandomUniform(RandomOp):
     """Random numbers from ``minval``, below ``maxval``, the same for the same seeds."""
 
     shape = Input(T_INDEX_64, "lengths of the axes, 1-D")

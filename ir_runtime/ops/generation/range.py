@@ -18,7 +18,7 @@ from ..conversion import convert
 Number: TypeAlias = int | float | Interval
 
 
-class Arithmetic(Op):
+class RangeBase(Op):
     """What versions of Range share.
 
     The i-th number is ``start + i * step``, computed in f32, or in f64 where the output is f64:
@@ -95,7 +95,7 @@ def _rounded_up(span: int | float, by: int | float) -> int:
 
 
 @op("Range-1")
-class Range1(Arithmetic):
+class Range1(RangeBase):
     """Numbers from ``start`` up to, but not including, ``stop``, ``step`` apart."""
 
     start = Input(T, "first number, a scalar")
@@ -111,7 +111,7 @@ class Range1(Arithmetic):
 
 
 @op("Range-4")
-class Range4(Arithmetic):
+class Range4(RangeBase):
     """As version 1, with inputs of any types; for whole numbers, they are cut towards zero first."""
 
     start = Input(Element("T1", NUMBERS, "any numeric type"), "first number, a scalar")

@@ -63,7 +63,7 @@ def precise(x: Array) -> Array:
     return x.astype(np.float64 if x.dtype == np.float64 else np.float32, copy=False)
 
 
-class FromPlanes(Op):
+class YUVToRGB(Op):
     """What conversions to three channels share."""
 
     pixels = Output(T_COLOR, "[N, H, W, 3]")
@@ -114,7 +114,7 @@ def light_type(x: Array) -> Any:
     return precise(x[:0]).dtype.type
 
 
-class FromNV12(FromPlanes):
+class NV12ToRGBBase(YUVToRGB):
     """Conversions from NV12."""
 
     y = Input(T_COLOR, "[N, H, W, 1], or [N, H * 3 / 2, W, 1] with all planes")
@@ -132,7 +132,7 @@ class FromNV12(FromPlanes):
         return self.paint(y[..., 0], uv[..., 0], uv[..., 1])
 
 
-class FromI420(FromPlanes):
+class I420ToRGBBase(YUVToRGB):
     """Conversions from I420."""
 
     y = Input(T_COLOR, "[N, H, W, 1], or [N, H * 3 / 2, W, 1] with all planes")
@@ -157,30 +157,30 @@ class FromI420(FromPlanes):
 
 
 @op("NV12toRGB-8", spec="image/nv12-to-rgb-8")
-class NV12toRGB(FromNV12):
+class NV12toRGB(NV12ToRGBBase):
     """Convert the planes ``y`` and ``uv`` to red, green and blue."""
 
 
 @op("NV12toBGR-8", spec="image/nv12-to-bgr-8")
-class NV12toBGR(FromNV12):
+class NV12toBGR(NV12ToRGBBase):
     """Convert the planes ``y`` and ``uv`` to blue, green and red."""
 
     blue_first = True
 
 
 @op("I420toRGB-8", spec="image/i420-to-rgb-8")
-class I420toRGB(FromI420):
+class I420toRGB(I420ToRGBBase):
     """Convert the planes ``y``, ``u`` and ``v`` to red, green and blue."""
 
 
 @op("I420toBGR-8", spec="image/i420-to-bgr-8")
-class I420toBGR(FromI420):
+class I420toBGR(I420ToRGBBase):
     """Convert the planes ``y``, ``u`` and ``v`` to blue, green and red."""
 
     blue_first = True
 
 
-class ToNV12(Op):
+class RGBToNV12Base(Op):
     """What conversions to NV12 share. U and V are the means of what four pixels have, each rounded before."""
 
     pixels = Input(T_COLOR, "[N, H, W, 3]")
@@ -225,12 +225,12 @@ class ToNV12(Op):
 
 
 @op("RGBtoNV12-17", spec="image/rgb-to-nv12-17")
-class RGBtoNV12(ToNV12):
+class RGBtoNV12(RGBToNV12Base):
     """Convert ``pixels`` of red, green and blue to planes."""
 
 
 @op("BGRtoNV12-17", spec="image/bgr-to-nv12-17")
-class BGRtoNV12(ToNV12):
+class BGRtoNV12(RGBToNV12Base):
     """Convert ``pixels`` of blue, green and red to planes."""
 
     blue_first = True

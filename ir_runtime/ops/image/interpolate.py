@@ -31,7 +31,7 @@ T_TARGET = Element("T_TARGET", LENGTHS + FACTORS, "that of sizes or scales")
 T_AXES = Element("T_AXES", LENGTHS, "i32, i64, u32 or u64")
 
 
-class Padded(Op):
+class InterpolateBase(Op):
     """Zeros around the data before it is resized: what all versions share."""
 
     pads_begin: tuple[int, ...] = attr((0,), ge=0, doc="zeros to add before each axis; none where it ends")
@@ -58,7 +58,7 @@ def check_source(old: Dimension, new: Dimension, axis: int) -> None:
         raise InferenceError(f"data has length 0 along axis {axis}, so it cannot be resized to {new}")
 
 
-class Resize(Padded):
+class Resize(InterpolateBase):
     """What versions 4 and 11 share; they differ only in their ports.
 
     Mode linear_onnx takes any axes, as in OpenVINO's plugin; the page has spatial ones only. An axis that
@@ -70,13 +70,13 @@ class Resize(Padded):
     """
 
     mode: Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"] = attr(
-        unsaid="nearest",
+        default_with_warning="nearest",
         doc="how to compute elements between those there are: as the nearest one; from the nearest two "
         "along each axis, as TensorFlow or ONNX do; from four; or as the library Pillow, from all that "
         "become one, along exactly two axes",
     )
     shape_calculation_mode: Literal["sizes", "scales"] = attr(
-        unsaid="sizes",
+        default_with_warning="sizes",
         doc="whether lengths are given, or what to multiply those of the padded data with; rounded down",
     )
     coordinate_transformation_mode: Literal[
@@ -193,7 +193,7 @@ class Interpolate4(Resize):
     """Resize ``data`` along ``axes`` to given ``sizes`` or by given ``scales``."""
 
     mode: Literal["nearest", "linear", "linear_onnx", "cubic"] = attr(
-        unsaid="nearest",
+        default_with_warning="nearest",
         doc="how to compute elements between those there are: as the nearest one; from the nearest two "
         "along each axis, as TensorFlow or ONNX do; or from four",
     )
@@ -228,7 +228,7 @@ class Interpolate11(Resize):
 
 
 @op("Interpolate-1")
-class Interpolate1(Padded):
+class Interpolate1(InterpolateBase):
     """Resize ``data`` along axes to ``target`` lengths.
 
     OpenVINO implements no mode area, and a mode linear_onnx that the page does not have: as linear, but for rounding

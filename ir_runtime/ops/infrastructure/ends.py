@@ -8,7 +8,7 @@ from ...ir.array import Packed
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
-from .._define.operation import FOLLOWED, Input, Op, Output, attr, op, payload
+from .._define.operation import MAX_PROPAGATED, Input, Op, Output, attr, blob_field, op
 from .._define.types import T_ANY
 
 
@@ -40,7 +40,7 @@ class Constant(Op):
     shape: PartialShape = attr(doc="shape of the tensor")
     offset: int = attr(ge=0, doc="first byte in the .bin")
     size: int = attr(ge=0, doc="number of bytes in the .bin")
-    value: Any = payload(doc="the array, or packed numbers; a view of the .bin")
+    value: Any = blob_field(doc="the array, or packed numbers; a view of the .bin")
 
     def infer(self) -> PartialShape:
         return self.shape
@@ -50,7 +50,7 @@ class Constant(Op):
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
         """The type and the contents where they cost little: a view, or few enough to unpack now."""
-        large = isinstance(self.value, Packed) and self.value.size > FOLLOWED
+        large = isinstance(self.value, Packed) and self.value.size > MAX_PROPAGATED
         return (Value(TensorType(self.element_type, self.shape), None if large else self.evaluate()),)
 
 

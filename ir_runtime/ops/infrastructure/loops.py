@@ -21,7 +21,7 @@ from .._bodies import (
     iterated,
     only,
 )
-from .._define.operation import Element, Input, Op, Output, op, payload
+from .._define.operation import Element, Input, Op, Output, body_field, op
 from .._define.types import SIGNED, T_BOOLEAN
 
 __all__ = ["Loop", "TensorIterator"]
@@ -32,12 +32,12 @@ _NO_CONDITION = "the port map has no <output> with purpose='execution_condition'
 _GOING = "the execution condition that the body gives"
 
 
-class _Iterating(Op):
+class _LoopBase(Op):
     """What both loops share."""
 
     pure = False  # what it computes follows from its inputs, but may be far more than they are
 
-    body: Body = payload(doc="the graph that runs in each iteration, and how it is tied to the ports")
+    body: Body = body_field(doc="the graph that runs in each iteration, and how it is tied to the ports")
 
     @property
     def _outputs(self) -> int:
@@ -52,7 +52,7 @@ class _Iterating(Op):
 
 
 @op("TensorIterator-1")
-class TensorIterator(_Iterating):
+class TensorIterator(_LoopBase):
     """Run the body once for each part of the inputs that are cut, in order."""
 
     values = Input(T_OUTER, "what the body reads: whole, in parts, or at first", variadic=True)
@@ -72,7 +72,7 @@ class TensorIterator(_Iterating):
 
 
 @op("Loop-5")
-class Loop(_Iterating):
+class Loop(_LoopBase):
     """Run the body while its condition holds, and at most ``trip_count`` times."""
 
     trip_count = Input(T_TRIPS, "the most iterations, one number; a negative one means any number")

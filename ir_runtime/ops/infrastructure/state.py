@@ -26,7 +26,7 @@ class _Stateful(Op):
     variable_id: str = attr(doc="the name of the variable")
 
 
-class _Reading(_Stateful):
+class _ReadValueBase(_Stateful):
     output = Output(T_ANY, "what the variable holds")
 
     def _read(self, variables: Variables, first: Array | None) -> Array:
@@ -49,7 +49,7 @@ class _Reading(_Stateful):
 
 
 @op("ReadValue-3")
-class ReadValue3(_Reading):
+class ReadValue3(_ReadValueBase):
     """What the variable holds; ``initial_value`` where it is not set."""
 
     initial_value = Input(T_ANY, "what it holds at first")
@@ -62,7 +62,7 @@ class ReadValue3(_Reading):
 
 
 @op("ReadValue-6")
-class ReadValue(_Reading):
+class ReadValue(_ReadValueBase):
     """What the variable holds; ``initial_value``, or zeros, where it is not set.
 
     Without an initial value, lengths that ``variable_shape`` leaves open are 0 at first, as in OpenVINO.
@@ -92,11 +92,11 @@ class ReadValue(_Reading):
         return self._read(variables, initial_value)
 
 
-class _Assigning(_Stateful):
+class _AssignBase(_Stateful):
     new_value = Input(T_ANY, "what the variable holds from now on")
     output = Output(T_ANY, "the same tensor")
 
-    sink = True
+    has_side_effects = True
 
     def infer(self, new_value: Value) -> PartialShape:
         return new_value.shape
@@ -107,10 +107,10 @@ class _Assigning(_Stateful):
 
 
 @op("Assign-3")
-class Assign3(_Assigning):
+class Assign3(_AssignBase):
     """Let the variable hold ``new_value``, for the next run to read."""
 
 
 @op("Assign-6")
-class Assign(_Assigning):
+class Assign(_AssignBase):
     """Let the variable hold ``new_value``, for the next run to read."""

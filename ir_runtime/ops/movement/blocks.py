@@ -19,7 +19,7 @@ from .._lengths import common_count, product
 __all__ = ["divided"]
 
 
-class BatchBlocks(Op):
+class BatchSpaceBase(Op):
     """What the two operations between batch and space share."""
 
     data = Input(T_ANY, "[batch, spatial...]")
@@ -50,7 +50,7 @@ class BatchBlocks(Op):
 
 
 @op("BatchToSpace-2")
-class BatchToSpace(BatchBlocks):
+class BatchToSpace(BatchSpaceBase):
     """Move parts of the batch of ``data`` into blocks along the spatial axes, then crop these."""
 
     crops_begin = Input(T_INDEX, "1-D: elements to cut from the beginning of each axis; 0 for the batch")
@@ -84,7 +84,7 @@ class BatchToSpace(BatchBlocks):
 
 
 @op("SpaceToBatch-2")
-class SpaceToBatch(BatchBlocks):
+class SpaceToBatch(BatchSpaceBase):
     """Pad the spatial axes of ``data`` with zeros, then move blocks along them into the batch."""
 
     pads_begin = Input(T_INDEX, "1-D: zeros to add before each axis; none for the batch")
@@ -109,7 +109,7 @@ class SpaceToBatch(BatchBlocks):
         return split.transpose(*range(data.ndim, split.ndim), *range(data.ndim)).reshape(shape)
 
 
-class DepthBlocks(Op):
+class DepthSpaceBase(Op):
     """What the two operations between channels and space share."""
 
     bounded = True
@@ -118,7 +118,7 @@ class DepthBlocks(Op):
 
     block_size: int = attr(1, gt=0, doc="length of a block along each spatial axis")
     mode: Literal["blocks_first", "depth_first"] = attr(
-        unsaid="blocks_first",
+        default_with_warning="blocks_first",
         doc="whether the channels are ordered by place in the block, then by channel, or the other way round",
     )
 
@@ -130,7 +130,7 @@ class DepthBlocks(Op):
 
 
 @op("DepthToSpace-1")
-class DepthToSpace(DepthBlocks):
+class DepthToSpace(DepthSpaceBase):
     """Move parts of the channels of ``data`` into blocks along the spatial axes."""
 
     output = Output(T_ANY, "fewer channels, longer spatial axes")
@@ -161,7 +161,7 @@ class DepthToSpace(DepthBlocks):
 
 
 @op("SpaceToDepth-1")
-class SpaceToDepth(DepthBlocks):
+class SpaceToDepth(DepthSpaceBase):
     """Move blocks along the spatial axes of ``data`` into the channels."""
 
     output = Output(T_ANY, "more channels, shorter spatial axes")

@@ -25,7 +25,7 @@ _InputT = TypeVar("_InputT", Array, Value)
 _NAMES = ("data", "target_shape")
 
 
-class Expansion(Op):
+class BroadcastBase(Op):
     """What the versions share. OpenVINO also reads mode ``none``, and means explicit."""
 
     symbolic = True
@@ -107,7 +107,7 @@ def _fit(shape: PartialShape, goal: PartialShape, places: Sequence[int]) -> Part
 
 
 @op("Broadcast-3")
-class Broadcast(Expansion):
+class Broadcast(BroadcastBase):
     """Repeat ``data`` along axes until it has the lengths in ``target_shape``.
 
     The page does not list mode ``pdpd``, which OpenVINO reads: there the first axes are aligned.
@@ -129,7 +129,7 @@ class Broadcast(Expansion):
 
 
 @op("Broadcast-1")
-class Broadcast1(Expansion):
+class Broadcast1(BroadcastBase):
     """Repeat ``data`` along axes until it has the lengths in ``target_shape``.
 
     Without ``axes_mapping`` mode explicit is numpy, as in OpenVINO.

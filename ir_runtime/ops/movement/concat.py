@@ -12,7 +12,7 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
 from .._axes import normalize_axis
-from .._define.operation import FOLLOWED, Input, Op, Output, attr, op
+from .._define.operation import MAX_PROPAGATED, Input, Op, Output, attr, op
 from .._define.types import T_ANY
 
 
@@ -27,7 +27,9 @@ class Concat(Op):
     parts = Input(T_ANY, "tensors that differ in length along the axis at most", variadic=True)
     whole = Output(T_ANY, "all of them, in order")
 
-    axis: int = attr(unsaid="0", doc="axis along which they are joined; a negative one counts from the end")
+    axis: int = attr(
+        default_with_warning="0", doc="axis along which they are joined; a negative one counts from the end"
+    )
 
     def infer(self, *parts: Value) -> PartialShape:
         if not parts:
@@ -68,7 +70,7 @@ def _contents(value: Value) -> Array | None:
     """What is known of a part. Beside known ones, integers of which nothing is known are of use, too."""
     if value.data is not None:
         return value.data
-    if not value.element.integral or not value.shape.is_static or value.count.min > FOLLOWED:
+    if not value.element.integral or not value.shape.is_static or value.count.min > MAX_PROPAGATED:
         return None
     unsigned = value.element.label.startswith("u")
     anything = Dimension() if unsigned else Interval()

@@ -16,7 +16,7 @@ from .._define.types import T_ANY, T_AXIS, T_INDEX
 from ._indices import one_axis, outside
 
 
-class Pick(Op):
+class GatherBase(Op):
     """What the versions share.
 
     An index outside the axis picks zeros, and a negative one counts from the end. So says the page
@@ -110,7 +110,7 @@ def _nothing(data: Array, shape: tuple[int, ...]) -> Array:
 
 
 @op("Gather-8")
-class Gather(Pick):
+class Gather(GatherBase):
     """Slices of ``data`` along ``axis`` at ``indices``; zeros where an index is outside."""
 
     batch_dims: int = attr(0, doc="leading axes that data and indices share; negative: from the indices' end")
@@ -126,5 +126,5 @@ class Gather7(Gather):
 
 
 @op("Gather-1")
-class Gather1(Pick):
+class Gather1(GatherBase):
     """Slices of ``data`` along ``axis`` at ``indices``, without a batch."""

@@ -32,7 +32,9 @@ class GatherElements(Op):
     indices = Input(T_INDEX_64, "shaped as data but along axis")
     gathered = Output(T_ANY, "of the shape of indices")
 
-    axis: int = attr(unsaid="0", doc="axis that the indices count along; a negative one counts from the end")
+    axis: int = attr(
+        default_with_warning="0", doc="axis that the indices count along; a negative one counts from the end"
+    )
 
     symbolic = True
 
@@ -58,7 +60,7 @@ class GatherElements(Op):
         return np.take_along_axis(data, positions(indices, data.shape[axis], axis), axis)
 
 
-class GatherSlices(Op):
+class GatherNDBase(Op):
     """What the versions of GatherND share. Negative indices count from the end."""
 
     bounded = True
@@ -114,7 +116,7 @@ class GatherSlices(Op):
 
 
 @op("GatherND-5")
-class GatherND5(GatherSlices):
+class GatherND5(GatherNDBase):
     """The slices of ``data`` that the tuples in ``indices`` name; axes of the batch become one."""
 
     def arrange(self, batch: list[Dimension]) -> list[Dimension]:
@@ -122,7 +124,7 @@ class GatherND5(GatherSlices):
 
 
 @op("GatherND-8")
-class GatherND8(GatherSlices):
+class GatherND8(GatherNDBase):
     """The slices of ``data`` that the tuples in ``indices`` name.
 
     The page lets axes of the batch broadcast. OpenVINO 2026.4 still asks for equal ones.

@@ -20,7 +20,7 @@ T_BEGIN = Element("T_BEGIN", INTEGERS, "any integer type")
 T_END = Element("T_END", INTEGERS, "any integer type")
 
 
-class Padding(Op):
+class PadBase(Op):
     """What the versions share. A negative pad cuts elements off, in both versions."""
 
     data = Input(T_DATA, "tensor to pad")
@@ -30,7 +30,7 @@ class Padding(Op):
     padded = Output(T_DATA, "each axis longer by its two pads")
 
     pad_mode: Literal["constant", "edge", "reflect", "symmetric"] = attr(
-        unsaid="constant",
+        default_with_warning="constant",
         doc="fill with pad_value, the outermost element, or a mirror image without or with that element",
     )
 
@@ -117,7 +117,7 @@ def _nothing(data: Array) -> object:
 
 
 @op("Pad-1")
-class Pad1(Padding):
+class Pad1(PadBase):
     """Extend ``data`` by ``pads_begin`` and ``pads_end`` elements along each axis.
 
     The page asks for pads of at least 0; OpenVINO treats this version as the next.
@@ -125,5 +125,5 @@ class Pad1(Padding):
 
 
 @op("Pad-12")
-class Pad12(Padding):
+class Pad12(PadBase):
     """Extend or shorten ``data`` by ``pads_begin`` and ``pads_end`` elements along each axis."""

@@ -20,7 +20,7 @@ from .._lengths import check_vector, count_of, lengths_of, listed, product
 from .blocks import divided
 
 
-class Planar(Op):
+class ImagePatches(Op):
     """An operation on images, whose attributes have one number for rows and one for columns."""
 
     def verify(self) -> None:
@@ -33,7 +33,7 @@ class Planar(Op):
 
 
 @op("ExtractImagePatches-3")
-class ExtractImagePatches(Planar):
+class ExtractImagePatches(ImagePatches):
     """Cut patches out of ``data`` and lay each one out along the channels."""
 
     data = Input(T_PLAIN, "[batch, channels, rows, columns]")
@@ -82,7 +82,7 @@ class ExtractImagePatches(Planar):
 
 
 @op("Col2Im-15")
-class Col2Im(Planar):
+class Col2Im(ImagePatches):
     """Put the columns of ``data`` back where patches of an image were; where they overlap, add them up."""
 
     data = Input(T, "[batch, channels * patch elements, patches], or without batch")

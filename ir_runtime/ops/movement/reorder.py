@@ -63,7 +63,7 @@ class Reverse(Op):
     reversed = Output(T_ANY, "of the shape of data")
 
     mode: Literal["index", "mask"] = attr(
-        unsaid="index", doc="whether the second input lists axes or is a mask over them"
+        default_with_warning="index", doc="whether the second input lists axes or is a mask over them"
     )
 
     symbolic = True

@@ -41,7 +41,7 @@ _BEYOND = 2**64
 """Above all integers, as ``-_BEYOND`` is below them."""
 
 
-class ScatterND(Op):
+class ScatterNDUpdateBase(Op):
     """What the versions of ScatterNDUpdate share."""
 
     bounded = True
@@ -86,7 +86,7 @@ class ScatterND(Op):
 
 
 @op("ScatterNDUpdate-4", spec="movement/scatter-nd-update-3")
-class ScatterNDUpdate4(ScatterND):
+class ScatterNDUpdate4(ScatterNDUpdateBase):
     """Replace the elements or slices of ``data`` that ``indices`` name with ``updates``.
 
     The page calls it version 3; its opset is the fourth. Negative indices count from the end, as in
@@ -98,10 +98,10 @@ class ScatterNDUpdate4(ScatterND):
 
 
 @op("ScatterNDUpdate-15")
-class ScatterNDUpdate15(ScatterND):
+class ScatterNDUpdate15(ScatterNDUpdateBase):
     """Combine the elements or slices of ``data`` that ``indices`` name with ``updates``."""
 
-    extremes = "unknown"
+    monotonicity = "unknown"
 
     reduction: Literal["none", "sum", "sub", "prod", "min", "max"] = attr(
         "none", doc="how an update meets what is there; none replaces it"
@@ -153,7 +153,7 @@ class ScatterUpdate(Op):
         return updated
 
 
-class ScatterElements(Op):
+class ScatterElementsUpdateBase(Op):
     """What the versions of ScatterElementsUpdate share."""
 
     bounded = True
@@ -202,7 +202,7 @@ class ScatterElements(Op):
 
 
 @op("ScatterElementsUpdate-3")
-class ScatterElementsUpdate3(ScatterElements):
+class ScatterElementsUpdate3(ScatterElementsUpdateBase):
     """Replace the elements of ``data`` that ``indices`` name along ``axis`` with ``updates``."""
 
     def scatter(self, target: Array, where: tuple[Array, ...], updates: Array) -> None:
@@ -210,10 +210,10 @@ class ScatterElementsUpdate3(ScatterElements):
 
 
 @op("ScatterElementsUpdate-12")
-class ScatterElementsUpdate12(ScatterElements):
+class ScatterElementsUpdate12(ScatterElementsUpdateBase):
     """Combine the elements of ``data`` that ``indices`` name along ``axis`` with ``updates``."""
 
-    extremes = "unknown"
+    monotonicity = "unknown"
 
     reduction: Literal["none", "sum", "prod", "min", "max", "mean"] = attr(
         "none", doc="how an update meets what is there; none replaces it, mean of integers rounds down"

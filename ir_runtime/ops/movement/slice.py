@@ -18,7 +18,7 @@ _STEPS = "1-D; numbers from one element to the next, negative backwards, never 0
 _AXES = "1-D; the axes, each once; the first ones when absent"
 
 
-class Region(Op):
+class SliceBase(Op):
     """A region of a tensor: along some axes a slice, along the others everything."""
 
     bounded = True
@@ -59,7 +59,7 @@ class Region(Op):
 
 
 @op("Slice-8")
-class Slice(Region):
+class Slice(SliceBase):
     """The elements of ``data`` from ``start`` to before ``stop`` by ``step``, along ``axes``."""
 
     symbolic = True
@@ -83,7 +83,7 @@ class Slice(Region):
 
 
 @op("SliceScatter-15")
-class SliceScatter(Region):
+class SliceScatter(SliceBase):
     """``data`` with the elements from ``start`` to before ``stop`` by ``step`` replaced by ``updates``."""
 
     symbolic = True

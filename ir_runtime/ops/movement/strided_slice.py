@@ -17,8 +17,8 @@ from ._slicing import FAR, Bound, bounds_of, python_slice, sliced
 _MASK = "where 1, {}; entry by entry of begin, 0 where it is too short"
 
 
-def _mask(what: str, *default: Any, unsaid: str | None = None) -> Any:
-    return attr(*default, ge=0, le=1, doc=_MASK.format(what), unsaid=unsaid)
+def _mask(what: str, *default: Any, default_with_warning: str | None = None) -> Any:
+    return attr(*default, ge=0, le=1, doc=_MASK.format(what), default_with_warning=default_with_warning)
 
 
 @op("StridedSlice-1")
@@ -40,7 +40,7 @@ class StridedSlice(Op):
     region = Output(T_ANY, "the elements in the slices, without axes that shrink, and with new ones")
 
     begin_mask: tuple[int, ...] = _mask("the slice starts where the axis does")
-    end_mask: tuple[int, ...] = _mask("the slice goes on to the end of the axis", unsaid="")
+    end_mask: tuple[int, ...] = _mask("the slice goes on to the end of the axis", default_with_warning="")
     new_axis_mask: tuple[int, ...] = _mask("an axis of length 1 is inserted", ())
     shrink_axis_mask: tuple[int, ...] = _mask("only the element at begin is taken, and the axis goes", ())
     ellipsis_mask: tuple[int, ...] = _mask("as many axes are taken whole as the others leave; once only", ())

@@ -18,7 +18,7 @@ from .._define.types import T_INDEX_64, T, check_index_types
 from .._lengths import count_of, lengths_of
 
 
-class Adaptive(Op):
+class AdaptivePooling(Op):
     """What both share: windows as equal as possible, which overlap where lengths do not divide.
 
     The pages ask for floats; OpenVINO also takes integers.
@@ -54,7 +54,7 @@ class Adaptive(Op):
 
 
 @op("AdaptiveAvgPool-8")
-class AdaptiveAvgPool(Adaptive):
+class AdaptiveAvgPool(AdaptivePooling):
     """Mean of ``data`` under each of as many windows as ``output_size`` says.
 
     Integers are rounded, halves to even: so does the plugin for all of them, and the reference for
@@ -79,7 +79,7 @@ class AdaptiveAvgPool(Adaptive):
 
 
 @op("AdaptiveMaxPool-8")
-class AdaptiveMaxPool(Adaptive):
+class AdaptiveMaxPool(AdaptivePooling):
     """Largest element of ``data`` under each of as many windows as ``output_size`` says, and where it is."""
 
     indices = Output(

@@ -16,10 +16,10 @@ from ...kernels.statistics import lowest
 from .._axes import normalize_axis
 from .._define.operation import InferenceError, Input, Output, attr, op
 from .._define.types import T, check_index_types
-from ..window import Sliding, data_dims
+from ..window import SlidingWindow, data_dims
 
 
-class Pooling(Sliding):
+class Pooling(SlidingWindow):
     """What poolings share: windows of a fixed kernel over the spatial axes.
 
     With auto_pad same_upper or same_lower and rounding ceil, OpenVINO rounds after it has padded,
@@ -65,7 +65,7 @@ class FloorOrCeil(Pooling):
     )
 
 
-class Dilating(Pooling):
+class DilatedPooling(Pooling):
     """Versions whose windows may have gaps."""
 
     dilations: tuple[int, ...] = attr(
@@ -92,7 +92,7 @@ class MaxPool1(FloorOrCeil):
         return pool(data, np.fmax, lowest(data.dtype), self.placed(data.shape[2:]))
 
 
-class MaxWithIndices(Dilating):
+class MaxPoolWithIndices(DilatedPooling):
     """Versions of MaxPool that also say where the largest elements are."""
 
     indices = Output("index_element_type", "where in data, flattened from ``axis`` on, each was found")
@@ -124,16 +124,16 @@ class MaxWithIndices(Dilating):
 
 
 @op("MaxPool-8")
-class MaxPool8(MaxWithIndices, FloorOrCeil):
+class MaxPool8(MaxPoolWithIndices, FloorOrCeil):
     """Largest element of ``data`` under each window, as version 1, and where it is: the first, if many."""
 
 
 @op("MaxPool-14")
-class MaxPool14(MaxWithIndices):
+class MaxPool14(MaxPoolWithIndices):
     """As version 8, with one rounding more."""
 
 
-class Average(Pooling):
+class AvgPoolBase(Pooling):
     """What versions of AvgPool share.
 
     Without exclude-pad, a window's sum is divided by the size of the whole kernel if there is any
@@ -144,7 +144,9 @@ class Average(Pooling):
     """
 
     exclude_pad: bool = attr(
-        unsaid="true", xml="exclude-pad", doc="whether the mean is over data only, without padding"
+        default_with_warning="true",
+        xml="exclude-pad",
+        doc="whether the mean is over data only, without padding",
     )
 
     def infer(self, data: Value) -> PartialShape:
@@ -181,15 +183,15 @@ class Average(Pooling):
 
 
 @op("AvgPool-1")
-class AvgPool1(Average, FloorOrCeil):
+class AvgPool1(AvgPoolBase, FloorOrCeil):
     """Mean of the elements of ``data`` under each window."""
 
 
 @op("AvgPool-14")
-class AvgPool14(Average):
+class AvgPool14(AvgPoolBase):
     """As version 1, with one rounding more."""
 
 
 @op("AvgPool-16")
-class AvgPool16(Average, Dilating):
+class AvgPool16(AvgPoolBase, DilatedPooling):
     """As version 14, with windows that may have gaps."""

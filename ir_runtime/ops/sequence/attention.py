@@ -40,7 +40,9 @@ class ScaledDotProductAttention(Op):
     scale = Input(T_FLOAT, "factor of the scores, one number; 1 / sqrt(E) when absent", optional=True)
     output = Output(T_FLOAT, "[N, ..., L, Ev]")
 
-    causal: bool = attr(unsaid="false", doc="whether query i sees the keys 0 to i only, of however many keys")
+    causal: bool = attr(
+        default_with_warning="false", doc="whether query i sees the keys 0 to i only, of however many keys"
+    )
 
     def infer(
         self,

@@ -69,7 +69,7 @@ class GRUCell(GRU, Cell):
         return kernels.advance(self.cell(w, r, b), x, initial_hidden_state)[0]
 
 
-class LSTMStep(LSTM, Cell):
+class LSTMCellBase(LSTM, Cell):
     """What the versions of LSTMCell share."""
 
     initial_cell_state = Input(T_FLOAT, "[batch, hidden]")
@@ -102,7 +102,7 @@ class LSTMStep(LSTM, Cell):
 
 
 @op("LSTMCell-4", spec="sequence/lstm-cell-1")
-class LSTMCell4(LSTMStep):
+class LSTMCell4(LSTMCellBase):
     """One step of a long short-term memory: the gates say what its cell state forgets, takes in and shows.
 
     OpenVINO does not read a layer without ``b``, which the page lets be absent.
@@ -110,7 +110,7 @@ class LSTMCell4(LSTMStep):
 
 
 @op("LSTMCell-1")
-class LSTMCell1(LSTMStep):
+class LSTMCell1(LSTMCellBase):
     """As version 4, with peepholes, coupled gates and gates in other orders, of which the page says nothing.
 
     OpenVINO's plugin reads and then ignores these three, its reference has no order but fico.

@@ -14,7 +14,7 @@ from .._define.operation import Element, InferenceError, Input, Op, Output, attr
 from .._define.types import INTEGERS, T_ANY
 
 
-class Hot(Op):
+class OneHotBase(Op):
     """What versions of OneHot share. The page allows i32 and i64 for indices, OpenVINO any integers."""
 
     indices = Input(Element("T_INDICES", INTEGERS, "any integer type"), "the class of each element")
@@ -23,7 +23,9 @@ class Hot(Op):
     off_value = Input(T_ANY, "what stands elsewhere, a scalar")
     output = Output(T_ANY, "indices with an axis of depth more")
 
-    axis: int = attr(unsaid="0", doc="where the output has the new axis; negative ones count from the end")
+    axis: int = attr(
+        default_with_warning="0", doc="where the output has the new axis; negative ones count from the end"
+    )
 
     def infer(self, indices: Value, depth: Value, on_value: Value, off_value: Value) -> PartialShape:
         for name, scalar in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
@@ -51,7 +53,7 @@ class Hot(Op):
 
 
 @op("OneHot-1")
-class OneHot1(Hot):
+class OneHot1(OneHotBase):
     """For each of ``indices`` a vector with ``on_value`` at that class and ``off_value`` elsewhere.
 
     Classes out of range, also negative ones, set nothing; the page leaves negative ones undefined.
@@ -59,7 +61,7 @@ class OneHot1(Hot):
 
 
 @op("OneHot-16")
-class OneHot16(Hot):
+class OneHot16(OneHotBase):
     """As version 1, where negative classes may count from the end."""
 
     negative_indices_mode: Literal["ignore_negative", "normalize", "ignore-negative"] = attr(

@@ -6,10 +6,10 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import Input, Output, op
 from .._define.types import T_FLOAT, T_INDEX
-from ..recurrent import GRU, LSTM, RNN, Directed
+from ..recurrent import GRU, LSTM, RNN, RecurrentSequence
 
 
-class Sequence(Directed):
+class Sequence(RecurrentSequence):
     """What sequences of all cells begin with.
 
     Behind the end of a sequence, the output is 0, and so is the last state of an empty one. Lengths
@@ -22,7 +22,7 @@ class Sequence(Directed):
     ho = Output(T_FLOAT, "the last hidden state, [batch, directions, hidden]")
 
 
-class OneState(Sequence):
+class SingleStateSequence(Sequence):
     """Sequences of cells with no state but the hidden one."""
 
     sequence_lengths = Input(T_INDEX, "how many elements each sequence has, [batch]")
@@ -42,12 +42,12 @@ class OneState(Sequence):
 
 
 @op("RNNSequence-5")
-class RNNSequence(RNN, OneState):
+class RNNSequence(RNN, SingleStateSequence):
     """A plain recurrent cell along the sequences in ``x``, as many elements of each as it has."""
 
 
 @op("GRUSequence-5")
-class GRUSequence(GRU, OneState):
+class GRUSequence(GRU, SingleStateSequence):
     """A gated recurrent unit along the sequences in ``x``, as many elements of each as it has."""
 
     b = Input(

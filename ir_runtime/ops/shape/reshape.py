@@ -28,7 +28,7 @@ class Reshape(Op):
     reshaped = Output(T_ANY, "the same elements in the new shape")
 
     special_zero: bool = attr(
-        unsaid="false", doc="whether a 0 copies the length of the same axis of the data"
+        default_with_warning="false", doc="whether a 0 copies the length of the same axis of the data"
     )
 
     def infer(self, data: Value, shape: Value) -> PartialShape:

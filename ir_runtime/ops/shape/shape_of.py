@@ -12,7 +12,7 @@ from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_ANY, check_index_types
 
 
-class Measurement(Op):
+class ShapeOfBase(Op):
     """What the versions share: only the shape of the data matters, not what it holds."""
 
     data = Input(T_ANY, "tensor to measure")
@@ -32,7 +32,7 @@ class Measurement(Op):
 
 
 @op("ShapeOf-3")
-class ShapeOf(Measurement):
+class ShapeOf(ShapeOfBase):
     """Lengths of ``data`` along each axis."""
 
     shape = Output("output_type", "as many numbers as the data has axes")
@@ -47,7 +47,7 @@ class ShapeOf(Measurement):
 
 
 @op("ShapeOf-1")
-class ShapeOf1(Measurement):
+class ShapeOf1(ShapeOfBase):
     """Lengths of ``data`` along each axis, always as i64."""
 
     shape = Output(ElementType.i64, "as many numbers as the data has axes")

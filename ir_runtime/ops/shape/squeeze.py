@@ -16,7 +16,7 @@ from .._lengths import count_of
 _LengthT = TypeVar("_LengthT")
 
 
-class Removal(Op):
+class SqueezeBase(Op):
     """What the versions share. An axis that turns out not to have length 1 stays."""
 
     bounded = True
@@ -69,7 +69,7 @@ class Removal(Op):
 
 
 @op("Squeeze-15")
-class Squeeze(Removal):
+class Squeeze(SqueezeBase):
     """Remove ``axes`` of length 1 from ``data``."""
 
     allow_axis_skip: bool = attr(
@@ -82,7 +82,7 @@ class Squeeze(Removal):
 
 
 @op("Squeeze-1")
-class Squeeze1(Removal):
+class Squeeze1(SqueezeBase):
     """Remove ``axes`` of length 1 from ``data``; the rank does not depend on lengths still unknown."""
 
 

@@ -20,7 +20,7 @@ from ._complex import PAIRS, as_complex, as_pairs, floats
 COMPLEX = f"complex numbers, {PAIRS} along the last axis"
 
 
-class Transform(Op):
+class FourierTransform(Op):
     """What the transforms share. A member says what it does to complex, or real, numbers.
 
     Axes count those of the complex numbers, without the axis of their parts. OpenVINO's CPU plugin
@@ -96,13 +96,13 @@ class Transform(Op):
             )
         return rank
 
-    def _claimed(self, axis: int, dim: Dimension, claims: list[Claim]) -> Dimension:
+    def _claimed(self, axis: int, dim: Dimension, claims: list[TransformedAxis]) -> Dimension:
         """The length of an axis after the transform; every claim with an unknown place may mean it."""
         own = [claim for claim in claims if claim.place == axis]
         possible = [self._resized(dim, c) for c in own or claims if c.place in (axis, None)]
         return reduce(Dimension.join, possible if own else [dim, *possible])
 
-    def _resized(self, dim: Dimension, claim: Claim) -> Dimension:
+    def _resized(self, dim: Dimension, claim: TransformedAxis) -> Dimension:
         whole = Dimension.of(dim.map(self.along_last)) if claim.last else dim
         lowest = claim.size if isinstance(claim.size, int) else claim.size.min
         if claim.size == -1:
@@ -114,7 +114,7 @@ class Transform(Op):
         return self.halved(length) if claim.last else length
 
 
-class Claim(NamedTuple):
+class TransformedAxis(NamedTuple):
     """What is known of one of the axes: where it is, how long it is to be, whether it is the last one."""
 
     place: int | None
@@ -127,12 +127,12 @@ def _claims(
     sizes: list[int | Interval] | None,
     size: int | Interval,
     count: int | None,
-) -> list[Claim]:
+) -> list[TransformedAxis]:
     """The axes, of unknown places and of a given size where no more is known; two if not even how many."""
     if count is None:
-        return [Claim(None, size, False), Claim(None, size, True)]
+        return [TransformedAxis(None, size, False), TransformedAxis(None, size, True)]
     each = zip(places or [None] * count, sizes or [size] * count, strict=True)
-    return [Claim(place, size, i + 1 == count) for i, (place, size) in enumerate(each)]
+    return [TransformedAxis(place, size, i + 1 == count) for i, (place, size) in enumerate(each)]
 
 
 def _places(axes: Value, rank: int) -> list[int | None] | None:
@@ -157,7 +157,7 @@ def _sizes(signal_size: Value) -> list[int | Interval] | None:
 
 
 @op("DFT-7")
-class DFT(Transform):
+class DFT(FourierTransform):
     """The discrete Fourier transform of ``data`` along ``axes``."""
 
     def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
@@ -165,14 +165,14 @@ class DFT(Transform):
 
 
 @op("IDFT-7")
-class IDFT(Transform):
+class IDFT(FourierTransform):
     """The inverse of DFT: of ``data`` along ``axes``, divided by how many numbers are transformed."""
 
     def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
         return as_pairs(np.fft.ifftn(as_complex(data), sizes, places))
 
 
-class Half(Transform):
+class RealFourierTransform(FourierTransform):
     """A transform of which one side is real; so the other is kept by half, along the last of ``axes``."""
 
     def _rank(self, data: Value, axes: Value) -> int | None:
@@ -183,7 +183,7 @@ class Half(Transform):
 
 
 @op("RDFT-9")
-class RDFT(Half):
+class RDFT(RealFourierTransform):
     """The first half of the discrete Fourier transform of real ``data`` along ``axes``.
 
     It ends in the middle of the last of ``axes``; the rest follows by symmetry.
@@ -201,7 +201,7 @@ class RDFT(Half):
 
 
 @op("IRDFT-9")
-class IRDFT(Half):
+class IRDFT(RealFourierTransform):
     """The real numbers of which ``data`` is what RDFT gives along ``axes``.
 
     Where ``signal_size`` does not tell how many there are along the last of ``axes``, they are even.

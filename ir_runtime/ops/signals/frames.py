@@ -19,7 +19,7 @@ FRAME_SIZE = Input(T_INDEX_64, "length of a frame, a scalar")
 FRAME_STEP = Input(T_INDEX_64, "distance from frame to frame, a scalar")
 
 
-class Framed(Op):
+class STFTBase(Op):
     """What both directions share: frames of equal length, at equal distances, under a window.
 
     A window that is shorter than a frame has zeros on both sides, one more behind it if their number is odd.
@@ -42,7 +42,7 @@ class Framed(Op):
 
 
 @op("STFT-15")
-class STFT(Framed):
+class STFT(STFTBase):
     """The first half of the discrete Fourier transform of each frame of a real ``signal``.
 
     A rest that is too short for a frame is left out.
@@ -57,7 +57,7 @@ class STFT(Framed):
         "[batch, frames, frequencies, 2], the real and the imaginary part last; no batch for one signal",
     )
 
-    transpose_frames: bool = attr(unsaid="false", doc="put the frequencies before the frames")
+    transpose_frames: bool = attr(default_with_warning="false", doc="put the frequencies before the frames")
 
     def infer(self, signal: Value, window: Value, frame_size: Value, frame_step: Value) -> PartialShape:
         size, step = _positive(frame_size, "frame_size"), _positive(frame_step, "frame_step")
@@ -85,7 +85,7 @@ class STFT(Framed):
 
 
 @op("ISTFT-16")
-class ISTFT(Framed):
+class ISTFT(STFTBase):
     """The signal of which ``data`` is what STFT gives: frames added up, and divided by the windows' squares.
 
     Where no window reaches, the signal is 0.
@@ -106,10 +106,12 @@ class ISTFT(Framed):
     signal = Output(T_FLOAT, "[batch, time], or [time]")
 
     center: bool = attr(
-        unsaid="false", doc="leave out half a frame at the beginning, which was added for the transform"
+        default_with_warning="false",
+        doc="leave out half a frame at the beginning, which was added for the transform",
     )
     normalized: bool = attr(
-        unsaid="false", doc="multiply by the square root of frame_size, by which data was divided"
+        default_with_warning="false",
+        doc="multiply by the square root of frame_size, by which data was divided",
     )
 
     def infer(

@@ -17,7 +17,7 @@ from .._define.types import T_INDEX_64, check_index_types
 from ..boxes import T_BOX, box_counts
 
 
-class Left(NamedTuple):
+class KeptBoxes(NamedTuple):
     """What is left: columns, a row for each box."""
 
     image: Array
@@ -25,23 +25,23 @@ class Left(NamedTuple):
     place: Array
     score: Array
 
-    def take(self, order: Array) -> Left:
+    def take(self, order: Array) -> KeptBoxes:
         """Some of the rows."""
-        return Left(*(column[order] for column in self))
+        return KeptBoxes(*(column[order] for column in self))
 
 
-def nothing(dtype: np.dtype[Any]) -> Left:
+def nothing(dtype: np.dtype[Any]) -> KeptBoxes:
     """No rows."""
     none = np.zeros(0, np.int64)
-    return Left(none, none, none, np.zeros(0, dtype))
+    return KeptBoxes(none, none, none, np.zeros(0, dtype))
 
 
-def joined(parts: list[Left]) -> Left:
+def joined(parts: list[KeptBoxes]) -> KeptBoxes:
     """The rows of all parts."""
-    return Left(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return KeptBoxes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-class OfImages(Op):
+class BatchedNms(Op):
     """What operations share that choose boxes of classes, and then of images."""
 
     boxes = Input(T_BOX, "[images, boxes, 4]: x1, y1, x2, y2")
@@ -88,18 +88,18 @@ class OfImages(Op):
         """What is left of the boxes of one class: places, and their scores."""
         raise NotImplementedError
 
-    def select(self, image: int, boxes: Array, scores: Array) -> Left:
+    def select(self, image: int, boxes: Array, scores: Array) -> KeptBoxes:
         """What is left of an image, given boxes [classes or 1, n, 4] and scores [classes, n]."""
         parts = [nothing(scores.dtype)]
         for label in range(len(scores)):
             if label != self.background_class:
                 place, score = self.select_in_class(boxes[label if len(boxes) > 1 else 0], scores[label])
-                parts.append(Left(np.full(len(place), image), np.full(len(place), label), place, score))
+                parts.append(KeptBoxes(np.full(len(place), image), np.full(len(place), label), place, score))
         left = joined(parts)
         order = np.lexsort((left.place, left.label, -left.score))
         return left.take(order if self.keep_top_k < 0 else order[: self.keep_top_k])
 
-    def ordered(self, parts: list[Left]) -> Left:
+    def ordered(self, parts: list[KeptBoxes]) -> KeptBoxes:
         """The boxes of all images, in the order asked for."""
         left = joined(parts)
         if self.sort_result_across_batch and self.sort_result_type == "score":
@@ -110,7 +110,7 @@ class OfImages(Op):
         return left
 
     def packed(
-        self, left: Left, boxes: Array, flat: Array, counts: list[int], kind: np.dtype[np.generic]
+        self, left: KeptBoxes, boxes: Array, flat: Array, counts: list[int], kind: np.dtype[np.generic]
     ) -> tuple[Array, Array, Array]:
         """The outputs, given the box of each row and its number."""
         index = self.output_type.dtype
@@ -120,7 +120,7 @@ class OfImages(Op):
 
 
 @op("MatrixNms-8", spec="sort/matrix-non-max-suppression-8")
-class MatrixNms(OfImages):
+class MatrixNms(BatchedNms):
     """Which of ``boxes`` are left of each class, when every one lowers the scores of those it overlaps.
 
     All at once: a score is lowered by the one overlap that lowers it most, the less the more the other
@@ -158,7 +158,7 @@ class MatrixNms(OfImages):
         return order[keep], final[keep]
 
 
-class Multiclass(OfImages):
+class MulticlassNmsBase(BatchedNms):
     """What the versions of MulticlassNms share. A score of score_threshold is enough."""
 
     iou_threshold: float = attr(0.0, doc="the overlap within a class that suppresses")
@@ -179,7 +179,7 @@ class Multiclass(OfImages):
 
 
 @op("MulticlassNms-8", spec="sort/multiclass-non-max-suppression-8")
-class MulticlassNms8(Multiclass):
+class MulticlassNms8(MulticlassNmsBase):
     """Which of ``boxes`` are left of each class, when the best suppress those they overlap."""
 
     def infer(self, boxes: Value, scores: Value) -> tuple[PartialShape, ...]:
@@ -190,7 +190,7 @@ class MulticlassNms8(Multiclass):
 
 
 @op("MulticlassNms-9", spec="sort/multiclass-non-max-suppression-9")
-class MulticlassNms9(Multiclass):
+class MulticlassNms9(MulticlassNmsBase):
     """As version 8; classes may have boxes of their own, those of all images in one list."""
 
     boxes = Input(T_BOX, "[images, boxes, 4]; or [classes, boxes, 4], if there is roisnum: x1, y1, x2, y2")

@@ -11,11 +11,11 @@ from ...kernels.rotated import greedy_rotated
 from .._define.operation import Input, attr, op
 from .._define.types import T_INDEX
 from ..boxes import T_BOX, T_NUMBER
-from .suppression import Found, IndicesAndScores
+from .suppression import Found, NmsWithScores
 
 
 @op("NMSRotated-13")
-class NMSRotated(IndicesAndScores):
+class NMSRotated(NmsWithScores):
     """Which of rotated ``boxes`` are left of each class, when those with the best scores suppress what they overlap."""
 
     boxes = Input(T_BOX, "[batches, boxes, 5]: x and y of the centre, width, height, angle in radians")

@@ -19,7 +19,7 @@ from ..boxes import T_BOX, T_NUMBER, at_most, box_counts, check_number, number
 Found = tuple[Array, Array]
 
 
-class Suppression(Op):
+class NonMaxSuppressionBase(Op):
     """What the versions of NonMaxSuppression share.
 
     Boxes whose score is not above score_threshold are left out, where the pages say below. A box is
@@ -103,7 +103,7 @@ class Suppression(Op):
         return None
 
 
-class OfTwoCorners(Suppression):
+class AxisAlignedNms(NonMaxSuppressionBase):
     """Versions whose boxes have sides along the axes."""
 
     box_encoding: Literal["corner", "center"] = attr(
@@ -118,7 +118,7 @@ class OfTwoCorners(Suppression):
         return np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=-1)
 
 
-class Indices(OfTwoCorners):
+class IndicesOnlyNms(AxisAlignedNms):
     """Versions with one output, in as many rows as there are boxes left."""
 
     def infer(
@@ -148,13 +148,13 @@ class Indices(OfTwoCorners):
 
 
 @op("NonMaxSuppression-1")
-class NonMaxSuppression1(Indices):
+class NonMaxSuppression1(IndicesOnlyNms):
     """Which of ``boxes`` are left of each class, when those with the best scores suppress what they overlap."""
 
     selected_indices = Output(ElementType.i64, "[n, 3]: batch entry, class and box of each")
 
 
-class IndicesOfAType(Indices):
+class TypedIndicesNms(IndicesOnlyNms):
     """Versions that say how wide indices are."""
 
     selected_indices = Output("output_type", "[n, 3]: batch entry, class and box of each")
@@ -170,16 +170,16 @@ class IndicesOfAType(Indices):
 
 
 @op("NonMaxSuppression-3")
-class NonMaxSuppression3(IndicesOfAType):
+class NonMaxSuppression3(TypedIndicesNms):
     """As version 1, with a choice of index types."""
 
 
 @op("NonMaxSuppression-4")
-class NonMaxSuppression4(IndicesOfAType):
+class NonMaxSuppression4(TypedIndicesNms):
     """As version 3; there is only more room in the output of plugins that need a static shape."""
 
 
-class IndicesAndScores(Suppression):
+class NmsWithScores(NonMaxSuppressionBase):
     """Versions that also give the scores, and how many boxes are left."""
 
     selected_indices = Output("output_type", "[n, 3]: batch entry, class and box of each")
@@ -201,7 +201,7 @@ class IndicesAndScores(Suppression):
         return found.astype(index), with_scores.astype(np.float32), np.array([len(found)], index)
 
 
-class Softened(IndicesAndScores, OfTwoCorners):
+class SoftNms(NmsWithScores, AxisAlignedNms):
     """Versions that can lower scores instead of suppressing."""
 
     soft_nms_sigma = Input(
@@ -239,7 +239,7 @@ class Softened(IndicesAndScores, OfTwoCorners):
 
 
 @op("NonMaxSuppression-5", spec="sort/no-max-suppression-5")
-class NonMaxSuppression5(Softened):
+class NonMaxSuppression5(SoftNms):
     """As version 4, with soft suppression, and with scores.
 
     Where scores are lowered, boxes that overlap by iou_threshold are still suppressed: so on the page
@@ -251,5 +251,5 @@ class NonMaxSuppression5(Softened):
 
 
 @op("NonMaxSuppression-9")
-class NonMaxSuppression9(Softened):
+class NonMaxSuppression9(SoftNms):
     """As version 5, but where scores are lowered, iou_threshold has no meaning."""

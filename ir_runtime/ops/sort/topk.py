@@ -16,7 +16,7 @@ from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX, T, check_index_types
 
 
-class Selection(Op):
+class TopKBase(Op):
     """What the versions of TopK share.
 
     Of equal elements the one with the lower index comes first, and is chosen first, as in the
@@ -30,10 +30,12 @@ class Selection(Op):
     values = Output(T, "k elements along axis")
     indices = Output("index_element_type", "where they are along axis")
 
-    axis: int = attr(unsaid="0", doc="axis to choose along; a negative one counts from the end")
-    mode: Literal["max", "min"] = attr(unsaid="max", doc="whether to choose the largest or the smallest")
+    axis: int = attr(default_with_warning="0", doc="axis to choose along; a negative one counts from the end")
+    mode: Literal["max", "min"] = attr(
+        default_with_warning="max", doc="whether to choose the largest or the smallest"
+    )
     sort: Literal["value", "index", "none"] = attr(
-        unsaid="none",
+        default_with_warning="none",
         doc="value: best first; index: in the order of the data; none: in any order, here as value",
     )
     index_element_type: ElementType = attr(ElementType.i32, doc="element type of the indices, i64 or i32")
@@ -62,17 +64,17 @@ class Selection(Op):
 
 
 @op("TopK-1")
-class TopK1(Selection):
+class TopK1(TopKBase):
     """The ``k`` largest or smallest elements of ``data`` along an axis, and their indices."""
 
 
 @op("TopK-3")
-class TopK3(Selection):
+class TopK3(TopKBase):
     """The ``k`` largest or smallest elements of ``data`` along an axis, and their indices."""
 
 
 @op("TopK-11")
-class TopK11(Selection):
+class TopK11(TopKBase):
     """The ``k`` largest or smallest elements of ``data`` along an axis, and their indices."""
 
     stable: bool = attr(False, doc="whether equal elements keep their order; here they always do")

@@ -18,7 +18,7 @@ from .._lengths import check_vector, length_of
 from .._within import check_at_most, check_below
 
 
-class Embedding(Op):
+class EmbeddingBagBase(Op):
     """What all of them share: rows of a table, multiplied by weights and added up in groups.
 
     Small floating-point types are added up in f32 and rounded once.
@@ -88,7 +88,7 @@ class Embedding(Op):
         return result
 
 
-class Offsets(Embedding):
+class OffsetBags(EmbeddingBagBase):
     """Bags given by where they start in a list of indices."""
 
     indices = Input(T_INDEX_64, "1-D: rows of the table, bag after bag")
@@ -131,12 +131,12 @@ class Offsets(Embedding):
 
 
 @op("EmbeddingBagOffsetsSum-3")
-class EmbeddingBagOffsetsSum(Offsets):
+class EmbeddingBagOffsetsSum(OffsetBags):
     """For each bag, the sum of the rows of ``emb_table`` that its ``indices`` name."""
 
 
 @op("EmbeddingBagOffsets-15")
-class EmbeddingBagOffsets(Offsets):
+class EmbeddingBagOffsets(OffsetBags):
     """For each bag, the sum or mean of the rows of ``emb_table`` that its ``indices`` name."""
 
     reduction: Literal["sum", "mean"] = attr(
@@ -144,7 +144,7 @@ class EmbeddingBagOffsets(Offsets):
     )
 
 
-class Packed(Embedding):
+class PackedBags(EmbeddingBagBase):
     """Bags of equal size, one in each row of indices."""
 
     indices = Input(T_INDEX_64, "[bags, rows of a bag]: rows of the table")
@@ -168,12 +168,12 @@ class Packed(Embedding):
 
 
 @op("EmbeddingBagPackedSum-3")
-class EmbeddingBagPackedSum(Packed):
+class EmbeddingBagPackedSum(PackedBags):
     """For each row of ``indices``, the sum of the rows of ``emb_table`` that it names."""
 
 
 @op("EmbeddingBagPacked-15")
-class EmbeddingBagPacked(Packed):
+class EmbeddingBagPacked(PackedBags):
     """For each row of ``indices``, the sum or mean of the rows of ``emb_table`` that it names."""
 
     reduction: Literal["sum", "mean"] = attr(
@@ -182,7 +182,7 @@ class EmbeddingBagPacked(Packed):
 
 
 @op("EmbeddingSegmentsSum-3")
-class EmbeddingSegmentsSum(Embedding):
+class EmbeddingSegmentsSum(EmbeddingBagBase):
     """For each segment, the sum of the rows of ``emb_table`` whose ``indices`` belong to it."""
 
     indices = Input(T_INDEX_64, "1-D: rows of the table")

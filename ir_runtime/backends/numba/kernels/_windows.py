@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.tensor import Array
-from ....ops.window import Sliding
+from ....ops.window import SlidingWindow
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, VECTOR, Emit
 
@@ -37,7 +37,7 @@ SIZE = np.int64(4)
 
 
 def geometry(
-    op: Sliding, lengths: Sequence[int], channels: int, kernel: Sequence[int], spread: Sequence[int]
+    op: SlidingWindow, lengths: Sequence[int], channels: int, kernel: Sequence[int], spread: Sequence[int]
 ) -> Geometry:
     """Height, width, channels; those of the result; then per axis kernel, stride, dilation, padding before."""
     before = [begin for begin, _ in op.pads(lengths, kernel)]

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
-from ....ops.convolution.forward import Convolution, Forward, GroupConvolution
+from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import Kernel
 from ...common.layout import channels_first, is_f32, moved
 from ...core.lengths import Accepts, filter_lengths
@@ -54,7 +54,7 @@ def _way(op: Convolution, data: Value, w: Array) -> Make:
     return lambda epilogue: _windows_kernel(op, w[None], epilogue)
 
 
-def _accepts(op: Forward, channels: int, kernel: Sequence[int]) -> Accepts:
+def _accepts(op: ForwardConvolution, channels: int, kernel: Sequence[int]) -> Accepts:
     return filter_lengths(channels, [op.extent(axis, length) for axis, length in enumerate(kernel)])
 
 
@@ -68,20 +68,20 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
     return Fused(lambda epilogue: _windows_kernel(op, w, epilogue), 1, accepts=accepts)
 
 
-def _pointwise(op: Forward, kernel: Sequence[int]) -> bool:
+def _pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
     """Whether windows are single elements, one after the other."""
     single = math.prod(kernel) == 1 and all(s == 1 for s in op.strides)
     return single and not any(map(any, op.pads((1,) * len(kernel), kernel)))
 
 
-def _transforms(op: Forward, data: Value, w: Array) -> bool:
+def _transforms(op: ForwardConvolution, data: Value, w: Array) -> bool:
     """Whether Winograd's way is the shorter one."""
     if w.shape[2:] != (3, 3) or any(n != 1 for n in (*op.strides, *op.dilations)) or data.shape.rank != 4:
         return False
     return pays(w.shape, [dim.min for dim in op.slide(data.shape[2:], PartialShape(w.shape[2:]))])
 
 
-def _winograd_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
+def _winograd_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
     winograd = Winograd(w, epilogue)
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
@@ -112,7 +112,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
     return kernel
 
 
-def _windows_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
+def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
     """Filters ``[G, C_out, C_in, kernel...]``."""
     groups, outputs, channels, *kernel = w.shape
     filters = w.reshape(groups, outputs, channels, -1).transpose(0, 1, 3, 2)
@@ -172,7 +172,7 @@ def _offsets(g: Geometry, layout: Layout, merged: bool, groups: int, channels: i
     return (within + 4 * channels * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)
 
 
-def _picture_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
+def _picture_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
     """Few channels, each a picture of its own, padded as it lies."""
     outputs, channels, *kernel = w.shape
     panels = packed(w.reshape(1, outputs, 1, -1), epilogue.scale, epilogue.shift)

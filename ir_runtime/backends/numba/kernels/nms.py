@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....kernels.boxes import areas
-from ....ops.sort.suppression import Indices, Softened
+from ....ops.sort.suppression import IndicesOnlyNms, SoftNms
 from ... import Kernel
 from ...common.layout import is_f32
 from ...common.nms import NMS_VERSIONS, Candidates, nms_kernel
@@ -100,7 +100,7 @@ be left of a row.
 
 
 @backend.accelerates(*NMS_VERSIONS)
-def suppression(op: Indices | Softened, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
+def suppression(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
     """f32."""
     if not is_f32(*inputs[:2]):
         return None

@@ -13,14 +13,14 @@ from ....ir.tensor import Array, Value
 from ....kernels.statistics import lowest
 from ....ops.pooling.adaptive import AdaptiveAvgPool
 from ....ops.pooling.windowed import (
-    Average,
     AvgPool1,
     AvgPool14,
     AvgPool16,
+    AvgPoolBase,
     MaxPool1,
     MaxPool8,
     MaxPool14,
-    MaxWithIndices,
+    MaxPoolWithIndices,
     Pooling,
 )
 from ....ops.reduction import ReduceMean
@@ -195,7 +195,7 @@ def largest(op: MaxPool1, data: Value) -> Kernel | None:
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
-def largest_only(op: MaxWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
+def largest_only(op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
     """As before, where nobody asks for indices."""
     if not _fits(op, data) or 1 not in unread:
         return None
@@ -204,7 +204,7 @@ def largest_only(op: MaxWithIndices, data: Value, unread: Collection[int] = ()) 
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
-def mean(op: Average, data: Value) -> Kernel | None:
+def mean(op: AvgPoolBase, data: Value) -> Kernel | None:
     """f32 over two spatial axes."""
     return _pooling(op, _SUM, 0) if _fits(op, data) else None
 
@@ -220,7 +220,7 @@ def _pooling(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
     def job_for(images: int, lengths: tuple[int, ...], channels: int) -> tuple[Array, tuple[int, ...]]:
         places = geometry(op, lengths, channels, op.kernel, op.spread())
         factor = np.zeros(2, np.float32)
-        if isinstance(op, Average) and not op.exclude_pad and any(map(any, op.pads(lengths, op.kernel))):
+        if isinstance(op, AvgPoolBase) and not op.exclude_pad and any(map(any, op.pads(lengths, op.kernel))):
             factor[0] = 1 / math.prod(op.kernel)
         out = (images, *places[3:5], channels)
         words = [*places, images * out[1], form, filler.ctypes.data, *factor.view(np.int64)]

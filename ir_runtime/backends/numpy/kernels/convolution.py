@@ -10,7 +10,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....ops import Op
-from ....ops.convolution.forward import Convolution, Forward, GroupConvolution
+from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import FEW, channels_first, channels_last, is_f32, padded, rows_of
@@ -51,7 +51,7 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
     return RowKernel(_dense(op, w), 2, 1, accepts=_accepts(op, w[None]))
 
 
-def _accepts(op: Forward, w: Array) -> Accepts:
+def _accepts(op: ForwardConvolution, w: Array) -> Accepts:
     """Of filters ``[G, C_out, C_in, kernel...]``."""
     extents = [op.extent(axis, length) for axis, length in enumerate(w.shape[3:])]
     return filter_lengths(w.shape[0] * w.shape[2], extents)

@@ -16,8 +16,8 @@ from ....ir.element import ElementType
 from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
 from ....ops.movement.concat import Concat
-from ....ops.movement.gather import Gather, Gather1, Gather7, Pick
-from ....ops.movement.pad import Pad1, Pad12, Padding
+from ....ops.movement.gather import Gather, Gather1, Gather7, GatherBase
+from ....ops.movement.pad import Pad1, Pad12, PadBase
 from ....ops.movement.slice import Slice
 from ....ops.movement.split import Split, VariadicSplit
 from ....ops.movement.strided_slice import StridedSlice
@@ -34,7 +34,7 @@ FEW = 1 << 14
 
 
 @backend.accelerates(Gather, Gather1, Gather7)
-def one(op: Pick, data: Value, indices: Value, axis: Value) -> Kernel | None:
+def one(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
     """One slice along a known axis: what models take queries, keys and values apart with."""
     known, place = indices.known(), _place(data, axis)
     if known is None or known.ndim or place is None:
@@ -54,7 +54,7 @@ def one(op: Pick, data: Value, indices: Value, axis: Value) -> Kernel | None:
 
 
 @backend.accelerates(Gather, Gather1, Gather7)
-def several(op: Pick, data: Value, indices: Value, axis: Value) -> Kernel | None:
+def several(op: GatherBase, data: Value, indices: Value, axis: Value) -> Kernel | None:
     """Slices along a known axis, as NumPy takes them; where an index is outside, it is left to the operation."""
     known, place = indices.known(), _place(data, axis)
     if op.batch or place is None or not indices.shape.rank or indices.element not in _INDICES:
@@ -78,7 +78,7 @@ def _inside(data: Value, axis: int, indices: Array) -> bool:
 
 
 @backend.accelerates(Pad1, Pad12)
-def unpadded(op: Padding, data: Value, begin: Value, end: Value, *fill: Value) -> Kernel | None:
+def unpadded(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) -> Kernel | None:
     """Nothing is added: what exporters write who do not know whether windows fit."""
     before, after = begin.known(), end.known()
     if before is None or after is None or before.any() or after.any():

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....ir.tensor import Array, Value
 from ....kernels.boxes import greedy
-from ....ops.sort.suppression import Indices, Softened
+from ....ops.sort.suppression import IndicesOnlyNms, SoftNms
 from ... import Kernel
 from ...common.layout import is_f32
 from ...common.nms import NMS_VERSIONS, Candidates, nms_kernel
@@ -19,7 +19,7 @@ __all__: list[str] = []
 
 
 @backend.accelerates(*NMS_VERSIONS)
-def nms(op: Indices | Softened, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
+def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
     """Return a kernel for f32."""
     return nms_kernel(op, _suppress) if is_f32(*inputs[:2]) else None
 

@@ -12,14 +12,14 @@ from ....ir.tensor import Array, Value
 from ....kernels.pooling import Windows
 from ....kernels.statistics import lowest
 from ....ops.pooling.windowed import (
-    Average,
     AvgPool1,
     AvgPool14,
     AvgPool16,
+    AvgPoolBase,
     MaxPool1,
     MaxPool8,
     MaxPool14,
-    MaxWithIndices,
+    MaxPoolWithIndices,
     Pooling,
 )
 from ... import UNREAD, Kernel
@@ -40,7 +40,7 @@ def largest(op: MaxPool1, data: Value) -> Kernel | None:
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
-def largest_only(op: MaxWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
+def largest_only(op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
     """As before, where nobody asks for indices."""
     if not is_f32(data) or 1 not in unread:
         return None
@@ -59,7 +59,7 @@ def _largest(op: Pooling) -> Callable[[Array], Array]:
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
-def mean(op: Average, data: Value) -> Kernel | None:
+def mean(op: AvgPoolBase, data: Value) -> Kernel | None:
     """f32."""
     if not is_f32(data):
         return None

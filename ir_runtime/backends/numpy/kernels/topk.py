@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.sort.topk import Selection, TopK1, TopK3, TopK11
+from ....ops.sort.topk import TopK1, TopK3, TopK11, TopKBase
 from ... import UNREAD, Kernel
 from ...common.layout import moved
 from .._backend import backend
@@ -16,7 +16,7 @@ __all__: list[str] = []
 
 
 @backend.accelerates(TopK1, TopK3, TopK11)
-def best(op: Selection, data: Value, k: Value, unread: Collection[int] = ()) -> Kernel | None:
+def best(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> Kernel | None:
     """Of types that NumPy has itself. NaN is left to the reference where it would be chosen or compared."""
     if data.element.dtype.kind not in "fiu":
         return None
@@ -47,7 +47,7 @@ def _one(x: Array, axis: int, largest: bool) -> Array | None:
     return None if nan else places
 
 
-def _several(op: Selection, x: Array, count: int, largest: bool) -> Array | None:
+def _several(op: TopKBase, x: Array, count: int, largest: bool) -> Array | None:
     """Where the best are along the last axis: those beyond the last one chosen, and the first of its equals."""
     length = x.shape[-1]
     ordered = np.partition(x, length - count if largest else count - 1, axis=-1)

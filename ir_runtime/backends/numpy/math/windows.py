@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....ir.tensor import Array
-from ....ops.convolution.forward import Forward
+from ....ops.convolution.forward import ForwardConvolution
 from ....ops.window import Pads
 
 __all__ = ["fitting", "windows"]
@@ -23,7 +23,7 @@ class Fit(NamedTuple):
     out: tuple[int, ...]
 
 
-def fitting(op: Forward, kernel: tuple[int, ...]) -> Callable[[tuple[int, ...]], Fit]:
+def fitting(op: ForwardConvolution, kernel: tuple[int, ...]) -> Callable[[tuple[int, ...]], Fit]:
     """Where the windows lie, by lengths of the data."""
 
     @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from ....ir.tensor import Array
-from ....ops.convolution.forward import Forward
+from ....ops.convolution.forward import ForwardConvolution
 from ....ops.window import Pads
 from ...common.epilogue import PostOp, RowEpilogue
 from ...common.tape import Tape
@@ -35,7 +35,7 @@ Alone: TypeAlias = Callable[[Array, RowEpilogue], Array]
 class Part:
     """A convolution with constant filters over two axes, or what needs no neighbours; and what is done in place."""
 
-    op: Forward | None
+    op: ForwardConvolution | None
     kernel: tuple[int, int]
     columns: int
     """Channels of the result."""
