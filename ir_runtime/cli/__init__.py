@@ -35,7 +35,7 @@ where an error comes from, IR_RUNTIME_BACKEND names the backend to use where --b
 
 
 # Each is in the module of its name.
-_COMMANDS = ("run", "validate", "shapes", "inspect", "bench", "ops", "explain", "kernels")
+_COMMANDS = ("run", "validate", "shapes", "inspect", "bench", "ops", "explain", "guide", "kernels")
 
 
 class _Program(click.Group):

@@ -1,4 +1,4 @@
-"""Computing what follows from constants when a model is compiled."""
+"""Constant folding: compute what follows from constants when a model is compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches that grow: what a variable holds is joined with what is new, and assigned again.
+"""KV caches that grow in place: what a variable holds is concatenated with what is new, and assigned again.
 
 A model that generates text does so for every token, ``ReadValue → Gather → Concat → Assign``; joining anew
 would copy the whole cache each time. Here the result lies in a buffer with room behind it, and the next

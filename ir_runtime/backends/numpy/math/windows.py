@@ -1,4 +1,4 @@
-"""Where windows lie, and views of them."""
+"""Where windows lie, and views of them: what im2col would copy, NumPy reads through strides."""
 
 from __future__ import annotations
 

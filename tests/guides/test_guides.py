@@ -1,0 +1,90 @@
+"""Guides: they can be printed, their code runs, what they name exists, and terms of the field lead to the place."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import ir_runtime
+from ir_runtime.api.compiling import PASS_NAMES
+from ir_runtime.cli import main
+from ir_runtime.guides import guide, guides
+
+PACKAGE = Path(ir_runtime.__file__).parent
+NAMES = [page.name for page in guides()]
+
+Invoke = Callable[..., Result]
+
+
+def invoke(*line: str) -> Result:
+    return CliRunner().invoke(main, list(line), prog_name="ir-runtime")
+
+
+def rows(name: str, heading: str) -> list[list[str]]:
+    """The rows of the table under a heading, without its own heading."""
+    text = guide(name).text.partition(heading)[2].partition("\n## ")[0]
+    lines = [line.strip("| ") for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.split(" | ")] for line in lines[2:]]
+
+
+def test_the_guides_there_are() -> None:
+    assert {"architecture", "adding-an-operation", "adding-a-kernel", "glossary"} <= set(NAMES)
+    found = invoke("guide")
+    assert found.exit_code == 0
+    assert all(name in found.stdout for name in NAMES)
+    assert [page["name"] for page in json.loads(invoke("guide", "--json").stdout)] == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_guide_is_printed(name: str) -> None:
+    found = invoke("guide", name)
+    assert (found.exit_code, found.stdout) == (0, guide(name).text)
+    assert json.loads(invoke("guide", name, "--json").stdout)["title"] == guide(name).title
+
+
+def test_unknown_guides_are_refused() -> None:
+    found = invoke("guide", "glosary")
+    assert found.exit_code == 2
+    assert "unknown guide 'glosary'" in found.stderr
+    assert "did you mean glossary?" in found.stderr
+
+
+def test_their_code_runs() -> None:
+    """All in one process of its own, as it registers operations and kernels."""
+    blocks = [block for page in guides() for block in re.findall(r"```python\n(.*?)```", page.text, re.S)]
+    assert len(blocks) >= 3
+    done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_they_name_exists(name: str) -> None:
+    paths = re.findall(
+        r"`((?:ir_runtime|tests|examples|backends|[a-z_]+)/[\w/]*(?:\.py)?)`", guide(name).text
+    )
+    roots = (PACKAGE, PACKAGE.parent, PACKAGE / "backends/numba")
+    missing = [path for path in paths if not any((root / path).exists() for root in roots)]
+    assert missing == []
+
+
+def test_the_passes_are_those_there_are() -> None:
+    assert [row[0].strip("`") for row in rows("architecture", "## Compiling")] == list(PASS_NAMES)
+
+
+@pytest.mark.parametrize(("term", "place"), rows("glossary", "## Where things are"))
+def test_a_search_for_a_term_finds_the_place(term: str, place: str) -> None:
+    """As whoever is new would search: without regard to case, with a space, a hyphen or neither."""
+    words = "[ _-]?".join(re.split(r"[ -]", term))
+    text = (PACKAGE / place.strip("`")).read_text(encoding="utf-8")
+    assert re.search(words, text, re.IGNORECASE)
+
+
+def test_twenty_terms_lead_to_places() -> None:
+    assert len(rows("glossary", "## Where things are")) >= 20
