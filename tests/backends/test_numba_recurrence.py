@@ -145,7 +145,7 @@ def test_what_is_not_finite_stays_where_it_is(name: str) -> None:
 def test_states_so_large_that_blas_takes_threads(
     name: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planned, "LARGE", 0)
+    monkeypatch.setattr(planned, "MIN_MULTITHREADED_SIZE", 0)
     op = layer(f"{name}Sequence-5", direction="forward", **attributes(name, 300, 0, True, False))
     states = [numbers(batch, 1, 300, seed=i) for i in range(1 + (name == "LSTM"))]
     varying = [numbers(batch, 6, 3), *states, np.full(batch, 6)]

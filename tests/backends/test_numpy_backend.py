@@ -18,11 +18,11 @@ from ir_runtime.backends import load
 from ir_runtime.backends.common import activations
 from ir_runtime.backends.numpy import backend
 from ir_runtime.backends.numpy.kernels import _chain
-from ir_runtime.backends.numpy.kernels._winograd import suits
-from ir_runtime.backends.numpy.math import gemm as _products
+from ir_runtime.backends.numpy.kernels._winograd import suits_winograd
+from ir_runtime.backends.numpy.math import gemm
 from ir_runtime.backends.numpy.math import panels as _panels
 from ir_runtime.backends.numpy.math.panels import Panels, tiled_product
-from ir_runtime.backends.numpy.threading import parallel as _threads
+from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.executor.compile import compile_plan
 from ir_runtime.executor.plan import ExecutionPlan
 from ir_runtime.ir.element import ElementType
@@ -41,8 +41,8 @@ quick = settings(max_examples=60, deadline=None)
 def crew(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone and with helpers for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_threads, "threads", request.param)
-        patch.setattr(_threads, "WORTH", 0)
+        patch.setattr(parallel, "max_threads", request.param)
+        patch.setattr(parallel, "WORTH", 0)
         yield
 
 
@@ -235,7 +235,7 @@ def test_nan_and_infinity_reach_the_windows_they_are_in() -> None:
 def test_winograd(x: tuple[int, ...], outputs: int, dynamic: bool, pads: str) -> None:
     op = layer("Convolution-1", **PLAIN | {"pads_begin": pads})
     data, filters = numbers(*x), numbers(outputs, x[1], 3, 3)
-    assert suits(op, filters, (None, None) if dynamic else x[2:])
+    assert suits_winograd(op, filters, (None, None) if dynamic else x[2:])
     agree(op, data, filters, dynamic=dynamic)
 
 
@@ -610,10 +610,10 @@ def test_plans_ask_for_one_thread_of_blas() -> None:
 
 
 def test_blas_has_its_threads_back_after_a_run() -> None:
-    before = _threads._blas._get() if _threads._blas._get else None
+    before = parallel._blas._get() if parallel._blas._get else None
     with backend.around(), backend.around():
-        assert before is None or _threads._blas._get() == 1
-    assert before is None or _threads._blas._get() == before
+        assert before is None or parallel._blas._get() == 1
+    assert before is None or parallel._blas._get() == before
 
 
 def test_a_failure_on_another_thread_is_told() -> None:
@@ -622,16 +622,16 @@ def test_a_failure_on_another_thread_is_told() -> None:
             raise ValueError("piece 3")
 
     with backend.around(), pytest.raises(ValueError, match="piece 3"):
-        _threads.each(work, range(9), 0)
+        parallel.parallel_for(work, range(9), 0)
 
 
 def test_slices_cover_everything_once() -> None:
     for count in range(40):
         for most in (1, 2, 7):
             for grain in (1, 4):
-                found = [i for part in _products.parts(count, most, grain) for i in range(count)[part]]
+                found = [i for part in gemm.split_range(count, most, grain) for i in range(count)[part]]
                 assert found == list(range(count))
-                assert len(_products.parts(count, most, grain)) <= most
+                assert len(gemm.split_range(count, most, grain)) <= most
 
 
 def test_memory_in_any_order_is_one_line() -> None:

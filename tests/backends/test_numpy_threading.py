@@ -1,4 +1,4 @@
-"""Threads of planned NumPy: bells, jobs, and the memory that they compute in."""
+"""Threads of the NumPy backend: events, tasks, and scratch memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ir_runtime.backends.common.tape import replay
-from ir_runtime.backends.numpy.threading import event as _bell
-from ir_runtime.backends.numpy.threading import parallel as _threads
-from ir_runtime.backends.numpy.threading import pool as _crew
-from ir_runtime.backends.numpy.threading.event import Bell
+from ir_runtime.backends.numpy.threading import event as event
+from ir_runtime.backends.numpy.threading import parallel
+from ir_runtime.backends.numpy.threading import pool as pool
+from ir_runtime.backends.numpy.threading.event import Event
 from ir_runtime.backends.numpy.tiling.scratch import MAX_KEPT, borrow_scratch
 
 WAYS = ["awake", "soon asleep", "asleep at once"]
@@ -22,82 +22,82 @@ WAYS = ["awake", "soon asleep", "asleep at once"]
 def waiting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """However threads wait."""
     if request.param == "soon asleep":
-        monkeypatch.setattr(_bell, "ASKED", 1)
+        monkeypatch.setattr(event, "SPIN_LIMIT", 1)
     if request.param == "asleep at once":
-        monkeypatch.setattr(_bell, "_library", lambda: None)
-    monkeypatch.setattr(_crew, "_bells", [])
-    monkeypatch.setattr(_threads, "_crew", _crew.Crew())
+        monkeypatch.setattr(event, "_library", lambda: None)
+    monkeypatch.setattr(pool, "_events", [])
+    monkeypatch.setattr(parallel, "_pool", pool.ThreadPool())
 
 
-def test_what_was_rung_before_counts_once() -> None:
-    bell, heard = Bell(), threading.Event()
-    bell.ring()
-    bell.ring()
-    bell.wait()
-    threading.Thread(target=lambda: (bell.wait(), heard.set()), daemon=True).start()
+def test_an_event_that_was_set_before_counts_once() -> None:
+    ready, heard = Event(), threading.Event()
+    ready.set()
+    ready.set()
+    ready.wait()
+    threading.Thread(target=lambda: (ready.wait(), heard.set()), daemon=True).start()
     assert not heard.wait(0.05)
-    bell.ring()
+    ready.set()
     assert heard.wait(5)
 
 
-def test_no_ring_is_lost() -> None:
-    there, back, rounds = Bell(), Bell(), 300
+def test_no_event_is_lost() -> None:
+    there, back, rounds = Event(), Event(), 300
 
     def answer() -> None:
         for _ in range(rounds):
             there.wait()
-            back.ring()
+            back.set()
 
     thread = threading.Thread(target=answer, daemon=True)
     thread.start()
     for number in range(rounds):
         if number % 50 == 0:
             time.sleep(0.005)  # the other has fallen asleep by now
-        there.ring()
+        there.set()
         back.wait()
     thread.join(5)
     assert not thread.is_alive()
 
 
-def test_who_waits_sleeps_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bell, "ASKED", 1000)
-    bell = Bell()
-    thread = threading.Thread(target=bell.wait, daemon=True)
+def test_a_waiting_thread_sleeps_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event, "SPIN_LIMIT", 1000)
+    ready = Event()
+    thread = threading.Thread(target=ready.wait, daemon=True)
     thread.start()
-    while bell._spin is not None and not bell._asleep:
+    while ready._spin_lock is not None and not ready._asleep:
         time.sleep(0.01)
-    bell.ring()
+    ready.set()
     thread.join(5)
     assert not thread.is_alive()
 
 
-def test_every_piece_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_threads, "threads", 3)
+def test_every_chunk_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "max_threads", 3)
     numbers = np.arange(4000, dtype=np.float32)
-    with _threads.single_blas():
+    with parallel.single_blas():
         for count in (2, 3, 7, 50) * 50:
             done: list[int] = []
 
-            def work(piece: int, done: list[int] = done) -> None:
+            def work(chunk: int, done: list[int] = done) -> None:
                 np.sqrt(numbers)
-                done.append(piece)
+                done.append(chunk)
 
-            _threads.each(work, range(count), 1 << 40)
+            parallel.parallel_for(work, range(count), 1 << 40)
             assert sorted(done) == list(range(count))
 
 
 def test_a_failure_on_any_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_threads, "threads", 3)
+    monkeypatch.setattr(parallel, "max_threads", 3)
 
-    def work(piece: int) -> None:
+    def work(chunk: int) -> None:
         time.sleep(0.001)
-        if piece == 5:
-            raise ValueError(piece)
+        if chunk == 5:
+            raise ValueError(chunk)
 
-    with _threads.single_blas():
+    with parallel.single_blas():
         for _ in range(20):
             with pytest.raises(ValueError, match="5"):
-                _threads.each(work, range(8), 1 << 40)
+                parallel.parallel_for(work, range(8), 1 << 40)
 
 
 def test_scratch_is_used_by_one_at_a_time_and_kept() -> None:

@@ -1,4 +1,4 @@
-"""Convolutions that planned NumPy computes together, some lines at a time, against the reference."""
+"""Chains of convolutions that the NumPy backend computes tile by tile, against the reference."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import load
-from ir_runtime.backends.numpy.kernels.depthwise import depthwise as part_of
-from ir_runtime.backends.numpy.math import gemm as _products
-from ir_runtime.backends.numpy.math import panels as _panels
-from ir_runtime.backends.numpy.threading import parallel as _threads
-from ir_runtime.backends.numpy.tiling import tile_rows as _blocks
-from ir_runtime.backends.numpy.tiling.tiled_layer import Part
+from ir_runtime.backends.numpy.kernels.depthwise import depthwise as depthwise_layer
+from ir_runtime.backends.numpy.math import gemm, panels
+from ir_runtime.backends.numpy.threading import parallel
+from ir_runtime.backends.numpy.tiling import tile_plan
+from ir_runtime.backends.numpy.tiling.tiled_layer import TiledLayer
 from ir_runtime.executor.compile import compile_plan
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops.convolution.forward import Convolution, GroupConvolution
@@ -26,19 +25,19 @@ quick = settings(max_examples=30, deadline=None)
 
 
 @pytest.fixture(
-    params=["one block", "many blocks", "on threads", "on threads, products whole", "alone"],
+    params=["one tile", "many tiles", "on threads", "on threads, unpacked", "untiled"],
     autouse=True,
     scope="module",
 )
-def blocks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test with blocks of all lines, of few, and with none."""
+def tiles(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run every test with tiles of all rows, of few, and with none."""
     with pytest.MonkeyPatch.context() as patch:
         how: str = request.param
-        patch.setattr(_threads, "threads", 3 if how.startswith("on threads") else 1)
-        patch.setattr(_panels, "TILED", _panels.TILED and not how.endswith("whole"))
-        patch.setattr(_threads, "WORTH", 0)
-        patch.setattr(_products, "FINISHED", 40 if how == "many blocks" else 1 << 30)
-        patch.setattr(_blocks, "TWICE", -1 if how == "alone" else 100)
+        patch.setattr(parallel, "max_threads", 3 if how.startswith("on threads") else 1)
+        patch.setattr(panels, "TILED", panels.TILED and not how.endswith("unpacked"))
+        patch.setattr(parallel, "WORTH", 0)
+        patch.setattr(gemm, "EPILOGUE_BLOCK", 40 if how == "many tiles" else 1 << 30)
+        patch.setattr(tile_plan, "MAX_RECOMPUTE", -1 if how == "untiled" else 100)
         yield
 
 
@@ -108,7 +107,7 @@ def test_a_residual(shape: str) -> None:
     assert [len(step) for step in both(net, numbers(2, 8, 13, 9))] == [5]
 
 
-def test_at_most_one_part_needs_neighbours_and_stands_next_to_the_others() -> None:
+def test_a_chain_has_at_most_one_depthwise_layer() -> None:
     net = Net()
     x = net.parameter("x", "1,8,9,9")
     for _ in range(2):
@@ -126,7 +125,7 @@ def test_constants_for_each_channel_before_a_product(batch: int) -> None:
     assert [len(step) for step in both(net, numbers(batch, 16, 9, 13))] == [6]
 
 
-def test_products_alone_are_not_put_together() -> None:
+def test_pointwise_convolutions_alone_are_not_chained() -> None:
     net = Net()
     net.result(product(net, product(net, net.parameter("x", "1,8,9,9"), 8, 8), 8, 8))
     assert [len(step) for step in both(net, numbers(1, 8, 9, 9))] == [1, 1]
@@ -167,7 +166,7 @@ def test_many_channels_with_a_stride(width: int, kernel: int) -> None:
     both(net, numbers(1, 2100, 4, width))
 
 
-def test_channels_are_shared_out_where_lines_would_be_made_twice() -> None:
+def test_tiles_are_channels_where_rows_would_be_recomputed() -> None:
     net = Net()
     x = net.op("ReLU", bias(net, product(net, net.parameter("x", "2,8,6,6"), 8, 100), 100))
     x = depthwise(net, x, 100, 5, stride=2)
@@ -177,7 +176,7 @@ def test_channels_are_shared_out_where_lines_would_be_made_twice() -> None:
 
 
 @pytest.mark.parametrize("size", [(3, 3), (6, 6), (400, 4)])
-def test_blocks_make_every_channel_of_every_line_once(size: tuple[int, int]) -> None:
+def test_tiles_compute_every_channel_of_every_row_once(size: tuple[int, int]) -> None:
     net = Net()
     net.result(depthwise(net, product(net, net.parameter("x", "1,8,?,?"), 8, 100), 100, 5))
     ours = Ours(net.xml(), net.weights)
@@ -185,13 +184,13 @@ def test_blocks_make_every_channel_of_every_line_once(size: tuple[int, int]) -> 
     mixing, apart = ops["Convolution"], ops["GroupConvolution"]
     assert isinstance(mixing, Convolution)
     assert isinstance(apart, GroupConvolution)
-    first = Part(mixing, (1, 1), 100, 50_000, lambda *_: [])
-    plan = _blocks.plan_of([first, part_of(apart, numbers(100, 1, 1, 5, 5))], *size, 3)
-    made = np.zeros((size[0], 100), int)
-    for block in plan.blocks:
-        made[block.lines[-1], block.channels or slice(None)] += 1
-    assert (made == (1 if plan.blocks else 0)).all()
-    assert plan.blocks or _blocks.TWICE < 0
-    if _threads.threads == 3:
-        assert len(plan.blocks) > 1
-        assert all((block.channels is not None) == (size != (400, 4)) for block in plan.blocks)
+    first = TiledLayer(mixing, (1, 1), 100, 50_000, lambda *_: [])
+    plan = tile_plan.plan_tiles([first, depthwise_layer(apart, numbers(100, 1, 1, 5, 5))], *size, 3)
+    computed = np.zeros((size[0], 100), int)
+    for tile in plan.tiles:
+        computed[tile.rows[-1], tile.channels or slice(None)] += 1
+    assert (computed == (1 if plan.tiles else 0)).all()
+    assert plan.tiles or tile_plan.MAX_RECOMPUTE < 0
+    if parallel.max_threads == 3:
+        assert len(plan.tiles) > 1
+        assert all((tile.channels is not None) == (size != (400, 4)) for tile in plan.tiles)

@@ -10,7 +10,7 @@ import pytest
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numpy.math import panels as _panels
 from ir_runtime.backends.numpy.math.panels import Panels
-from ir_runtime.backends.numpy.threading.parallel import compiling, later
+from ir_runtime.backends.numpy.threading.parallel import compiling, defer
 from ir_runtime.ir.tensor import Array
 
 
@@ -25,7 +25,7 @@ def test_all_is_done_when_compilation_ends(threads: int) -> None:
     with at_most(threads):
         with compiling(), compiling():  # of a body
             for number in range(5):
-                later(done.append, range(number * 10, number * 10 + 10), lambda: behind.append(len(done)))
+                defer(done.append, range(number * 10, number * 10 + 10), lambda: behind.append(len(done)))
         assert sorted(done) == list(range(50))
         assert len(behind) == 5
         assert all(found >= 10 for found in behind)
@@ -33,7 +33,7 @@ def test_all_is_done_when_compilation_ends(threads: int) -> None:
 
 def test_outside_of_a_compilation_it_is_done_at_once() -> None:
     threads: list[threading.Thread | None] = []
-    later(lambda piece: threads.append(threading.current_thread()), [0, 1], lambda: threads.append(None))
+    defer(lambda piece: threads.append(threading.current_thread()), [0, 1], lambda: threads.append(None))
     assert threads == [threading.current_thread()] * 2 + [None]
 
 
@@ -43,7 +43,7 @@ def test_failures_end_the_compilation() -> None:
 
     behind: list[int] = []
     with pytest.raises(MemoryError), compiling():
-        later(fail, [1], lambda: behind.append(1))
+        defer(fail, [1], lambda: behind.append(1))
     assert not behind
 
 

@@ -21,7 +21,7 @@ import ir_runtime as ir
 from ir_runtime import forks
 from ir_runtime.backends.common import blas as _blas
 from ir_runtime.backends.numba.threading import pool as _pools
-from ir_runtime.backends.numpy.threading import parallel as _threads
+from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Input, Op, Output, op, registry
@@ -291,7 +291,7 @@ def test_a_run_that_forks_goes_on_in_both(forking_model: ir.Model, backend: str)
 
 
 def blas_threads() -> int:
-    return int(_threads._blas._get()) if _threads._blas._get else 0
+    return int(parallel._blas._get()) if parallel._blas._get else 0
 
 
 def elsewhere(function: Any) -> None:

@@ -14,7 +14,7 @@ from harness.nets import Net
 import ir_runtime as ir
 from ir_runtime.backends import available
 from ir_runtime.backends.common import blas as _blas
-from ir_runtime.backends.numpy.threading.pool import Job
+from ir_runtime.backends.numpy.threading.pool import Task
 from ir_runtime.executor.guard import REMEMBERED, Guard
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -301,7 +301,7 @@ def test_a_queue_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> 
     assert queue.is_ready()
 
 
-def test_a_piece_that_fails_ends_the_job_and_the_threads_go_on() -> None:
+def test_a_chunk_that_fails_ends_the_task_and_the_threads_go_on() -> None:
     started: list[int] = []
     gate = threading.Event()
 
@@ -311,14 +311,14 @@ def test_a_piece_that_fails_ends_the_job_and_the_threads_go_on() -> None:
             raise KeyboardInterrupt
         gate.wait(5)
 
-    job = Job(work, range(1000))
-    helper = threading.Thread(target=job.help)
-    job.help()
+    task = Task(work, range(1000))
+    helper = threading.Thread(target=task.run_chunks)
+    task.run_chunks()
     helper.start()
     gate.set()
     helper.join(5)
     with pytest.raises(KeyboardInterrupt):
-        job.finish()
+        task.join()
     assert started == [0], "nobody begins what is left"
 
 

@@ -21,7 +21,7 @@ from ir_runtime import deadline, forks, limits
 from ir_runtime.backends.core import threads
 from ir_runtime.backends.numba.threading import parallel as compiled_threads
 from ir_runtime.backends.numba.threading import pool as _pools
-from ir_runtime.backends.numpy.threading import parallel as _threads
+from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.executor import context
 from ir_runtime.executor.observers import Profile
 
@@ -83,11 +83,11 @@ class Calls:
     def state(self) -> dict[str, Any]:
         """All that a run changes for a while."""
         return {
-            "BLAS": _threads._blas._get() if _threads._blas._get else 0,
-            "runs": [*_threads._blas._runs, *self.scene.compiled._running],
+            "BLAS": parallel._blas._get() if parallel._blas._get else 0,
+            "runs": [*parallel._blas._runs, *self.scene.compiled._running],
             "forks": [forks.SAFEPOINT.computing, forks.SAFEPOINT.halted],
             "limits": [limits._CURRENT.get(), deadline._DEADLINE.get(), threads._MOST.get()],
-            "run": [context.RUN.get(None), compiled_threads._RUN.get(), _threads._LATER.get()],
+            "run": [context.RUN.get(None), compiled_threads._RUN.get(), parallel._DEFERRED.get()],
             "errors": np.geterr(),
             "idle": [sorted(self.queue._idle), self.request._runs()],
         }
@@ -110,7 +110,7 @@ def test_an_interrupt_anywhere(
     backend: str, way: Callable[[Calls], None], every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One run for each place, or some of the places, where Python looks for interrupts."""
-    monkeypatch.setattr(_threads, "WORTH", 0)
+    monkeypatch.setattr(parallel, "WORTH", 0)
     calls = Calls(backend)
     way(calls)
     state, threads = calls.state(), os_threads()
@@ -120,7 +120,7 @@ def test_an_interrupt_anywhere(
     for place in range(1, counting.passed + 1, every):
         if way is Calls.call_with_new_threads:
             _pools._IDLE.clear()
-            monkeypatch.setattr(_threads, "_crew", _threads.Crew())
+            monkeypatch.setattr(parallel, "_pool", parallel.ThreadPool())
         interrupter = Interrupter(place)
         try:
             interrupter.during(lambda: way(calls))

@@ -24,7 +24,7 @@ import numpy as np
 import ir_runtime as ir
 from harness.nets import End, Net
 from ir_runtime.backends.numba.threading import parallel as compiled_threads
-from ir_runtime.backends.numpy.threading import parallel as _threads
+from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.ir.tensor import Array
 
 HANGS = 60
@@ -91,10 +91,10 @@ class Scene:
 
 def counts() -> tuple[int, ...]:
     """How many threads BLAS has, and how many share a layer on either backend."""
-    own = _threads._blas._get() if _threads._blas._get else 0
-    with _threads.single_blas():
-        inside = _threads._blas._get() if _threads._blas._get else 0
-    return own, inside, _threads.share(1 << 62), compiled_threads.threads()
+    own = parallel._blas._get() if parallel._blas._get else 0
+    with parallel.single_blas():
+        inside = parallel._blas._get() if parallel._blas._get else 0
+    return own, inside, parallel.thread_count(1 << 62), compiled_threads.threads()
 
 
 def os_threads() -> int:
@@ -180,7 +180,7 @@ def busy(scene: Scene, over: threading.Event) -> list[threading.Thread]:
 
 def main(backend: str, way: str, count: str) -> None:
     global SCENE
-    _threads.WORTH = 0  # also layers as small as these are shared
+    parallel.WORTH = 0  # also layers as small as these are shared
     SCENE = Scene.of(backend)
     over = threading.Event()
     threads = busy(SCENE, over)

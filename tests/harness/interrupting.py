@@ -9,7 +9,7 @@ import sys
 import time
 
 from harness.forking import Scene, counts, os_threads, settled
-from ir_runtime.backends.numpy.threading import parallel as _threads
+from ir_runtime.backends.numpy.threading import parallel
 
 COUNT = 300
 
@@ -19,7 +19,7 @@ def interrupt(*_: object) -> None:
 
 
 def main(backend: str) -> None:
-    _threads.WORTH = 0
+    parallel.WORTH = 0
     scene = Scene.of(backend)
     start = time.perf_counter()
     scene.compiled(scene.x)

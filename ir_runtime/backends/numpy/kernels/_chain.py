@@ -1,4 +1,4 @@
-"""Element-wise work on a whole fresh result, in whatever order it lies in memory."""
+"""Post-ops applied in place to a whole result, of any memory layout."""
 
 from __future__ import annotations
 
@@ -20,62 +20,62 @@ from ...common.epilogue import binary_ufunc, constant_row
 from ...common.layout import flat, is_f32, moved, same_shape
 from ...core.lengths import any_lengths
 
-__all__ = ["SMALL", "Chain", "bent", "mapped", "shifted"]
+__all__ = ["SMALL", "Chain", "apply_activation", "activation_kernel", "broadcast_kernel"]
 
 
-# A constant takes on the shape of a tensor that is no larger: NumPy adds equal shapes in a third of the time.
+# Constants are broadcast to the shape of tensors that are no larger: NumPy adds equal shapes in a third of the time.
 SMALL = 1 << 10
 
 
 @dataclass(frozen=True)
-class Link:
-    """One layer: changes the result so far, in place where its memory allows, and returns it."""
+class ChainedPostOp:
+    """One element-wise layer: changes the result, in place if its memory allows, and returns it."""
 
     inputs: int
-    """How many others the layer has."""
+    """How many other inputs the layer has."""
     run: Callable[..., Array]
     full_tensor: bool = False
-    """Whether ``run`` takes the one other, too."""
+    """Whether ``run`` also takes the other input."""
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A kernel with a fresh result, and layers done to it, in place where its memory allows.
+    """A kernel whose result is a new array, and the post-ops applied to it, in place if its memory allows.
 
-    NumPy's own functions refuse lengths that do not fit.
+    NumPy itself refuses lengths that do not fit.
     """
 
     head: Kernel
     arity: int
-    links: tuple[Link, ...] = ()
+    post_ops: tuple[ChainedPostOp, ...] = ()
     accepts = staticmethod(any_lengths)
 
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
-        """A kernel that also does what ``op`` does."""
-        link = _link(op, inputs, place)
-        return None if link is None else Chain(self.head, self.arity, (*self.links, link))
+        """Return a kernel that also computes ``op``, or ``None``."""
+        post_op = _match(op, inputs, place)
+        return None if post_op is None else Chain(self.head, self.arity, (*self.post_ops, post_op))
 
     @cached_property
     def _work(self) -> list[tuple[Callable[..., Array], int]]:
-        """For each link what to call, and where its other argument is; 0 if it takes none."""
+        """The function of each post-op, and the index of its other argument; 0 if it takes none."""
         work, start = [], self.arity
-        for link in self.links:
-            work.append((link.run, start if link.full_tensor else 0))
-            start += link.inputs
+        for post_op in self.post_ops:
+            work.append((post_op.run, start if post_op.full_tensor else 0))
+            start += post_op.inputs
         return work
 
     def built(self) -> Kernel:
-        """The head alone where no layer was absorbed, else without a look at inputs that are not needed."""
-        if not self.links:
+        """Return the head alone if no layer was absorbed; else a kernel that ignores inputs it does not need."""
+        if not self.post_ops:
             return self.head
-        if not isinstance(self.head, Unary) or any(link.full_tensor for link in self.links):
+        if not isinstance(self.head, Unary) or any(post_op.full_tensor for post_op in self.post_ops):
             return self
-        head, runs = self.head.run, tuple(link.run for link in self.links)
+        head, runs = self.head.run, tuple(post_op.run for post_op in self.post_ops)
 
         def run(x: Array) -> Array:
             out: Any = head(x)
-            for change in runs:
-                out = change(out)
+            for apply in runs:
+                out = apply(out)
             return out  # type: ignore[no-any-return]
 
         return Unary(run, self.head.place)
@@ -87,40 +87,40 @@ class Chain:
         return out  # type: ignore[no-any-return]
 
 
-def _link(op: Op, inputs: Sequence[Value], place: int) -> Link | None:
-    ours = inputs[place]
-    if not is_f32(*inputs) or ours.shape.rank is None:
+def _match(op: Op, inputs: Sequence[Value], place: int) -> ChainedPostOp | None:
+    data = inputs[place]
+    if not is_f32(*inputs) or data.shape.rank is None:
         return None
     others = len(inputs) - 1
-    if place == 0 and (run := mapped(op, inputs)) is not None:
-        return Link(others, lambda out: run(out, out))
+    if place == 0 and (run := activation_kernel(op, inputs)) is not None:
+        return ChainedPostOp(others, lambda out: run(out, out))
     if len(inputs) != 2:
         return None
     other = inputs[1 - place]
     if (ufunc := binary_ufunc(op, place, other)) is None:
         return None
-    if (shift := shifted(ufunc, other, ours)) is not None:
-        return Link(others, lambda out: shift(out, out))
-    if same_shape(other, ours):
-        return Link(others, lambda out, array: ufunc(out, array, out=out), full_tensor=True)
+    if (shift := broadcast_kernel(ufunc, other, data)) is not None:
+        return ChainedPostOp(others, lambda out: shift(out, out))
+    if same_shape(other, data):
+        return ChainedPostOp(others, lambda out, array: ufunc(out, array, out=out), full_tensor=True)
     return None
 
 
-def mapped(op: Op, inputs: Sequence[Value]) -> Callable[..., Array] | None:
-    """What an operation does to each f32 of its first input, or ``None``; takes an array to write to, too."""
-    if isinstance(op, ReLU) and (run := shifted(np.maximum, _ZERO, inputs[0])) is not None:
+def activation_kernel(op: Op, inputs: Sequence[Value]) -> Callable[..., Array] | None:
+    """Return the function that an operation applies to each f32 of its first input, or ``None``; it also takes ``out``."""
+    if isinstance(op, ReLU) and (run := broadcast_kernel(np.maximum, _ZERO, inputs[0])) is not None:
         return run
     if (ufunc := UFUNCS.get(type(op))) is not None:
         return ufunc if inputs[0].shape.rank else None
     activation = activation_of(op, inputs)
-    return None if activation is None else partial(bent, activation)
+    return None if activation is None else partial(apply_activation, activation)
 
 
 _ZERO = Value.constant(np.float32(0))
 
 
-def bent(activation: Activation, x: Array, out: Array | None = None) -> Array:
-    """A curve of every element, into ``out`` or a new array that lies as ``x`` does."""
+def apply_activation(activation: Activation, x: Array, out: Array | None = None) -> Array:
+    """Apply an activation to every element, into ``out`` or a new array of the same memory layout."""
     if x.flags.c_contiguous and (out is None or out is x):
         made = np.empty(x.shape, np.float32) if out is None else out
         activation(x.reshape(-1), made.reshape(-1))
@@ -136,55 +136,55 @@ def bent(activation: Activation, x: Array, out: Array | None = None) -> Array:
     return result
 
 
-def shifted(ufunc: np.ufunc, other: Value, ours: Value) -> Callable[..., Array] | None:
-    """A ufunc of a tensor and a constant that varies along one axis only, or ``None``.
+def broadcast_kernel(ufunc: np.ufunc, other: Value, data: Value) -> Callable[..., Array] | None:
+    """Return a ufunc of a tensor and a constant that varies along one axis at most, or ``None``.
 
     Along the axis that is stored last, the constant is repeated, for longer inner loops.
     """
-    if (full := _in_full(other, ours)) is not None:
-        return _with_number(ufunc, full.tobytes(), full.dtype) if not full.ndim else _with(ufunc, full)
-    axes = range(-(ours.shape.rank or 0), 0)
-    found = next(((axis, row) for axis in axes if (row := constant_row(other, ours, axis)) is not None), None)
+    if (full := _small_constant(other, data)) is not None:
+        return _shared_ufunc(ufunc, full.tobytes(), full.dtype) if not full.ndim else _bind_ufunc(ufunc, full)
+    axes = range(-(data.shape.rank or 0), 0)
+    found = next(((axis, row) for axis in axes if (row := constant_row(other, data, axis)) is not None), None)
     if found is None:
         return None
     axis, row = found
     run = broadcast_binary(ufunc, row)
-    shaped = row.reshape(-1, *(1,) * (-1 - axis))
+    column = row.reshape(-1, *(1,) * (-1 - axis))
 
     def kernel(x: Array, out: Array | None = None) -> Array:
         if x.size <= SMALL:
-            return ufunc(x, shaped, out=out)  # type: ignore[no-any-return]
+            return ufunc(x, column, out=out)  # type: ignore[no-any-return]
         result = np.empty_like(x) if out is None else out
         source, target = moved(x, axis, -1), moved(result, axis, -1)
         if source.flags.c_contiguous and target.flags.c_contiguous:
             run(source.reshape(-1), target.reshape(-1))
         else:
-            ufunc(x, shaped, out=result)
+            ufunc(x, column, out=result)
         return result
 
     return kernel
 
 
 @lru_cache(256)
-def _with_number(ufunc: np.ufunc, number: bytes, dtype: np.dtype[Any]) -> Callable[..., Array]:
-    """Layers that use the same number share the function."""
-    return _with(ufunc, np.frombuffer(number, dtype).reshape(()))
+def _shared_ufunc(ufunc: np.ufunc, number: bytes, dtype: np.dtype[Any]) -> Callable[..., Array]:
+    """Return a function that layers with the same number share."""
+    return _bind_ufunc(ufunc, np.frombuffer(number, dtype).reshape(()))
 
 
-def _with(ufunc: np.ufunc, full: Array) -> Callable[..., Array]:
+def _bind_ufunc(ufunc: np.ufunc, full: Array) -> Callable[..., Array]:
     return lambda x, out=None: ufunc(x, full, out=out)
 
 
-def _in_full(other: Value, ours: Value) -> Array | None:
-    """A constant in the shape of a small tensor, if that has room for it."""
+def _small_constant(other: Value, data: Value) -> Array | None:
+    """Return a constant broadcast to the shape of a small tensor, if it fits."""
     known = other.known()
-    if known is None or not ours.shape.rank or not ours.shape.is_static:
+    if known is None or not data.shape.rank or not data.shape.is_static:
         return None
-    shape = ours.shape.static
+    shape = data.shape.static
     if math.prod(shape) > SMALL or known.ndim > len(shape):
         return None
     if known.size == 1:
-        return known.reshape(())  # which is as good
+        return known.reshape(())
     if known.shape == shape:
         return known.copy()
     try:

@@ -24,12 +24,12 @@ from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ...common.epilogue import RowEpilogue
 from ...common.layout import channels_first, channels_last, padded
-from ..math.gemm import parts
+from ..math.gemm import split_range
 from ..math.panels import Panels, tiled_product
-from ..math.windows import fitting, windows
-from ..threading.parallel import each, share
+from ..math.windows import window_fit, windows
+from ..threading.parallel import parallel_for, thread_count
 
-__all__ = ["suits", "winograd"]
+__all__ = ["suits_winograd", "winograd"]
 
 OUT, KERNEL = 4, 3
 TILE = OUT + KERNEL - 1
@@ -45,7 +45,7 @@ CHANNELS = 16
 MAP = 10
 
 
-def suits(op: Convolution, w: Array, lengths: tuple[int | None, ...]) -> bool:
+def suits_winograd(op: Convolution, w: Array, lengths: tuple[int | None, ...]) -> bool:
     """Whether this is a convolution for it; ``lengths`` are those of the data, where they are known."""
     outputs, channels, *kernel = w.shape
     if kernel != [KERNEL, KERNEL] or any(n != 1 for n in (*op.strides, *op.dilations)):
@@ -65,9 +65,9 @@ def winograd(
     """
     outputs = len(w)
     filters = _evaluated(w)
-    fit = fitting(op, w.shape[2:])
+    fit = window_fit(op, w.shape[2:])
 
-    def compute(x: Array, w: Array, finish: RowEpilogue) -> Array:
+    def compute(x: Array, w: Array, epilogue: RowEpilogue) -> Array:
         pads, out = fit(x.shape[2:])
         tiles = tuple(-(-n // OUT) for n in out)
         more = [(b, e + OUT * t - n) for (b, e), t, n in zip(pads, tiles, out, strict=True)]
@@ -82,13 +82,15 @@ def winograd(
             _block(every, filters, lines)
             rows = lines.reshape(-1, outputs)
             finite.append(bool(np.isfinite(rows).all()))
-            finish(rows, (image * out[0] + OUT * part.start) * out[1])
+            epilogue(rows, (image * out[0] + OUT * part.start) * out[1])
 
         size = y.size * w.size // outputs
         line = PLACES * tiles[1] * (x.shape[1] + outputs)
-        blocks = max(tiles[0] * line // BLOCK, share(size))
-        each(work, [(image, part) for image in range(len(x)) for part in parts(tiles[0], blocks)], size)
-        return channels_first(y) if all(finite) else direct()(x, w, finish)
+        blocks = max(tiles[0] * line // BLOCK, thread_count(size))
+        parallel_for(
+            work, [(image, part) for image in range(len(x)) for part in split_range(tiles[0], blocks)], size
+        )
+        return channels_first(y) if all(finite) else direct()(x, w, epilogue)
 
     return compute
 

@@ -17,7 +17,7 @@ from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import channels_first, is_f32, rows_of
 from .._backend import backend
-from ..math.gemm import finish_all, multiply
+from ..math.gemm import apply_epilogue, gemm
 from ..math.panels import Panels
 
 __all__: list[str] = []
@@ -45,15 +45,15 @@ def spread_out(
         return tuple(op.begins(shape[2:], kernel, lengths, bool(more))), lengths
 
     def compute(x: Array, w: Array, *rest: object) -> Array:
-        finish: RowEpilogue = rest[-1]  # type: ignore[assignment]
+        epilogue: RowEpilogue = rest[-1]  # type: ignore[assignment]
         begins, lengths = fit(x.shape)
         rows = np.ascontiguousarray(rows_of(x, 1))
         room(len(rows) * packed.columns, x.itemsize)
         parts = np.empty((len(rows), packed.columns), np.float32)
-        multiply(rows, packed, parts, lambda block, first: None)
+        gemm(rows, packed, parts, lambda block, first: None)
         places = parts.reshape(len(x), *x.shape[2:], *kernel, outputs)
         y = _sums(places, op.strides, op.dilations, begins, lengths)
-        finish_all(y.reshape(-1, outputs), finish)
+        apply_epilogue(y.reshape(-1, outputs), epilogue)
         return channels_first(y)
 
     return RowKernel(compute, 2 + len(more), 1)

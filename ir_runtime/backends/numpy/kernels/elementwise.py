@@ -1,4 +1,4 @@
-"""Binary and activations, element by element."""
+"""Element-wise binary operations and activations."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from ...common.layout import is_f32, moved
 from ...common.tape import Tape
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..math.gemm import FINISHING, blocks_of
-from ..threading.parallel import each
-from ..tiling.fused_layers import Lines
-from ..tiling.tiled_layer import Part
-from ._chain import SMALL, Chain, mapped, shifted
-from .convolution import following
+from ..math.gemm import EPILOGUE_COST, row_blocks
+from ..threading.parallel import parallel_for
+from ..tiling.tiled_chain import TiledChain
+from ..tiling.tiled_layer import TiledLayer
+from ._chain import SMALL, Chain, activation_kernel, broadcast_kernel
+from .convolution import next_tiled_layer
 
 __all__: list[str] = []
 
 
 @backend.accelerates(*BINARY_UFUNCS, *MINMAX_UFUNCS)
-def by_rows(op: Op, a: Value, b: Value) -> Kernel | None:
-    """A large f32 tensor and a constant for each channel, with what follows it, block by block."""
+def per_channel(op: Op, a: Value, b: Value) -> Kernel | None:
+    """Return a kernel for a large f32 tensor and a constant for each channel; post-ops are applied block by block."""
     if not is_f32(a, b) or (ufunc := binary_ufunc(op, 0, b)) is None or not a.shape.rank or a.shape.rank < 3:
         return None
-    least = math.prod(length.min for length in a.shape)
-    if least <= SMALL or not b.shape.rank:
+    min_size = math.prod(length.min for length in a.shape)
+    if min_size <= SMALL or not b.shape.rank:
         return None
     axis, row = 1, constant_row(b, a, 1)
     if row is None:
@@ -48,44 +48,46 @@ def by_rows(op: Op, a: Value, b: Value) -> Kernel | None:
         return None
     run = broadcast_binary(ufunc, row)
 
-    def compute(x: Array, finish: RowEpilogue) -> Array:
-        seen = np.ascontiguousarray(moved(x, axis, -1))
-        y = np.empty(seen.shape, np.float32)
-        rows, out = seen.reshape(-1, row.size), y.reshape(-1, row.size)
+    def compute(x: Array, epilogue: RowEpilogue) -> Array:
+        rows_last = np.ascontiguousarray(moved(x, axis, -1))
+        y = np.empty(rows_last.shape, np.float32)
+        rows, out = rows_last.reshape(-1, row.size), y.reshape(-1, row.size)
 
         def work(block: slice) -> None:
             run(rows[block].reshape(-1), out[block].reshape(-1))
-            finish(out[block], block.start)
+            epilogue(out[block], block.start)
 
-        each(work, blocks_of(out), out.size * FINISHING)
+        parallel_for(work, row_blocks(out), out.size * EPILOGUE_COST)
         return moved(y, -1, axis)
 
-    def calls(source: Array, out: Array, spare: Array, some: slice) -> Tape:
+    def tape(source: Array, out: Array, scratch: Array, channels: slice) -> Tape:
         return [(run, (np.ascontiguousarray(source).reshape(-1), out.reshape(-1)))]
 
     if axis == 1 and a.shape.rank == 4:
-        return Lines((Part(None, (1, 1), row.size, 0, calls, alone=compute),), following, row.size)
-    return RowKernel(lambda x, _, finish: compute(x, finish), 2, axis, accepts=any_lengths)
+        return TiledChain(
+            (TiledLayer(None, (1, 1), row.size, 0, tape, untiled=compute),), next_tiled_layer, row.size
+        )
+    return RowKernel(lambda x, _, epilogue: compute(x, epilogue), 2, axis, accepts=any_lengths)
 
 
 @backend.accelerates(*BINARY_UFUNCS, *MINMAX_UFUNCS)
 def arithmetic(op: Op, a: Value, b: Value) -> Kernel | None:
-    """f32; a constant on the right or, where it makes no difference, on the left. Integers by the ufunc itself."""
+    """Return a kernel for f32; a constant may be on the left if the operation commutes. Integers use the ufunc."""
     if not is_f32(a, b):
-        return _of_integers(op, a, b)
+        return _integer_ufunc(op, a, b)
     if (ufunc := binary_ufunc(op, 0, b)) is None:
         return None
-    if (right := shifted(ufunc, b, a)) is not None:
+    if (right := broadcast_kernel(ufunc, b, a)) is not None:
         return Chain(Unary(right), 2)
-    if binary_ufunc(op, 1, a) and (left := shifted(ufunc, a, b)) is not None:
+    if binary_ufunc(op, 1, a) and (left := broadcast_kernel(ufunc, a, b)) is not None:
         return Chain(Unary(left, 1), 2)
     if a.shape.rank or b.shape.rank:
         return Chain(ufunc, 2)
     return Chain(lambda x, y: np.asarray(ufunc(x, y)), 2)
 
 
-def _of_integers(op: Op, a: Value, b: Value) -> Kernel | None:
-    """Most of shape arithmetic: a few numbers, for which every call counts."""
+def _integer_ufunc(op: Op, a: Value, b: Value) -> Kernel | None:
+    """Integers are mostly shape arithmetic: a few numbers, for which every call counts."""
     kinds = {value.element.dtype.kind for value in (a, b)}
     if isinstance(op, Divide | Maximum | Minimum) or kinds - set("iu") or not (a.shape.rank or b.shape.rank):
         return None
@@ -94,7 +96,7 @@ def _of_integers(op: Op, a: Value, b: Value) -> Kernel | None:
 
 @backend.accelerates(*ACTIVATIONS)
 def activation(op: Op, data: Value, *others: Value) -> Kernel | None:
-    """f32, with settings that are constant."""
+    """Return a kernel for f32, with constant settings."""
     inputs = (data, *others)
-    run = mapped(op, inputs) if is_f32(*inputs) else None
+    run = activation_kernel(op, inputs) if is_f32(*inputs) else None
     return None if run is None else Chain(Unary(run), len(inputs))

@@ -11,7 +11,7 @@ from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import is_f32
 from ...core.lengths import axis_length
 from .._backend import backend
-from ..math.gemm import multiply
+from ..math.gemm import gemm
 from ..math.panels import Panels
 from ._chain import Chain
 
@@ -31,10 +31,10 @@ def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
         return None
     weights = Panels.of(known.T if op.transpose_b else known, known)
 
-    def compute(x: Array, _: Array, finish: RowEpilogue) -> Array:
+    def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
         y = np.empty((*x.shape[:-1], weights.columns), np.float32)
         rows = y.reshape(-1, weights.columns)
-        multiply(np.ascontiguousarray(x.reshape(len(rows), x.shape[-1])), weights, rows, finish)
+        gemm(np.ascontiguousarray(x.reshape(len(rows), x.shape[-1])), weights, rows, epilogue)
         return y
 
     return RowKernel(compute, 2, accepts=axis_length(-1, known.shape[1 if op.transpose_b else 0]))

@@ -16,8 +16,8 @@ from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import by_memory, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
-from ..math.gemm import FINISHING, blocks_for, parts
-from ..threading.parallel import each, share
+from ..math.gemm import EPILOGUE_COST, block_count, split_range
+from ..threading.parallel import parallel_for, thread_count
 from ._chain import Chain
 
 __all__ = ["soften"]
@@ -35,7 +35,7 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
         return None
     divisor = _divisor(op)
 
-    def compute(x: Array, _: Array, finish: RowEpilogue) -> Array:
+    def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
         y = np.empty(x.shape, np.float32)
         length = x.shape[-1]
         if not y.size:
@@ -48,9 +48,9 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
             np.subtract(rows, means, out=out)
             if divisor is not None:
                 np.multiply(out, divisor(out)[:, None], out=out)
-            finish(out, block.start)
+            epilogue(out, block.start)
 
-        each(work, _blocks(*target.shape), y.size * FINISHING)
+        parallel_for(work, _blocks(*target.shape), y.size * EPILOGUE_COST)
         return y
 
     return RowKernel(compute, 2, accepts=any_lengths)
@@ -103,7 +103,7 @@ def soften(rows: Array) -> None:
         np.exp(part, out=part)
         np.multiply(part, np.float32(1) / np.matmul(part, ones), out=part)
 
-    each(work, _blocks(*rows.shape), rows.size * FINISHING)
+    parallel_for(work, _blocks(*rows.shape), rows.size * EPILOGUE_COST)
 
 
 def _largest(rows: Array) -> Array | np.float32:
@@ -117,7 +117,7 @@ def _largest(rows: Array) -> Array | np.float32:
 
 def _blocks(count: int, length: int) -> list[slice]:
     """Rows that stay in the cache, and enough of them for every thread."""
-    return parts(count, blocks_for(count * length, share(count * length * FINISHING)))
+    return split_range(count, block_count(count * length, thread_count(count * length * EPILOGUE_COST)))
 
 
 @backend.accelerates(ReduceMean)

@@ -25,8 +25,8 @@ from ....ops.pooling.windowed import (
 from ... import UNREAD, Kernel
 from ...common.layout import channels_first, channels_last, is_f32, padded
 from .._backend import backend
-from ..math.gemm import blocks_for, parts
-from ..threading.parallel import each, share
+from ..math.gemm import block_count, split_range
+from ..threading.parallel import parallel_for, thread_count
 
 __all__: list[str] = []
 # An element of a window takes as long as so many multiplications of a product.
@@ -117,8 +117,10 @@ def _pool(
         done(out, lines)
 
     size = y.size * math.prod(windows.kernel) * COST
-    blocks = blocks_for(y[:1].size, share(size))
-    each(work, [(n, lines) for n in range(len(x)) for lines in parts(windows.count[0], blocks)], size)
+    blocks = block_count(y[:1].size, thread_count(size))
+    parallel_for(
+        work, [(n, lines) for n in range(len(x)) for lines in split_range(windows.count[0], blocks)], size
+    )
     return channels_first(y)
 
 

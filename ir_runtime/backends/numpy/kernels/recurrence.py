@@ -1,7 +1,7 @@
-"""Recurrent cells along whole sequences: one product for all inputs, and steps that make no new arrays.
+"""RNN, GRU and LSTM sequences: one GEMM for all inputs, and steps that allocate no arrays.
 
-A sigmoid is ``tanh(x / 2) / 2 + 1 / 2``; the weights of gates that have one are halved beforehand, and such
-gates lie side by side, so a step has few calls.
+A sigmoid is ``tanh(x / 2) / 2 + 1 / 2``; the weights of gates that have one are halved beforehand, and such gates are
+stored side by side, so a step has few calls.
 """
 
 from __future__ import annotations
@@ -18,94 +18,100 @@ from ....ops.sequence.recurrent import GRUSequence, LSTMSequence, RNNSequence
 from ... import Kernel
 from ...common.layout import is_f32
 from .._backend import backend
-from ..math.gemm import multiply
+from ..math.gemm import gemm
 from ..math.panels import WIDTH, Panels
-from ..threading.parallel import several_blas
+from ..threading.parallel import multithreaded_blas
 
 __all__: list[str] = []
 
 HALF = np.float32(0.5)
-# The gates of an LSTM are f, i, c, o; here o comes before c, so that those with a sigmoid lie side by side.
-ORDER = (0, 1, 3, 2)
-# Weights of the hidden state of which BLAS lets threads of its own multiply a part in each step: they find
-# each other sooner than ours.
-LARGE = 1 << 19
+# The gates of an LSTM are f, i, c, o; here o comes before c, so that those with a sigmoid are side by side.
+GATE_ORDER = (0, 1, 3, 2)
+# The size of recurrent weights from which the threads of BLAS itself share the product of each step: they synchronize
+# faster than the thread pool.
+MIN_MULTITHREADED_SIZE = 1 << 19
 
 
 @backend.accelerates(RNNSequence, GRUSequence, LSTMSequence)
 def sequence(
     op: RNNSequence | GRUSequence | LSTMSequence, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """f32 with constant weights and the usual functions; sequences that are shorter are left to the reference."""
-    *varying, _, w, r, b = inputs
-    passes = _passes(op, varying, (w, r, b))
-    if passes is None:
+    """Return a kernel for f32, constant weights and the default activations; padded sequences run the reference."""
+    *data, _, w, r, b = inputs
+    directions = _directions(op, data, (w, r, b))
+    if directions is None:
         return None
 
     def kernel(*arrays: Array) -> tuple[Array, ...]:
         x, *states, lengths, _, _, _ = arrays
-        return _run(passes, x, *states) if _whole(x, lengths) else op.evaluate(*arrays)
+        return _run(directions, x, *states) if _full_length(x, lengths) else op.evaluate(*arrays)
 
     return kernel
 
 
-def _passes(
-    op: RNNSequence | GRUSequence | LSTMSequence, varying: Sequence[Value], constant: Sequence[Value]
-) -> list[Pass] | None:
-    """A pass for each direction, if the cell is a usual one."""
-    usual = {
+def _directions(
+    op: RNNSequence | GRUSequence | LSTMSequence, data: Sequence[Value], constant: Sequence[Value]
+) -> list[Direction] | None:
+    """Return a kernel of each direction, if the cell has the default activations."""
+    standard = {
         RNNSequence: ("tanh",),
         GRUSequence: ("sigmoid", "tanh"),
         LSTMSequence: ("sigmoid", "tanh", "tanh"),
     }
     w, r, b = (value.known() for value in constant)
-    functions = usual[type(op)]
-    if not is_f32(*varying, *constant) or op.clip or op.activations[: len(functions)] != functions:
+    functions = standard[type(op)]
+    if not is_f32(*data, *constant) or op.clip or op.activations[: len(functions)] != functions:
         return None
     if w is None or r is None or b is None or not (w.size and r.size):
         return None
-    alone = varying[0].shape.rank == 3 and varying[0].shape[0] == 1
-    kind: type[Pass] = {RNNSequence: RNNPass, GRUSequence: GRUPass, LSTMSequence: LSTMPass}[type(op)]
+    single_row = data[0].shape.rank == 3 and data[0].shape[0] == 1
+    direction_class: type[Direction] = {
+        RNNSequence: RNNDirection,
+        GRUSequence: GRUDirection,
+        LSTMSequence: LSTMDirection,
+    }[type(op)]
     if isinstance(op, GRUSequence) and op.linear_before_reset:
-        kind = GRUAfterPass
-    return [kind.of(*each, alone) for each in zip(op.passes(), w, r, b, strict=True)]
+        direction_class = GRULinearBeforeResetDirection
+    return [
+        direction_class.of(*direction, single_row) for direction in zip(op.passes(), w, r, b, strict=True)
+    ]
 
 
-def _whole(x: Array, lengths: Array) -> bool:
-    """Whether there is something to do, and all sequences are as long as their arrays."""
+def _full_length(x: Array, lengths: Array) -> bool:
+    """Return whether the data is not empty and all sequences are as long as the time axis."""
     return bool(x.size) and not (np.asarray(lengths) != x.shape[1]).any()
 
 
-def _run(passes: Sequence[Pass], x: Array, *states: Array) -> tuple[Array, ...]:
+def _run(directions: Sequence[Direction], x: Array, *states: Array) -> tuple[Array, ...]:
     batch, time, _ = x.shape
-    y = np.empty((batch, len(passes), time, states[0].shape[-1]), np.float32)
+    y = np.empty((batch, len(directions), time, states[0].shape[-1]), np.float32)
     states = tuple(np.array(state, order="C") for state in states)
-    for index, each in enumerate(passes):
-        each.run(x, y[:, index], *(state[:, index] for state in states))
+    for index, direction in enumerate(directions):
+        direction.run(x, y[:, index], *(state[:, index] for state in states))
     return y, *states
 
 
-class Weights:
-    """Weights of a state, ``[rows, hidden]``, as they are multiplied fastest."""
+class RecurrentWeights:
+    """Recurrent weights ``[rows, hidden]`` in the layout that is multiplied fastest."""
 
-    def __init__(self, matrix: Array, alone: bool) -> None:
-        """Copy them.
+    def __init__(self, matrix: Array, single_row: bool) -> None:
+        """Copy the weights.
 
         Args:
-            matrix: those of all gates below each other.
-            alone: for a batch of one; several rows are multiplied panel by panel.
+            matrix: the weights of all gates, stacked.
+            single_row: whether the batch size is 1; several rows are multiplied panel by panel.
         """
-        rows, self.alone = len(matrix), alone
-        if alone:
+        rows, self.single_row = len(matrix), single_row
+        if single_row:
             self._matrix = np.ascontiguousarray(matrix)
         else:
             width = WIDTH if rows % WIDTH == 0 else rows
             self._matrix = np.ascontiguousarray(matrix.reshape(-1, width, matrix.shape[1]).swapaxes(1, 2))
 
-    def into(self, out: Array) -> Callable[[Array], object]:
-        """What multiplies a state ``[batch, hidden]`` into ``out[batch, rows]``."""
+    def multiply_into(self, out: Array) -> Callable[[Array], object]:
+        """Return a function that multiplies a state ``[batch, hidden]`` into ``out[batch, rows]``."""
         matrix = self._matrix
-        if not self.alone:
+        if not self.single_row:
             panels = out.reshape(len(out), len(matrix), -1).swapaxes(0, 1)
             return lambda state: np.matmul(state, matrix, out=panels)
         if len(out) == 1:
@@ -115,171 +121,177 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Pass:
-    """One direction."""
+class Direction:
+    """One direction of a sequence."""
 
-    backwards: bool
+    reverse: bool
     inputs: Panels
     biases: Array
-    recurrent: tuple[Weights, ...]
-    later: Array
-    """A bias of the state's product."""
+    recurrent: tuple[RecurrentWeights, ...]
+    recurrent_bias: Array
+    """A bias of the product with the state, for ``linear_before_reset``."""
 
     @classmethod
-    def of(cls, backwards: bool, w: Array, r: Array, b: Array, alone: bool) -> Pass:
-        """Take in ``w[gates * hidden, input]`` and its like."""
-        w, r, b = (cls.arranged(array, r.shape[1]) for array in (w, r, b))
-        weights = tuple(Weights(part, alone) for part in cls.parted(r))
-        return cls(backwards, Panels.of(w.T, w), b[: len(w)], weights, b[len(w) :])
+    def of(cls, reverse: bool, w: Array, r: Array, b: Array, single_row: bool) -> Direction:
+        """Pack the weights ``w[gates * hidden, input]``, ``r[gates * hidden, hidden]`` and the biases ``b``."""
+        w, r, b = (cls.arrange_gates(array, r.shape[1]) for array in (w, r, b))
+        weights = tuple(RecurrentWeights(part, single_row) for part in cls.split_recurrent(r))
+        return cls(reverse, Panels.of(w.T, w), b[: len(w)], weights, b[len(w) :])
 
     @staticmethod
-    def arranged(array: Array, hidden: int) -> Array:
-        """The gates in order, those with a sigmoid halved; a copy."""
+    def arrange_gates(array: Array, hidden: int) -> Array:
+        """Return a copy with the gates in order, those with a sigmoid halved."""
         raise NotImplementedError
 
     @staticmethod
-    def parted(r: Array) -> tuple[Array, ...]:
-        """The weights of states that are multiplied one after the other."""
+    def split_recurrent(r: Array) -> tuple[Array, ...]:
+        """Return the recurrent weights that are multiplied one after the other."""
         return (r,)
 
     def run(self, x: Array, y: Array, *states: Array) -> None:
-        """Go along ``x[batch, time, input]``; the states ``[batch, hidden]`` are changed in place."""
+        """Run over ``x[batch, time, input]``; the states ``[batch, hidden]`` are changed in place."""
         batch, time, inputs = x.shape
         rows = np.ascontiguousarray(x.swapaxes(0, 1)).reshape(-1, inputs)
-        given = np.empty((len(rows), len(self.biases)), np.float32)
-        multiply(rows, self.inputs, given, self._add_biases)
-        order = range(time - 1, -1, -1) if self.backwards else range(time)
-        shared = self.recurrent[0].alone and batch * len(self.biases) * states[0].shape[1] >= LARGE
-        with several_blas() if shared else nullcontext():
-            for now in self.steps(given.reshape(time, batch, -1), order, *states):
-                y[:, now] = states[0]
+        gate_inputs = np.empty((len(rows), len(self.biases)), np.float32)
+        gemm(rows, self.inputs, gate_inputs, self._add_biases)
+        order = range(time - 1, -1, -1) if self.reverse else range(time)
+        shared = (
+            self.recurrent[0].single_row
+            and batch * len(self.biases) * states[0].shape[1] >= MIN_MULTITHREADED_SIZE
+        )
+        with multithreaded_blas() if shared else nullcontext():
+            for step in self.steps(gate_inputs.reshape(time, batch, -1), order, *states):
+                y[:, step] = states[0]
 
     def _add_biases(self, block: Array, first: int) -> None:
         np.add(block, self.biases, out=block)
 
-    def steps(self, given: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
-        """Take one step after the other, given what the inputs give to the gates; says which one is done."""
+    def steps(self, gate_inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
+        """Run the steps, from the products of the inputs; yield the index of each step that is done."""
         raise NotImplementedError
 
 
-class RNNPass(Pass):
-    """The hidden state is one gate."""
+class RNNDirection(Direction):
+    """An RNN: the hidden state is the only gate."""
 
     @staticmethod
-    def arranged(array: Array, hidden: int) -> Array:
+    def arrange_gates(array: Array, hidden: int) -> Array:
         return array
 
-    def steps(self, given: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
+    def steps(self, gate_inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
         (hidden,) = states
         gate = np.empty(hidden.shape, np.float32)
-        multiply = self.recurrent[0].into(gate)
-        for now in order:
+        multiply = self.recurrent[0].multiply_into(gate)
+        for step in order:
             deadline.check()
             multiply(hidden)
-            np.add(gate, given[now], out=gate)
+            np.add(gate, gate_inputs[step], out=gate)
             np.tanh(gate, out=hidden)
-            yield now
+            yield step
 
 
-class LSTMPass(Pass):
-    """Gates f, i, o and c."""
+class LSTMDirection(Direction):
+    """An LSTM: gates f, i, o and c."""
 
     @staticmethod
-    def arranged(array: Array, hidden: int) -> Array:
-        gates = array.reshape(4, hidden, *array.shape[1:])[list(ORDER)]
+    def arrange_gates(array: Array, hidden: int) -> Array:
+        gates = array.reshape(4, hidden, *array.shape[1:])[list(GATE_ORDER)]
         gates[:3] *= HALF
         return np.asarray(gates.reshape(array.shape))
 
-    def steps(self, given: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
+    def steps(self, gate_inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
         hidden, cell = states
         batch, size = hidden.shape
         gates = np.empty((batch, 4 * size), np.float32)
-        multiply = self.recurrent[0].into(gates)
-        sigmoids, new = gates[:, : 3 * size], gates[:, 3 * size :]
-        forget, take, show = (gates[:, i * size : (i + 1) * size] for i in range(3))
-        for now in order:
+        multiply = self.recurrent[0].multiply_into(gates)
+        sigmoids, candidate = gates[:, : 3 * size], gates[:, 3 * size :]
+        forget, input_gate, output_gate = (gates[:, i * size : (i + 1) * size] for i in range(3))
+        for step in order:
             deadline.check()
             multiply(hidden)
-            np.add(gates, given[now], out=gates)
+            np.add(gates, gate_inputs[step], out=gates)
             np.tanh(gates, out=gates)
             np.multiply(sigmoids, HALF, out=sigmoids)
             np.add(sigmoids, HALF, out=sigmoids)
             np.multiply(cell, forget, out=cell)
-            np.multiply(take, new, out=take)
-            np.add(cell, take, out=cell)
-            np.tanh(cell, out=new)
-            np.multiply(show, new, out=hidden)
-            yield now
+            np.multiply(input_gate, candidate, out=input_gate)
+            np.add(cell, input_gate, out=cell)
+            np.tanh(cell, out=candidate)
+            np.multiply(output_gate, candidate, out=hidden)
+            yield step
 
 
-class GRUPass(Pass):
-    """Gates z, r and h; the state is reset before it is multiplied."""
+class GRUDirection(Direction):
+    """A GRU: gates z, r and h; the state is reset before it is multiplied."""
 
     @staticmethod
-    def arranged(array: Array, hidden: int) -> Array:
+    def arrange_gates(array: Array, hidden: int) -> Array:
         gates = array.copy()
         gates[: 2 * hidden] *= HALF
         return gates
 
     @staticmethod
-    def parted(r: Array) -> tuple[Array, ...]:
+    def split_recurrent(r: Array) -> tuple[Array, ...]:
         return r[: 2 * r.shape[1]], r[2 * r.shape[1] :]
 
-    def steps(self, given: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
+    def steps(self, gate_inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
         (hidden,) = states
         batch, size = hidden.shape
-        gates, new = np.empty((batch, 2 * size), np.float32), np.empty((batch, size), np.float32)
-        kept, reset = gates[:, :size], gates[:, size:]
-        multiply, multiply_reset = self.recurrent[0].into(gates), self.recurrent[1].into(new)
-        for now in order:
+        gates, candidate = np.empty((batch, 2 * size), np.float32), np.empty((batch, size), np.float32)
+        update, reset = gates[:, :size], gates[:, size:]
+        multiply, multiply_reset = (
+            self.recurrent[0].multiply_into(gates),
+            self.recurrent[1].multiply_into(candidate),
+        )
+        for step in order:
             deadline.check()
             multiply(hidden)
-            np.add(gates, given[now, :, : 2 * size], out=gates)
+            np.add(gates, gate_inputs[step, :, : 2 * size], out=gates)
             _sigmoid(gates)
             np.multiply(reset, hidden, out=reset)
             multiply_reset(reset)
-            np.add(new, given[now, :, 2 * size :], out=new)
-            _mix(new, kept, hidden)
-            yield now
+            np.add(candidate, gate_inputs[step, :, 2 * size :], out=candidate)
+            _update_hidden(candidate, update, hidden)
+            yield step
 
 
-class GRUAfterPass(GRUPass):
-    """Gates z, r and h; it is the product of the state that is reset."""
+class GRULinearBeforeResetDirection(GRUDirection):
+    """A GRU with ``linear_before_reset``: the product of the state is reset."""
 
     @staticmethod
-    def parted(r: Array) -> tuple[Array, ...]:
+    def split_recurrent(r: Array) -> tuple[Array, ...]:
         return (r,)
 
-    def steps(self, given: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
+    def steps(self, gate_inputs: Array, order: Sequence[int], *states: Array) -> Iterator[int]:
         (hidden,) = states
         batch, size = hidden.shape
         gates = np.empty((batch, 3 * size), np.float32)
-        sigmoids, new = gates[:, : 2 * size], gates[:, 2 * size :]
-        kept, reset = gates[:, :size], gates[:, size : 2 * size]
-        multiply = self.recurrent[0].into(gates)
-        for now in order:
+        sigmoids, candidate = gates[:, : 2 * size], gates[:, 2 * size :]
+        update, reset = gates[:, :size], gates[:, size : 2 * size]
+        multiply = self.recurrent[0].multiply_into(gates)
+        for step in order:
             deadline.check()
             multiply(hidden)
-            np.add(sigmoids, given[now, :, : 2 * size], out=sigmoids)
+            np.add(sigmoids, gate_inputs[step, :, : 2 * size], out=sigmoids)
             _sigmoid(sigmoids)
-            np.add(new, self.later, out=new)
-            np.multiply(new, reset, out=new)
-            np.add(new, given[now, :, 2 * size :], out=new)
-            _mix(new, kept, hidden)
-            yield now
+            np.add(candidate, self.recurrent_bias, out=candidate)
+            np.multiply(candidate, reset, out=candidate)
+            np.add(candidate, gate_inputs[step, :, 2 * size :], out=candidate)
+            _update_hidden(candidate, update, hidden)
+            yield step
 
 
 def _sigmoid(halves: Array) -> None:
-    """In place, given half of what it is applied to."""
+    """Apply a sigmoid in place, given halves of its arguments."""
     np.tanh(halves, out=halves)
     np.multiply(halves, HALF, out=halves)
     np.add(halves, HALF, out=halves)
 
 
-def _mix(new: Array, kept: Array, hidden: Array) -> None:
-    """The hidden state keeps a part, the rest is new."""
-    np.tanh(new, out=new)
-    np.multiply(hidden, kept, out=hidden)
-    np.subtract(np.float32(1), kept, out=kept)
-    np.multiply(kept, new, out=new)
-    np.add(hidden, new, out=hidden)
+def _update_hidden(candidate: Array, update: Array, hidden: Array) -> None:
+    """Compute ``hidden = update * hidden + (1 - update) * tanh(candidate)`` in place."""
+    np.tanh(candidate, out=candidate)
+    np.multiply(hidden, update, out=hidden)
+    np.subtract(np.float32(1), update, out=update)
+    np.multiply(update, candidate, out=candidate)
+    np.add(hidden, candidate, out=hidden)

@@ -12,8 +12,8 @@ from ...common.epilogue import RowEpilogue, RowKernel
 from ...core.lengths import any_lengths
 from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
-from ..math.gemm import FINISHING, blocks_of
-from ..threading.parallel import each
+from ..math.gemm import EPILOGUE_COST, row_blocks
+from ..threading.parallel import parallel_for
 
 __all__: list[str] = []
 
@@ -31,7 +31,7 @@ def _normalising(epsilon: float, arity: int) -> Kernel:
     eps = np.float32(epsilon)
 
     def compute(x: Array, *given: object) -> Array:
-        finish: RowEpilogue = given[-1]  # type: ignore[assignment]
+        epilogue: RowEpilogue = given[-1]  # type: ignore[assignment]
         y = np.empty(x.shape, np.float32)
         if not y.size:
             return y
@@ -42,9 +42,9 @@ def _normalising(epsilon: float, arity: int) -> Kernel:
             rows, out = source[block], target[block]
             means = np.einsum("ij,ij->i", rows, rows) / np.float32(length)
             np.multiply(rows, (np.float32(1) / np.sqrt(means + eps))[:, None], out=out)
-            finish(out, block.start)
+            epilogue(out, block.start)
 
-        each(work, blocks_of(target), y.size * FINISHING)
+        parallel_for(work, row_blocks(target), y.size * EPILOGUE_COST)
         return y
 
     return RowKernel(compute, arity, accepts=any_lengths)

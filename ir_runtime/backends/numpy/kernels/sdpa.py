@@ -17,8 +17,8 @@ from ...common.sdpa import supports_sdpa
 from ...core.lengths import accepting, attention_lengths
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
-from ..math.gemm import parts
-from ..threading.parallel import each, share
+from ..math.gemm import split_range
+from ..threading.parallel import parallel_for, thread_count
 
 __all__: list[str] = []
 
@@ -94,13 +94,15 @@ def attend(q: Array, k: Array, v: Array, mask: Array | None, factor: float, caus
         np.divide(scores @ v[n, head // times], sums, out=out[n, head, part])
 
     size = batch * heads * rows * columns * (width + v.shape[3])
-    threads = share(size)
+    threads = thread_count(size)
     most = SCORES if threads < 2 else SHARED
     if rows <= FEW or batch * times * rows * columns <= most // 2:
-        each(together, parts(groups, max(threads, batch * heads * rows * columns // most)), size)
+        parallel_for(
+            together, split_range(groups, max(threads, batch * heads * rows * columns // most)), size
+        )
     else:
         step = max(SCORES // columns, 16)
-        each(work, list(product(range(batch), range(heads), range(0, rows, step))), size)
+        parallel_for(work, list(product(range(batch), range(heads), range(0, rows, step))), size)
     return out
 
 

@@ -1,65 +1,67 @@
-"""Products of rows with constant matrices, on several threads."""
+"""GEMM: products of rows and constant packed matrices, with an epilogue, on several threads."""
 
 from __future__ import annotations
 
 from ....ir.tensor import Array
 from ...common.epilogue import RowEpilogue
-from ..threading.parallel import each, share
+from ..threading.parallel import parallel_for, thread_count
 from .panels import Panels
 
-__all__ = ["FINISHING", "blocks_for", "blocks_of", "finish_all", "multiply", "parts"]
+__all__ = ["EPILOGUE_COST", "block_count", "row_blocks", "apply_epilogue", "gemm", "split_range"]
 
-# An element of a result takes as long to finish as so many multiplications of a product.
-FINISHING = 32
-# A product alone is one long call, or a few: so many times fewer multiplications are worth a second thread.
-LONG = 4
-# Elements of a result that are finished while they are in the second cache; and where threads share them:
-# after each call of NumPy, they may wait for each other for as long as it takes to finish that many.
-FINISHED, SHARED = 1 << 17, 1 << 19
+# The epilogue of an element takes as long as so many multiplications.
+EPILOGUE_COST = 32
+# A product alone is one long call, or a few: a second thread is worth it for so many times fewer multiplications.
+GEMM_WEIGHT = 4
+# Elements of a block to which the epilogue is applied while they are in the L2 cache; and where threads share them:
+# after each call of NumPy, they may wait for each other (GIL) for as long as the epilogue of so many takes.
+EPILOGUE_BLOCK, SHARED_BLOCK = 1 << 17, 1 << 19
 
 
-def parts(count: int, most: int, grain: int = 1) -> list[slice]:
-    """``range(count)`` in at most so many slices of about the same length, multiples of ``grain``."""
+def split_range(count: int, most: int, grain: int = 1) -> list[slice]:
+    """Split ``range(count)`` into at most ``most`` slices of about the same length, multiples of ``grain``."""
     step = -(-count // max(most, 1))
     step = max(-(-step // grain) * grain, 1)
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
-def multiply(rows: Array, weights: Panels, out: Array, finish: RowEpilogue) -> None:
-    """``rows @ weights``, finished, into ``out``.
+def gemm(rows: Array, weights: Panels, out: Array, epilogue: RowEpilogue) -> None:
+    """Compute ``rows @ weights`` and its epilogue into ``out``.
 
-    With many rows, each block of them is finished while it is in the cache. With few, it is the columns
-    that are shared out: each panel of weights is read once.
+    With many rows, the epilogue of each block of rows runs while it is in the cache. With few, threads share the
+    columns: each panel of weights is read once.
     """
-    size = rows.shape[0] * weights.size * LONG
-    most = share(size)
-    if most < 2 and out.size <= FINISHED:
+    size = rows.shape[0] * weights.size * GEMM_WEIGHT
+    most = thread_count(size)
+    if most < 2 and out.size <= EPILOGUE_BLOCK:
         weights.multiply(rows, out)
-        finish(out, 0)
+        epilogue(out, 0)
     elif len(rows) >= weights.columns or weights.count == 1:
-        blocks = blocks_for(out.size, most)
+        blocks = block_count(out.size, most)
 
         def work(part: slice) -> None:
             weights.multiply(rows[part], out[part])
-            finish(out[part], part.start)
+            epilogue(out[part], part.start)
 
-        each(work, parts(len(rows), blocks, 16), size)
+        parallel_for(work, split_range(len(rows), blocks, 16), size)
     else:
-        shares = parts(weights.count, most)
-        each(lambda part: weights.multiply(rows, out, part), shares, size)
-        finish_all(out, finish)
+        shares = split_range(weights.count, most)
+        parallel_for(lambda part: weights.multiply(rows, out, part), shares, size)
+        apply_epilogue(out, epilogue)
 
 
-def finish_all(out: Array, finish: RowEpilogue) -> None:
-    """Finish rows, some at a time, on several threads, if they are many."""
-    each(lambda part: finish(out[part], part.start), blocks_of(out), out.size * FINISHING)
+def apply_epilogue(out: Array, epilogue: RowEpilogue) -> None:
+    """Apply an epilogue block by block of rows, on several threads if there are many."""
+    parallel_for(lambda part: epilogue(out[part], part.start), row_blocks(out), out.size * EPILOGUE_COST)
 
 
-def blocks_of(out: Array) -> list[slice]:
-    """Rows that are finished while they are in the second cache, and enough blocks for every thread."""
-    return parts(len(out), blocks_for(out.size, share(out.size * FINISHING)))
+def row_blocks(out: Array) -> list[slice]:
+    """Return blocks of rows that fit the L2 cache, at least one for each thread."""
+    return split_range(len(out), block_count(out.size, thread_count(out.size * EPILOGUE_COST)))
 
 
-def blocks_for(elements: int, threads: int) -> int:
-    """In how many blocks to take so many elements, some for each thread."""
-    return max(1, elements // FINISHED) if threads < 2 else max(1, elements // SHARED // threads) * threads
+def block_count(elements: int, threads: int) -> int:
+    """Return in how many blocks to take so many elements: a multiple of the number of threads."""
+    if threads < 2:
+        return max(1, elements // EPILOGUE_BLOCK)
+    return max(1, elements // SHARED_BLOCK // threads) * threads

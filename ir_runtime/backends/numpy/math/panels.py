@@ -21,7 +21,7 @@ from ....ir.pages import let_go
 from ....ir.tensor import Array
 from ...common.blas import AVX512
 from ...common.tape import Call, Tape, replay
-from ..threading.parallel import later
+from ..threading.parallel import defer
 
 __all__ = ["TILED", "WIDTH", "Panels", "tiled_product"]
 
@@ -75,7 +75,7 @@ class Panels:
         self._rest = np.empty((*stack, 1, self.depth, rest), np.float32) if rest else None
         self.count = whole + (self._rest is not None)
         """How many panels there are."""
-        later(lambda piece: write(*piece), self._pieces(), partial(let_go, source))
+        defer(lambda piece: write(*piece), self._pieces(), partial(let_go, source))
 
     @classmethod
     def of(cls, matrix: Array, source: Array, tiled: bool | None = None) -> Panels:
@@ -99,7 +99,7 @@ class Panels:
         first, last, _ = panels.indices(self.count)
         replay(self.tape(rows, out[..., first * self.width : last * self.width], panels))
 
-    def some(self, rows: Array, out: Array, columns: slice) -> Tape:
+    def tape_of_columns(self, rows: Array, out: Array, columns: slice) -> Tape:
         """The calls that make some columns; the first of them begins a panel, if there are several."""
         if self.count > 1:
             panels = slice(columns.start // self.width, -(-columns.stop // self.width))

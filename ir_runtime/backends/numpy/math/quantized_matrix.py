@@ -9,9 +9,9 @@ import numpy as np
 
 from ....ir.tensor import Array
 from ...common.epilogue import RowEpilogue
-from ..threading.parallel import each
+from ..threading.parallel import parallel_for
 from .dequantize import BLOCK, Form, Room, Runs, Step, along
-from .gemm import finish_all
+from .gemm import apply_epilogue
 
 __all__ = ["CodedMatrix", "Panel"]
 
@@ -60,14 +60,14 @@ class CodedMatrix:
     dropped: int
     gain: Array
 
-    def multiply(self, x: Array, _: Array, finish: RowEpilogue) -> Array:
+    def multiply(self, x: Array, _: Array, epilogue: RowEpilogue) -> Array:
         """Rows times the matrix, finished."""
         rows = self.runs.spread(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]))
         y = np.empty((len(rows), self.columns), np.float32)
         if len(rows):
             size = (len(rows) + UNPACKING) * rows.shape[1] * self.columns if len(rows) >= MANY else 0
-            each(lambda panel: self._multiply(rows, panel, y[:, panel.place]), self.panels, size)
-        finish_all(y, finish)
+            parallel_for(lambda panel: self._multiply(rows, panel, y[:, panel.place]), self.panels, size)
+        apply_epilogue(y, epilogue)
         return y.reshape(*x.shape[:-1], self.columns)
 
     def _multiply(self, rows: Array, panel: Panel, out: Array) -> None:

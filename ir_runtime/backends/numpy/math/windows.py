@@ -13,7 +13,7 @@ from ....ir.tensor import Array
 from ....ops.convolution.forward import ForwardConvolution
 from ....ops.window import Pads
 
-__all__ = ["fitting", "windows"]
+__all__ = ["window_fit", "windows"]
 
 
 class Fit(NamedTuple):
@@ -23,7 +23,7 @@ class Fit(NamedTuple):
     out: tuple[int, ...]
 
 
-def fitting(op: ForwardConvolution, kernel: tuple[int, ...]) -> Callable[[tuple[int, ...]], Fit]:
+def window_fit(op: ForwardConvolution, kernel: tuple[int, ...]) -> Callable[[tuple[int, ...]], Fit]:
     """Where the windows lie, by lengths of the data."""
 
     @lru_cache(maxsize=64)

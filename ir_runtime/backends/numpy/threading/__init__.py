@@ -1,1 +1,1 @@
-"""A thread pool for kernels made of calls of NumPy, and the threads of BLAS."""
+"""A thread pool for kernels made of NumPy calls."""

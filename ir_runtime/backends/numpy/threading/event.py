@@ -1,9 +1,9 @@
-"""Waiting for another thread, awake at first.
+"""Events that spin before they sleep, so that short waits cost nothing.
 
-A thread that sleeps takes 20 µs to come back, on a virtual machine 50 and more: as long as a small layer takes.
-One that asks again and again is there at once, so it does that for as long as a few layers take, without
-Python's own lock. But then it needs that lock, and would fall asleep until whoever rang gives it away.
-So bells are rung by a function of NumPy that takes some time, and does without the lock meanwhile.
+To wake a thread that sleeps takes 20 µs, on a virtual machine 50 and more: as long as a small layer takes. A thread that
+spins continues at once, so it spins for as long as a few layers take, without the GIL. But to go on it needs the GIL,
+and would fall asleep until the thread that set the event releases that. So events are set by a function of NumPy that
+takes some time and releases the GIL meanwhile.
 
 Where the C library has no spin locks (macOS, Windows), threads sleep at once.
 """
@@ -21,106 +21,112 @@ import numpy as np
 
 from ....ir.tensor import Array
 
-__all__ = ["Bell"]
+__all__ = ["Event"]
 
-# How often to ask before falling asleep: for a third of a millisecond, which small layers between large ones take.
-ASKED = 1 << 17
-# Bytes that processors share as a whole: whoever asks for one of them asks for all.
-LINE = 128
-# Numbers for which NumPy gives away Python's lock, and two of which it takes 15 ns to find the greatest common
-# divisor: 8 µs for all, in which another thread gets from its bell to its first product.
-NUMBERS, DIVIDED = 512, (8, 5)
+# How often to try the spin lock before falling asleep: a third of a millisecond, the time of small layers between
+# large ones.
+SPIN_LIMIT = 1 << 17
+# Bytes of the largest cache line (two adjacent lines, which some processors fetch together).
+CACHE_LINE = 128
+# NumPy releases the GIL for arrays of this many elements, and takes 15 ns for the greatest common divisor of two of
+# them: 8 µs for all, in which another thread gets from the event to its first product.
+GCD_SIZE, GCD_OPERANDS = 512, (8, 5)
 
 
-class Bell:
-    """One thread waits until another rings; what was rung before counts, once.
+class Event:
+    """An event for one waiting thread, which resets when `wait` returns; setting it before the wait counts, once.
 
-    Whoever waits looks for itself whether there is something to do: an interrupt may come when it has heard the bell.
+    The waiting thread checks by itself whether there is work: an interrupt may come just after the event was consumed.
     """
 
     def __init__(self) -> None:
-        self._spin = _spin()
-        self._asleep, self._bed = False, threading.Lock()
-        self._bed.acquire()
+        self._spin_lock = _spin_lock()
+        self._asleep, self._sleep_lock = False, threading.Lock()
+        self._sleep_lock.acquire()
 
-    def ring(self) -> None:
-        """Wake who waits, or will, and let it have Python's lock."""
-        if self._spin is not None:
-            self._spin.unlock()
-        if self._spin is None or self._asleep:
-            with contextlib.suppress(RuntimeError):  # it was rung before
-                self._bed.release()
+    def set(self) -> None:
+        """Wake the thread that waits, or will wait, and let it have the GIL."""
+        if self._spin_lock is not None:
+            self._spin_lock.unlock()
+        if self._spin_lock is None or self._asleep:
+            with contextlib.suppress(RuntimeError):  # it was set before
+                self._sleep_lock.release()
 
     def wait(self) -> None:
-        """Return once it was rung since it was last waited for."""
-        if self._spin is None:
-            self._bed.acquire()
-        elif not self._spin.lock(ASKED):
-            self._sleep(self._spin)
+        """Return once the event was set since the last wait."""
+        if self._spin_lock is None:
+            self._sleep_lock.acquire()
+        elif not self._spin_lock.lock(SPIN_LIMIT):
+            self._sleep(self._spin_lock)
 
-    def _sleep(self, spin: _Spin) -> None:
-        """Only the lock tells that it was rung: it is unlocked before anybody is woken."""
+    def _sleep(self, spin_lock: _SpinLock) -> None:
+        """Sleep until the spin lock is free: it is unlocked before the sleep lock."""
         try:
             self._asleep = True
-            while not spin.lock(1):
-                self._bed.acquire()
+            while not spin_lock.lock(1):
+                self._sleep_lock.acquire()
         finally:
             self._asleep = False
 
 
-class _Spin:
-    """A spin lock that whoever rings unlocks: the first of some numbers that NumPy writes."""
+class _SpinLock:
+    """A spin lock that any thread may unlock: the first element of an array that NumPy writes."""
 
     def __init__(self, library: _Library) -> None:
-        self._library, self._numbers = library, _aligned(NUMBERS)
-        self._place = ctypes.c_void_p(self._numbers.ctypes.data)
-        self._a, self._b = (np.full(NUMBERS, n, np.int32) for n in DIVIDED)
-        library.init(self._place, 0)
-        # What an unlocked one looks like is a matter of the library.
-        self._a[0], self._b[0] = self._numbers[0], 0
+        self._library, self._array = library, _aligned(GCD_SIZE)
+        self._address = ctypes.c_void_p(self._array.ctypes.data)
+        self._a, self._b = (np.full(GCD_SIZE, n, np.int32) for n in GCD_OPERANDS)
+        library.init(self._address, 0)
+        # The value of an unlocked spin lock depends on the library.
+        self._a[0], self._b[0] = self._array[0], 0
         self.lock(1)
 
-    def lock(self, times: int) -> bool:
-        """Try so many times."""
-        return self._library.lock(self._place, times)
+    def lock(self, attempts: int) -> bool:
+        """Try to lock it, at most so many times; return whether that succeeded."""
+        return self._library.lock(self._address, attempts)
 
     def unlock(self) -> None:
-        np.gcd(self._a, self._b, self._numbers)
+        np.gcd(self._a, self._b, self._array)
 
 
 def _aligned(count: int) -> Array:
-    """Numbers that share no line of the cache with anything else."""
-    more = LINE // 4
-    numbers = np.zeros(count + 2 * more, np.int32)
-    first = -(numbers.ctypes.data // 4) % more
-    return numbers[first : first + count]
+    """Return an int32 array that shares no cache line with anything else."""
+    line = CACHE_LINE // 4
+    array = np.zeros(count + 2 * line, np.int32)
+    first = -(array.ctypes.data // 4) % line
+    return array[first : first + count]
 
 
 class _Library:
     """The spin locks of the C library."""
 
     def __init__(self) -> None:
-        held, free = ctypes.PyDLL(None), ctypes.CDLL(None)
-        self.init = held.pthread_spin_init
-        # It looks for an element that a function finds equal to a key. Trying a lock says "equal" when it has it.
-        self._search, self._try = free.lfind, held.pthread_spin_trylock
+        with_gil, without_gil = ctypes.PyDLL(None), ctypes.CDLL(None)
+        self.init = with_gil.pthread_spin_init
+        # `lfind` searches for an element that a function finds equal to a key; `trylock` returns "equal" on success.
+        self._search, self._try_lock = without_gil.lfind, with_gil.pthread_spin_trylock
         self._search.restype = ctypes.c_void_p
 
-    def lock(self, place: ctypes.c_void_p, times: int) -> bool:
-        """Try so many times, without Python's own lock."""
-        return self._search(place, place, ctypes.byref(ctypes.c_size_t(times)), 0, self._try) is not None
+    def lock(self, address: ctypes.c_void_p, attempts: int) -> bool:
+        """Try to lock it so many times, without the GIL."""
+        count = ctypes.byref(ctypes.c_size_t(attempts))
+        return self._search(address, address, count, 0, self._try_lock) is not None
 
 
-def _spin() -> _Spin | None:
+def _spin_lock() -> _SpinLock | None:
     library = _library()
-    return None if library is None else _Spin(library)
+    return None if library is None else _SpinLock(library)
 
 
 @cache
 def _library() -> _Library | None:
-    """Only where several threads run at once, but only one of them in Python: `Bell` relies on both."""
-    alone = (os.cpu_count() or 1) < 2 or not getattr(sys, "_is_gil_enabled", lambda: True)()
-    if alone or not sys.platform.startswith("linux"):
+    """Return the library where there are several cores and a GIL: `Event` relies on both."""
+    single_core = (os.cpu_count() or 1) < 2
+    if (
+        single_core
+        or not getattr(sys, "_is_gil_enabled", lambda: True)()
+        or not sys.platform.startswith("linux")
+    ):
         return None
     try:
         return _Library()

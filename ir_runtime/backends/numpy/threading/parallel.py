@@ -1,9 +1,9 @@
-"""Several threads over one layer, each with its own part of the rows.
+"""Parallel for: several threads compute one layer, each some of its rows.
 
-OpenBLAS has threads of its own, but between its products everything else runs on one, and they wait
-for each other spinning: with another program on the same cores, a product of 1 ms was seen to take 60.
-So BLAS keeps to one thread while a plan runs, and the parts of a layer, products and all, go to
-threads here. Where BLAS cannot be told, it is left as it is, and there are no threads here.
+OpenBLAS has a thread pool of its own, but between its products everything else runs on one thread, and its threads wait
+for each other spinning: with another program on the same cores, a product of 1 ms was seen to take 60. So BLAS is
+limited to one thread while a model runs, and the chunks of a layer, products and all, go to the thread pool here.
+Where the number of BLAS's threads cannot be set, it is left as it is, and this pool has no threads.
 """
 
 from __future__ import annotations
@@ -18,97 +18,97 @@ from ....forks import before_fork, helping, in_child
 from ....scoped import setting
 from ...common.blas import Blas
 from ...core.threads import most
-from .pool import Crew, Job
+from .pool import Task, ThreadPool
 
-__all__ = ["compiling", "each", "later", "several_blas", "share", "single_blas"]
+__all__ = ["compiling", "defer", "multithreaded_blas", "parallel_for", "single_blas", "thread_count"]
 
-# Multiplications, or so, in several calls of NumPy, that are worth a second thread: after each call, two threads
-# may wait some 10 µs for each other. What a helper has not begun when it comes is done without it.
+# Multiplications (or work that takes as long), in several calls of NumPy, that are worth a second thread: after each
+# call, two threads may wait some 10 µs for each other. The caller runs the chunks that a worker has not begun.
 WORTH = 1 << 24
 
 _blas = Blas()
-_crew = Crew()
+_pool = ThreadPool()
 single_blas = _blas.single
-threads = _blas.threads
+max_threads = _blas.threads
 
 
-def several_blas() -> contextlib.AbstractContextManager[None]:
-    """Let threads of BLAS itself share the products inside, as many as the run may use."""
-    return _blas.several(most(threads))
+def multithreaded_blas() -> contextlib.AbstractContextManager[None]:
+    """Let BLAS's own threads share the products inside, as many as the run may use."""
+    return _blas.several(most(max_threads))
 
 
-def share(size: int) -> int:
-    """Among how many threads to share so many multiplications."""
-    return most(threads) if size >= WORTH else 1
+def thread_count(size: int) -> int:
+    """Return the number of threads that should share so many multiplications."""
+    return most(max_threads) if size >= WORTH else 1
 
 
-def each(work: Callable[[Any], None], pieces: Sequence[Any], size: int) -> None:
-    """Call ``work`` with every piece, on several threads if ``size`` is worth it; in no particular order."""
-    helpers = min(share(size), len(pieces)) - 1
-    if helpers < 1 or not _blas.limited:
-        for piece in pieces:
-            work(piece)
+def parallel_for(work: Callable[[Any], None], chunks: Sequence[Any], size: int) -> None:
+    """Call ``work`` with every chunk, in no particular order; on several threads if ``size`` is worth it."""
+    workers = min(thread_count(size), len(chunks)) - 1
+    if workers < 1 or not _blas.limited:
+        for chunk in chunks:
+            work(chunk)
         return
-    job = Job(work, pieces)
+    task = Task(work, chunks)
     try:
-        _crew.call(job, helpers)
-        job.finish()
+        _pool.submit(task, workers)
+        task.join()
     except BaseException:
-        job.abandon()
+        task.cancel()
         raise
 
 
-_LATER: ContextVar[list[Job] | None] = ContextVar("later", default=None)
+_DEFERRED: ContextVar[list[Task] | None] = ContextVar("deferred", default=None)
 
 
 @contextlib.contextmanager
 def compiling() -> Iterator[None]:
-    """Around a compilation: what it leaves for `later` is done when it ends."""
-    if _LATER.get() is not None:  # of a graph inside another
+    """Complete the tasks that a compilation defers when it ends."""
+    if _DEFERRED.get() is not None:  # a nested graph
         yield
         return
-    jobs: list[Job] = []
-    with setting(_LATER, jobs), single_blas():
+    tasks: list[Task] = []
+    with setting(_DEFERRED, tasks), single_blas():
         try:
             yield
-            _finish()
+            _join_deferred()
         except BaseException:
-            for job in jobs:
-                job.abandon()
+            for task in tasks:
+                task.cancel()
             raise
 
 
 @before_fork
-def _finish() -> None:
-    """Do what was left for later; a forked process has none of the helpers that have begun with it."""
-    for job in _LATER.get() or ():
-        job.finish()
+def _join_deferred() -> None:
+    """Complete deferred tasks; a forked process has none of the workers that have begun them."""
+    for task in _DEFERRED.get() or ():
+        task.join()
 
 
-def later(work: Callable[[Any], None], pieces: Sequence[Any], behind: Callable[[], None]) -> None:
-    """Call ``work`` with every piece, then ``behind``: on other threads, while the compilation goes on.
+def defer(work: Callable[[Any], None], chunks: Sequence[Any], on_complete: Callable[[], None]) -> None:
+    """Call ``work`` with every chunk, then ``on_complete``: on other threads, while the compilation continues.
 
-    Outside of one, and where there are no others, this is done at once.
+    Outside of a compilation, and where there are no other threads, this is done at once.
     """
-    jobs, helpers = _LATER.get(), most(threads) - 1
-    if jobs is None or helpers < 1 or not _blas.limited:
-        for piece in pieces:
-            work(piece)
-        behind()
+    tasks, workers = _DEFERRED.get(), most(max_threads) - 1
+    if tasks is None or workers < 1 or not _blas.limited:
+        for chunk in chunks:
+            work(chunk)
+        on_complete()
         return
-    job = Job(partial(_apart, work), pieces, behind)
-    jobs.append(job)
-    _crew.call(job, min(helpers, len(pieces)))
+    task = Task(partial(_run_deferred, work), chunks, on_complete)
+    tasks.append(task)
+    _pool.submit(task, min(workers, len(chunks)))
 
 
-def _apart(work: Callable[[Any], None], piece: Any) -> None:
-    """A piece that no layer waits for, as a fork has to."""
+def _run_deferred(work: Callable[[Any], None], chunk: Any) -> None:
+    """Run a chunk that no layer waits for, but a fork has to."""
     with helping():
-        work(piece)
+        work(chunk)
 
 
 @in_child
-def _forget() -> None:
-    """A forked process has none of its parent's threads."""
-    global _crew
-    _crew = Crew()
+def _reset() -> None:
+    """Forget the parent's threads, which a forked process does not have."""
+    global _pool
+    _pool = ThreadPool()

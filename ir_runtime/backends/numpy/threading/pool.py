@@ -1,4 +1,4 @@
-"""Threads that do pieces of a job together with whoever has it."""
+"""A thread pool whose workers share the chunks of a task with the thread that submits it."""
 
 from __future__ import annotations
 
@@ -12,125 +12,131 @@ from typing import Any
 import numpy as np
 
 from ....forks import in_child
-from .event import Bell
+from .event import Event
 
-__all__ = ["Crew", "Job"]
+__all__ = ["Task", "ThreadPool"]
 
-# Seconds after which an abandoned job looks whether the helpers have left it.
-LOOK = 1e-4
+# Seconds between looks whether the workers have left a cancelled task.
+POLL_INTERVAL = 1e-4
 
 
-class Job:
-    """Pieces of work, taken one by one by whoever is free; the caller takes part, so it never waits in vain."""
+class Task:
+    """A parallel for: chunks of work that free threads take one by one; the caller takes part, so it never waits in vain.
+
+    Args:
+        work: called with every chunk.
+        chunks: what it is called with.
+        on_complete: called once, by the thread that completes the last chunk.
+    """
 
     def __init__(
-        self, work: Callable[..., None], pieces: Sequence[Any], behind: Callable[[], None] | None = None
+        self, work: Callable[..., None], chunks: Sequence[Any], on_complete: Callable[[], None] | None = None
     ) -> None:
-        self._work, self._pieces, self._behind = work, deque(pieces), behind
-        self._left, self._lock = len(pieces), threading.Lock()
-        self._inside: list[None] = []
-        """An element for each helper that may have a piece."""
-        self._done, self._finished = _bells.pop() if _bells else Bell(), False
+        self._work, self._chunks, self._on_complete = work, deque(chunks), on_complete
+        self._incomplete, self._lock = len(chunks), threading.Lock()
+        self._active: list[None] = []
+        """An element for each worker that may have a chunk."""
+        self._done, self._joined = _events.pop() if _events else Event(), False
         self._failure: BaseException | None = None
 
-    def help(self) -> None:
-        """Take pieces until there are none, as a helper; the caller is told of what fails when it has finished."""
-        if not self._pieces:
+    def run_chunks(self) -> None:
+        """Run chunks as a worker until there are none; `join` raises what fails."""
+        if not self._chunks:
             return
-        self._inside.append(None)
+        self._active.append(None)
         try:
-            self._take()
+            self._run_all()
         except BaseException as reason:
             self._failure = reason
-            self._pieces.clear()  # nobody begins what is left
-        self._inside.pop()
-        if not self._inside:
-            self._done.ring()
+            self._chunks.clear()  # nobody begins the remaining chunks
+        self._active.pop()
+        if not self._active:
+            self._done.set()
 
-    def _take(self) -> None:
+    def _run_all(self) -> None:
         while True:
             try:
-                piece = self._pieces.popleft()
+                chunk = self._chunks.popleft()
             except IndexError:
                 return
-            self._do(piece)
+            self._run(chunk)
 
-    def _do(self, piece: Any) -> None:
-        self._work(piece)
-        if self._behind is None:
+    def _run(self, chunk: Any) -> None:
+        self._work(chunk)
+        if self._on_complete is None:
             return
         with self._lock:
-            self._left -= 1
-            last = not self._left
+            self._incomplete -= 1
+            last = not self._incomplete
         if last:
-            self._behind()
+            self._on_complete()
 
-    def finish(self) -> None:
-        """Take pieces, as the caller, until there are none; then wait for those that helpers have taken."""
-        self._take()
-        while self._inside:
+    def join(self) -> None:
+        """Run chunks as the caller until there are none; then wait for those that workers have begun."""
+        self._run_all()
+        while self._active:
             self._done.wait()
         if self._failure is not None:
             raise self._failure
-        if not self._finished:
-            self._finished = True
-            _bells.append(self._done)
+        if not self._joined:
+            self._joined = True
+            _events.append(self._done)
 
-    def abandon(self) -> None:
-        """Let nobody begin what is left, and wait for what was begun."""
-        self._pieces.clear()
-        while self._inside:
-            time.sleep(LOOK)  # the bell may have been heard by what was interrupted
-
-
-_bells: list[Bell] = []
-"""Those of jobs that were finished: to make one takes longer than to ring it. Some may ring once more."""
-
-in_child(_bells.clear)
+    def cancel(self) -> None:
+        """Discard the chunks that nobody has begun, and wait for the others."""
+        self._chunks.clear()
+        while self._active:
+            time.sleep(POLL_INTERVAL)  # the event may have been consumed by what was interrupted
 
 
-class _Helper:
-    """A thread that does jobs until nobody has it any more."""
+_events: list[Event] = []
+"""Those of joined tasks: to make one takes longer than to set it. Some may be set once more."""
+
+in_child(_events.clear)
+
+
+class _Worker:
+    """A thread that runs tasks until it is garbage collected."""
 
     def __init__(self) -> None:
-        self._jobs, self._bell = deque[Job | None](), Bell()
-        weakref.finalize(self, _dismiss, self._jobs, self._bell).atexit = False
-        args = self._jobs, self._bell
-        threading.Thread(target=_serve, args=args, name="ir_runtime", daemon=True).start()
+        self._tasks, self._wake = deque[Task | None](), Event()
+        weakref.finalize(self, _stop, self._tasks, self._wake).atexit = False
+        args = self._tasks, self._wake
+        threading.Thread(target=_worker_loop, args=args, name="ir_runtime", daemon=True).start()
 
-    def call(self, job: Job) -> None:
-        self._jobs.append(job)
-        self._bell.ring()
+    def submit(self, task: Task) -> None:
+        self._tasks.append(task)
+        self._wake.set()
 
 
-def _serve(jobs: deque[Job | None], bell: Bell) -> None:
+def _worker_loop(tasks: deque[Task | None], wake: Event) -> None:
     with np.errstate(all="ignore"):
         while True:
-            while jobs:
-                if (job := jobs.popleft()) is None:
+            while tasks:
+                if (task := tasks.popleft()) is None:
                     return
-                job.help()
-                del job  # with all that it has
-            bell.wait()
+                task.run_chunks()
+                del task  # and the arrays that it holds
+            wake.wait()
 
 
-def _dismiss(jobs: deque[Job | None], bell: Bell) -> None:
-    jobs.append(None)
-    bell.ring()
+def _stop(tasks: deque[Task | None], wake: Event) -> None:
+    tasks.append(None)
+    wake.set()
 
 
-class Crew:
-    """Helpers, started when they are first called."""
+class ThreadPool:
+    """Workers, started when they are first needed."""
 
     def __init__(self) -> None:
-        self._helpers: list[_Helper] = []
+        self._workers: list[_Worker] = []
         self._lock = threading.Lock()
 
-    def call(self, job: Job, helpers: int) -> None:
-        """Let so many of them help."""
-        if len(self._helpers) < helpers:
+    def submit(self, task: Task, workers: int) -> None:
+        """Let so many workers help with a task."""
+        if len(self._workers) < workers:
             with self._lock:
-                while len(self._helpers) < helpers:
-                    self._helpers.append(_Helper())
-        for helper in self._helpers[:helpers]:
-            helper.call(job)
+                while len(self._workers) < workers:
+                    self._workers.append(_Worker())
+        for worker in self._workers[:workers]:
+            worker.submit(task)

@@ -1,1 +1,1 @@
-"""Tiling: layers that follow each other are computed tile by tile, so that tiles stay in the cache."""
+"""Depth-first tiling: chains of layers are computed tile by tile, so that intermediate results stay in the cache."""

@@ -1,4 +1,4 @@
-"""Parts run one behind the other over blocks of lines, in memory that stays: its views are made once."""
+"""Run a chain of layers tile by tile (depth-first), in scratch memory that is reused, with views that are made once."""
 
 from __future__ import annotations
 
@@ -14,157 +14,157 @@ from ....ir.tensor import Array
 from ...common.epilogue import OutOfPlaceEpilogue
 from ...common.layout import channels_first, channels_last
 from ...common.tape import Tape, replay
-from ..threading.parallel import each, share
+from ..threading.parallel import parallel_for, thread_count
 from .scratch import MAX_KEPT, Scratch, borrow_scratch
-from .tile_rows import Block, Plan, plan_of, turns
-from .tiled_layer import Part, Taken
+from .tile_plan import Tile, TilePlan, ping_pong, plan_tiles
+from .tiled_layer import PaddedBuffer, TiledLayer
 
-__all__ = ["together"]
+__all__ = ["run_depth_first"]
 
 
-class Job(NamedTuple):
-    """A block of one image."""
+class TileRun(NamedTuple):
+    """The arrays of one run of a tile."""
 
     source: Array
-    """Lines of the data."""
+    """Rows of the data."""
     out: Array
-    """Where to put lines of the results."""
-    finishes: Sequence[OutOfPlaceEpilogue]
-    """What is done to the results of each part."""
+    """Rows of the result."""
+    epilogues: Sequence[OutOfPlaceEpilogue]
+    """The epilogue of each layer."""
     image: int
 
 
-Act: TypeAlias = Callable[[Job], None]
-Place: TypeAlias = Array | Callable[[Job], Array]
-"""An array that stays where it is, or one that each job brings."""
+Step: TypeAlias = Callable[[TileRun], None]
+Operand: TypeAlias = Array | Callable[[TileRun], Array]
+"""An array in scratch memory, or one that differs from run to run."""
 
-SOURCE: Callable[[Job], Array] = attrgetter("source")
-OUT: Callable[[Job], Array] = attrgetter("out")
+SOURCE: Callable[[TileRun], Array] = attrgetter("source")
+OUT: Callable[[TileRun], Array] = attrgetter("out")
 
 
-def together(chain: Sequence[Part]) -> Callable[..., Array | None]:
-    """What runs parts over blocks of lines, or tells that it is better to run them alone."""
-    plan_for = lru_cache(maxsize=16)(lambda *how: plan_of(chain, *how))
+def run_depth_first(chain: Sequence[TiledLayer]) -> Callable[..., Array | None]:
+    """Return a function that runs a chain tile by tile, or returns ``None`` if layers are faster one by one."""
+    plan_for = lru_cache(maxsize=16)(lambda *how: plan_tiles(chain, *how))
 
-    def run(x: Array, *finishes: OutOfPlaceEpilogue) -> Array | None:
-        plan: Plan = plan_for(x.shape[2], x.shape[3], share(1 << 62))
-        if not plan.blocks:
+    def run(x: Array, *epilogues: OutOfPlaceEpilogue) -> Array | None:
+        plan: TilePlan = plan_for(x.shape[2], x.shape[3], thread_count(1 << 62))
+        if not plan.tiles:
             return None
         data = channels_last(x)
-        y = np.empty((len(x), *plan.maps[-1], chain[-1].columns), np.float32)
+        y = np.empty((len(x), *plan.maps[-1], chain[-1].channels), np.float32)
 
-        def work(piece: tuple[int, int]) -> None:
-            image, number = piece
-            lines, some = plan.blocks[number].lines, plan.blocks[number].channels
-            source, out = data[image, lines[0]], y[image, lines[-1]]
-            if some is not None:
-                source, out = source if chain[0].take is None else source[..., some], out[..., some]
-            job = Job(source, out, finishes, image)
-            with borrow_scratch(sum(plan.rooms)) as scratch:
-                for act in _bound(chain, plan, number, scratch):
-                    act(job)
+        def work(chunk: tuple[int, int]) -> None:
+            image, index = chunk
+            rows, channels = plan.tiles[index].rows, plan.tiles[index].channels
+            source, out = data[image, rows[0]], y[image, rows[-1]]
+            if channels is not None:
+                source, out = source if chain[0].pad is None else source[..., channels], out[..., channels]
+            tile_run = TileRun(source, out, epilogues, image)
+            with borrow_scratch(sum(plan.buffer_sizes)) as scratch:
+                for step in _steps(chain, plan, index, scratch):
+                    step(tile_run)
 
-        pieces = [(image, number) for image in range(len(x)) for number in range(len(plan.blocks))]
-        each(work, pieces, plan.size * len(x))
+        chunks = [(image, index) for image in range(len(x)) for index in range(len(plan.tiles))]
+        parallel_for(work, chunks, plan.cost * len(x))
         return channels_first(y)
 
     return run
 
 
-def _bound(chain: Sequence[Part], plan: Plan, number: int, scratch: Scratch) -> list[Act]:
-    """What to do for a block in some scratch memory; built when that is used for it first."""
-    memory, acts = plan.bound.get((scratch.id, number), (None, list[Act]()))
+def _steps(chain: Sequence[TiledLayer], plan: TilePlan, index: int, scratch: Scratch) -> list[Step]:
+    """Return the steps of a tile in some scratch memory; built when it first runs there."""
+    memory, steps = plan.bound.get((scratch.id, index), (None, list[Step]()))
     if memory is not scratch.memory:
-        acts = _Binding(chain, plan, plan.blocks[number], scratch.memory).acts()
+        steps = _Binding(chain, plan, plan.tiles[index], scratch.memory).steps()
         if scratch.memory.size <= MAX_KEPT:
-            plan.bound[scratch.id, number] = scratch.memory, acts
-    return acts
+            plan.bound[scratch.id, index] = scratch.memory, steps
+    return steps
 
 
-def _act(make: Callable[..., Tape], *places: Place) -> Act:
-    """Plays what ``make`` puts together of arrays: now, if they stay where they are, or else for each job."""
-    if any(map(callable, places)):
-        return lambda job: replay(make(*(place(job) if callable(place) else place for place in places)))
-    tape = make(*places)
-    return lambda job: replay(tape)
+def _step(make: Callable[..., Tape], *operands: Operand) -> Step:
+    """Replay the tape that ``make`` returns: made once if all operands are in scratch memory, else for each run."""
+    if any(map(callable, operands)):
+        return lambda run: replay(make(*(place(run) if callable(place) else place for place in operands)))
+    tape = make(*operands)
+    return lambda run: replay(tape)
 
 
 class _Binding:
-    """Lays out the memory for a block, and puts together what is done there."""
+    """Lays out the scratch memory of a tile, and makes the steps that compute it there."""
 
-    def __init__(self, chain: Sequence[Part], plan: Plan, block: Block, memory: Array) -> None:
-        self._chain, self._maps, self._block = chain, plan.maps, block
-        self._some = [block.made(part) for part in chain]
-        self._lengths = [lines.stop - lines.start for lines in block.lines]
-        *rooms, self._spare = np.split(memory, np.cumsum(plan.rooms)[:2])
-        where = list(enumerate(turns(chain)))
-        self._takes = [self._taken(number, rooms[taken]) for number, (taken, _) in where]
-        self._made = [self._room(number, rooms[made]) for number, (_, made) in where]
+    def __init__(self, chain: Sequence[TiledLayer], plan: TilePlan, tile: Tile, memory: Array) -> None:
+        self._chain, self._maps, self._tile = chain, plan.maps, tile
+        self._channels = [tile.channels_of(layer) for layer in chain]
+        self._heights = [rows.stop - rows.start for rows in tile.rows]
+        *buffers, self._scratch = np.split(memory, np.cumsum(plan.buffer_sizes)[:2])
+        turns = list(enumerate(ping_pong(chain)))
+        self._padded = [self._padded_input(index, buffers[source]) for index, (source, _) in turns]
+        self._results = [self._result(index, buffers[output]) for index, (_, output) in turns]
 
-    def _taken(self, number: int, memory: Array) -> Taken | None:
-        part, some = self._chain[number], self._some[number]
-        shape = (self._lengths[number], self._maps[number][1], some.stop - some.start)
-        return None if part.take is None else part.take(shape, self._block.around[number], memory)
+    def _padded_input(self, index: int, memory: Array) -> PaddedBuffer | None:
+        layer, channels = self._chain[index], self._channels[index]
+        shape = (self._heights[index], self._maps[index][1], channels.stop - channels.start)
+        return None if layer.pad is None else layer.pad(shape, self._tile.pads[index], memory)
 
-    def _room(self, number: int, memory: Array) -> Array:
-        some = self._some[number]
-        shape = (self._lengths[number + 1], self._maps[number + 1][1], some.stop - some.start)
+    def _result(self, index: int, memory: Array) -> Array:
+        channels = self._channels[index]
+        shape = (self._heights[index + 1], self._maps[index + 1][1], channels.stop - channels.start)
         return memory[: math.prod(shape)].reshape(shape)
 
-    def acts(self) -> list[Act]:
-        """What is done, in order."""
-        acts, data = list[Act](), cast(Place, SOURCE)
-        for number, (take, made) in enumerate(zip(self._takes, self._made, strict=True)):
-            if take is not None:
-                acts += [] if number else self._clearing(0)
-                acts += [_act(take.copy, data)] if not number or self._goal(number - 1) is data else []
-                data = take.room
-            acts += [*self._computing(number, data), *self._clearing(number + 1), *self._finishing(number)]
-            data = made
-        return acts
+    def steps(self) -> list[Step]:
+        """Return the steps in order."""
+        steps, data = list[Step](), cast(Operand, SOURCE)
+        for index, (padded, result) in enumerate(zip(self._padded, self._results, strict=True)):
+            if padded is not None:
+                steps += [] if index else self._clear(0)
+                steps += [_step(padded.copy, data)] if not index or self._target(index - 1) is data else []
+                data = padded.array
+            steps += [*self._compute(index, data), *self._clear(index + 1), *self._epilogue(index)]
+            data = result
+        return steps
 
-    def _computing(self, number: int, data: Place) -> list[Act]:
-        """What has nothing done to it after is put where it belongs at once."""
-        part, some = self._chain[number], self._some[number]
-        straight = not part.post_ops and self._block.channels is None
-        goal = self._goal(number) if straight else self._made[number]
-        return [_act(lambda source, out: part.calls(source, out, self._spare, some), data, goal)]
+    def _compute(self, index: int, data: Operand) -> list[Step]:
+        """Without post-ops, write the result to its target at once."""
+        layer, channels = self._chain[index], self._channels[index]
+        direct = not layer.post_ops and self._tile.channels is None
+        out = self._target(index) if direct else self._results[index]
+        return [_step(lambda source, out: layer.tape(source, out, self._scratch, channels), data, out)]
 
-    def _clearing(self, number: int) -> list[Act]:
-        """Before anything is put into the room of a part that comes behind another."""
-        take = self._takes[number] if number < len(self._takes) else None
-        return [] if take is None else [_act(take.clear)]
+    def _clear(self, index: int) -> list[Step]:
+        """Clear the padding of a layer's input, before anything is written to it."""
+        padded = self._padded[index] if index < len(self._padded) else None
+        return [] if padded is None else [_step(padded.clear)]
 
-    def _goal(self, number: int) -> Place:
-        """Where the finished results of a part are put."""
-        if number == len(self._chain) - 1:
+    def _target(self, index: int) -> Operand:
+        """Return where the final result of a layer is written."""
+        if index == len(self._chain) - 1:
             return OUT
-        post_ops, following = self._chain[number].post_ops, self._takes[number + 1]
-        straight = post_ops and not any(post_op.full_tensor for post_op in post_ops)
-        if following is None or following.inside is None or not straight:
-            return self._made[number]
-        return following.inside
+        post_ops, following = self._chain[index].post_ops, self._padded[index + 1]
+        out_of_place = post_ops and not any(post_op.full_tensor for post_op in post_ops)
+        if following is None or following.interior is None or not out_of_place:
+            return self._results[index]
+        return following.interior
 
-    def _finishing(self, number: int) -> list[Act]:
-        made, goal, some = self._made[number], self._goal(number), self._some[number]
-        post_ops = [post_op.part(some) for post_op in self._chain[number].post_ops]
+    def _epilogue(self, index: int) -> list[Step]:
+        result, target, channels = self._results[index], self._target(index), self._channels[index]
+        post_ops = [post_op.part(channels) for post_op in self._chain[index].post_ops]
         if any(post_op.full_tensor for post_op in post_ops):
-            return [self._with_others(number)]
+            return [self._full_tensor_epilogue(index)]
         if not post_ops:
-            straight = goal is made or self._block.channels is None
-            return [] if straight else [_act(lambda to: [(np.copyto, (to, made))], goal)]
+            direct = target is result or self._tile.channels is None
+            return [] if direct else [_step(lambda out: [(np.copyto, (out, result))], target)]
         *before, last = post_ops
-        in_place: Tape = [post_op.call(made, made, made) for post_op in before]
-        return [_act(lambda: in_place), _act(lambda to: [last.call(made, to, made)], goal)]
+        in_place: Tape = [post_op.call(result, result, result) for post_op in before]
+        return [_step(lambda: in_place), _step(lambda out: [last.call(result, out, result)], target)]
 
-    def _with_others(self, number: int) -> Act:
-        """Stages that need the same rows of other inputs."""
-        made, last = self._made[number], number == len(self._chain) - 1
-        start, (height, width) = self._block.lines[number + 1].start, self._maps[number + 1]
-        rows = made.reshape(-1, made.shape[-1])
+    def _full_tensor_epilogue(self, index: int) -> Step:
+        """Apply post-ops that read the same rows of other tensors."""
+        result, last = self._results[index], index == len(self._chain) - 1
+        start, (height, width) = self._tile.rows[index + 1].start, self._maps[index + 1]
+        rows = result.reshape(-1, result.shape[-1])
 
-        def act(job: Job) -> None:
-            first = (job.image * height + start) * width
-            job.finishes[number](rows, first, job.out.reshape(rows.shape) if last else None)
+        def step(run: TileRun) -> None:
+            first = (run.image * height + start) * width
+            run.epilogues[index](rows, first, run.out.reshape(rows.shape) if last else None)
 
-        return act
+        return step

@@ -1,4 +1,4 @@
-"""One layer of those that are computed some lines of the map at a time."""
+"""A layer that can be computed tile by tile: some rows of the feature map at a time."""
 
 from __future__ import annotations
 
@@ -12,56 +12,59 @@ from ....ops.window import Pads
 from ...common.epilogue import PostOp, RowEpilogue
 from ...common.tape import Tape
 
-__all__ = ["Part", "Taken"]
+__all__ = ["PaddedBuffer", "TiledLayer"]
 
 
-class Taken(NamedTuple):
-    """Room for lines of data, laid out as a kernel reads them."""
+class PaddedBuffer(NamedTuple):
+    """A buffer for rows of the input and their padding, in the layout that a kernel reads."""
 
-    room: Array
+    array: Array
     clear: Callable[[], Tape]
-    """Clears what is around the data."""
+    """Returns the calls that fill the padding with zeros."""
     copy: Callable[[Array], Tape]
-    """Copies lines ``[height, width, C]`` there."""
-    inside: Array | None
-    """Where the lines lie, if they lie as they are: what makes them may put them there."""
+    """Returns the calls that copy rows ``[height, width, C]`` into the buffer."""
+    interior: Array | None
+    """The part inside the padding, if rows are stored there unchanged: the layer before may write to it."""
 
 
-Alone: TypeAlias = Callable[[Array, RowEpilogue], Array]
-"""A whole convolution, of data as ``[N, C, H, W]``."""
+Untiled: TypeAlias = Callable[[Array, RowEpilogue], Array]
+"""Computes the whole layer from data ``[N, C, H, W]``."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """A convolution with constant filters over two axes, or what needs no neighbours; and what is done in place."""
+class TiledLayer:
+    """A 2-D convolution with constant filters, or an element-wise layer (without ``op``), and its post-ops.
+
+    It has more than 8 fields since they describe one kernel of one layer; nothing else is passed around with it.
+    """
 
     op: ForwardConvolution | None
     kernel: tuple[int, int]
-    columns: int
+    channels: int
     """Channels of the result."""
     cost: int
-    """Multiplications, or what takes as long, for each position of the result."""
-    calls: Callable[[Array, Array, Array, slice], Tape]
-    """From lines ``[height, width, C]``, or what ``take`` makes of them, to some channels of the results; with
-    spare memory."""
-    take: Callable[[tuple[int, int, int], Pads, Array], Taken] | None = None
-    """Makes room in memory for lines of a shape, with padding around; ``None`` if it needs no neighbours."""
-    alone: Alone | None = None
-    """How to run it where it is not computed line by line."""
-    ready: Callable[[], object] | None = None
+    """Multiplications (or work that takes as long) for each position of the result."""
+    tape: Callable[[Array, Array, Array, slice], Tape]
+    """Returns the calls from rows ``[height, width, C]``, or a padded buffer, to some channels of the result; the third
+    array is scratch memory."""
+    pad: Callable[[tuple[int, int, int], Pads, Array], PaddedBuffer] | None = None
+    """Lays out a padded buffer for rows of a shape in memory; ``None`` if windows are single elements."""
+    untiled: Untiled | None = None
+    """Computes the layer where it is not tiled."""
+    pack: Callable[[], object] | None = None
     """Packs the filters; called once it is known which kernel computes the layer."""
     post_ops: tuple[PostOp, ...] = ()
-    spare: bool = False
-    """Whether it needs spare memory, as much as its results."""
+    needs_scratch: bool = False
+    """Whether ``tape`` needs scratch memory, as much as its results."""
 
     def extent(self, axis: int) -> int:
-        """Elements of the data that a window covers along an axis."""
+        """Return the length of a window along an axis."""
         return 1 if self.op is None else self.op.extent(axis, self.kernel[axis])
 
-    def taken(self, lines: tuple[int, int, int], pads: Pads) -> int:
-        """The most elements that ``take`` makes room for."""
-        if self.take is None or self.op is None:
+    def padded_size(self, rows: tuple[int, int, int], pads: Pads) -> int:
+        """Return the most elements of the padded buffer for rows of a shape."""
+        if self.pad is None or self.op is None:
             return 0
         (top, bottom), (left, right) = pads
-        columns = left + lines[1] + right + self.op.strides[1]
-        return (top + lines[0] + bottom) * columns * lines[2]
+        columns = left + rows[1] + right + self.op.strides[1]
+        return (top + rows[0] + bottom) * columns * rows[2]
