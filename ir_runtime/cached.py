@@ -17,7 +17,7 @@ if sys.version_info >= (3, 12):
 else:
     T = TypeVar("T")
 
-    class cached_property(Generic[T]):
+    class cached_property(Generic[T]):  # noqa: N801  as Python names it
         """As that of `functools` in Python 3.12."""
 
         def __init__(self, function: Callable[[Any], T]) -> None:

@@ -9,7 +9,7 @@ from ..codes import Code
 from ..errors import ExecutionError, IRError, LimitError
 from ..ir.graph import Layer
 from ..ir.tensor import Array
-from .expected import Expected, Refusal
+from .expected import Expected, RefusedInputError
 
 __all__ = ["Failing", "blame", "is_placed"]
 
@@ -52,7 +52,7 @@ def blame(step: Failing, arrays: Sequence[Array], reason: Exception) -> IRError:
         message = f"failed on the data it was given{together}: {reason.message}"
         return ExecutionError(message, code=Code.LAYER_FAILED, where=where, hint=reason.hint)
     known = step.expected
-    refusal = reason if isinstance(reason, Refusal) else known.refusal(arrays) if known else None
+    refusal = reason if isinstance(reason, RefusedInputError) else known.refusal(arrays) if known else None
     if refusal is not None:
         message = f"failed on the data it was given: {refusal.reason.message}"
         hint = refusal.reason.hint

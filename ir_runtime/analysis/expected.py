@@ -12,13 +12,13 @@ from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
 
-__all__ = ["Expected", "Refusal", "expected"]
+__all__ = ["Expected", "RefusedInputError", "expected"]
 
 _Place: TypeAlias = tuple[int, int]
 """An input of the step, and 0; or, if negative, of the layer so many before, which of its outputs."""
 
 
-class Refusal(Exception):
+class RefusedInputError(Exception):
     """Inference refuses what a layer of a step is given."""
 
     def __init__(self, layer: Layer, reason: IRError) -> None:
@@ -40,7 +40,7 @@ class Expected:
         """The types of the outputs, as far as they follow from the inputs.
 
         Raises:
-            Refusal: if a layer cannot have such inputs.
+            RefusedInputError: if a layer cannot have such inputs.
         """
         return self.results(
             [_value(array, element) for array, element in zip(arrays, self.elements, strict=True)]
@@ -50,7 +50,7 @@ class Expected:
         """The types of the outputs of every layer, as far as they follow from what is known of the inputs.
 
         Raises:
-            Refusal: if a layer cannot have such inputs.
+            RefusedInputError: if a layer cannot have such inputs.
         """
         results: list[tuple[TensorType, ...]] = []
         for layer, places in zip(self.layers, self.places, strict=True):
@@ -59,14 +59,14 @@ class Expected:
             try:
                 results.append(layer.op.infer_types(*inputs))
             except IRError as reason:
-                raise Refusal(layer, reason) from None
+                raise RefusedInputError(layer, reason) from None
         return results
 
-    def refusal(self, arrays: Sequence[Array]) -> Refusal | None:
+    def refusal(self, arrays: Sequence[Array]) -> RefusedInputError | None:
         """Why inference refuses these inputs, if it does."""
         try:
             self.types(arrays)
-        except Refusal as refusal:
+        except RefusedInputError as refusal:
             return refusal
         except Exception:  # what cannot be inferred explains nothing
             return None

@@ -151,7 +151,7 @@ class Guard:
 
         Raises:
             LimitError: if it is more than the run may have.
-            Refusal: if the layers cannot have such inputs.
+            RefusedInputError: if the layers cannot have such inputs.
         """
         need = self._need(run, arrays)
         if need > run.left:

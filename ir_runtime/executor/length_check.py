@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.expected import Expected, Refusal
+from ..analysis.expected import Expected, RefusedInputError
 from ..backends import Accepts, Kernel, Unary, any_lengths
 from ..errors import ExecutionError
 from ..ir.dimension import Symbol
@@ -101,7 +101,7 @@ class LengthCheck:
         """Check the lengths of the inputs, and remember them by ``key``, unless that is ``None``.
 
         Raises:
-            Refusal: if a layer cannot have such inputs; it names the layer.
+            RefusedInputError: if a layer cannot have such inputs; it names the layer.
         """
         lengths: dict[Symbol, int] = {}
         for array, type in zip(arrays, self.reads, strict=True):
@@ -122,7 +122,7 @@ class LengthCheck:
                 f"expected {type.shape}, as was inferred, got {found}",
                 hint="a layer before it computes something else than the file says",
             )
-            raise Refusal(self.expected.layers[-1], reason)
+            raise RefusedInputError(self.expected.layers[-1], reason)
 
 
 def _value(array: Array, element: ElementType, contents: Array | None) -> Value:

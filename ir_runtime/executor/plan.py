@@ -88,7 +88,7 @@ class ExecutionPlan:
             RUN.set(run)
             try:
                 return self.execute(feeds, run)
-            except _Watching as caught:
+            except _ObserverError as caught:
                 raise caught.reason from None
 
     def execute(self, feeds: Sequence[Array], run: Run) -> list[Array]:
@@ -135,7 +135,7 @@ class ExecutionPlan:
             try:
                 results = _watched(step, args, run.observers)
             except Exception as reason:
-                if isinstance(reason, _Watching) or is_placed(reason):
+                if isinstance(reason, _ObserverError) or is_placed(reason):
                     raise
                 raise blame(step, args, reason) from reason
             for slot, array in zip(step.writes, results, strict=True):
@@ -144,7 +144,7 @@ class ExecutionPlan:
                 env[slot] = None
 
 
-class _Watching(Exception):
+class _ObserverError(Exception):
     """Carries an observer's own exception past the handler that blames the layer."""
 
     def __init__(self, reason: Exception) -> None:
@@ -167,4 +167,4 @@ def _tell(observers: Sequence[Observer], event: str, *what: Any) -> None:
             for observer in observers:
                 getattr(observer, event)(*what)
     except Exception as reason:
-        raise _Watching(reason) from reason
+        raise _ObserverError(reason) from reason

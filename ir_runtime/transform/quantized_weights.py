@@ -72,6 +72,15 @@ _WIDE = ("f16", "bf16", "f32")
 
 
 @dataclass(slots=True)
+class _Dequantization:
+    """What dequantizes: the scale, the zero point, and the shape in the end."""
+
+    scale: Array | None = None
+    zero: Array | None = None
+    shape: tuple[int, ...] | None = None
+
+
+@dataclass(slots=True)
 class _Search:
     """Walks from f32 back to the codes."""
 
@@ -82,46 +91,33 @@ class _Search:
 
     def at(self, port: Port) -> Found | None:
         steps: list[Layer] = []
-        scale = zero = None
-        shape: tuple[int, ...] | None = None
-        missing: object
+        found = _Dequantization()
         layer = self.graph[port.layer]
         while layer.type in _STEPS and layer.op is not None:
             steps.append(layer)
-            if layer.type == "Convert" and not self._widens(layer):
-                return None
-            # Walking back, scales come before zero points, and a change of shape before both.
-            if layer.type == "Reshape":
-                if shape is not None or scale is not None:
-                    return None
-                shape = missing = self._static(layer)
-            elif layer.type == "Multiply":
-                if scale is not None or zero is not None:
-                    return None
-                scale = missing = self._small(layer, 1)
-            elif layer.type == "Subtract":
-                if zero is not None:
-                    return None
-                zero = missing = self._small(layer, 1)
-            else:
-                missing = layer
-            if missing is None:
-                return None
-            following = self._alone(layer)
+            following = self._alone(layer) if self._takes(layer, found) else None
             if following is None:
                 return None
             layer = following
-        return self._found(layer, steps, scale, zero, shape)
+        return self._found(layer, steps, found)
 
-    def _found(
-        self,
-        layer: Layer,
-        steps: list[Layer],
-        scale: Array | None,
-        zero: Array | None,
-        shape: tuple[int, ...] | None,
-    ) -> Found | None:
-        op = layer.op
+    def _takes(self, layer: Layer, found: _Dequantization) -> bool:
+        """Return whether a layer is a step of dequantizing; backwards, scales come before zero points, shapes first."""
+        if layer.type == "Convert":
+            return self._widens(layer)
+        if layer.type == "Reshape" and found.shape is None and found.scale is None:
+            found.shape = self._static(layer)
+            return found.shape is not None
+        if layer.type == "Multiply" and found.scale is None and found.zero is None:
+            found.scale = self._small(layer, 1)
+            return found.scale is not None
+        if layer.type == "Subtract" and found.zero is None:
+            found.zero = self._small(layer, 1)
+            return found.zero is not None
+        return False
+
+    def _found(self, layer: Layer, steps: list[Layer], found: _Dequantization) -> Found | None:
+        op, scale, zero, shape = layer.op, found.scale, found.zero, found.shape
         if not steps or not isinstance(op, Constant):
             return None
         codes = op.value

@@ -22,7 +22,7 @@ from ir_runtime.ir.tensor import Array
 from .corpus import LARGEST, Case
 from .structure import Element, Work, undeclared
 
-__all__ = ["Disagreement", "cases", "compare", "opened"]
+__all__ = ["DisagreementError", "cases", "compare", "opened"]
 
 REFERENCE = "reference"
 LIMITS = ir.Limits(memory=1 << 28, trips=200, seconds=0.5)
@@ -36,7 +36,7 @@ ROUNDING = 1e-6
 DRAWING = (b'type="RandomUniform"', b'type="Multinomial"')
 
 
-class Disagreement(Exception):
+class DisagreementError(Exception):
     """A backend that does not do what the reference does; ``signature`` tells such mistakes apart."""
 
     def __init__(self, signature: str, detail: str) -> None:
@@ -125,7 +125,7 @@ def compare(case: Case, backends: Sequence[str]) -> str:
         ``"result"``, or the code of what the reference says.
 
     Raises:
-        Disagreement: if a backend gives something else, or refuses alone.
+        DisagreementError: if a backend gives something else, or refuses alone.
         Exception: whatever gets out that is no error of the package.
     """
     try:
@@ -140,7 +140,7 @@ def compare(case: Case, backends: Sequence[str]) -> str:
         if isinstance(found, ir.IRError) and _is_refused(case):
             continue
         if problem := difference(found, wanted, backend, _rounding(case.inputs)):
-            raise Disagreement(f"{_kind(found, wanted)} on {backend}: {_operations(model)}", problem)
+            raise DisagreementError(f"{_kind(found, wanted)} on {backend}: {_operations(model)}", problem)
     return str(wanted.code) if isinstance(wanted, ir.IRError) else "result"
 
 

@@ -17,7 +17,7 @@ from ir_runtime.codes import Code
 from . import lengths
 from .corpus import Case
 
-__all__ = ["BACKENDS", "RUNNING", "Broken", "compiled_backends", "probe"]
+__all__ = ["BACKENDS", "RUNNING", "BrokenError", "compiled_backends", "probe"]
 
 RUNNING = ir.Limits(memory=1 << 28, trips=200, seconds=0.5)
 """What a run may take. Reading and checking keep to their bounds without being told."""
@@ -40,7 +40,7 @@ _BUGS = re.compile(
 _LEAKS = re.compile(r"\b(?:ZeroDivision|Index|Overflow|FloatingPoint|Axis|Runtime|Value|Unicode\w*)Error\b")
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     """An error of the package that breaks its own promises: in which way, and what it says."""
 
     def __init__(self, how: str, found: ir.Diagnostic) -> None:
@@ -68,7 +68,7 @@ def probe(case: Case, backends: Sequence[str] = BACKENDS) -> str:
         backends: on which to run it.
 
     Raises:
-        Broken: if an error, or what it says, is not as promised.
+        BrokenError: if an error, or what it says, is not as promised.
         Exception: whatever else gets out.
     """
     if case.inputs is not None:
@@ -158,13 +158,13 @@ def _report(report: ir.Diagnostics) -> None:
 def _finding(found: ir.Diagnostic) -> None:
     text = str(found)
     if found.code not in list(Code):
-        raise Broken("a code that there is not", found)
+        raise BrokenError("a code that there is not", found)
     if len(text) > LONGEST_TEXT:
-        raise Broken("too long", found)
+        raise BrokenError("too long", found)
     if not found.message or "\n" in found.message or "\n" in found.hint:
-        raise Broken("not one line", found)
+        raise BrokenError("not one line", found)
     leak = _BUGS.search(found.message)
     if found.code != Code.LAYER_FAILED:
         leak = leak or _LEAKS.search(found.message)
     if leak:
-        raise Broken(f"says {leak.group()}", found)
+        raise BrokenError(f"says {leak.group()}", found)

@@ -15,7 +15,7 @@ from ir_runtime.backends import available
 
 from . import lengths
 from .corpus import Case, Corpus, read, write
-from .lengths import Disagreement, compare, opened
+from .lengths import DisagreementError, compare, opened
 from .mutations import mutant, recipe
 from .worker import MEMORY, Pool
 
@@ -76,7 +76,7 @@ def test_a_backend_that_differs_is_found(how: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(
         lengths, "_outcome", lambda model, backend, inputs: wanted if backend == "reference" else found
     )
-    with pytest.raises(Disagreement, match=f"{how} on numpy: Relu"):
+    with pytest.raises(DisagreementError, match=f"{how} on numpy: Relu"):
         compare(case(), ("reference", "numpy"))
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from .corpus import Case
-from .lengths import Disagreement
+from .lengths import DisagreementError
 from .mutations import Recipe, mutant
-from .target import BACKENDS, Broken, probe
+from .target import BACKENDS, BrokenError, probe
 
 __all__ = ["MEMORY", "SECONDS", "Pool", "Result", "guarded"]
 
@@ -82,11 +82,11 @@ def _memory(field: str) -> int:
 
 def _signature(reason: BaseException) -> str:
     """The kind of a finding: the same for the same mistake, whatever the numbers and names are."""
-    if isinstance(reason, Broken):
+    if isinstance(reason, BrokenError):
         where, message = reason.found.where, reason.found.message
         general = re.sub(r"'[^']*'|\"[^\"]*\"|\d+|\[[^]]*\]", "_", message[-300:])[:80]
         return f"{reason.how} in {where.operation if where else ''}: {reason.found.code} {general}"
-    if isinstance(reason, Disagreement):
+    if isinstance(reason, DisagreementError):
         return reason.signature
     frames = [f for f in traceback.extract_tb(reason.__traceback__) if "ir_runtime/" in f.filename]
     at = frames[-1] if frames else None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from harness.sample import text
 
-from models.random_graphs import Graph, Layer, Pair, Part, Tensor, Unsafe
+from models.random_graphs import Graph, Layer, Pair, Part, Tensor, UnsafeError
 from models.random_layers import RECIPES, TYPES, Builder, Recipe, boolean, f32, i64
 
 DEEPEST = 2
@@ -15,7 +15,7 @@ DEEPEST = 2
 
 def _inside(b: Builder) -> Builder:
     if b.depth == DEEPEST:
-        raise Unsafe
+        raise UnsafeError
     return Builder(b.draw, Graph(open=b.graph.open), b.depth + 1)
 
 
@@ -54,7 +54,7 @@ def branch(b: Builder) -> None:
                 for t, (_, shape) in zip(given, wanted, strict=True)
             ]
         if any(t.layer.type == "Parameter" for t in given):
-            raise Unsafe  # what goes in comes out as it is: the plugin loses it, or ends the process
+            raise UnsafeError  # what goes in comes out as it is: the plugin loses it, or ends the process
         outputs = [(1 + len(inputs) + i, body.graph.result(t), {}) for i, t in enumerate(given)]
         parts.append(Part(tag, body.graph, ports, outputs))
 
@@ -83,7 +83,7 @@ def loop(b: Builder) -> None:
 
 def iterator(b: Builder) -> None:
     if b.depth:
-        raise Unsafe  # OpenVINO does not read one inside another
+        raise UnsafeError  # OpenVINO does not read one inside another
     _iterate(b, counted=False)
 
 
@@ -117,7 +117,7 @@ def _iterate(b: Builder, counted: bool) -> None:
         inputs.append((first + len(sources), _fed(body, fixed.pair, fixed.exact).layer, {}))
         sources.append(fixed)
     if len(set(map(id, sources))) < len(sources):
-        raise Unsafe  # of one tensor that goes in twice, the plugin overwrites both as it goes round
+        raise UnsafeError  # of one tensor that goes in twice, the plugin overwrites both as it goes round
     counter: Tensor | None = None
     if counted and b.flag():
         zero = np.zeros(b.choose([(), (1,)]), np.int64)

@@ -26,7 +26,7 @@ LARGEST, LEAST = 1e6, 1e-12
 ENDS = ("Const", "Result", "Assign")
 
 
-class Unsafe(Exception):
+class UnsafeError(Exception):
     """Two right implementations could give different answers from here on."""
 
 
@@ -231,7 +231,7 @@ def running(op: Op, sources: Sequence[Tensor], exact: bool, trusted: bool = Fals
             with np.errstate(all="ignore"):
                 value, other = (evaluate(*arrays) for arrays in zip(*pairs, strict=True))
         except IRError:
-            raise Unsafe from None  # numbers that the operation refuses
+            raise UnsafeError from None  # numbers that the operation refuses
         values, others = (x if isinstance(x, tuple) else (x,) for x in (value, other))
         found = [Pair(v, o if exact else _noisy(o)) for v, o in zip(values, others, strict=True)]
         if not trusted:
@@ -250,9 +250,9 @@ def _noisy(array: Array) -> Array:
 
 
 def check(pairs: Iterable[Pair]) -> None:
-    """Raise `Unsafe` if another right implementation could find something else in the end."""
+    """Raise `UnsafeError` if another right implementation could find something else in the end."""
     if not all(map(is_safe, pairs)):
-        raise Unsafe
+        raise UnsafeError
 
 
 def is_safe(pair: Pair) -> bool:

@@ -13,7 +13,7 @@ from ir_runtime.errors import InferenceError
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Op, registry
 from ir_runtime.ops._define.describe import group
-from models.random_graphs import Graph, Layer, Tensor, Unsafe, running, same
+from models.random_graphs import Graph, Layer, Tensor, UnsafeError, running, same
 
 f32, i64, i32 = np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32)
 boolean = np.dtype(bool)
@@ -188,7 +188,7 @@ class Builder:
             # What in a body follows from constants alone, the plugin computes wrongly, or not at all.
             inner = [t for t in self.graph.tensors if t.value.dtype in dtypes and (t.exact or not whole)]
             if not inner:
-                raise Unsafe
+                raise UnsafeError
             return self.reshaped(inner[-1], tuple(shape))
         # An input where there can be one: in place, the plugin overwrites constants or leaves them as they are.
         return self.fresh(self.choose(dtypes), shape, whole, constant=False)
@@ -219,7 +219,7 @@ class Builder:
         """Add a layer of an operation.
 
         Raises:
-            Unsafe: if it does not fit, or its results are not to be relied on; nothing has been added then.
+            UnsafeError: if it does not fit, or its results are not to be relied on; nothing has been added then.
         """
         kind, _, since = name.rpartition("-")
         cls = next(c for c in registry.versions(kind) if c.since == int(since))
@@ -227,14 +227,14 @@ class Builder:
         whole = all(t.exact for t in sources)
         exact = whole and (cls.name in EXACT or group(cls) in EXACT_GROUPS)
         if _steps(cls) and not whole:
-            raise Unsafe
+            raise UnsafeError
         op = cls.parse(said)
         if _plugin_strays(name, sources):
-            raise Unsafe
+            raise UnsafeError
         try:
             op.infer_types(*(Value.constant(t.value) for t in sources))
         except InferenceError:
-            raise Unsafe from None
+            raise UnsafeError from None
         run = running(op, sources, exact, trusted)
         return self.graph.add(Layer(cls.name, cls.since, list(sources), run, said), exact)
 
@@ -251,7 +251,7 @@ class Builder:
         before = len(self.graph.layers)
         try:
             self.choose(recipes)(self)
-        except Unsafe:
+        except UnsafeError:
             del self.graph.layers[before:]
 
 
@@ -286,7 +286,7 @@ def binary(b: Builder) -> None:
     # agrees about division by zero, nor about negative powers.
     quotient = dtype.kind == "i" and cls.name in ("Divide", "Mod", "FloorMod", "Power")
     if quotient and (min(least) < 0 or least[1] < (cls.name != "Power")):
-        raise Unsafe
+        raise UnsafeError
     b.op(cls.versioned_name(), pair, auto_broadcast="numpy")
 
 
@@ -506,7 +506,7 @@ def ranked(b: Builder) -> None:
     axis = b.number(0, len(data.shape) - 1)
     order = np.sort(data.value, axis)
     if (np.diff(order, axis=axis) == 0).any():
-        raise Unsafe  # which of two equal ones is first is up to the implementation
+        raise UnsafeError  # which of two equal ones is first is up to the implementation
     k = b.constant(np.array(b.number(1, data.shape[axis])))
     how = {"axis": axis, "mode": b.choose(["max", "min"]), "sort": b.choose(["value", "index"])}
     b.ops("TopK-11", [data, k], {**how, "index_element_type": b.choose(["i64", "i32"])})
@@ -529,7 +529,7 @@ def from_a_sample(b: Builder) -> None:
         else:
             sources.append(b.given(array))
     if b.depth and all(t.layer.type == "Const" for t in sources):
-        raise Unsafe
+        raise UnsafeError
     own = all(t.layer.type in ("Const", "Parameter") for t in sources)
     b.ops(sample.op, sources, sample.attributes, trusted=own)
 

@@ -12,7 +12,7 @@ from harness.oracle import PLUGIN, answer, array_of, core, read, tensor
 from ir_runtime.ir.tensor import Array
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """OpenVINO has no answer."""
 
 
@@ -34,7 +34,7 @@ class Oracle:
             if isinstance(reason, BrokenProcessPool):
                 self._pool = None
             self.refused += 1
-            raise Refused from reason
+            raise RefusedError from reason
 
     def close(self) -> None:
         if self._pool is not None:

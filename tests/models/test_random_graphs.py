@@ -16,9 +16,9 @@ from ir_runtime.backends import available
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.tensor import Array
 from models.random_control import CONTROL, STATE
-from models.random_graphs import ENDS, Graph, Unsafe
+from models.random_graphs import ENDS, Graph, UnsafeError
 from models.random_layers import RECIPES, Builder
-from models.random_oracle import Oracle, Refused
+from models.random_oracle import Oracle, RefusedError
 
 # As tests/ops/test_oracle.py; graphs are made so that rounding does not grow.
 RTOL = 1e-5
@@ -59,7 +59,7 @@ def runs_of(graph: Graph) -> int:
     held = [la for la in graph.layers if la.type == "ReadValue"]
     try:
         graph.replay({la: assigned[la.attributes["variable_id"]] for la in held})
-    except Unsafe:
+    except UnsafeError:
         return 1
     return 2
 
@@ -94,7 +94,7 @@ def inferred(xml: bytes, weights: bytes) -> list[ir_runtime.PartialShape]:
     try:
         model = read(xml, weights)
     except RuntimeError as reason:
-        raise Refused from reason
+        raise RefusedError from reason
     return [ir_runtime.PartialShape(str(o.get_partial_shape())) for o in model.outputs]
 
 
@@ -115,7 +115,7 @@ def assert_close(found: Array, wanted: Array) -> None:
 def agree(graph: Graph, oracle: Oracle) -> None:
     try:
         compare(graph, oracle)
-    except Refused:
+    except RefusedError:
         reject()  # nothing to compare with
     except Exception as reason:
         raise AssertionError(f"{reason}\n{graph.write()[0].xml().decode()}") from reason

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...ir.dimension import Dimension, Symbol
 from .dependent_dims import Direction
 from .lengths import Pattern
-from .oracle import Dim, OutOfBudget
+from .oracle import BudgetExceededError, Dim
 from .phrasing import apart, divided, listed
 from .samples import Point, Seen
 
@@ -97,7 +97,7 @@ def _or_one(seen: Seen, direction: Direction) -> str:
     """Which of several equal lengths may be 1 instead, because 1 broadcasts."""
     try:
         ones = [seen.inputs[dim] for dim in direction.own if _may_be_one(seen, dim)]
-    except OutOfBudget:
+    except BudgetExceededError:
         return ""
     if not ones:
         return ""
@@ -160,7 +160,7 @@ def _traded(seen: Seen) -> set[Dim]:
     for pair in pairs:
         try:
             trade = next((t for t in _trades(seen, *pair) if seen.probe.accepts(t)), None)
-        except OutOfBudget:
+        except BudgetExceededError:
             break
         if trade is not None:
             examples |= dict.fromkeys(pair, trade)

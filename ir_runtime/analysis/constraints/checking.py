@@ -12,7 +12,7 @@ from ...ir.tensor import Value
 from .candidates import Claim, claims
 from .constraint import Constraint, Trial
 from .dependent_dims import Direction
-from .oracle import Dim, OutOfBudget
+from .oracle import BudgetExceededError, Dim
 from .phrasing import listed, several
 from .samples import Point, Seen
 
@@ -28,7 +28,7 @@ def checked(seen: Seen) -> list[Constraint]:
     for claim in claims(seen):
         try:
             constraint = _check(seen, claim)
-        except OutOfBudget:
+        except BudgetExceededError:
             seen.undecided.append(f"{claim.text}: the budget ended before this could be checked")
         else:
             held += [] if constraint is None else [(claim, constraint)]
@@ -39,7 +39,7 @@ def accepted(seen: Seen) -> tuple[Trial, ...]:
     """Lengths that fulfil everything, small ones first, in which each varies alone as well."""
     try:
         return tuple(_trial(seen, lengths, True) for lengths in _fulfilling(seen))
-    except OutOfBudget:
+    except BudgetExceededError:
         return ()
 
 

@@ -10,7 +10,7 @@ from ...diagnostics import Diagnostic
 from ...ir.dimension import Dimension
 from ...ir.graph import Layer
 
-__all__ = ["Answer", "Dim", "Lengths", "OutOfBudget"]
+__all__ = ["Answer", "Dim", "Lengths", "BudgetExceededError"]
 
 
 class Dim(NamedTuple):
@@ -23,7 +23,7 @@ class Dim(NamedTuple):
 Lengths = Mapping[Dim, int | Dimension]
 
 
-class OutOfBudget(Exception):
+class BudgetExceededError(Exception):
     """There are no questions, or there is no time, left."""
 
 

@@ -18,7 +18,7 @@ from ...ir.graph import Body, Graph, Layer, Port
 from ...ir.shape import PartialShape
 from ...ir.tensor import TensorType, Value
 from ..infer import infer
-from .oracle import Answer, Dim, Lengths, OutOfBudget
+from .oracle import Answer, BudgetExceededError, Dim, Lengths
 
 __all__ = ["Probe"]
 
@@ -31,7 +31,7 @@ NUMBERS = 64
 UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 
 
-class _Remark(IRError):
+class _RemarkError(IRError):
     """What nobody can mean, such as an index behind the end of a table, though it may run."""
 
     values: tuple[Value, ...] = ()
@@ -114,7 +114,7 @@ class Probe:
         Dims that are not given are as open as their Parameter declares them.
 
         Raises:
-            OutOfBudget: if there have been enough questions.
+            BudgetExceededError: if there have been enough questions.
         """
         key = (self.lenient, *sorted((dim, _key(length)) for dim, length in lengths.items()))
         if (answer := self._answers.get(key)) is None:
@@ -142,7 +142,7 @@ class Probe:
 
     def _spend(self) -> None:
         if self.spent():
-            raise OutOfBudget
+            raise BudgetExceededError
         self.asked += 1
 
     def _open_dims(self) -> Iterator[Dim]:
@@ -178,7 +178,7 @@ class Probe:
         layer, reason = failed
         if reason.code == Code.LIMIT:
             return Answer(steps, blind=True)
-        severity = Severity.WARNING if isinstance(reason, _Remark) else Severity.ERROR
+        severity = Severity.WARNING if isinstance(reason, _RemarkError) else Severity.ERROR
         refusal = Diagnostic(reason.code, reason.message, reason.where or layer.where, severity, reason.hint)
         seen = (values.get(s) for s in self.graph.sources(layer) if s is not None)
         return Answer(steps, refusal, layer, tuple(dict.fromkeys(n for v in seen if v for n in _lengths(v))))
@@ -193,7 +193,7 @@ class Probe:
             key = (step.op, *map(id, inputs))
             if (found := seen.get(key)) is None:
                 found = seen[key] = self._infer(step.layer, inputs)
-            if isinstance(found, _Remark) and self.lenient:
+            if isinstance(found, _RemarkError) and self.lenient:
                 found = found.values
             if isinstance(found, IRError):
                 return count, values, (step.layer, found)
@@ -225,7 +225,7 @@ class Probe:
 
     def _infer(self, layer: Layer, inputs: list[Value | None]) -> tuple[Value, ...] | IRError:
         found = self._infer_anew(layer, inputs)
-        if isinstance(found, _Remark):
+        if isinstance(found, _RemarkError):
             found.values = tuple(map(self._same, found.values))
         return found if isinstance(found, IRError) else tuple(map(self._same, found))
 
@@ -240,7 +240,7 @@ class Probe:
             found = layer.op.infer_values(*given, **context)
             for sentence in layer.op.audit(*given):
                 if layer.id not in self._warned:
-                    remark = _Remark(sentence, code=Code.ODD_CONTENT)
+                    remark = _RemarkError(sentence, code=Code.ODD_CONTENT)
                     remark.values = found
                     return remark
         except IRError as reason:

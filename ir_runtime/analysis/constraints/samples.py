@@ -11,7 +11,7 @@ from typing import TypeAlias
 from ...cached import cached_property
 from .dependent_dims import Couplings, Direction
 from .lengths import Pattern, explore
-from .oracle import Dim, OutOfBudget
+from .oracle import BudgetExceededError, Dim
 from .phrasing import plus
 from .probing import Probe
 from .symbols import names
@@ -77,7 +77,7 @@ class Seen:
         start, name = self.couplings.base[direction.own[0]], self.name(direction)
         try:
             found = explore(lambda n: self.accepts({direction: n}), start, low, high)
-        except OutOfBudget:
+        except BudgetExceededError:
             self.undecided.append(f"{name}: the budget ended before its lengths were tried")
             return None
         if found.regular:
@@ -119,7 +119,7 @@ class Seen:
     def _goes_together(self, point: Point) -> bool:
         try:
             answer = self.probe(self.couplings.at(point))
-        except OutOfBudget:
+        except BudgetExceededError:
             return False
         if answer.refusal is not None:
             self.undecided.append(

@@ -21,7 +21,7 @@ from .checking import accepted, checked
 from .constraint import Constraint, Constraints, Trial
 from .dependent_dims import find_couplings
 from .feasible_point import find_start
-from .oracle import Dim, OutOfBudget
+from .oracle import BudgetExceededError, Dim
 from .probing import Probe
 from .samples import Seen
 from .symbols import label, names, role
@@ -85,7 +85,7 @@ class _Finder:
         """Why no lengths are accepted, if that is so."""
         try:
             start = find_start(self.probe, self.roles)
-        except OutOfBudget:
+        except BudgetExceededError:
             return None
         return self._without_start(start.answer.refusal, start.impossible, {}).error
 
@@ -97,7 +97,7 @@ class _Finder:
         alone = names(self.probe.graph, self.roles, [(dim,) for dim in self.probe.dims])
         try:
             start = find_start(self.probe, self.roles)
-        except OutOfBudget:
+        except BudgetExceededError:
             self.undecided.append("everything: the budget ended before lengths were found that are accepted")
             return self._result(alone)
         if not start.answer.accepted:
@@ -107,7 +107,7 @@ class _Finder:
             self.probe.lenient = True  # shapes tell what goes with what; numbers may be bounded by others
             couplings = find_couplings(self.probe, start.lengths)
             self.probe.lenient = False
-        except OutOfBudget:
+        except BudgetExceededError:
             self.undecided.append("everything: the budget ended before it was found what goes with what")
             return self._result(alone)
         seen = Seen(self.probe, couplings, self.roles, self.inputs, self.undecided)

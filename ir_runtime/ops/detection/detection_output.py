@@ -107,14 +107,7 @@ class DetectionOutputBase(Op):
         images = logits[0].merge(predictions[0])
         if images is None:
             raise InferenceError(f"box_logits {logits} and class_preds {predictions} differ in batch size")
-        rows = 1 if self.variance_encoded_in_target else 2
-        if not boxes[1].contains(rows) or not (boxes[0].contains(1) or boxes[0].compatible(images)):
-            encoded = str(self.variance_encoded_in_target).lower()
-            raise InferenceError(
-                f"proposals must be of shape [{images} or 1, {rows}, ...], found {boxes}",
-                hint=f"attribute 'variance_encoded_in_target' is {encoded}, so there {'is no row' if rows == 1 else 'must be a row'} "
-                f"of variances",
-            )
+        self._check_proposals(boxes, images)
         lengths = [(boxes[2], self._prior_size(), "proposals")]
         if aux_class_preds is not None and aux_box_preds is not None:
             more = of_rank(aux_class_preds, "aux_class_preds", "[N, priors * 2]")
@@ -125,24 +118,40 @@ class DetectionOutputBase(Op):
                 raise InferenceError(
                     f"aux_box_preds {aux_box_preds.shape} must be of the shape of box_logits, {logits}"
                 )
-        if self.share_location:
-            lengths.append((logits[1], 4, "box_logits"))
+        priors = _quotient([*lengths, *self._per_prior(logits, predictions)], "priors")
+        for name, value in (("box_logits", logits), ("class_preds", predictions)):
+            if priors == 0 and not value[1].contains(0):
+                raise InferenceError(f"{name} is {value}, but proposals {boxes} holds no priors")
+        return PartialShape([1, 1, self._most(images, self._classes(logits, predictions, priors), priors), 7])
+
+    def _check_proposals(self, boxes: PartialShape, images: Dimension) -> None:
+        rows = 1 if self.variance_encoded_in_target else 2
+        if boxes[1].contains(rows) and (boxes[0].contains(1) or boxes[0].compatible(images)):
+            return
+        encoded = str(self.variance_encoded_in_target).lower()
+        raise InferenceError(
+            f"proposals must be of shape [{images} or 1, {rows}, ...], found {boxes}",
+            hint=f"attribute 'variance_encoded_in_target' is {encoded}, so there {'is no row' if rows == 1 else 'must be a row'} "
+            f"of variances",
+        )
+
+    def _per_prior(self, logits: PartialShape, predictions: PartialShape) -> list[tuple[Dimension, int, str]]:
+        """Return lengths that are so many times the number of priors."""
+        lengths = [(logits[1], 4, "box_logits")] if self.share_location else []
         if (known := self.known_classes()) is not None:
             lengths.append((predictions[1], known, "class_preds"))
             if not self.share_location:
                 lengths.append((logits[1], known * 4, "box_logits"))
-        priors = _quotient(lengths, "priors")
-        for name, value in (("box_logits", logits), ("class_preds", predictions)):
-            if priors == 0 and not value[1].contains(0):
-                raise InferenceError(f"{name} is {value}, but proposals {boxes} holds no priors")
-        classes = None if known is None else Dimension(known)
-        if classes is None:
-            count = priors.__index__() if priors.is_static and priors != 0 else 0
-            lengths = [(predictions[1], count, "class_preds")] if count else []
-            if count and not self.share_location:
-                lengths.append((logits[1], count * 4, "box_logits"))
-            classes = _quotient(lengths, "classes")
-        return PartialShape([1, 1, self._most(images, classes, priors), 7])
+        return lengths
+
+    def _classes(self, logits: PartialShape, predictions: PartialShape, priors: Dimension) -> Dimension:
+        if (known := self.known_classes()) is not None:
+            return Dimension(known)
+        count = priors.__index__() if priors.is_static and priors != 0 else 0
+        lengths = [(predictions[1], count, "class_preds")] if count else []
+        if count and not self.share_location:
+            lengths.append((logits[1], count * 4, "box_logits"))
+        return _quotient(lengths, "classes")
 
     def _most(self, images: Dimension, classes: Dimension, priors: Dimension) -> Interval:
         if self.keep_top_k[0] > 0:

@@ -39,7 +39,7 @@ _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getat
 _HINT = "set IR_RUNTIME_CACHE to the absolute path of a folder that only you can write to"
 
 
-class Refused(OSError):
+class UntrustedCacheError(OSError):
     """A path of the cache that is not trusted."""
 
 
@@ -72,7 +72,7 @@ def load(name: str) -> bytes | None:
         with open(os.open(path, os.O_RDONLY | _OPEN_FLAGS), "rb") as file:
             _check(os.fstat(file.fileno()), path, stat.S_ISREG)
             data = file.read()
-    except Refused as reason:
+    except UntrustedCacheError as reason:
         _warn_once(f"a compiled kernel is not used: {reason}; it is compiled again")
         return None
     except OSError:
@@ -137,7 +137,7 @@ def _path() -> Path:
     """Return the folder by environment variable or conventions.
 
     Raises:
-        Refused: if it would depend on the working directory, or the user has no home folder.
+        UntrustedCacheError: if it would depend on the working directory, or the user has no home folder.
     """
     variable = os.environ.get("IR_RUNTIME_CACHE")
     if variable:
@@ -145,7 +145,7 @@ def _path() -> Path:
     else:
         home, name = _default(), "the user's cache folder"
     if not home.is_absolute():
-        raise Refused(f"{name} must be an absolute path, got {str(home.parent)!r}")
+        raise UntrustedCacheError(f"{name} must be an absolute path, got {str(home.parent)!r}")
     return home / f"{__version__}-{TARGET.name}-{_fingerprint():08x}"
 
 
@@ -155,23 +155,25 @@ def _default() -> Path:
     try:
         return user_cache_path("ir_runtime", appauthor=False)
     except RuntimeError as reason:  # as in a container whose user is in no list of users
-        raise Refused(f"the user has no home folder ({reason})") from None
+        raise UntrustedCacheError(f"the user has no home folder ({reason})") from None
 
 
 def _check(found: os.stat_result, path: Path, is_kind: Callable[[int], bool]) -> None:
     """Check that only the user, or root, can have written a folder or file.
 
     Raises:
-        Refused: with the reason.
+        UntrustedCacheError: with the reason.
     """
     if not is_kind(found.st_mode):
-        raise Refused(f"{path} is not a {'folder' if is_kind is stat.S_ISDIR else 'regular file'}")
+        raise UntrustedCacheError(
+            f"{path} is not a {'folder' if is_kind is stat.S_ISDIR else 'regular file'}"
+        )
     if not hasattr(os, "geteuid"):  # Windows: access lists protect the user's folders
         return
     if found.st_uid not in (os.geteuid(), 0):
-        raise Refused(f"{path} belongs to another user (uid {found.st_uid})")
+        raise UntrustedCacheError(f"{path} belongs to another user (uid {found.st_uid})")
     if found.st_mode & 0o022:
-        raise Refused(f"{path} may be written by others (mode {stat.S_IMODE(found.st_mode):04o})")
+        raise UntrustedCacheError(f"{path} may be written by others (mode {stat.S_IMODE(found.st_mode):04o})")
 
 
 @cache
