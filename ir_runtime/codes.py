@@ -26,7 +26,7 @@ class Code(StrEnum):
         """
         found = next((known for known in cls if known.value == code), None)
         if found is None:
-            raise ValueError(f"there is no code {code!r}")
+            raise ValueError(f"unknown code {code!r}")
         return found
 
     ANY = "IR000", "something failed"
@@ -34,7 +34,7 @@ class Code(StrEnum):
     UNREADABLE = "IR001", "the file cannot be read, or is not an OpenVINO IR"
     BAD_XML = "IR002", "the file is not well-formed XML"
     IR_VERSION = "IR003", "this version of the IR format is not supported"
-    WEIGHTS_MISSING = "IR004", "the model has constants, but there is no .bin"
+    WEIGHTS_MISSING = "IR004", "the model has constants, but no .bin was found"
     WEIGHTS_RANGE = "IR005", "a constant lies outside the .bin, or its size contradicts its shape"
     FORBIDDEN_XML = "IR006", "the XML has a document type, entities or other things an IR never needs"
     BAD_ELEMENT = "IR007", "an XML element lacks an attribute, or has one that cannot be read"
@@ -44,7 +44,7 @@ class Code(StrEnum):
     INVALID = "IR100", "the model is not valid"
     DUPLICATE_ID = "IR101", "two layers, or two ports of a layer, have the same id"
     DANGLING_EDGE = "IR102", "an edge starts or ends at a layer or port that does not exist"
-    CYCLE = "IR103", "layers depend on themselves"
+    CYCLE = "IR103", "the graph has a cycle"
     UNCONNECTED = "IR104", "an input port has no edge"
     CONNECTED_TWICE = "IR105", "an input port has more than one edge"
     GUESSED_VERSION = "IR106", "a fragment does not say which version of the operation it means"
@@ -54,7 +54,7 @@ class Code(StrEnum):
     DEAD_BRANCH = "IR110", "a branch never runs"
     VARIABLE = "IR111", "a variable is read and never assigned, or the other way round"
 
-    UNKNOWN_OPERATION = "IR201", "there is no such operation, or not in this opset"
+    UNKNOWN_OPERATION = "IR201", "the operation is unknown, or not in this opset"
     BAD_ATTRIBUTE = "IR202", "an attribute is missing, or its value is not allowed"
     UNKNOWN_ATTRIBUTE = "IR203", "the operation has no such attribute"
     PORT_COUNT = "IR204", "the layer has too few or too many inputs or outputs"
@@ -64,13 +64,13 @@ class Code(StrEnum):
     DECLARED_SHAPE = "IR303", "an output declares other dims than its operation gives"
     ELEMENT_TYPE = "IR304", "an input has an element type that the operation does not take"
     INPUT_PORT = "IR305", "an input port declares another type or other dims than arrive"
-    ODD_CONTENT = "IR306", "a constant holds numbers that cannot be meant"
+    ODD_CONTENT = "IR306", "a constant holds suspicious values"
     UNSATISFIABLE = "IR307", "whatever lengths its inputs have, some layer refuses them"
 
     BAD_INPUT = "IR401", "the inputs do not fit the model"
     LAYER_FAILED = "IR402", "a layer failed on the data it was given"
-    NO_SUCH_NAME = "IR403", "no layer, tensor, input or output has that name"
-    BAD_REQUEST = "IR404", "the option, device, backend or call does not exist or fit"
+    NO_SUCH_NAME = "IR403", "unknown name of a layer, tensor, input or output"
+    BAD_REQUEST = "IR404", "an option, device or backend is unknown, or a call is not allowed"
 
     LIMIT = "IR501", "the file asks for more than the limits allow"
 

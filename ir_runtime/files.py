@@ -139,11 +139,11 @@ def place_of(target: Path) -> Path:
     """
     place = Path(os.path.realpath(target))
     if not place.parent.is_dir():
-        problem = f"there is no folder {str(target.parent)!r} to save {target.name!r} in"
+        problem = f"the folder {str(target.parent)!r} to save {target.name!r} in does not exist"
     elif place.is_dir():
         problem = f"{str(target)!r} is a folder, but would become a file"
     elif place.exists() and not place.is_file():
-        problem = f"{str(target)!r} is no ordinary file, and cannot be replaced"
+        problem = f"{str(target)!r} is not a regular file, and cannot be replaced"
     else:
         return place
     raise InputError(problem)

@@ -109,11 +109,11 @@ def test_texts(given: Any) -> None:
         ("bf16", np.zeros(3, np.float16), "input 'x' is f16, expected bf16"),
         ("f8e4m3", np.zeros(3, ml_dtypes.float8_e5m2), "input 'x' is f8e5m2, expected f8e4m3"),
         ("boolean", np.zeros(3, np.int64), "input 'x' is i64, expected boolean"),
-        ("string", np.zeros(3), "input 'x' is f64, expected texts"),
+        ("string", np.zeros(3), "input 'x' is f64, expected strings"),
         (
             "string",
             np.array(["a", "b", 3], object),
-            "input 'x' is an array of Python objects, expected texts",
+            "input 'x' is an array of Python objects, expected strings",
         ),
         ("f32", np.array(["a", "b", 3], object), "input 'x' is an array of Python objects, expected f32"),
     ],

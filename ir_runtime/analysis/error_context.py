@@ -45,7 +45,7 @@ def blame(step: Failing, arrays: Sequence[Array], reason: Exception) -> IRError:
         return LimitError(reason.message, limit=reason.limit, where=where, hint=reason.hint)
     together = f", together with {', '.join(map(str, step.also))}" if step.also else ""
     if isinstance(reason, MemoryError):
-        message = f"there is not enough memory for what the layer makes{together}"
+        message = f"not enough memory for the outputs of the layer{together}"
         said = f": {reason}" if str(reason) else ""
         return ExecutionError(message + said, code=Code.LAYER_FAILED, where=where)
     if isinstance(reason, IRError):
@@ -58,7 +58,7 @@ def blame(step: Failing, arrays: Sequence[Array], reason: Exception) -> IRError:
         hint = refusal.reason.hint
         return ExecutionError(message, code=Code.LAYER_FAILED, where=refusal.layer.where, hint=hint)
     message = f"failed on the data it was given{together}: {_text(reason)}{_shapes(arrays, known)}"
-    hint = "the code of the operation did not foresee such inputs"
+    hint = "the code of the operation does not handle such inputs"
     return ExecutionError(message, code=Code.LAYER_FAILED, where=where, hint=hint)
 
 

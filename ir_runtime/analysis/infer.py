@@ -178,7 +178,7 @@ class _Walk:
             return _Outcome(_declared(layer), refusal, visitor.found())
         except Exception as reason:  # what evaluation on constants raises: the model decides it
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
-            hint = "the code of the operation did not foresee such inputs"
+            hint = "the code of the operation does not handle such inputs"
             return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message, hint), visitor.found())
         if said is not None and all(value.shape.is_static for value in found):
             self.seen[said] = found

@@ -67,8 +67,8 @@ def check_device(name: str | None) -> None:
     for device in (name or "CPU").upper().replace(":", ",").split(","):
         kind = device.strip().partition(".")[0].partition("(")[0]
         if kind not in (*DEVICES, "MULTI", "HETERO", "BATCH"):
-            hint = "there is CPU; GPU, NPU and AUTO are accepted and mean the same"
-            raise InputError(f"there is no device {device.strip()!r}", code=Code.BAD_REQUEST, hint=hint)
+            hint = "expected CPU; GPU, NPU and AUTO are accepted and mean the same"
+            raise InputError(f"unknown device {device.strip()!r}", code=Code.BAD_REQUEST, hint=hint)
         if kind in ("GPU", "NPU"):
             _warn_once(f"device {kind} is not used: ir_runtime runs on the CPU")
 
@@ -84,15 +84,13 @@ def check_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
         if key not in _HARMLESS | _MEANT:
             near = nearest(key, _HARMLESS | _MEANT)
             hint = f"did you mean {near!r}?" if near else ""
-            raise InputError(f"there is no property {key!r}", code=Code.BAD_REQUEST, hint=hint)
+            raise InputError(f"unknown property {key!r}", code=Code.BAD_REQUEST, hint=hint)
         if key in _HARMLESS:
             _warn_once(f"property {key}={value} is accepted, but has no effect in ir_runtime")
     Streams.of(found)  # refuses what is no number
     precision = _precision(found)
     if precision not in ("f32", "f16", "dynamic"):
-        _warn_once(
-            f"INFERENCE_PRECISION_HINT={precision} is not followed: tensors have the types of the model"
-        )
+        _warn_once(f"INFERENCE_PRECISION_HINT={precision} is ignored: tensors have the types of the model")
     return found
 
 
@@ -131,8 +129,8 @@ def describe_device(name: str, backend: str | None = None) -> Any:
     known["SUPPORTED_PROPERTIES"] = {**read_only, **dict.fromkeys(sorted(_HARMLESS | _MEANT), "RW")}
     if name not in known:
         near = nearest(name, known)
-        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
-        raise InputError(f"there is no property {name!r}", code=Code.BAD_REQUEST, hint=hint)
+        hint = f"did you mean {near!r}?" if near else f"available are {', '.join(known)}"
+        raise InputError(f"unknown property {name!r}", code=Code.BAD_REQUEST, hint=hint)
     return known[name]
 
 

@@ -133,7 +133,9 @@ class Core:
         if isinstance(given, tuple) and len(given) == 2:
             given = dict([given])
         if not isinstance(given, Mapping):
-            raise InputError("properties are a mapping of names to values", code=Code.BAD_REQUEST)
+            got = type(given).__name__
+            message = f"properties must be a mapping of names to values, got {got}"
+            raise InputError(message, code=Code.BAD_REQUEST)
         self._config |= check_config(given)
 
     def get_versions(self, device_name: str) -> dict[str, str]:
@@ -148,7 +150,7 @@ class Core:
         """
         if isinstance(extension, str | Path) or extension not in list(registry):
             raise InputError(
-                f"{extension!r} is no operation declared with ir_runtime.ops.op", code=Code.BAD_REQUEST
+                f"{extension!r} is not an operation declared with ir_runtime.ops.op", code=Code.BAD_REQUEST
             )
 
     def __repr__(self) -> str:

@@ -54,7 +54,7 @@ def contradiction(model: Model, refusing: str) -> str:
     others = sum(model.report.count(code=code) for code in DECLARED) - 1
     more = f"; {others:,} more declarations are contradicted" if others else ""
     return (
-        f"{first.where}: warning[{first.code}]: {first.message}{more}; what is inferred counts "
+        f"{first.where}: warning[{first.code}]: {first.message}{more}; inferred types and shapes are used "
         f"('ir-runtime validate' shows all, {refusing} refuses)"
     )
 

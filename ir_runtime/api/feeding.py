@@ -95,14 +95,14 @@ def _checked_type(port: Output, array: Array, said: ElementType | None) -> Array
         return _texts(port, array)
     native = array.dtype.newbyteorder("=")
     if native != wanted.dtype or said not in (None, wanted):
-        how = "give its codes in uint8" if wanted.is_encoded else f"x.astype({wanted.dtype.name!r})"
+        how = "give its bit patterns in uint8" if wanted.is_encoded else f"x.astype({wanted.dtype.name!r})"
         raise InputError(
             f"input {port.label!r} is {said or _type_name(array)}, expected {wanted}",
-            hint=f"convert it, if that is what you mean: {how}",
+            hint=f"convert it, if that is intended: {how}",
         )
     if wanted.is_encoded and array.size and array.max() >> wanted.bits:
         highest = (1 << wanted.bits) - 1
-        raise InputError(f"input {port.label!r} has codes above {highest}, the highest of {wanted}")
+        raise InputError(f"input {port.label!r} has bit patterns above {highest}, the highest of {wanted}")
     return array if array.dtype == wanted.dtype else array.astype(wanted.dtype)
 
 
@@ -110,7 +110,7 @@ def _texts(port: Output, array: Array) -> Array:
     """Texts as `str`, in an array of their own."""
     found = array.astype(object)
     if not all(isinstance(text, str | bytes) for text in found.flat):
-        raise InputError(f"input {port.label!r} is {_type_name(array)}, expected texts")
+        raise InputError(f"input {port.label!r} is {_type_name(array)}, expected strings")
     flat = np.empty(found.size, object)
     flat[:] = [text_of(text) for text in found.flat]
     return flat.reshape(found.shape)
@@ -124,10 +124,10 @@ def _pairs(ports: Sequence[Output], inputs: Any) -> Iterator[tuple[Output, Any]]
             yield find_port(ports, _same(ports, key), "input"), value
     elif isinstance(inputs, list | tuple) and not (len(ports) == 1 and _is_data(ports[0], inputs)):
         if len(inputs) > len(ports):
-            raise InputError(f"{len(inputs)} inputs are given, the model has {len(ports)}", hint=_all(ports))
+            raise InputError(f"got {len(inputs)} inputs, the model has {len(ports)}", hint=_all(ports))
         yield from zip(ports, inputs, strict=False)
     elif len(ports) != 1:
-        raise InputError(f"one array is given, the model has {len(ports)} inputs", hint=_all(ports))
+        raise InputError(f"got one array, the model has {len(ports)} inputs", hint=_all(ports))
     else:
         yield ports[0], inputs
 
@@ -136,7 +136,7 @@ def _same(ports: Sequence[Output], key: Any) -> Any:
     if isinstance(key, int | str | Output):
         return key
     raise InputError(
-        f"{key!r} is no input: inputs are named by index, name or port",
+        f"{key!r} is not an input: expected an index, a name or a port",
         code=Code.NO_SUCH_NAME,
         hint=_all(ports),
     )
@@ -162,13 +162,13 @@ def _from_python(port: Output, value: Any) -> Array:
         raise _does_not_fit(port) from None
     except (TypeError, ValueError):
         raise InputError(
-            f"input {port.label!r} is no array of {wanted}",
-            hint="it must hold numbers only; lists in it that lie side by side must be equally long",
+            f"input {port.label!r} is not an array of {wanted}",
+            hint="it must hold numbers only, and nested lists must have equal lengths",
         ) from None
     if wanted in (ElementType.string, ElementType.dynamic):
         return array
     if found.dtype.kind not in "biuf":  # NumPy would read the numbers in texts, and take None for one
-        raise InputError(f"input {port.label!r} is no array of numbers, expected {wanted}")
+        raise InputError(f"input {port.label!r} is not an array of numbers, expected {wanted}")
     whole = wanted.integral or wanted.is_encoded
     if whole and not np.array_equal(found, array):
         raise _does_not_fit(port)
@@ -176,7 +176,7 @@ def _from_python(port: Output, value: Any) -> Array:
 
 
 def _does_not_fit(port: Output) -> InputError:
-    return InputError(f"input {port.label!r} has numbers that {port.element_type} cannot hold")
+    return InputError(f"input {port.label!r} has values that {port.element_type} cannot represent")
 
 
 def _type_name(array: Array) -> str:

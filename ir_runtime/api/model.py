@@ -232,10 +232,12 @@ def _shape(given: ShapeLike) -> PartialShape:
     try:
         return PartialShape(given)
     except (TypeError, ValueError) as reason:
-        raise InputError(f"{given!r} is no shape: {reason}", hint='such as "?,3,1..8" or [-1, 3]') from None
+        raise InputError(
+            f"{given!r} is not a shape: {reason}", hint='expected a shape such as "?,3,1..8" or [-1, 3]'
+        ) from None
 
 
 def _as_well(errors: Sequence[Diagnostic], count: int) -> str:
     """Name the other operations that are not known, so that one run tells of all."""
     operations = sorted({e.where.operation for e in errors if e.where})
-    return f"; {count} more layers are unknown: {', '.join(operations)}" if operations else ""
+    return f"; {count} more layers have unknown operations: {', '.join(operations)}" if operations else ""

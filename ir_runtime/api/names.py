@@ -26,13 +26,15 @@ def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: s
     if key is None:
         if len(ports) != 1:
             raise InputError(
-                f"the model has {len(ports)} {what}s, say which", code=Code.NO_SUCH_NAME, hint=_known(ports)
+                f"the model has {len(ports)} {what}s: give an index or a name",
+                code=Code.NO_SUCH_NAME,
+                hint=_known(ports),
             )
         return ports[0]
     if isinstance(key, int):
         if not 0 <= key < len(ports):
             raise InputError(
-                f"there is no {what} {key}; the model has {len(ports)}",
+                f"{what} index {key} is out of range: the model has {len(ports)}",
                 code=Code.NO_SUCH_NAME,
                 hint=_known(ports),
             )
@@ -64,12 +66,12 @@ def no_such(what: str, name: str, known: Iterable[str]) -> InputError:
     names = list(known)
     near = nearest(name, names)
     shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
-    hint = f"did you mean {near!r}?" if near else f"there are {shown}" if names else "there are none"
-    return InputError(f"there is no {what} {name!r}", code=Code.NO_SUCH_NAME, hint=hint)
+    hint = f"did you mean {near!r}?" if near else f"available are {shown}" if names else "there are none"
+    return InputError(f"unknown {what} {name!r}", code=Code.NO_SUCH_NAME, hint=hint)
 
 
 def _known(ports: Sequence[TypedPort]) -> str:
-    return "they are " + ", ".join(p.label for p in ports) if ports else ""
+    return "available are " + ", ".join(p.label for p in ports) if ports else ""
 
 
 def _matches(graph: Graph, item: str | tuple[str, int] | TypedPort) -> list[Port]:

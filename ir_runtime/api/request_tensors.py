@@ -99,7 +99,7 @@ class RequestTensors:
         if len(ports) == len(tensors) == 1:
             return enumerate(tensors)
         # OpenVINO takes several for parts of a batch of the only input.
-        raise InputError("tensors are given by index: {0: tensor}", code=Code.BAD_REQUEST)
+        raise InputError("tensors must be given by index: {0: tensor}", code=Code.BAD_REQUEST)
 
     def get_tensor(self, key: str | Output) -> Tensor:
         """The tensor of an input or output, by name or port."""
@@ -109,7 +109,7 @@ class RequestTensors:
     def _port(self, key: str | Output) -> Output:
         if not isinstance(key, str | Output):
             raise InputError(
-                f"{key!r} names no tensor: give a name or a port",
+                f"{key!r} is not a tensor: expected a name or a port",
                 code=Code.NO_SUCH_NAME,
                 hint="get_input_tensor and get_output_tensor take an index",
             )
@@ -122,7 +122,7 @@ class RequestTensors:
 
     def _hold(self, port: Output, tensor: Any) -> None:
         if not isinstance(tensor, Tensor) or tensor.element_type is not port.element_type:
-            raise InputError(f"output {port.label!r} is written into a Tensor of {port.element_type}")
+            raise InputError(f"output {port.label!r} must be written into a Tensor of {port.element_type}")
         self._held[port] = tensor
 
     def _input_tensor(self, port: Output) -> Tensor:

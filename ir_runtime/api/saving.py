@@ -71,7 +71,7 @@ def serialize(
     """
     if version not in _VERSIONS:
         raise InputError(
-            f"{version!r} cannot be written", code=Code.BAD_REQUEST, hint="models are saved as IR_V11"
+            f"unknown version {version!r}", code=Code.BAD_REQUEST, hint="models are saved as IR_V11"
         )
     path = _xml_path(xml_path)
     weights = _path(bin_path) if bin_path else path.with_suffix(".bin")
@@ -83,7 +83,7 @@ def serialize(
 def _path(path: PathLike) -> Path:
     text = os.fsdecode(path)
     if "\0" in text:
-        raise InputError(f"{text!r} is no path: it has a null character", code=Code.BAD_REQUEST)
+        raise InputError(f"{text!r} is not a path: it contains a null character", code=Code.BAD_REQUEST)
     return Path(text)
 
 
@@ -91,7 +91,7 @@ def _xml_path(path: PathLike) -> Path:
     found = _path(path)
     if found.suffix != ".xml":
         raise InputError(
-            f"a model is saved under a name that ends in .xml, not as {found.name!r}",
+            f"the name of the file must end in .xml, got {found.name!r}",
             code=Code.BAD_REQUEST,
             hint=f"such as {found.stem or 'model'}.xml",
         )
@@ -100,7 +100,7 @@ def _xml_path(path: PathLike) -> Path:
 
 def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> None:
     if not isinstance(model, Model):
-        raise TypeError(f"a model is expected, not {type(model).__name__}; ir_runtime.read_model gives one")
+        raise TypeError(f"expected a model, got {type(model).__name__}; ir_runtime.read_model returns one")
     # Of a constant of an unknown version it is not known where its numbers lie.
     lost = any(layer.type == "Constant" and layer.op is None for layer in model._graph.everywhere())
     settled = model.raise_if_invalid(DECLARED if lost else _ALLOWED).clone()

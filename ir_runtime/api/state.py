@@ -37,7 +37,7 @@ class VariableState:
         fits = self._type.element in (ElementType.dynamic, ElementType.from_dtype(tensor.data.dtype))
         if not fits or not self._type.shape.contains(tensor.shape):
             found = f"{tensor.element_type}{tensor.shape}"
-            raise InputError(f"variable {self.name!r} holds {self._type}, not {found}")
+            raise InputError(f"variable {self.name!r} must be {self._type}, got {found}")
         self._held[self.name] = tensor.data.copy()
 
     def reset(self) -> None:

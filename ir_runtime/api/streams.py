@@ -50,8 +50,8 @@ class Streams:
 def _mode(config: Mapping[str, Any]) -> str:
     mode = str(config.get("PERFORMANCE_HINT", "LATENCY")).upper().rpartition(".")[2]
     if mode not in _MODES:
-        hint = f"there are {', '.join(_MODES)}"
-        raise InputError(f"there is no PERFORMANCE_HINT {mode!r}", code=Code.BAD_REQUEST, hint=hint)
+        hint = f"available are {', '.join(_MODES)}"
+        raise InputError(f"unknown PERFORMANCE_HINT {mode!r}", code=Code.BAD_REQUEST, hint=hint)
     return mode
 
 
@@ -59,5 +59,5 @@ def _number(config: Mapping[str, Any], name: str) -> int:
     """A property that is a whole number; 0 where it is not set."""
     text = str(config.get(name, 0))
     if not text.isdecimal():
-        raise InputError(f"{name} is a whole number, not {text[:40]!r}", code=Code.BAD_REQUEST)
+        raise InputError(f"{name} must be a non-negative integer, got {text[:40]!r}", code=Code.BAD_REQUEST)
     return int(text)

@@ -60,8 +60,8 @@ class Tensor:
                 f"a tensor of {self._element} is an array of {self._element.dtype.name}, "
                 f"not of {self._data.dtype.name}",
                 code=Code.BAD_REQUEST,
-                hint=f"array.astype({self._element.dtype.name!r}) converts the numbers; "
-                "array.view takes the bytes for what they are",
+                hint=f"array.astype({self._element.dtype.name!r}) converts the values; "
+                "array.view reinterprets the bytes",
             )
 
     @property
@@ -106,7 +106,7 @@ class Tensor:
 
     def _strings(self) -> Array:
         if self._element is not ElementType.string:
-            raise InputError(f"a tensor of {self._element} holds no texts", code=Code.BAD_REQUEST)
+            raise InputError(f"a tensor of {self._element} does not hold strings", code=Code.BAD_REQUEST)
         return self._data
 
     def is_continuous(self) -> bool:
@@ -154,7 +154,7 @@ class Tensor:
             raise InputError(
                 f"a tensor of {self._element} cannot take an array of {array.dtype.name}",
                 code=Code.BAD_REQUEST,
-                hint=f"array.astype({self._data.dtype.name!r}) converts the numbers",
+                hint=f"array.astype({self._data.dtype.name!r}) converts the values",
             )
         self.set_shape(array.shape)
         self._data[...] = array
@@ -181,7 +181,7 @@ def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
         raise InputError(
             f"{element}{list(shape)} takes {needed} packed bytes, not {raw.nbytes}",
             code=Code.BAD_REQUEST,
-            hint="numbers that are not packed say their shape themselves: give no shape",
+            hint="an array of unpacked values has a shape of its own: omit the shape",
         )
     flat = np.ascontiguousarray(raw).reshape(-1).view(np.uint8)
     return Packed(flat, element, tuple(shape)).unpack()

@@ -85,7 +85,7 @@ def _measured(job: str, backend: str | None) -> Start:
     if done.returncode:
         from ..errors import ExecutionError
 
-        said = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
+        said = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise ExecutionError(f"the process that measures the start ended with {done.returncode}: {said}")
     return Start(**json.loads(done.stdout.splitlines()[-1]))
 

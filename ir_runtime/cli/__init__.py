@@ -27,7 +27,7 @@ Exit codes:
   4    the model has an operation that is not supported
   5    it failed while running: a layer on its data, memory, time, the disk
   130  interrupted
-  141  whoever read the results has stopped
+  141  the reader of the results has closed them
 
 Results go to stdout, all else to stderr. NO_COLOR=1 turns colours off, IR_RUNTIME_TRACEBACK=1 shows
 where an error comes from, IR_RUNTIME_BACKEND names the backend to use where --backend does not.

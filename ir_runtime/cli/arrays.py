@@ -17,7 +17,7 @@ from ..limits import Limits
 __all__ = ["SAVED", "check_claims"]
 
 MAGIC = b"\x93NUMPY"
-SAVED = "numpy.save and numpy.savez write arrays of numbers and texts as files that can be read"
+SAVED = "numpy.save and numpy.savez write arrays of numbers and strings as files that can be read"
 
 # NumPy refuses longer headers, too, but reads them first.
 LONGEST_HEADER = 10_000
@@ -72,7 +72,7 @@ def _header(stream: IO[bytes], path: str, name: str) -> tuple[tuple[int, ...], i
     """The shape and the bytes of an element that an array starts with."""
     if stream.read(len(MAGIC)) != MAGIC:
         raise InputError(
-            f"{path} holds a file that is no array, {name!r}",
+            f"{path} contains {name!r}, which is not an array",
             hint=SAVED,
         )
     major = stream.read(2)[:1]

@@ -36,9 +36,9 @@ Options have the names of benchmark_app; those of several letters may also have 
 -niter and -t, whichever takes longer decides.
 
 Import, read, compile, first inference and peak memory are measured in a process of its own for each
-side. Then the sides run in one process, in blocks by turns with a pause between, so that both see the
+side. Then the sides run in one process, in alternating blocks with a pause between, so that both see the
 same machine; a ratio below 1 means less than OpenVINO's. On a busy machine, CPU time on one thread says
-more. OpenVINO computes in f32, and does not quantise activations or its cache of keys. Variables are
+more. OpenVINO computes in f32, and does not quantize activations or its cache of keys. Variables are
 reset before each run, untimed.
 
 Inputs that no file gives are random, as `run --random` makes them. Results agree where they differ by
@@ -56,7 +56,7 @@ order of rows differs, as of objects that are equally likely, that is said.
     "seconds",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="How long each side runs; by default 5, if -niter does not say.",
+    help="How long each side runs; by default 5, unless -niter is given.",
 )
 @click.option(
     "-nireq",
@@ -71,7 +71,7 @@ order of rows differs, as of objects that are equally likely, that is said.
     type=click.Choice(["latency", "throughput"]),
     default="latency",
     show_default=True,
-    help="What to optimise for.",
+    help="What to optimize for.",
 )
 @click.option(
     "-nthreads", "--nthreads", type=click.IntRange(min=1), metavar="N", help="Threads of each side."
@@ -93,8 +93,8 @@ order of rows differs, as of objects that are equally likely, that is said.
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
 @weights
-@click.option("-b", "--backend", metavar="NAME", help="What computes: numba, numpy, reference, …")
-@click.option("--against", type=click.Choice(["openvino"]), help="Measure this, too, and compare.")
+@click.option("-b", "--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
+@click.option("--against", type=click.Choice(["openvino"]), help="Also measure it, and compare.")
 @click.option(
     "--starts",
     type=click.IntRange(min=1),

@@ -63,14 +63,14 @@ def _explain(problem: Exception) -> tuple[Exit, str]:
     if isinstance(problem, IRError):
         return _code(problem), failure(str(problem))
     if isinstance(problem, MemoryError):
-        return Exit.FAILED, failure(f"error: there is not enough memory: {str(problem) or 'for this model'}")
+        return Exit.FAILED, failure(f"error: not enough memory: {str(problem) or 'for this model'}")
     if isinstance(problem, OSError):
         _abandon_stdout()
         name = "" if problem.filename is None else f"{problem.filename}: "
         return Exit.FAILED, failure(f"error: {name}{problem.strerror or problem}")
     what = f"{type(problem).__name__}: {problem}".strip().splitlines()[0]
     return Exit.FAILED, failure(
-        f"error: this is a mistake in ir_runtime, please report it: {what} (IR_RUNTIME_TRACEBACK=1 shows where)"
+        f"error: this is a bug in ir_runtime, please report it: {what} (IR_RUNTIME_TRACEBACK=1 shows where)"
     )
 
 

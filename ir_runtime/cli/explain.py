@@ -48,5 +48,5 @@ def _known(text: str) -> str:
     near = nearest(name, Code)
     hint = f"did you mean {near}? " if near else ""
     raise InputError(
-        f"there is no code {text[:40]!r}", code=Code.NO_SUCH_NAME, hint=f"{hint}ir-runtime explain lists them"
+        f"unknown code {text[:40]!r}", code=Code.NO_SUCH_NAME, hint=f"{hint}ir-runtime explain lists them"
     )

@@ -52,7 +52,7 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
     free = [port for port in ports if port not in named]
     if len(unnamed) > len(free):
         raise InputError(
-            f"{unnamed[len(free)].source} has no input to go to; the model has {len(ports)}",
+            f"{unnamed[len(free)].source} is one input too many: the model has {len(ports)}",
             hint="its inputs are " + ", ".join(map(describe, ports)) if ports else "",
         )
     given = named | dict(zip(free, unnamed, strict=False))
@@ -98,7 +98,7 @@ def _read(text: str) -> Iterator[tuple[str | None, Feed]]:
     elif name in found or len(found) == 1:
         yield name, Feed(found.get(name, next(iter(found.values()))), path)
     else:
-        raise InputError(f"{path} has {len(found)} arrays, none of them called {name!r}")
+        raise InputError(f"{path} has {len(found)} arrays, none of them named {name!r}")
 
 
 def _split(text: str) -> tuple[str | None, str]:
@@ -118,7 +118,7 @@ def _load(path: str) -> Array | Mapping[str, Array]:
     except OSError as reason:
         raise InputError(f"{path} cannot be read: {reason.strerror or reason}") from None
     except MemoryError:
-        raise InputError(f"there is not enough memory for what {path} holds") from None
+        raise InputError(f"not enough memory for the contents of {path}") from None
     except (ValueError, SyntaxError, EOFError, zipfile.BadZipFile, zlib.error) as reason:
         if "allow_pickle" in str(reason):
             raise InputError(f"{path} holds Python objects, which are never read", hint=SAVED) from None
@@ -146,7 +146,7 @@ def _some_shape(port: Output) -> tuple[int, ...]:
     """The shortest shape that fits, but no length of 0 where another will do."""
     if port.partial_shape.rank is None:
         raise InputError(
-            f"input {port.label!r} has no shape to make random numbers for",
+            f"input {port.label!r} has no shape, which random data needs",
             hint=f"--shape {port.label}=1,3,8,8 gives it one",
         )
     return tuple(dim.min if dim.is_static else max(dim.min, 1) for dim in port.partial_shape)

@@ -31,7 +31,7 @@ def kernels(as_json: bool) -> None:
     from ..backends.numba.jit.cache import folder
 
     if (place := folder()) is None:
-        raise InputError("there is no folder in which compiled kernels can be kept", hint=_HINT)
+        raise InputError("no folder found in which compiled kernels can be kept", hint=_HINT)
     missing = len(pending())
     with click.progressbar(
         build_all(), length=missing, label="compiling kernels", file=sys.stderr, hidden=_hidden(missing)

@@ -28,7 +28,7 @@ class _Size(click.ParamType):  # type: ignore[type-arg]  # not generic in older 
         found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)(?:I?B)?", str(value).strip().upper())
         size = int(float(found[1]) * (1 << 10 * _UNITS[found[2]])) if found else 0
         if size < 1:
-            self.fail(f"{value!r} is no size, such as 512M, 4G or 65536", param, ctx)
+            self.fail(f"{value!r} is not a size such as 512M, 4G or 65536", param, ctx)
         return size
 
 
@@ -39,13 +39,13 @@ def limited(command: _Command) -> _Command:
         "--max-memory",
         type=_Size(),
         metavar="SIZE",
-        help="Refuse what needs more memory: 512M, 4G; by default, what the machine has.",
+        help="The most memory to use: 512M, 4G; by default, what the machine has.",
     )
     @click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="Give up after so long; by default, an hour.",
+        help="Stop after this time; by default, an hour.",
     )
     @functools.wraps(command)
     def with_limits(*args: Any, max_memory: int | None, timeout: float | None, **options: Any) -> Any:

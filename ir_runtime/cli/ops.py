@@ -60,12 +60,12 @@ def _named(name: str) -> list[type[Op]]:
     if not versions:
         near = registry.near(wanted)
         hint = f"did you mean {near}?" if near else "ir-runtime ops lists them"
-        raise click.BadParameter(f"there is no operation {wanted!r}; {hint}", param_hint="NAME")
+        raise click.BadParameter(f"unknown operation {wanted!r}; {hint}", param_hint="NAME")
     if wanted == name:
         return versions
     found = [cls for cls in every if cls in versions and cls.since == int(number)]
     if not found:
         known = ", ".join(cls.versioned_name() for cls in versions)
-        what = f"there is no {versions[0].name} of version {number}; did you mean {known}?"
+        what = f"unknown version {number} of {versions[0].name}; did you mean {known}?"
         raise click.BadParameter(what, param_hint="NAME")
     return found

@@ -42,7 +42,7 @@ numbers may also be "NaN", "Infinity" and "-Infinity".
 
 
 _PROVISIONAL = (
-    "numpy answered, as it does until the kernels of numba are compiled; --backend numba waits for them, and "
+    "numpy was used, as it serves until the kernels of numba are compiled; --backend numba waits for them, and "
     "--backend numpy stays"
 )
 
@@ -57,16 +57,19 @@ _PROVISIONAL = (
     metavar="[NAME=]FILE",
     help="An input: .npy, or .npz with inputs by name. Repeatable.",
 )
-@click.option("--random", "random", is_flag=True, help="Make up the inputs that no file gives.")
+@click.option("--random", "random", is_flag=True, help="Use random data for inputs without a file.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --random.")
 @shaped
 @click.option("-o", "--output", metavar="PATH", help="Save the outputs: an .npz, or a folder of .npy.")
 @click.option(
-    "--layers", multiple=True, metavar="GLOB", help="Also show, and save, what these layers give. Repeatable."
+    "--layers",
+    multiple=True,
+    metavar="GLOB",
+    help="Also show and save the outputs of these layers. Repeatable.",
 )
 @selects
 @weights
-@click.option("--backend", metavar="NAME", help="What computes: numba, numpy, reference, …")
+@click.option("--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
 @strictly
 @limited
 @as_json

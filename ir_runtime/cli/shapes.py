@@ -42,9 +42,7 @@ refused, not only those that were tried; "confirmed", that running the model wit
 @shaped
 @click.option("--layers", multiple=True, metavar="GLOB", help="Show only these layers. Repeatable.")
 @click.option("--inputs", "inputs", is_flag=True, help="Show the input ports of layers, too.")
-@click.option(
-    "--constraints/--no-constraints", default=True, help="Find out what the model demands of its inputs."
-)
+@click.option("--constraints/--no-constraints", default=True, help="Find the constraints on the inputs.")
 @click.option("--confirm/--no-confirm", default=True, help="Run the model to confirm what was found.")
 @selects
 @weights
@@ -65,7 +63,7 @@ def shapes(
     limits: Limits,
     as_json: bool,
 ) -> None:
-    """List every shape in MODEL, and what it demands of its inputs.
+    """List every shape in MODEL, and the constraints on its inputs.
 
     The exit code is 1 if no input at all can satisfy the model.
     """
@@ -75,7 +73,7 @@ def shapes(
     if shapes:
         net.reshape(shapes_of(shapes))
     wanted = constraints and net.report.ok
-    with _status("finding out what the model demands of its inputs" if wanted else ""):
+    with _status("finding the constraints on the inputs" if wanted else ""):
         found = net.constraints(confirm=confirm) if wanted else None
     listed = shapes_in(net._graph, net._values, net._parameter_types, found)
     rows = [row for row in listed.ports if (inputs or not row.is_input) and _is_wanted(row, layers)]
@@ -127,7 +125,7 @@ def _ports(rows: Sequence[PortShape]) -> str:
     header = ["line", "layer", "operation", "port", "type", "shape"]
     cells = [[_line(r), r.layer, r.operation, _port(r), r.type, r.text] for r in rows]
     if any(r.declared is not None for r in rows):
-        header.append("the file says")
+        header.append("declared")
         cells = [[*row, r.declared or ""] for row, r in zip(cells, rows, strict=True)]
     return table("Shapes", header, cells, right=("line",))
 
@@ -144,14 +142,14 @@ def _constraints(found: Constraints) -> Iterator[str]:
     if found.error is not None:
         yield finding(found.error)
     elif found.found:
-        header = ["demand", "certainty", "what breaks it is refused by"]
+        header = ["constraint", "certainty", "violations are refused by"]
         yield table("Constraints", header, [[c.text, _sure(c), _refusing(c)] for c in found])
     elif not found.undecided:
         yield "Constraints: none; every length is accepted"
     if remarks := [f"{c.text}: {c.remark}" for c in found if c.remark]:
         yield _list("Running", remarks)
     if found.undecided:
-        yield _list("Not found out", found.undecided)
+        yield _list("Undecided", found.undecided)
 
 
 def _list(title: str, items: Sequence[str]) -> str:
@@ -171,7 +169,7 @@ def _refusing(constraint: Constraint) -> str:
 
 def _remark(net: Model, layers: Sequence[str], rows: Sequence[PortShape]) -> None:
     if layers and not rows:
-        click.echo(f"no layer is called {' or '.join(map(repr, layers))}", err=True)
+        click.echo(f"no layer is named {' or '.join(map(repr, layers))}", err=True)
     if not net.report.ok:
         from ..diagnostics import Severity
 

@@ -54,9 +54,11 @@ _FORMATS = ("text", "json", "sarif", "github")
     "--max-findings",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Show so many findings of a file, and count the rest; by default, 1000.",
+    help="The most findings to show of a file; the rest is counted. By default, 1000.",
 )
-@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="How many files at once.")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="How many files to validate at once."
+)
 @weights
 @limited
 @click.pass_context

@@ -172,7 +172,7 @@ class Dimension(Interval):
         try:
             return cls(operator.index(length))
         except TypeError:
-            raise TypeError(f"{length!r} is no length: it must be a whole number") from None
+            raise TypeError(f"a length must be an integer, got {length!r}") from None
 
     @classmethod
     def between(cls, min: int = 0, max: int | None = None, symbol: Symbol | None = None) -> Dimension:
@@ -311,7 +311,7 @@ def _parse(text: str) -> tuple[int, int | None]:
         return 0, None
     ends = [None if dots and part in ("", "-1") else part for part in (low, high if dots else low)]
     if any(part is not None and not _is_number(part) for part in ends):
-        raise ValueError(f"{text[:40]!r} is no length, such as 3, ?, 1..8 or ..8")
+        raise ValueError(f"{text[:40]!r} is not a length such as 3, ?, 1..8 or ..8")
     first, last = (None if part is None else int(part) for part in ends)
     return first or 0, last
 

@@ -39,10 +39,10 @@ def unpack_texts(raw: Bytes, count: int) -> Texts:
     header = header_size(count)
     found, *bounds = raw[:header].view(_WORD).tolist()
     if found != count:
-        raise ValueError(f"they say that there are {found} texts, not {count}")
+        raise ValueError(f"they declare {found} strings, expected {count}")
     content = raw[header:].tobytes()
     if bounds[0] != 0 or bounds != sorted(bounds) or bounds[-1] > len(content):
-        raise ValueError(f"the offsets in them do not rise from 0 to at most {len(content)}")
+        raise ValueError(f"the offsets in them do not increase from 0 to at most {len(content)}")
     texts = np.empty(count, object)
     texts[:] = [text_of(content[a:b]) for a, b in pairwise(bounds)]
     return texts

@@ -188,10 +188,10 @@ class StringTensorPack(Op):
     Texts may overlap, and come in any order; OpenVINO refuses constants that do not ascend.
     """
 
-    begins = Input(T_PLACE, "where texts begin, of any shape")
-    ends = Input(T_PLACE, "where texts end: the place behind their last byte, of the shape of begins")
+    begins = Input(T_PLACE, "where strings begin, of any shape")
+    ends = Input(T_PLACE, "where strings end: the place behind their last byte, of the shape of begins")
     symbols = Input(T_BYTE, "bytes in UTF-8, 1-D")
-    output = Output(ElementType.string, "the texts, of the shape of begins")
+    output = Output(ElementType.string, "the strings, of the shape of begins")
 
     def infer(self, begins: Value, ends: Value, symbols: Value) -> PartialShape:
         check_vector(symbols, "symbols")
@@ -224,9 +224,11 @@ class StringTensorPack(Op):
 class StringTensorUnpack(Op):
     """The bytes of the texts in ``data``, one text behind the other, and where each of them begins and ends."""
 
-    data = Input(T_TEXT, "texts, of any shape")
-    begins = Output(ElementType.i32, "where texts begin, of the shape of data")
-    ends = Output(ElementType.i32, "where texts end: the place behind their last byte, of the shape of data")
+    data = Input(T_TEXT, "strings, of any shape")
+    begins = Output(ElementType.i32, "where strings begin, of the shape of data")
+    ends = Output(
+        ElementType.i32, "where strings end: the place behind their last byte, of the shape of data"
+    )
     symbols = Output(ElementType.u8, "bytes in UTF-8, 1-D")
 
     def infer(self, data: Value) -> tuple[PartialShape, PartialShape, PartialShape]:

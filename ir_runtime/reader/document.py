@@ -109,7 +109,7 @@ def integer(element: Element, attribute: str, name: str, signed: bool = False) -
         digits = text.lstrip().removeprefix("-") if signed else text.lstrip()
         if digits.isascii() and digits.isdecimal():
             return int(text)
-    found = "is missing" if text is None else f"must be a whole number, not {text[:40]!r}"
+    found = "is missing" if text is None else f"must be an integer, got {text[:40]!r}"
     raise ParseError(
         f"{attribute!r} of <{element.tag}> {found}",
         code=Code.BAD_ELEMENT,

@@ -210,7 +210,9 @@ class _Reading:
         where = Location(self.file) if other is None else other.where
         hint = meant if lost.end == _TO else ""
         if not hint and len(alone) == 1:
-            hint = f"layer {alone[0].name!r}, whose id is {alone[0].id}, has no edge; it may be meant"
+            hint = (
+                f"layer {alone[0].name!r}, whose id is {alone[0].id}, has no edge; it may be the intended one"
+            )
         self.report.error(
             Code.DANGLING_EDGE,
             f"the edge {_SIDES[lost.end][0]} at layer {lost.number}, which does not exist",
@@ -252,7 +254,7 @@ class _Reading:
             return ""
         layer = self.layers[missing[0].layer]
         number = layer.inputs[missing[0].number].id
-        return f"input port {number} of layer {layer.name!r} has no edge; it may be meant"
+        return f"input port {number} of layer {layer.name!r} has no edge; it may be the intended one"
 
     def _open(self, layers: Iterable[Layer]) -> list[Port]:
         ports = (Port(layer.id, i) for layer in layers for i in range(len(layer.inputs)))

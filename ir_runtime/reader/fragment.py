@@ -64,7 +64,7 @@ class Page:
         self._examples = list(islice(excerpts(text, name), limits.examples + 1))
         limits.check("examples", len(self._examples), Location(name))
         if not self._examples:
-            raise ParseError("there is no <layer> in it", code=Code.UNREADABLE, where=Location(name))
+            raise ParseError("no <layer> element found", code=Code.UNREADABLE, where=Location(name))
         self.name, self._values, self._limits = name, values or {}, limits
         self._versions = Versions(version, f"{Path(name).name} {text}")
 
@@ -79,7 +79,7 @@ class Page:
             InputError: if there is no such example, or one of the values fits no port.
         """
         if not 1 <= example <= len(self):
-            raise InputError(f"there is no example {example}", hint=f"the page has {len(self)}")
+            raise InputError(f"unknown example {example}", hint=f"the page has {len(self)}")
         builder = _Builder(self.name, self._versions, self._values, report, self._limits)
         return builder.build(self._examples[example - 1])
 
@@ -98,7 +98,7 @@ def read_fragments(
     page = Page(text, values=values, version=version, name=name, limits=limits)
     if values and example is None and len(page) > 1:
         raise InputError(
-            f"{name} has {len(page)} examples", hint="say with example= for which of them the values are"
+            f"{name} has {len(page)} examples", hint="choose the one that the values are for with example="
         )
     wanted = range(1, len(page) + 1) if example is None else (example,)
     return [page.read(number, report) for number in wanted]
@@ -130,7 +130,7 @@ class _Builder:
             layer = _name_outputs(read, alone=len(elements) == 1)
             if layer.id in self.layers:
                 self.report.error(
-                    Code.DUPLICATE_ID, f"a layer before has the id {layer.id}, too", layer.where
+                    Code.DUPLICATE_ID, f"duplicate layer id {layer.id}: an earlier layer has it", layer.where
                 )
                 continue
             self.layers[layer.id] = layer
@@ -161,9 +161,9 @@ class _Builder:
         where = Location(self.file, element.sourceline, element.get("name") or element.get("id"), newest.name)
         self.report.warning(
             Code.GUESSED_VERSION,
-            f"no version is given; taken for {newest.versioned_name()}, the newest",
+            f"no version is given; assuming {newest.versioned_name()}, the newest",
             where,
-            f'say which: version={newest.versioned_name()!r}, or version="opset{newest.since}" in the tag',
+            f'give it: version={newest.versioned_name()!r}, or version="opset{newest.since}" in the tag',
         )
         return f"opset{newest.since}"
 
@@ -205,7 +205,8 @@ class _Builder:
             return
         ports = [f"{s.id} ({port_name(la, i)})" for la, _ in own for i, s in enumerate(la.inputs)]
         raise InputError(
-            f"there is no input port {unused[0]!r} to give a value to", hint=f"ports are {', '.join(ports)}"
+            f"unknown input port {unused[0]!r}, which is given a value",
+            hint=f"available are {', '.join(ports)}",
         )
 
     def _end(self, layer: Layer, read: set[Port]) -> None:

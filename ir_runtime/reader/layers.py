@@ -225,9 +225,9 @@ class LayerReader:
             state = "empty" if name in data else "missing"
             self.report.warning(
                 Code.BAD_ATTRIBUTE,
-                f"attribute {name!r} is {state}; {text!r} is taken for it, as OpenVINO does",
+                f"attribute {name!r} is {state}; {text!r} is assumed, as OpenVINO does",
                 where,
-                f'the page of the operation asks for it: {name}="{text}"',
+                f'the specification of the operation requires it: {name}="{text}"',
             )
 
     def _build(
@@ -253,7 +253,9 @@ class LayerReader:
         check_size(shape, self.limits, where)
         lengths = _fixed(shape)
         if element is ElementType.dynamic:
-            raise ValidationError("a constant has an element type, not dynamic", code=Code.BAD_ATTRIBUTE)
+            raise ValidationError(
+                "a constant must have an element type, got dynamic", code=Code.BAD_ATTRIBUTE
+            )
         self.claims.add(element, max(size, packed_bytes(element, lengths)), self.limits, where)
         value = self.weights.tensor(element, lengths, offset, size, where)
         self._check_rest(element, lengths, size, where)
@@ -287,7 +289,7 @@ def _inputs(reader: PortReader, element: Element, where: Location) -> tuple[Port
 
 def _fixed(shape: PartialShape) -> tuple[int, ...]:
     if not shape.is_static:
-        raise ValidationError(f"a constant has a fixed shape, not {shape}", code=Code.BAD_ATTRIBUTE)
+        raise ValidationError(f"a constant must have a static shape, got {shape}", code=Code.BAD_ATTRIBUTE)
     return shape.static
 
 

@@ -81,7 +81,7 @@ def _parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring
             layers[layer.id] = layer
             continue
         first = layers[layer.id]
-        message = f"id {layer.id} is that of layer {first.name!r}, at line {first.where.line}"
+        message = f"duplicate layer id {layer.id}: layer {first.name!r} at line {first.where.line} has it"
         reader.report.error(Code.DUPLICATE_ID, message, layer.where, mark=Mark(attribute="id"))
         reader.nameless = True
     unsure = None if reader.nameless else frozenset(reader.unsure)
@@ -103,7 +103,7 @@ def _check_means(root: Element, file: str, report: Diagnostics) -> None:
 def _version(root: Element, file: str) -> int:
     if root.tag != "net":
         raise ParseError(
-            f"the root element is <{root.tag}>, not <net>: this is no OpenVINO IR",
+            f"the root element is <{root.tag}>, not <net>: this is not an OpenVINO IR",
             code=Code.UNREADABLE,
             where=Location(file, root.sourceline),
             hint="an IR starts with <net name=... version=...>",

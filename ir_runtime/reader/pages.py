@@ -99,7 +99,7 @@ def _layers(text: str, name: str) -> Iterator[tuple[int, int]]:
         depth = max(depth, 0)
     if depth:
         raise ParseError(
-            "a <layer> does not end",
+            "a <layer> element is not closed",
             code=Code.BAD_XML,
             where=Location(name, _line(text, start)),
             hint="</layer> is missing; the text may be cut off",

@@ -75,8 +75,8 @@ class PortReader:
         except ValueError:
             self._bad_port(
                 port,
-                f"precision {_brief([text])}, which is no element type",
-                "a precision is FP32, FP16, BF16, I64, I32, I8, U8, BOOL or the like",
+                f"precision {_brief([text])}, which is not an element type",
+                "expected FP32, FP16, BF16, I64, I32, I8, U8, BOOL or the like",
                 Mark("precision"),
                 where,
             )
@@ -91,7 +91,7 @@ class PortReader:
             self._bad_port(
                 port,
                 f"dims {_brief(texts)}, which cannot be read",
-                "dims are whole numbers, or -1 where any length goes",
+                "dims must be integers from 0, or -1 where any length is allowed",
                 Mark(dim=next((i for i, text in enumerate(texts) if not _is_length(text)), None)),
                 where,
             )

@@ -77,7 +77,7 @@ def _read(source: SourceLike, limits: Limits) -> Source:
     if isinstance(source, str | os.PathLike):
         return _read_path(Path(source), limits)
     if not hasattr(source, "read"):
-        raise TypeError(f"a model is a path, bytes or an open file, not {type(source).__name__}")
+        raise TypeError(f"a model must be a path, bytes or an open file, got {type(source).__name__}")
     data: Any = source.read(limits.xml_bytes + 1)
     name = getattr(source, "name", None)
     shown = name if isinstance(name, str) else "<file>"
@@ -99,14 +99,14 @@ def _read_path(path: Path, limits: Limits) -> Source:
         with path.open("rb") as file:  # the size of what is no regular file is said to be 0
             return Source(file.read((size or limits.xml_bytes) + 1), str(path), path)
     except FileNotFoundError:
-        raise _unreadable(_shown(path), "there is no such file", _meant(path)) from None
+        raise _unreadable(_shown(path), "no such file", _meant(path)) from None
     except IsADirectoryError:
         raise _unreadable(str(path), "this is a folder", "give the .xml in it") from None
     except OSError as reason:
         why = reason.strerror or str(reason)
         raise _unreadable(_shown(path), f"the file cannot be read: {why}", _meant(path)) from None
     except ValueError:
-        raise _unreadable(_shown(path), "a path holds no null character", _meant(path)) from None
+        raise _unreadable(_shown(path), "a path must not contain a null character", _meant(path)) from None
 
 
 def _shown(path: Path) -> str:

@@ -21,7 +21,7 @@ def unknown_operation(type: str, version: str) -> tuple[str, str]:
         return _no_such_type(type, version)
     name, opset = versions[0].name, opset_of(version)
     if EXACT.get(name, type) != type:
-        return f"there is no operation {type!r} ({version})", f"did you mean {EXACT[name]!r}?"
+        return f"unknown operation {type!r} ({version})", f"did you mean {EXACT[name]!r}?"
     if opset is None:
         return f"unknown opset {version!r}, expected opset1 to opset{NEWEST}", _opset_for(versions, version)
     return f"{version} has no {name}; {_span(versions, opset)}", ""
@@ -46,7 +46,7 @@ def _no_such_type(type: str, version: str) -> tuple[str, str]:
     if version and not version.startswith("opset"):
         return f"{type!r} is an operation of {version!r}, which is outside OpenVINO's opsets", hint
     opset = f" ({version})" if version else ""
-    return f"there is no operation {type!r}{opset}", hint
+    return f"unknown operation {type!r}{opset}", hint
 
 
 def meant(name: str, names: Collection[str]) -> str:

@@ -23,7 +23,7 @@ class Versions:
         page: the name and text of the page, in which versioned names are looked for.
 
     Raises:
-        InputError: if ``asked`` is no version.
+        InputError: if ``asked`` is not a version.
 
     >>> Versions(None, "Versioned name : ReduceL2-4").opset("ReduceL2")
     'opset4'
@@ -32,7 +32,9 @@ class Versions:
     def __init__(self, asked: str | int | None, page: str) -> None:
         found = _ASKED.fullmatch(str(asked))
         if asked is not None and found is None:
-            raise InputError(f"{asked!r} is no version", hint="give 'ReduceL2-4', 'opset4' or 4")
+            raise InputError(
+                f"{asked!r} is not a version", hint="expected a version such as 'ReduceL2-4', 'opset4' or 4"
+            )
         self._name = found["name"] if found else None
         self._number = found["number"] if found else None
         self._page = page

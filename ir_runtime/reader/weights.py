@@ -96,7 +96,7 @@ class Weights:
         try:
             texts = unpack_texts(self.data[offset : offset + size], math.prod(shape))
         except ValueError as reason:
-            message = f"its {size} bytes are not the texts of string{_shown(shape)}: {reason}"
+            message = f"its {size} bytes are not the packed strings of string{_shown(shape)}: {reason}"
             raise ParseError(message, code=Code.WEIGHTS_RANGE, where=where) from None
         texts.flags.writeable = False
         return texts.reshape(shape)
@@ -132,7 +132,9 @@ def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:
         return open_weights(tensor, model)
     data: Any = weights.read() if hasattr(weights, "read") else weights
     if not isinstance(data, bytes | bytearray):
-        raise TypeError(f"weights are a path, bytes, an array or a binary file, not {type(data).__name__}")
+        raise TypeError(
+            f"weights must be a path, bytes, an array or a binary file, got {type(data).__name__}"
+        )
     name = getattr(weights, "name", given)
     return Weights(data, name if isinstance(name, str) else given)
 

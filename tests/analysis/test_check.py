@@ -52,7 +52,7 @@ def test_rings_are_described_once() -> None:
     net.result(net.op("ReLU", c, name="behind"))
     ((code, line, layer, message),) = found(net)
     assert code == Code.CYCLE
-    assert message == "layers depend on themselves: 'a' → 'b' → 'c' → 'a'"
+    assert message == "the graph has a cycle: 'a' → 'b' → 'c' → 'a'"
     assert (line, layer) == (5, "a")
 
 

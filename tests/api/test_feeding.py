@@ -243,7 +243,7 @@ def test_properties_without_effect_say_so_once(model: ir.Model, monkeypatch: pyt
     monkeypatch.setattr(config, "_warned", set())
     with pytest.warns(UserWarning, match="CACHE_DIR=/tmp is accepted, but has no effect in ir_runtime"):
         ir.compile_model(model, config={"CACHE_DIR": "/tmp"})
-    with pytest.warns(UserWarning, match="INFERENCE_PRECISION_HINT=bf16 is not followed"):
+    with pytest.warns(UserWarning, match="INFERENCE_PRECISION_HINT=bf16 is ignored"):
         ir.compile_model(model, config={"INFERENCE_PRECISION_HINT": "bf16"})
     ir.compile_model(model, config={"CACHE_DIR": "/tmp", "INFERENCE_PRECISION_HINT": "f32"})
 

@@ -115,7 +115,7 @@ def test_extensions() -> None:
     core = ir.Core()
     core.add_extension(next(iter(registry)))
     for wrong in ("libcustom.so", object()):
-        with pytest.raises(ir.InputError, match=r"no operation declared with ir_runtime\.ops\.op"):
+        with pytest.raises(ir.InputError, match=r"not an operation declared with ir_runtime\.ops\.op"):
             core.add_extension(wrong)
 
 

@@ -89,9 +89,12 @@ def test_properties_say_how_threads_are_shared(
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"INFERENCE_NUM_THREADS": "many"}, "INFERENCE_NUM_THREADS is a whole number, not 'many'"),
-        ({"NUM_STREAMS": -7}, "NUM_STREAMS is a whole number, not '-7'"),
-        ({"PERFORMANCE_HINT": "SPEED"}, "there is no PERFORMANCE_HINT 'SPEED'"),
+        (
+            {"INFERENCE_NUM_THREADS": "many"},
+            "INFERENCE_NUM_THREADS must be a non-negative integer, got 'many'",
+        ),
+        ({"NUM_STREAMS": -7}, "NUM_STREAMS must be a non-negative integer, got '-7'"),
+        ({"PERFORMANCE_HINT": "SPEED"}, "unknown PERFORMANCE_HINT 'SPEED'"),
     ],
 )
 def test_what_is_no_number_is_refused(config: dict[str, Any], message: str) -> None:

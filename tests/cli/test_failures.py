@@ -124,7 +124,7 @@ def test_tracebacks_are_shown_on_request(
     found = invoke("run net.xml --random")
     assert found.exit_code == 5
     assert found.stderr.startswith("Traceback (most recent call last):\n")
-    assert "\nKeyError: 'oh'\nerror: this is a mistake" in found.stderr
+    assert "\nKeyError: 'oh'\nerror: this is a bug" in found.stderr
 
 
 def coloured(line: str) -> Result:

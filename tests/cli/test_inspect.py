@@ -126,7 +126,7 @@ def test_names_cannot_steer_the_terminal(folder: Path, invoke: Invoke) -> None:
 def test_what_cannot_be_read_is_refused(folder: Path, invoke: Invoke) -> None:
     found = invoke("inspect none.xml")
     assert (found.exit_code, found.stdout) == (3, "")
-    assert found.stderr == "none.xml: error[IR001]: there is no such file\n"
+    assert found.stderr == "none.xml: error[IR001]: no such file\n"
 
 
 def test_shows_what_was_fused(folder: Path, check: Check, invoke: Invoke) -> None:

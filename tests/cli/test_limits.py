@@ -171,7 +171,7 @@ def test_an_archive_that_grows_without_measure(folder: Path, invoke: Invoke) -> 
     [
         (header("(1099511627776,)"), "a tensor has 1099511627776 elements"),
         (header("(1000,)") + b"\0" * 10, "says it holds 4000 bytes, but has only"),
-        (b"\0" * 5_000_000, "holds a file that is no array"),
+        (b"\0" * 5_000_000, "which is not an array"),
     ],
 )
 def test_a_member_that_claims_too_much(folder: Path, invoke: Invoke, content: bytes, says: str) -> None:

@@ -81,7 +81,7 @@ def test_addresses_in_sarif_are_quoted(models: Path, invoke: Invoke) -> None:
 def test_annotations(models: Path, invoke: Invoke) -> None:
     found = invoke("validate b_unknown.xml d_warned.xml --format github")
     error, warning = found.stdout.splitlines()
-    assert error.startswith("::error title=IR201%3A plus,file=b_unknown.xml,line=12::there is no operation")
+    assert error.startswith("::error title=IR201%3A plus,file=b_unknown.xml,line=12::unknown operation")
     assert warning.startswith("::warning title=IR203%3A x,file=d_warned.xml,line=4::")
     assert "%0A" in error, "the hint is on a line of its own"
 

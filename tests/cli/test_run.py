@@ -168,7 +168,7 @@ def test_says_that_another_backend_will_answer(
     found = invoke("run net.xml --random")
     assert found.stdout.splitlines()[0] == "Outputs, numpy backend"
     assert found.stderr == (
-        "numpy answered, as it does until the kernels of numba are compiled; --backend numba waits for them, "
+        "numpy was used, as it serves until the kernels of numba are compiled; --backend numba waits for them, "
         "and --backend numpy stays\n"
     )
     assert json.loads(invoke("run net.xml --random --json").stdout)["provisional"] is True

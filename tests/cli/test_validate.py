@@ -139,7 +139,7 @@ def test_json_is_a_list_of_files(folder: Path, invoke: Invoke) -> None:
     assert {k: v for k, v in finding.items() if k != "hint"} == {
         "code": "IR201",
         "severity": "error",
-        "message": "there is no operation 'Adds' (opset1)",
+        "message": "unknown operation 'Adds' (opset1)",
         "file": "net.xml",
         "line": 12,
         "layer": "plus",

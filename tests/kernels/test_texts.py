@@ -34,5 +34,5 @@ def test_any_bytes_are_texts_or_refused(raw: bytes) -> None:
 
 def test_bounds_are_checked() -> None:
     raw = np.array([2, 0, 5, 9], "<i4").view(np.uint8)
-    with pytest.raises(ValueError, match="do not rise from 0 to at most 0"):
+    with pytest.raises(ValueError, match="do not increase from 0 to at most 0"):
         unpack_texts(raw, 2)

@@ -146,7 +146,7 @@ def test_the_rest_is_counted() -> None:
         net.result(net.op("Abs", net.parameter(f"y{number}", "2", out="FP32 2"), out="FP32 3"), f"r{number}")
     with pytest.warns(UserWarning, match="; 2 more declarations are contradicted;"):
         ir.read_model(net.xml())
-    with pytest.warns(UserWarning, match=r"gives \[2,3\]; what is inferred counts"):
+    with pytest.warns(UserWarning, match=r"gives \[2,3\]; inferred types and shapes are used"):
         ir.read_model(activated(out="FP32 2 4").xml())
 
 

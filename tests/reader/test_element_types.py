@@ -124,12 +124,12 @@ def test_bytes_that_are_no_text_survive() -> None:
     ("header", "why"),
     [
         ([2, 0, 1], "attribute 'size' is 14, but string[2] takes 16 bytes"),
-        ([3, 0, 1, 2], "they say that there are 3 texts, not 2"),
-        ([-1, 0, 1, 2], "they say that there are -1 texts, not 2"),
-        ([2, 1, 1, 2], "do not rise from 0"),
-        ([2, 0, 2, 1], "do not rise from 0"),
-        ([2, 0, -1, 2], "do not rise from 0"),
-        ([2, 0, 1, 9], "do not rise from 0 to at most 2"),
+        ([3, 0, 1, 2], "they declare 3 strings, expected 2"),
+        ([-1, 0, 1, 2], "they declare -1 strings, expected 2"),
+        ([2, 1, 1, 2], "do not increase from 0"),
+        ([2, 0, 2, 1], "do not increase from 0"),
+        ([2, 0, -1, 2], "do not increase from 0"),
+        ([2, 0, 1, 9], "do not increase from 0 to at most 2"),
     ],
 )
 def test_texts_that_are_none(header: list[int], why: str) -> None:

@@ -145,9 +145,9 @@ def test_integers_do_not_wrap() -> None:
 
 
 def test_values_for_no_port() -> None:
-    with pytest.raises(ir.InputError, match="there is no input port 7 to give a value to") as caught:
+    with pytest.raises(ir.InputError, match="unknown input port 7, which is given a value") as caught:
         ir.read_fragment(reduction(), values={7: [1]})
-    assert caught.value.hint == "ports are 0 (data), 1 (axes)"
+    assert caught.value.hint == "available are 0 (data), 1 (axes)"
 
 
 @pytest.mark.parametrize(
@@ -228,18 +228,18 @@ def test_a_version_that_nobody_says_is_guessed(how: dict[str, str]) -> None:
         return
     (found,) = model.report
     assert (found.code, found.severity, found.line) == (Code.GUESSED_VERSION, ir.Severity.WARNING, 2)
-    assert "taken for SoftMax-8, the newest" in found.message
+    assert "assuming SoftMax-8, the newest" in found.message
     assert "version='SoftMax-8'" in found.hint
 
 
 @pytest.mark.parametrize("version", ["", "new", "ReduceL2-", "-4", "opset", "4.0", "opset12345"])
 def test_what_is_no_version(version: str) -> None:
-    with pytest.raises(ir.InputError, match="is no version"):
+    with pytest.raises(ir.InputError, match="is not a version"):
         ir.read_fragment(reduction(tag='type="ReduceSum"'), version=version)
 
 
 def test_an_unknown_operation() -> None:
-    with pytest.raises(ir.UnsupportedError, match="there is no operation 'Mystery'\n") as caught:
+    with pytest.raises(ir.UnsupportedError, match="unknown operation 'Mystery'\n") as caught:
         ir.read_fragment(reduction(tag='type="Mystery"'))
     assert caught.value.where == ir.Location("<fragment>", 1, "Mystery_0", "Mystery")
 
@@ -270,7 +270,7 @@ def test_names_of_ports_name_the_layer_where_there_are_several() -> None:
 
 
 def test_a_port_with_an_edge_takes_no_value() -> None:
-    with pytest.raises(ir.InputError, match=r"there is no input port \(7, 0\)"):
+    with pytest.raises(ir.InputError, match=r"unknown input port \(7, 0\)"):
         ir.read_fragment(CHAIN, values={(7, 0): X})
 
 
@@ -332,7 +332,7 @@ def test_wrong_dims_are_reported_where_they_stand() -> None:
 
 def test_text_that_is_no_layer() -> None:
     for text in ("", "no layers here", "<layers></layers>", "<!-- <layer/> -->"):
-        with pytest.raises(ir.ParseError, match="there is no <layer> in it"):
+        with pytest.raises(ir.ParseError, match="no <layer> element found"):
             ir.read_fragment(text)
 
 
@@ -356,7 +356,7 @@ def test_pages_with_several_examples(tmp_path: Path) -> None:
         ir.read_fragment(PAGE, values={9: 1})
     assert "example=1 … 2" in caught.value.hint
     for number in (0, 3, -1):
-        with pytest.raises(ir.InputError, match=f"there is no example {number}"):
+        with pytest.raises(ir.InputError, match=f"unknown example {number}"):
             ir.read_fragment(PAGE, example=number)
     file = tmp_path / "page.txt"
     file.write_text(PAGE, encoding="utf-8")

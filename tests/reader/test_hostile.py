@@ -203,7 +203,7 @@ def test_limits_can_be_raised_and_lowered() -> None:
     net = Net()
     net.result(net.parameter("x", "1000000,1000000"))
     assert ir.read_model(net.xml(), limits=ir.Limits(elements=10**12)).report.ok
-    with pytest.raises(ir.LimitError, match="there are 2 layers; the limit is 1"):
+    with pytest.raises(ir.LimitError, match="the model has 2 layers; the limit is 1"):
         ir.read_model(net.xml(), limits=ir.Limits(layers=1))
     with pytest.raises(ir.LimitError, match="a tensor has 2 dimensions; the limit is 1"):
         ir.read_model(net.xml(), limits=ir.Limits(rank=1))
@@ -216,7 +216,9 @@ def test_many_small_mistakes_are_all_reported() -> None:
         net.op("Nothing", x)
     report = ir.validate(net.xml(), limits=ir.Limits(findings=10_000))
     assert len(report.errors) == 2000
-    assert "1999 more layers are unknown: Nothing" in refused(net.xml()).message, "those not kept, too"
+    assert "1999 more layers have unknown operations: Nothing" in refused(net.xml()).message, (
+        "those not kept, too"
+    )
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ def validating(net: Net, limits: ir.Limits) -> object:
 @pytest.mark.parametrize(
     ("limit", "net", "enough", "says"),
     [
-        ("edges", plain(3), 4, "there are 4 edges"),
-        ("layers", plain(3), 5, "there are 5 layers"),
+        ("edges", plain(3), 4, "the model has 4 edges"),
+        ("layers", plain(3), 5, "the model has 5 layers"),
         ("attribute_bytes", plain(name="n" * 3000), 3000, "the value of an attribute has 3000 bytes"),
         ("attribute_bytes", plain(name="ü" * 1500), 3000, "the value of an attribute has 3000 bytes"),
         ("constant_bytes", constants(3), 48, "constants take 48 bytes together"),

@@ -110,7 +110,7 @@ def test_control_characters_of_copied_text_do_not_matter() -> None:
 
 
 def test_a_layer_that_does_not_end() -> None:
-    with pytest.raises(ir.ParseError, match="a <layer> does not end") as caught:
+    with pytest.raises(ir.ParseError, match="a <layer> element is not closed") as caught:
         found('text\n<layer id="1">\n<layer id="2"></layer>')
     assert caught.value.where == ir.Location("page", 2)
 

@@ -80,7 +80,7 @@ def test_other_versions(version: str, hint: str) -> None:
 
 @pytest.mark.parametrize("root", ["<model/>", "<netlist version='11'/>", "<mapping><map/></mapping>"])
 def test_other_xml(root: str) -> None:
-    assert "not <net>: this is no OpenVINO IR" in refused(root.encode()).message
+    assert "not <net>: this is not an OpenVINO IR" in refused(root.encode()).message
 
 
 def test_the_file_beside_may_be_meant(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_text_is_no_path() -> None:
     problem = refused(Net().xml().decode())
     assert "given as bytes" in problem.hint
     assert len(str(problem.where)) < 100
-    assert "a path holds no null character" in refused("a\0b.xml").message
+    assert "a path must not contain a null character" in refused("a\0b.xml").message
     assert "cannot be read" in refused("a" * 5000).message
 
 

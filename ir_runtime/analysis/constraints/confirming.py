@@ -131,7 +131,7 @@ class _Runs:
             layer = f"layer {reason.where.layer!r}: " if reason.where and reason.where.layer else ""
             return f"{layer}{reason.message}"
         except MemoryError:
-            return "there is not enough memory"
+            return "not enough memory"
         return ""
 
     def _arrays(self, lengths: Mapping[Dim, int]) -> list[Array]:

@@ -96,7 +96,7 @@ def _unread(graph: Graph, report: Diagnostics) -> None:
             continue
         report.warning(
             Code.UNREAD,
-            "nobody reads what the layer gives, so it is left out",
+            "the outputs of the layer are not used, so it is not run",
             layer.where,
             "remove it, or connect it to the layer or Result that needs it",
         )

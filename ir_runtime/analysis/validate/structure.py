@@ -21,7 +21,7 @@ def check(graph: Graph, report: Diagnostics) -> None:
         path = " → ".join(repr(layer.name) for layer in [*ring[:6], ring[0]])
         report.error(
             Code.CYCLE,
-            f"layers depend on themselves: {path}",
+            f"the graph has a cycle: {path}",
             ring[0].where,
             "one of the edges between them goes the wrong way",
         )

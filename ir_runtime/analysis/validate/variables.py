@@ -40,7 +40,7 @@ def _check_read(
 ) -> None:
     if any(layer.id in needed for layer in reads):
         return
-    missing = f"nobody needs what {reads[0]} reads of it" if reads else "no ReadValue reads it"
+    missing = f"the output of {reads[0]} is not used" if reads else "no ReadValue reads it"
     hint = "connect the ReadValue, or remove both" if reads else "add the ReadValue"
     message = f"variable {name!r} is assigned, but {missing}"
     report.error(Code.VARIABLE, message, assign.where, hint, mark=_MARK)

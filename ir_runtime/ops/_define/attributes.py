@@ -244,8 +244,8 @@ _SINGULAR = {
     int: "an integer",
     float: "a number",
     bool: "true or false",
-    str: "a text",
+    str: "a string",
     ElementType: "an element type",
     PartialShape: "a shape",
 }
-_PLURAL = {int: "integers", float: "numbers", str: "texts", bool: "true or false"}
+_PLURAL = {int: "integers", float: "numbers", str: "strings", bool: "true or false"}

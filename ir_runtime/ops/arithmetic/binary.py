@@ -85,7 +85,7 @@ class Divide(Division):
 
     monotonicity = "each input"
 
-    m_pythondiv: bool = attr(True, doc="round quotients of whole numbers down, not towards zero")
+    m_pythondiv: bool = attr(True, doc="round quotients of integers down, not towards zero")
 
     def compute(self, a: Array, b: Array) -> Array:
         if a.dtype.kind not in "iu":

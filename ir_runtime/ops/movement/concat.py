@@ -33,7 +33,7 @@ class Concat(Op):
 
     def infer(self, *parts: Value) -> PartialShape:
         if not parts:
-            raise InferenceError("there are no inputs; at least one is expected", code=Code.PORT_COUNT)
+            raise InferenceError("no inputs, expected at least one", code=Code.PORT_COUNT)
         first = next((i for i, v in enumerate(parts) if v.shape.rank is not None), None)
         if first is None:
             return PartialShape.dynamic()
