@@ -261,7 +261,7 @@ def test_weights_of_an_openvino_tensor() -> None:
 def test_other_sources_are_no_models() -> None:
     with pytest.raises(TypeError, match="a model must be a path, bytes or an open file, got int"):
         ir.read_model(5)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="weights are a path, bytes, an array or a binary file, not int"):
+    with pytest.raises(TypeError, match="weights must be a path, bytes, an array or a binary file, got int"):
         ir.read_model(summing().xml(), 5)  # type: ignore[arg-type]
 
 

@@ -321,10 +321,10 @@ def test_called_as_openvino_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("model", "ends in .xml, not as 'model'"),
-        ("model.bin", "ends in .xml"),
-        ("", "ends in .xml"),
-        ("none/model.xml", "there is no folder '.*none'"),
+        ("model", "must end in .xml, got 'model'"),
+        ("model.bin", "end in .xml"),
+        ("", "end in .xml"),
+        ("none/model.xml", "the folder '.*none' to save"),
         ("folder.xml", "is a folder"),
         ("a\0.xml", "null character"),
     ],
@@ -339,7 +339,7 @@ def test_paths_that_will_not_do(path: str, message: str, tmp_path: Path) -> None
 def test_requests_that_make_no_sense(there: Path) -> None:
     with pytest.raises(ir.InputError, match="cannot hold both"):
         ir.serialize(read(sums()), there, there)
-    with pytest.raises(ir.InputError, match="'IR_V10' cannot be written"):
+    with pytest.raises(ir.InputError, match="unknown version 'IR_V10'"):
         ir.serialize(read(sums()), there, version="IR_V10")
     with pytest.raises(TypeError, match="expected a model, got str"):
         ir.save_model("model.xml", there)  # type: ignore[arg-type]
