@@ -1,4 +1,4 @@
-"""Infer every type, and hold the result against what the file declares."""
+"""Shape inference: infer the type and shape of every port, and compare them with what the file declares."""
 
 from __future__ import annotations
 

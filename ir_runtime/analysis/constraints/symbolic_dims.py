@@ -1,4 +1,4 @@
-"""Lengths inside a graph as formulas of those of its inputs: ``height/32``, ``past + seq``."""
+"""Symbolic dimensions: lengths inside a graph as formulas of those of its inputs: ``height/32``, ``past + seq``."""
 
 from __future__ import annotations
 

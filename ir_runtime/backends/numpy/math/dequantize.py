@@ -1,4 +1,4 @@
-"""Compressed matrices as NumPy unpacks them: codes in panels of columns, runs of rows at a time.
+"""Dequantize compressed matrices in NumPy: quantized values in panels of columns, runs of rows at a time.
 
 A run has so few rows that its numbers stay in the second cache from the first step to the product. Codes of
 4 bits lie four by four, one of each quarter of a run: each quarter is unpacked by one or two calls. Rows of a
