@@ -100,8 +100,14 @@ def test_a_console_shows_what_the_command_prints(command: str, shown: str, tmp_p
         place = lines.index(line, place) + 1
 
 
-def test_links_lead_somewhere() -> None:
-    targets = re.findall(r"\]\(([^)#]+)\)", README)
+def test_links_are_absolute() -> None:
+    """A package index shows the page without the files beside it."""
+    targets = re.findall(r"\]\(([^)]+)\)", README)
     assert targets
-    for target in targets:
-        assert target.startswith("https://") or (ROOT / target).exists(), target
+    assert [target for target in targets if not target.startswith("https://")] == []
+
+
+def test_paths_exist() -> None:
+    folders = re.findall(r"`((?:examples|tests)/[\w/]*)`", README)
+    assert len(folders) > 1
+    assert [path for path in folders if not (ROOT / path).exists()] == []
