@@ -1,4 +1,4 @@
-"""Rows of tables whose numbers stay as they are stored: only those that are asked for become f32."""
+"""Embeddings: rows of quantized tables, of which only the gathered rows are dequantized."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ __all__: list[str] = []
 
 
 @backend.quantized(Gather, Gather1, Gather7)
-def rows_of_codes(op: Gather | Gather1 | Gather7, data: Value, indices: Value, axis: Value) -> Kernel | None:
-    """Rows of a compressed matrix, at indices of any shape; an index outside of it gives zeros."""
+def quantized_gather(
+    op: Gather | Gather1 | Gather7, data: Value, indices: Value, axis: Value
+) -> Kernel | None:
+    """Return a kernel for rows of a quantized matrix, at indices of any shape; an index out of range gives zeros."""
     weights = data.compressed
     if (
         weights is None
@@ -30,23 +32,23 @@ def rows_of_codes(op: Gather | Gather1 | Gather7, data: Value, indices: Value, a
         return None
     table = _Table(weights)
 
-    def kernel(_: Array, places: Array, axis: Array) -> Array:
-        flat = places.reshape(-1).astype(np.int64)
+    def kernel(_: Array, indices: Array, axis: Array) -> Array:
+        flat = indices.reshape(-1).astype(np.int64)
         flat = np.where(flat < 0, flat + len(table), flat)
-        outside = (flat < 0) | (flat >= len(table))
-        any_outside = bool(outside.any())
+        out_of_range = (flat < 0) | (flat >= len(table))
+        any_out_of_range = bool(out_of_range.any())
         if not flat.size:
-            return np.empty((*places.shape, table.width), np.float32)
-        found = table.rows(np.where(outside, 0, flat) if any_outside else flat)
-        if any_outside:
-            found[outside] = 0
-        return found.reshape(*places.shape, table.width)
+            return np.empty((*indices.shape, table.width), np.float32)
+        rows = table.rows(np.where(out_of_range, 0, flat) if any_out_of_range else flat)
+        if any_out_of_range:
+            rows[out_of_range] = 0
+        return rows.reshape(*indices.shape, table.width)
 
     return accepting(kernel, any_lengths)
 
 
 class _Table:
-    """A compressed matrix, of which some rows are asked for."""
+    """A quantized matrix whose rows are dequantized on demand."""
 
     def __init__(self, weights: Compressed) -> None:
         self._weights = weights
@@ -61,7 +63,7 @@ class _Table:
         self._scale, self._zero = (self._per_group(array) for array in (weights.scale, weights.zero))
 
     def _per_group(self, array: Array | None) -> Array | None:
-        """``[rows, groups]``, a view."""
+        """Return a view ``[rows, groups]``."""
         if array is None:
             return None
         full = np.broadcast_to(array, self._weights.apart)
@@ -72,18 +74,18 @@ class _Table:
 
     @property
     def width(self) -> int:
-        """Numbers in a row."""
+        """The length of a row."""
         return self._weights.shape[1]
 
-    def rows(self, places: Array) -> Array:
-        """Some rows as f32, computed in the type of the file."""
+    def rows(self, indices: Array) -> Array:
+        """Dequantize some rows to f32, computing in the type of the file."""
         element, arithmetic = self._weights.element, self._weights.arithmetic
-        codes = self._codes[places]
+        codes = self._codes[indices]
         if self._packed:
-            codes = Packed(codes.reshape(-1), element, (len(places), self._weights.shape[1])).unpack()
-        numbers = convert(codes, arithmetic, element).reshape(len(places), self._groups, -1)
+            codes = Packed(codes.reshape(-1), element, (len(indices), self._weights.shape[1])).unpack()
+        numbers = convert(codes, arithmetic, element).reshape(len(indices), self._groups, -1)
         if self._zero is not None:
-            numbers = numbers - self._zero[places][..., None]
+            numbers = numbers - self._zero[indices][..., None]
         if self._scale is not None:
-            numbers = numbers * self._scale[places][..., None]
-        return convert(numbers, E.f32, arithmetic).reshape(len(places), -1)
+            numbers = numbers * self._scale[indices][..., None]
+        return convert(numbers, E.f32, arithmetic).reshape(len(indices), -1)

@@ -1,4 +1,4 @@
-"""Products with weights that stay as they are stored: a few bits each, unpacked in the cache."""
+"""Matrix products with quantized weights, which stay quantized in memory and are dequantized in the cache."""
 
 from __future__ import annotations
 
@@ -18,167 +18,191 @@ from ...common.epilogue import RowKernel
 from ...common.rounding import ROUNDINGS, Rounding, exact, meanings, multiplied
 from ...core.lengths import axis_length
 from .._backend import backend
-from ..math.dequantize import Form, LookedUp, Quarters, Runs, Step, Whole, packed, places
-from ..math.quantized_matrix import CodedMatrix, Panel
+from ..math.dequantize import (
+    Int4Format,
+    Int8Format,
+    LookupFormat,
+    RowBlocks,
+    Step,
+    StorageFormat,
+    panel_columns,
+    quantized_blocks,
+)
+from ..math.quantized_matrix import QuantizedMatrix, QuantizedPanel
 
 __all__: list[str] = []
 
-# Smaller numbers have digits behind the last one of f32 when they are rounded.
-LEAST = 2.0**-100
-# Zero points up to this leave differences to codes that fit into 16 bits.
-SMALL = 1 << 14
-# Scales of f16 are this times a power of two, or less: so is what they are multiplied by, in 16 bits.
-MANTISSA, REACH = 2048, 16
+# To round smaller products takes bits below the smallest f32.
+MIN_PRODUCT = 2.0**-100
+# With zero points up to this, differences fit into 16 bits.
+MAX_ZERO_POINT = 1 << 14
+# The mantissa of f16 scales as an integer, and the bound on the values they are multiplied by, so that products fit
+# into 16 bits.
+MANTISSA, MAX_DIFFERENCE = 2048, 16
 
 
 @backend.quantized(MatMul)
-def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
-    """f32 rows, of any batch, by one compressed matrix on the right."""
+def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
+    """Return a kernel for f32 rows, of any batch, by one quantized matrix on the right."""
     if (weights := multiplied(op, a, b)) is None:
         return None
-    matrix = _coded(weights, op.transpose_b)
+    matrix = _quantized_matrix(weights, op.transpose_b)
     if matrix is None:
         return None
     return RowKernel(matrix.multiply, 2, accepts=axis_length(-1, weights.shape[1 if op.transpose_b else 0]))
 
 
-def _coded(weights: Compressed, by_rows: bool) -> CodedMatrix | None:
-    """A matrix whose columns are the rows of the weights, or their columns; ``None`` if it would not be exact."""
-    groups, rounding = weights.groups(by_rows), ROUNDINGS[weights.arithmetic]
-    numbers = _numbers(weights.element, weights.arithmetic)
+def _quantized_matrix(weights: Compressed, transposed: bool) -> QuantizedMatrix | None:
+    """Return the weights, transposed or not, in panels; ``None`` if the result would not be exact."""
+    groups, rounding = weights.groups(transposed), ROUNDINGS[weights.arithmetic]
+    numbers = _dequantized_values(weights.element, weights.arithmetic)
     if groups is None or numbers is None:
         return None
-    scale, zero = weights.scales(by_rows)
+    scale, zero = weights.scales(transposed)
     if not exact((float(numbers.min()), float(numbers.max())), scale, zero, rounding):
         return None
     if not _rounds_in_place(numbers, scale, rounding):
         return None
-    depth, columns = weights.shape[::-1] if by_rows else weights.shape
-    runs, form = Runs(groups, depth // groups), _form(weights.element, numbers)
-    arithmetic = _Arithmetic.of(weights, form, scale, zero)
-    cuts = places(columns)
+    depth, columns = weights.shape[::-1] if transposed else weights.shape
+    blocks, storage = RowBlocks(groups, depth // groups), _storage_format(weights.element, numbers)
+    arithmetic = _Dequantization.of(weights, storage, scale, zero)
+    slices = panel_columns(columns)
     panels = [
-        Panel(place, kept, arithmetic.steps(place, runs), _by_run(arithmetic.scale, place, runs))
-        for place, kept in zip(cuts, _kept(weights, by_rows, runs, form, cuts), strict=True)
+        QuantizedPanel(
+            place, packed, arithmetic.steps(place, blocks), _rows_of_blocks(arithmetic.scale, place, blocks)
+        )
+        for place, packed in zip(
+            slices, _packed_panels(weights, transposed, blocks, storage, slices), strict=True
+        )
     ]
-    return CodedMatrix(columns, runs, form, tuple(panels), arithmetic.dropped, arithmetic.gain)
+    return QuantizedMatrix(columns, blocks, storage, tuple(panels), arithmetic.dropped_bits, arithmetic.gain)
 
 
 @dataclass(frozen=True)
-class _Arithmetic:
-    """What makes numbers of codes: zero points and factors, rounding, scales, and one more factor for each column.
+class _Dequantization:
+    """How values are dequantized: zero points and factors, rounding, scales, and a gain for each column.
 
-    All are ``[columns, groups]``, or one number; the gain has no groups.
+    All are ``[columns, groups]``, or scalars; the gain has no groups.
     """
 
     zero: Array | None
     factor: Array | None
-    dropped: int
+    dropped_bits: int
     scale: Array | None
     gain: Array
 
     @classmethod
-    def of(cls, weights: Compressed, form: Form, scale: Array, zero: Array | None) -> _Arithmetic:
-        """Of scales that are a power of two, or in f32, nothing is rounded: they are multiplied at the end."""
-        zero = _zeros(weights.element, zero)
+    def of(
+        cls, weights: Compressed, storage: StorageFormat, scale: Array, zero: Array | None
+    ) -> _Dequantization:
+        """Scales that are powers of two, or f32, need no rounding: they are applied at the end."""
+        zero = _zero_points(weights.element, zero)
         factor, after = None, None if weights.scale is None else scale
-        dropped = (
-            0 if weights.scale is None or _powers_of_two(scale) else ROUNDINGS[weights.arithmetic].dropped
+        dropped_bits = (
+            0
+            if weights.scale is None or _powers_of_two(scale)
+            else ROUNDINGS[weights.arithmetic].dropped_bits
         )
-        gain = np.asarray(np.float32(2.0**dropped))
-        if dropped:
-            factor, after = _uniform(scale.astype(weights.arithmetic.dtype)), None
-            if isinstance(form, Quarters) and _few(zero):
+        gain = np.asarray(np.float32(2.0**dropped_bits))
+        if dropped_bits:
+            factor, after = _scalar_if_uniform(scale.astype(weights.arithmetic.dtype)), None
+            if isinstance(storage, Int4Format) and _fits_int16(zero):
                 mantissa, power = np.frexp(scale)
-                factor = _uniform((mantissa * MANTISSA).astype(np.int16))
+                factor = _scalar_if_uniform((mantissa * MANTISSA).astype(np.int16))
                 after = np.ldexp(np.float32(1), power - 1)
                 gain = gain * np.float32(2 / MANTISSA)
         if after is None:
-            return cls(zero, factor, dropped, None, gain)
-        after = _uniform(after)
+            return cls(zero, factor, dropped_bits, None, gain)
+        after = _scalar_if_uniform(after)
         if not after.ndim or after.shape[1] == 1:
-            return cls(zero, factor, dropped, None, gain * (after[:, 0] if after.ndim else after))
-        return cls(zero, factor, dropped, after.astype(weights.arithmetic.dtype), gain)
+            return cls(zero, factor, dropped_bits, None, gain * (after[:, 0] if after.ndim else after))
+        return cls(zero, factor, dropped_bits, after.astype(weights.arithmetic.dtype), gain)
 
-    def steps(self, place: slice, runs: Runs) -> tuple[Step, ...]:
-        """What to do before numbers are rounded, for some columns."""
+    def steps(self, place: slice, blocks: RowBlocks) -> tuple[Step, ...]:
+        """Return the steps before rounding, for some columns."""
         steps = ((np.subtract, self.zero), (np.multiply, self.factor))
-        made = ((ufunc, _by_run(array, place, runs)) for ufunc, array in steps)
+        made = ((ufunc, _rows_of_blocks(array, place, blocks)) for ufunc, array in steps)
         return tuple((ufunc, rows) for ufunc, rows in made if rows is not None)
 
 
-def _numbers(element: E, arithmetic: E) -> Array | None:
-    """What codes stand for, those of 4 bits in order; ``None`` for other types."""
+def _dequantized_values(element: E, arithmetic: E) -> Array | None:
+    """Return the numbers that the quantized values stand for, in order; ``None`` for other types."""
     if element in (E.u8, E.i8):
         return np.arange(256, dtype=np.float32) - (128 if element is E.i8 else 0)
     return meanings(element, arithmetic) if element in (E.u2, E.u4, E.i4, E.nf4, E.f4e2m1) else None
 
 
-def _form(element: E, numbers: Array) -> Form:
+def _storage_format(element: E, numbers: Array) -> StorageFormat:
     if element in (E.u8, E.i8):
-        return Whole(np.uint8 if element is E.u8 else np.int8)
-    return LookedUp(numbers) if element.real else Quarters()
+        return Int8Format(np.uint8 if element is E.u8 else np.int8)
+    return LookupFormat(numbers) if element.real else Int4Format()
 
 
 def _powers_of_two(scale: Array) -> bool:
-    """Whether products with these are as exact as the numbers."""
+    """Return whether products with these scales are exact."""
     return bool(np.isin(np.abs(np.frexp(scale)[0]), (0, 0.5)).all())
 
 
 def _rounds_in_place(numbers: Array, scale: Array, rounding: Rounding) -> bool:
-    """Whether all products are rounded to the same number of digits: those of whole numbers always are."""
-    if not rounding.dropped:
+    """Return whether all products are rounded to the same number of bits: those of integers always are."""
+    if not rounding.dropped_bits:
         return True
-    whole = np.array_equal(numbers, np.rint(numbers))
-    smallest = _smallest(scale) * (1 if whole else _smallest(numbers))
-    return smallest >= (LEAST if whole else max(rounding.least, LEAST))
+    integers = np.array_equal(numbers, np.rint(numbers))
+    smallest = _smallest_nonzero(scale) * (1 if integers else _smallest_nonzero(numbers))
+    return smallest >= (MIN_PRODUCT if integers else max(rounding.least, MIN_PRODUCT))
 
 
-def _smallest(numbers: Array) -> float:
-    """Of what is not zero."""
+def _smallest_nonzero(numbers: Array) -> float:
+    """Return the smallest magnitude that is not zero."""
     sizes = np.abs(numbers[numbers != 0])
     return float(sizes.min()) if sizes.size else np.inf
 
 
-def _zeros(element: E, zero: Array | None) -> Array | None:
-    """Zero points ``[columns, groups]``, or one number; int16, if they are whole numbers."""
-    if element is E.i4:  # whose codes begin at -8
+def _zero_points(element: E, zero: Array | None) -> Array | None:
+    """Return zero points ``[columns, groups]``, or a scalar; int16 if they are integers."""
+    if element is E.i4:  # whose values are biased by 8
         zero = np.full((1, 1), 8, np.float32) if zero is None else zero + 8
     if zero is None:
         return None
-    whole = np.array_equal(zero, np.rint(zero)) and np.abs(zero).max() <= SMALL
-    return _uniform(zero.astype(np.int16) if whole else zero)
+    integers = np.array_equal(zero, np.rint(zero)) and np.abs(zero).max() <= MAX_ZERO_POINT
+    return _scalar_if_uniform(zero.astype(np.int16) if integers else zero)
 
 
-def _few(zero: Array | None) -> bool:
-    """Whether codes of 4 bits, less zero points, are few enough to be multiplied in 16 bits."""
+def _fits_int16(zero: Array | None) -> bool:
+    """Return whether values of 4 bits minus zero points are small enough to be multiplied in 16 bits."""
     if zero is None:
         return True
-    return zero.dtype == np.int16 and bool(15 - zero.min() < REACH and zero.max() < REACH)
+    return zero.dtype == np.int16 and bool(15 - zero.min() < MAX_DIFFERENCE and zero.max() < MAX_DIFFERENCE)
 
 
-def _uniform(array: Array) -> Array:
-    """One number for an array that is the same everywhere."""
+def _scalar_if_uniform(array: Array) -> Array:
+    """Return a scalar for an array whose elements are equal."""
     first = array[:1, :1]
     return first.reshape(()) if (array == first).all() else array
 
 
-def _by_run(array: Array | None, place: slice, runs: Runs) -> Array | None:
-    """A row for each run, ``[runs, columns]``; a copy that has an even number of columns."""
+def _rows_of_blocks(array: Array | None, place: slice, blocks: RowBlocks) -> Array | None:
+    """Return a row for each block, ``[blocks, columns]``; a copy with an even number of columns."""
     if array is None or not array.ndim:
         return array
     rows = array[place].T
     rows = np.pad(rows, ((0, 0), (0, rows.shape[1] % 2)))
-    if runs.groups == 1:
-        return np.broadcast_to(rows, (runs.count, rows.shape[1]))
-    return np.repeat(rows, runs.pieces, axis=0)
+    if blocks.groups == 1:
+        return np.broadcast_to(rows, (blocks.count, rows.shape[1]))
+    return np.repeat(rows, blocks.blocks_per_group, axis=0)
 
 
-def _kept(weights: Compressed, by_rows: bool, runs: Runs, form: Form, cuts: Sequence[slice]) -> list[Array]:
-    """The codes of every panel. The file's are not read any more."""
-    wide = [place.stop - place.start + (place.stop - place.start) % 2 for place in cuts]
-    kept = [form.empty(runs.count, runs.stored, columns) for columns in wide]
-    for index, run, codes in packed(weights, by_rows, runs, cuts):
-        kept[index][run : run + len(codes)] = form.store(codes)
+def _packed_panels(
+    weights: Compressed,
+    transposed: bool,
+    blocks: RowBlocks,
+    storage: StorageFormat,
+    slices: Sequence[slice],
+) -> list[Array]:
+    """Return the packed values of every panel. Those of the file are not needed any more."""
+    wide = [place.stop - place.start + (place.stop - place.start) % 2 for place in slices]
+    packed = [storage.allocate(blocks.count, blocks.stored, columns) for columns in wide]
+    for index, block, values in quantized_blocks(weights, transposed, blocks, slices):
+        packed[index][block : block + len(values)] = storage.pack(values)
     let_go(weights.codes.raw if isinstance(weights.codes, Packed) else weights.codes)
-    return kept
+    return packed

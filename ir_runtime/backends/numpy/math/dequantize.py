@@ -1,9 +1,8 @@
-"""Dequantize compressed matrices in NumPy: quantized values in panels of columns, runs of rows at a time.
+"""Dequantize matrices with NumPy: quantized values in panels of columns, some blocks of rows at a time.
 
-A run has so few rows that its numbers stay in the second cache from the first step to the product. Codes of
-4 bits lie four by four, one of each quarter of a run: each quarter is unpacked by one or two calls. Rows of a
-scale or a zero point are laid side by side first, for NumPy takes twice as long where inner loops are shorter
-than its buffer.
+A block has so few rows that its numbers stay in the L2 cache from unpacking to the product. Four values of 4 bits, one
+of each quarter of a block, share 16 bits: each quarter is unpacked by one or two calls. Rows of scales or zero points
+are repeated first, since NumPy takes twice as long where inner loops are shorter than its buffer.
 """
 
 from __future__ import annotations
@@ -23,250 +22,256 @@ from ....ir.tensor import Array
 from ...common.layout import LOOP
 
 __all__ = [
-    "BLOCK",
-    "Form",
-    "LookedUp",
-    "Quarters",
-    "Room",
-    "Runs",
+    "BLOCK_SIZE",
+    "StorageFormat",
+    "LookupFormat",
+    "Int4Format",
+    "DequantizeScratch",
+    "RowBlocks",
     "Step",
-    "Whole",
-    "along",
-    "packed",
-    "places",
+    "Int8Format",
+    "apply_rows",
+    "quantized_blocks",
+    "panel_columns",
 ]
 
-# Rows of a run at most, and columns of a panel: together as many numbers as are unpacked at a time.
-RUN, WIDTH = 128, 1024
-BLOCK = RUN * WIDTH
-# Columns of all panels but the last are a multiple of this, whole vectors.
-GRAIN = 16
+# The most rows of a block, and columns of a panel: together as many numbers as are dequantized at a time.
+BLOCK_ROWS, PANEL_WIDTH = 128, 1024
+BLOCK_SIZE = BLOCK_ROWS * PANEL_WIDTH
+# Columns of all panels but the last are a multiple of this: whole vectors.
+COLUMN_ALIGNMENT = 16
 
 Step: TypeAlias = tuple[np.ufunc, Array]
-"""What to do to numbers, with a row for each run ``[runs, columns]``, or one number."""
+"""A ufunc to apply, with a row for each block ``[blocks, columns]``, or a scalar."""
 
 
-class Room:
-    """Memory to unpack in; for one thread."""
+class DequantizeScratch:
+    """Scratch memory of one thread."""
 
     def __init__(self) -> None:
-        self.small = np.empty(BLOCK, np.int16)
-        self.other = np.empty(BLOCK, np.float32)
-        self.tile = np.empty(BLOCK, np.float32)
+        self.int16 = np.empty(BLOCK_SIZE, np.int16)
+        self.f32 = np.empty(BLOCK_SIZE, np.float32)
+        self.repeated = np.empty(BLOCK_SIZE, np.float32)
 
 
 @dataclass(frozen=True)
-class Runs:
-    """How rows are stored: each group in pieces of at most `RUN`, of a multiple of 4; what they lack is zero."""
+class RowBlocks:
+    """How rows are stored: each group in blocks of at most `BLOCK_ROWS`, padded with zeros to a multiple of 4."""
 
     groups: int
     size: int
     """Rows of a group in the file."""
 
     @cached_property
-    def pieces(self) -> int:
-        """Runs of a group."""
-        return -(-self.size // RUN)
+    def blocks_per_group(self) -> int:
+        """The number of blocks of a group."""
+        return -(-self.size // BLOCK_ROWS)
 
     @cached_property
     def length(self) -> int:
-        """Rows of a run, but the last of a group may have fewer."""
-        return -(-self.size // self.pieces)
+        """Rows of a block; the last of a group may have fewer."""
+        return -(-self.size // self.blocks_per_group)
 
     @cached_property
     def stored(self) -> int:
-        """Rows of each run as stored."""
+        """Rows of each block as stored."""
         return -(-self.length // 4) * 4
 
     @cached_property
     def count(self) -> int:
-        """Runs in all."""
-        return self.groups * self.pieces
+        """The number of blocks."""
+        return self.groups * self.blocks_per_group
 
-    def spread(self, rows: Array) -> Array:
-        """``[..., depth]`` as ``[..., count * stored]``, with zeros where that has gaps."""
+    def pad_rows(self, rows: Array) -> Array:
+        """Pad ``[..., depth]`` to ``[..., count * stored]`` with zeros, as the rows are stored."""
         *outer, depth = rows.shape
         if depth == self.count * self.stored:
             return np.ascontiguousarray(rows)
-        filled = np.zeros((*outer, self.groups, self.pieces * self.length), rows.dtype)
+        filled = np.zeros((*outer, self.groups, self.blocks_per_group * self.length), rows.dtype)
         filled[..., : self.size] = rows.reshape(*outer, self.groups, self.size)
         wide = np.zeros((*outer, self.count, self.stored), rows.dtype)
         wide[..., : self.length] = filled.reshape(*outer, self.count, self.length)
         return wide.reshape(*outer, self.count * self.stored)
 
     def rows(self) -> Iterator[tuple[int, int]]:
-        """The rows of each run in the file: first and last."""
+        """Yield the first row of each block in the file, and the one behind its last."""
         for group in range(self.groups):
             for start in range(0, self.size, self.length):
                 yield group * self.size + start, group * self.size + min(start + self.length, self.size)
 
 
-class Form(ABC):
-    """How codes are stored, and become numbers. Codes are bytes ``[runs, stored, columns]``."""
+class StorageFormat(ABC):
+    """How quantized values, bytes ``[blocks, stored, columns]``, are stored and dequantized."""
 
     @abstractmethod
-    def empty(self, runs: int, stored: int, columns: int) -> Array:
-        """What to keep of so many codes."""
+    def allocate(self, blocks: int, stored: int, columns: int) -> Array:
+        """Allocate storage for so many values."""
 
     @abstractmethod
-    def store(self, codes: Array) -> Array:
-        """What to keep of codes; of columns in even number."""
+    def pack(self, values: Array) -> Array:
+        """Pack values; the number of columns is even."""
 
     @abstractmethod
-    def numbers(self, kept: Array, steps: Sequence[Step], out: Array, room: Room) -> None:
-        """Write what the codes of some runs stand for, once each step has been taken."""
+    def dequantize(
+        self, packed: Array, steps: Sequence[Step], out: Array, scratch: DequantizeScratch
+    ) -> None:
+        """Write the numbers of some blocks, after applying each step."""
 
 
-class Counted(Form):
-    """Codes that are whole numbers. Steps whose rows are int16 are taken in int16, in half the time."""
+class IntegerFormat(StorageFormat):
+    """Quantized integers. Steps whose rows are int16 are computed in int16, in half the time."""
 
     @abstractmethod
-    def codes(self, kept: Array, out: Array) -> None:
-        """Write codes as int16."""
+    def unpack(self, packed: Array, out: Array) -> None:
+        """Write values as int16."""
 
-    def real(self, kept: Array, out: Array, room: Room) -> None:
-        """Write codes as f32."""
-        codes = room.small[: out.size].reshape(out.shape)
-        self.codes(kept, codes)
-        np.copyto(out, codes)
+    def unpack_f32(self, packed: Array, out: Array, scratch: DequantizeScratch) -> None:
+        """Write values as f32."""
+        values = scratch.int16[: out.size].reshape(out.shape)
+        self.unpack(packed, values)
+        np.copyto(out, values)
 
-    def numbers(self, kept: Array, steps: Sequence[Step], out: Array, room: Room) -> None:
-        whole = [step for step in steps if step[1].dtype == np.int16]
-        if whole:
-            codes = room.small[: out.size].reshape(out.shape)
-            self.codes(kept, codes)
-            for ufunc, rows in whole:
-                along(ufunc, codes, rows, room)
-            np.copyto(out, codes)
+    def dequantize(
+        self, packed: Array, steps: Sequence[Step], out: Array, scratch: DequantizeScratch
+    ) -> None:
+        int16_steps = [step for step in steps if step[1].dtype == np.int16]
+        if int16_steps:
+            values = scratch.int16[: out.size].reshape(out.shape)
+            self.unpack(packed, values)
+            for ufunc, rows in int16_steps:
+                apply_rows(ufunc, values, rows, scratch)
+            np.copyto(out, values)
         else:
-            self.real(kept, out, room)
-        for ufunc, rows in steps[len(whole) :]:
-            along(ufunc, out, rows, room)
+            self.unpack_f32(packed, out, scratch)
+        for ufunc, rows in steps[len(int16_steps) :]:
+            apply_rows(ufunc, out, rows, scratch)
 
 
-class Quarters(Counted):
-    """Codes of 4 bits from 0 to 15, one of each quarter of a run in 16 bits."""
+class Int4Format(IntegerFormat):
+    """Integers of 4 bits from 0 to 15, four of them, one of each quarter of a block, in 16 bits."""
 
-    def empty(self, runs: int, stored: int, columns: int) -> Array:
-        return np.empty((runs, stored // 4, columns), np.uint16)
+    def allocate(self, blocks: int, stored: int, columns: int) -> Array:
+        return np.empty((blocks, stored // 4, columns), np.uint16)
 
-    def store(self, codes: Array) -> Array:
-        runs, stored, columns = codes.shape
-        parts = codes.reshape(runs, 4, stored // 4, columns)
-        both = np.empty((runs, stored // 4, columns, 2), np.uint8)
-        both[..., 0] = parts[:, 0] | parts[:, 1] << 4
-        both[..., 1] = parts[:, 2] | parts[:, 3] << 4
+    def pack(self, values: Array) -> Array:
+        blocks, stored, columns = values.shape
+        quarters = values.reshape(blocks, 4, stored // 4, columns)
+        both = np.empty((blocks, stored // 4, columns, 2), np.uint8)
+        both[..., 0] = quarters[:, 0] | quarters[:, 1] << 4
+        both[..., 1] = quarters[:, 2] | quarters[:, 3] << 4
         return both.view("<u2")[..., 0]
 
-    def codes(self, kept: Array, out: Array) -> None:
-        runs, quarter, columns = kept.shape
-        parts = out.view(np.uint16).reshape(runs, 4, quarter, columns)
-        np.bitwise_and(kept, 15, out=parts[:, 0])
+    def unpack(self, packed: Array, out: Array) -> None:
+        blocks, quarter, columns = packed.shape
+        quarters = out.view(np.uint16).reshape(blocks, 4, quarter, columns)
+        np.bitwise_and(packed, 15, out=quarters[:, 0])
         for index in (1, 2, 3):
-            np.right_shift(kept, 4 * index, out=parts[:, index])
-        np.bitwise_and(parts[:, 1:3], 15, out=parts[:, 1:3])
+            np.right_shift(packed, 4 * index, out=quarters[:, index])
+        np.bitwise_and(quarters[:, 1:3], 15, out=quarters[:, 1:3])
 
 
 @dataclass(frozen=True)
-class Whole(Counted):
-    """Codes of 8 bits, with or without a sign."""
+class Int8Format(IntegerFormat):
+    """Integers of 8 bits, signed or unsigned."""
 
     kind: type[np.int8 | np.uint8]
 
-    def empty(self, runs: int, stored: int, columns: int) -> Array:
-        return np.empty((runs, stored, columns), np.uint8)
+    def allocate(self, blocks: int, stored: int, columns: int) -> Array:
+        return np.empty((blocks, stored, columns), np.uint8)
 
-    def store(self, codes: Array) -> Array:
-        return codes
+    def pack(self, values: Array) -> Array:
+        return values
 
-    def codes(self, kept: Array, out: Array) -> None:
-        np.copyto(out, kept.view(self.kind))
+    def unpack(self, packed: Array, out: Array) -> None:
+        np.copyto(out, packed.view(self.kind))
 
-    def real(self, kept: Array, out: Array, room: Room) -> None:
-        self.codes(kept, out)
+    def unpack_f32(self, packed: Array, out: Array, scratch: DequantizeScratch) -> None:
+        self.unpack(packed, out)
 
 
-class LookedUp(Form):
-    """Codes of 4 bits that stand for any numbers: those of two columns beside each other are one byte."""
+class LookupFormat(StorageFormat):
+    """Indices of 4 bits into a table of numbers (such as nf4): those of two adjacent columns are one byte."""
 
     def __init__(self, table: Array) -> None:
         both = np.empty((16, 16, 2), np.float32)
         both[..., 0], both[..., 1] = table, table[:, None]
         self._pairs = both.view(np.float64).reshape(-1)
-        """For each byte both numbers, as if they were one: so NumPy moves them together."""
+        """Both numbers of each byte as one f64, so that NumPy copies them together."""
 
-    def empty(self, runs: int, stored: int, columns: int) -> Array:
-        return np.empty((runs, stored, columns // 2), np.uint8)
+    def allocate(self, blocks: int, stored: int, columns: int) -> Array:
+        return np.empty((blocks, stored, columns // 2), np.uint8)
 
-    def store(self, codes: Array) -> Array:
-        return np.asarray(codes[..., ::2] | codes[..., 1::2] << 4)
+    def pack(self, values: Array) -> Array:
+        return np.asarray(values[..., ::2] | values[..., 1::2] << 4)
 
-    def numbers(self, kept: Array, steps: Sequence[Step], out: Array, room: Room) -> None:
-        # Any mode but this would check, and NumPy then writes to memory of its own first.
-        np.take(self._pairs, kept, out=out.view(np.float64), mode="clip")
+    def dequantize(
+        self, packed: Array, steps: Sequence[Step], out: Array, scratch: DequantizeScratch
+    ) -> None:
+        # With other modes, NumPy checks the indices and writes to a buffer of its own first.
+        np.take(self._pairs, packed, out=out.view(np.float64), mode="clip")
         for ufunc, rows in steps:
-            along(ufunc, out, rows, room)
+            apply_rows(ufunc, out, rows, scratch)
 
 
-def along(ufunc: np.ufunc, block: Array, rows: Array, room: Room) -> None:
-    """Apply a ufunc in place to a contiguous block ``[runs, stored, columns]`` and a row for each run, or a scalar."""
+def apply_rows(ufunc: np.ufunc, block: Array, rows: Array, scratch: DequantizeScratch) -> None:
+    """Apply a ufunc in place to a contiguous block ``[blocks, stored, columns]`` and a row for each block, or a scalar."""
     if rows.dtype != block.dtype:
         rows = rows.astype(block.dtype)
     if not rows.ndim:
         ufunc(block, rows, out=block)
         return
-    runs, stored, columns = block.shape
-    times = _times(stored, columns)
-    tile = room.tile.view(block.dtype)[: runs * times * columns].reshape(runs, times, columns)
-    np.copyto(tile, rows[:, None])
-    wide = block.reshape(runs, stored // times, times * columns)
-    ufunc(wide, tile.reshape(runs, 1, -1), out=wide)
+    blocks, stored, columns = block.shape
+    times = _repeats(stored, columns)
+    repeated = scratch.repeated.view(block.dtype)[: blocks * times * columns].reshape(blocks, times, columns)
+    np.copyto(repeated, rows[:, None])
+    wide = block.reshape(blocks, stored // times, times * columns)
+    ufunc(wide, repeated.reshape(blocks, 1, -1), out=wide)
 
 
 @lru_cache
-def _times(stored: int, columns: int) -> int:
-    """How many equal rows to lay side by side, of as many as are stored."""
+def _repeats(stored: int, columns: int) -> int:
+    """Return how often to repeat a row: a divisor of the stored rows."""
     return max(n for n in range(1, stored + 1) if stored % n == 0 and n <= max(LOOP // columns, 1))
 
 
-def places(columns: int) -> list[slice]:
-    """Columns of each panel: an even number of panels, so that two threads have the same to do."""
-    pairs = -(-columns // (2 * WIDTH))
-    width = -(-columns // (2 * pairs * GRAIN)) * GRAIN
+def panel_columns(columns: int) -> list[slice]:
+    """Return the columns of each panel: an even number of panels, so that two threads have equal work."""
+    pairs = -(-columns // (2 * PANEL_WIDTH))
+    width = -(-columns // (2 * pairs * COLUMN_ALIGNMENT)) * COLUMN_ALIGNMENT
     return [slice(start, min(start + width, columns)) for start in range(0, columns, width)]
 
 
-def packed(
-    weights: Compressed, by_rows: bool, runs: Runs, panels: Sequence[slice]
+def quantized_blocks(
+    weights: Compressed, transposed: bool, blocks: RowBlocks, panels: Sequence[slice]
 ) -> Iterator[tuple[int, int, Array]]:
-    """The codes as bytes ``[runs, stored, columns]``, some at a time: of which panel, from which run on.
+    """Yield the index of a panel, that of a block, and the values from there on as bytes ``[blocks, stored, columns]``.
 
     Args:
         weights: the matrix.
-        by_rows: whether the columns of the product are its rows.
-        runs: how rows are stored.
-        panels: which columns are in each.
+        transposed: whether the columns of the product are the rows of the weights.
+        blocks: how rows are stored.
+        panels: the columns of each panel.
     """
-    if by_rows:
+    if transposed:
         for index, place in enumerate(panels):
-            codes = runs.spread(_bits(weights, place.start, place.stop))
-            yield index, 0, _even(codes.reshape(-1, runs.count, runs.stored).transpose(1, 2, 0))
+            values = blocks.pad_rows(_quantized_bytes(weights, place.start, place.stop))
+            yield index, 0, _pad_to_even(values.reshape(-1, blocks.count, blocks.stored).transpose(1, 2, 0))
         return
-    for run, (first, last) in enumerate(runs.rows()):
-        codes = np.zeros((1, runs.stored, weights.shape[1]), np.uint8)
-        codes[0, : last - first] = _bits(weights, first, last)
+    for run, (first, last) in enumerate(blocks.rows()):
+        values = np.zeros((1, blocks.stored, weights.shape[1]), np.uint8)
+        values[0, : last - first] = _quantized_bytes(weights, first, last)
         for index, place in enumerate(panels):
-            yield index, run, _even(codes[..., place])
+            yield index, run, _pad_to_even(values[..., place])
 
 
-def _bits(weights: Compressed, first: int, last: int) -> Array:
-    """Codes of some rows of the weights, one a byte; those of i4 begin with that of the lowest number."""
-    codes = weights.codes_of(first, last).view(np.uint8)
+def _quantized_bytes(weights: Compressed, first: int, last: int) -> Array:
+    """Return the values of some rows of the weights, one in a byte; those of i4 are biased by 8, so that they are unsigned."""
+    values = weights.codes_of(first, last).view(np.uint8)
     if weights.element is E.i4:
-        return codes & 15 ^ 8
-    return codes
+        return values & 15 ^ 8
+    return values
 
 
-def _even(codes: Array) -> Array:
-    """The same with a last column of zeros if their number is odd."""
-    return np.pad(codes, ((0, 0), (0, 0), (0, 1))) if codes.shape[2] % 2 else codes
+def _pad_to_even(values: Array) -> Array:
+    """Append a column of zeros if the number of columns is odd."""
+    return np.pad(values, ((0, 0), (0, 0), (0, 1))) if values.shape[2] % 2 else values
