@@ -636,10 +636,10 @@ def test_slices_cover_everything_once() -> None:
 
 def test_memory_in_any_order_is_one_line() -> None:
     for x in (numbers(2, 3, 4), numbers(2, 3, 4).transpose(2, 0, 1), numbers(), numbers(0, 3)):
-        line = _chain.flat(x)
+        line = _chain.flat_view(x)
         assert line is not None
         assert sorted(line.tolist()) == sorted(x.ravel().tolist())
-    assert _chain.flat(numbers(4, 4)[:, ::2]) is None
+    assert _chain.flat_view(numbers(4, 4)[:, ::2]) is None
 
 
 @pytest.mark.parametrize("how", [(np.exp2, np.float32(-1 / np.log(2))), (np.exp, np.float32(-1))])

@@ -28,7 +28,7 @@ from ...ops.arithmetic.trigonometry import (
 )
 from ...ops.arithmetic.unary import Abs, Ceiling, Floor, Log, Negative, Sign, Sqrt
 from .blas import AVX512
-from .layout import spread
+from .layout import repeat_row
 
 __all__ = ["ACTIVATIONS", "UFUNCS", "Activation", "broadcast_binary", "activation_of"]
 
@@ -106,7 +106,7 @@ def _clip(lower: float, upper: float) -> Activation:
 
 def broadcast_binary(ufunc: np.ufunc, row: Array) -> Activation:
     """Return a binary ufunc of contiguous rows and ``row``, which is broadcast."""
-    repeated = spread(row)
+    repeated = repeat_row(row)
     number = row.reshape(()) if row.size == 1 else None
 
     def activation(x: Array, out: Array) -> None:

@@ -17,7 +17,7 @@ from ...ops.elementwise import Binary
 from .. import Kernel
 from ..core.lengths import Accepts, accepting
 from .activations import Activation, activation_of, broadcast_binary
-from .layout import is_f32, rows_of, same_shape
+from .layout import as_rows, is_f32, same_shape
 from .tape import Call
 
 __all__ = [
@@ -117,7 +117,7 @@ def epilogue_factory(
     def bind(extras: Sequence[Array]) -> OutOfPlaceEpilogue:
         pairs = zip(post_ops, places, strict=False)
         return _row_epilogue(
-            [(s.call, rows_of(extras[place], axis) if s.full_tensor else None) for s, place in pairs]
+            [(s.call, as_rows(extras[place], axis) if s.full_tensor else None) for s, place in pairs]
         )
 
     return bind

@@ -1,4 +1,4 @@
-"""What the arithmetic of a file makes of compressed weights, and whether a kernel may do it in one step."""
+"""How dequantization in the types of a file rounds, and whether a kernel may do it in one step."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from ...ir.tensor import Array, Value
 from ...ops.conversion import convert
 from ...ops.matrix.matmul import MatMul
 
-__all__ = ["ROUNDINGS", "Rounding", "exact", "meanings", "multiplied"]
+__all__ = ["ROUNDINGS", "Rounding", "is_exact", "dequantized_table", "quantized_operand"]
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """How a type of few digits rounds.
+    """How a floating-point type rounds.
 
     Args:
-        least: the power of two below which numbers have as many digits behind the point as above it.
-        dropped: how many of the binary digits of f32 it lacks.
-        whole: up to this, whole numbers are exact.
-        most: what stays below is finite.
+        min_normal: the smallest normal number.
+        dropped_bits: how many bits its mantissa is shorter than that of f32.
+        max_exact_integer: integers up to this are exact.
+        limit: numbers below this are finite.
     """
 
-    least: float
-    dropped: int
-    whole: float
-    most: float
+    min_normal: float
+    dropped_bits: int
+    max_exact_integer: float
+    limit: float
 
 
 ROUNDINGS = {
@@ -39,37 +39,37 @@ ROUNDINGS = {
 }
 
 
-def exact(codes: tuple[float, float], scale: Array, zero: Array | None, rounding: Rounding) -> bool:
-    """Whether only the product with the scale needs rounding, and it is finite.
+def is_exact(values: tuple[float, float], scale: Array, zero: Array | None, rounding: Rounding) -> bool:
+    """Return whether only the product with the scale is rounded, and is finite.
 
     Args:
-        codes: the lowest and the highest number that codes stand for.
-        scale: the factors.
-        zero: what is subtracted first.
-        rounding: of the type to which differences and products are rounded.
+        values: the lowest and the highest dequantized value, without zero point and scale.
+        scale: the scales.
+        zero: the zero points.
+        rounding: the rounding of differences and products.
     """
-    lowest, highest = codes
+    lowest, highest = values
     if zero is not None:
         lowest, highest = lowest - float(zero.max()), highest - float(zero.min())
     reach = max(-lowest, highest)
     if (
         zero is not None
-        and rounding.dropped
-        and not (reach <= rounding.whole and np.array_equal(zero, np.rint(zero)))
+        and rounding.dropped_bits
+        and not (reach <= rounding.max_exact_integer and np.array_equal(zero, np.rint(zero)))
     ):
         return False
     largest = reach * float(np.abs(scale).max())
-    return bool(np.isfinite(largest) and largest < rounding.most)
+    return bool(np.isfinite(largest) and largest < rounding.limit)
 
 
-def meanings(element: E, arithmetic: E) -> Array:
-    """What the codes 0 to 15 stand for, in the type that the file computes with, as f32; higher bits do not count."""
-    codes = np.arange(16, dtype=np.uint8) & np.uint8(2**element.bits - 1)
-    return convert(convert(codes.view(element.dtype), arithmetic, element), E.f32, arithmetic)
+def dequantized_table(element: E, arithmetic: E) -> Array:
+    """Return the values of the bit patterns 0 to 15, in the arithmetic of the file, as f32; higher bits are ignored."""
+    values = np.arange(16, dtype=np.uint8) & np.uint8(2**element.bits - 1)
+    return convert(convert(values.view(element.dtype), arithmetic, element), E.f32, arithmetic)
 
 
-def multiplied(op: MatMul, a: Value, b: Value) -> Compressed | None:
-    """The compressed matrix on the right of f32 rows, of any batch, if that is what is multiplied."""
+def quantized_operand(op: MatMul, a: Value, b: Value) -> Compressed | None:
+    """Return the quantized matrix by which f32 rows, of any batch, are multiplied, or ``None``."""
     if a.compressed is not None or a.element is not E.f32 or op.transpose_a or not a.shape.rank:
         return None
     return b.compressed

@@ -23,7 +23,7 @@ from ....ops.arithmetic.binary import Add, Multiply, Subtract
 from ....ops.elementwise import Binary
 from ... import Kernel
 from ...common.epilogue import constant_row
-from ...common.layout import is_f32, moved, same_shape
+from ...common.layout import is_f32, moveaxis, same_shape
 from ...core.lengths import Accepts, accepting
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.memory import load_f32, load_i64
@@ -180,7 +180,7 @@ class Finish:
         """The tensors that are read besides, their columns last: `EXTRAS` arrays."""
         if not self.extras:
             return _NONE
-        found = [contiguous(moved(extras[index], axis, -1)) for index in self.extras]
+        found = [contiguous(moveaxis(extras[index], axis, -1)) for index in self.extras]
         return found + [UNUSED] * (EXTRAS - len(found))
 
 

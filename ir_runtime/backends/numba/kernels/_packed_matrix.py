@@ -12,7 +12,7 @@ from ....ir.compressed import Compressed
 from ....ir.element import ElementType as E
 from ....ir.pages import held
 from ....ir.tensor import Array
-from ...common.rounding import ROUNDINGS, exact, meanings
+from ...common.rounding import ROUNDINGS, dequantized_table, is_exact
 from ..codegen.vectors import LANES
 from ._quantized import BITS, COLUMNS, MATRIX, Kind
 
@@ -78,7 +78,7 @@ def pack(weights: Compressed, rows: bool) -> PackedMatrix | None:
     kind, groups, rounding = _KINDS.get(weights.element), weights.groups(rows), ROUNDINGS[weights.arithmetic]
     if kind is None or groups is None:
         return None
-    if rounding.dropped and weights.scale is not None and kind is not Kind.FOUR:
+    if rounding.dropped_bits and weights.scale is not None and kind is not Kind.FOUR:
         if weights.arithmetic is not E.f16 or kind not in _ROUNDED:
             return None
         kind = _ROUNDED[kind]
@@ -88,14 +88,14 @@ def pack(weights: Compressed, rows: bool) -> PackedMatrix | None:
     padded = -(-size // LANES) * LANES
     codes = _stored(weights, rows, kind, groups, padded)
     table = _table(weights.element, weights.arithmetic)
-    if kind not in (Kind.HALF, Kind.BRAIN) and not exact(
+    if kind not in (Kind.HALF, Kind.BRAIN) and not is_exact(
         _range(weights.element, codes, table), scale, zero, rounding
     ):
         return None
     zeros = np.zeros((1, 1), np.float32) if zero is None else zero
     zeros = np.broadcast_to(zeros, (outputs, groups))
-    factor = 1.5 * 2.0**rounding.dropped if rounding.dropped else 0
-    steps = np.array([rounding.least, factor], np.float32)  # as `_codes` wants them
+    factor = 1.5 * 2.0**rounding.dropped_bits if rounding.dropped_bits else 0
+    steps = np.array([rounding.min_normal, factor], np.float32)  # as `_codes` wants them
     words = np.zeros(MATRIX, np.int64)
     words[:] = (
         kind, codes.ctypes.data, codes.strides[0], table.ctypes.data, groups, padded, outputs - 1,
@@ -147,4 +147,4 @@ def _table(element: E, arithmetic: E) -> Array:
     """What the codes of 4 bits stand for, in the type that the file computes with; zeros for other codes."""
     if _KINDS[element] is not Kind.FOUR:
         return np.zeros(16, np.float32)
-    return meanings(element, arithmetic)
+    return dequantized_table(element, arithmetic)

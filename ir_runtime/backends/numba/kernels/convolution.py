@@ -17,7 +17,7 @@ from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import Kernel
-from ...common.layout import channels_first, is_f32, moved
+from ...common.layout import channels_first, is_f32, moveaxis
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
 from ..threading.task import UNUSED, contiguous
@@ -216,4 +216,4 @@ def _bordered(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
 
 def _flat(x: Array) -> Array:
     """All numbers in a row, channels last; no copy if they are stored so."""
-    return contiguous(moved(x, 1, -1))
+    return contiguous(moveaxis(x, 1, -1))

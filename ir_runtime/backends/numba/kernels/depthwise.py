@@ -11,7 +11,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import GroupConvolution
 from ... import Kernel
-from ...common.layout import channels_first, channels_last, is_f32, rows_of
+from ...common.layout import as_rows, channels_first, channels_last, is_f32
 from ...core.lengths import filter_lengths
 from .._backend import backend
 from ..codegen.language import device
@@ -160,7 +160,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue) -> Kernel:
         y = np.empty(shape, np.float32)
         shared = threads() if y.size * math.prod(kernel) >= WORTH else 1
         source = contiguous(widened(channels_last(x)))
-        partners = [contiguous(rows_of(widened(extras[index], 1), 1)) for index in ending.extras]
+        partners = [contiguous(as_rows(widened(extras[index], 1), 1)) for index in ending.extras]
         first, second = (*partners, UNUSED, UNUSED)[:2]
         parallel_for(WORKER.address, job, y, source, first, second, shared)
         found = channels_first(np.ascontiguousarray(y[..., :channels]) if short else y)

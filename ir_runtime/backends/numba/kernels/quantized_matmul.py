@@ -10,7 +10,7 @@ from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.rounding import multiplied
+from ...common.rounding import quantized_operand
 from ...core.lengths import axis_length
 from .._backend import backend
 from ..codegen.memory import fetch_add, free, load_i64, store_i64
@@ -101,7 +101,7 @@ ONE, MANY = Task(_one), Task(_many)
 @backend.quantized(MatMul)
 def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
     """f32 rows, of any batch, by one compressed matrix on the right."""
-    if (weights := multiplied(op, a, b)) is None:
+    if (weights := quantized_operand(op, a, b)) is None:
         return None
     matrix = pack(weights, op.transpose_b)
     if matrix is None:

@@ -17,7 +17,7 @@ from ....ops.activation.clipped import ReLU
 from ... import Kernel, Unary
 from ...common.activations import UFUNCS, Activation, activation_of, broadcast_binary
 from ...common.epilogue import binary_ufunc, constant_row
-from ...common.layout import flat, is_f32, moved, same_shape
+from ...common.layout import flat_view, is_f32, moveaxis, same_shape
 from ...core.lengths import any_lengths
 
 __all__ = ["SMALL", "Chain", "apply_activation", "activation_kernel", "broadcast_kernel"]
@@ -125,12 +125,12 @@ def apply_activation(activation: Activation, x: Array, out: Array | None = None)
         made = np.empty(x.shape, np.float32) if out is None else out
         activation(x.reshape(-1), made.reshape(-1))
         return made
-    line = flat(x)
+    line = flat_view(x)
     if line is None:
         x = out = x.copy(order="C")
         line = x.reshape(-1)
     result = np.empty_like(x) if out is None else out
-    target = flat(result)
+    target = flat_view(result)
     assert target is not None
     activation(line, target)
     return result
@@ -155,7 +155,7 @@ def broadcast_kernel(ufunc: np.ufunc, other: Value, data: Value) -> Callable[...
         if x.size <= SMALL:
             return ufunc(x, column, out=out)  # type: ignore[no-any-return]
         result = np.empty_like(x) if out is None else out
-        source, target = moved(x, axis, -1), moved(result, axis, -1)
+        source, target = moveaxis(x, axis, -1), moveaxis(result, axis, -1)
         if source.flags.c_contiguous and target.flags.c_contiguous:
             run(source.reshape(-1), target.reshape(-1))
         else:

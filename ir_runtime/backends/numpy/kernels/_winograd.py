@@ -23,7 +23,7 @@ import numpy as np
 from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ...common.epilogue import RowEpilogue
-from ...common.layout import channels_first, channels_last, padded
+from ...common.layout import channels_first, channels_last, pad_spatial
 from ..math.gemm import split_range
 from ..math.panels import Panels, tiled_product
 from ..math.windows import window_fit, windows
@@ -71,7 +71,7 @@ def winograd(
         pads, out = fit(x.shape[2:])
         tiles = tuple(-(-n // OUT) for n in out)
         more = [(b, e + OUT * t - n) for (b, e), t, n in zip(pads, tiles, out, strict=True)]
-        data = padded(channels_last(x), tuple(more))
+        data = pad_spatial(channels_last(x), tuple(more))
         y = np.empty((len(x), *out, outputs), np.float32)
         finite = []
 

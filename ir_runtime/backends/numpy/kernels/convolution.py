@@ -13,7 +13,7 @@ from ....ops import Op
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.layout import FEW, channels_first, channels_last, is_f32, padded, rows_of
+from ...common.layout import FEW_CHANNELS, as_rows, channels_first, channels_last, is_f32, pad_spatial
 from ...common.tape import Tape
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
@@ -44,7 +44,7 @@ def convolution(op: Convolution, data: Value, filters: Value) -> Kernel | None:
         return None
     if math.prod(w.shape[2:]) == 1 and not any(map(any, op.pads((1,) * (w.ndim - 2), w.shape[2:]))):
         return _pointwise(op, w)
-    if w.shape[1] <= FEW:
+    if w.shape[1] <= FEW_CHANNELS:
         return _few_channels(op, w)
     if suits_winograd(op, w, _spatial_lengths(data)):
         return RowKernel(winograd(op, w, cache(partial(_im2col, op, w))), 2, 1, accepts=_accepts(op, w[None]))
@@ -73,7 +73,7 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
     def compute(x: Array, epilogue: RowEpilogue) -> Array:
         fit(x.shape[2:])  # raises if no window fits
         sampled = x[steps] if strided else x
-        rows = rows_of(sampled, 1)
+        rows = as_rows(sampled, 1)
         y = np.empty((len(sampled), *sampled.shape[2:], columns), np.float32)
         gemm(rows, packed(), y.reshape(-1, columns), epilogue)
         return channels_first(y)
@@ -116,7 +116,7 @@ def _im2col(op: Convolution, w: Array) -> Callable[..., Array]:
         pads, out = fit(x.shape[2:])
         y = np.empty((len(x), *out, outputs), np.float32)
         flat = y.reshape(len(x), math.prod(out), outputs)
-        for index, image in enumerate(padded(channels_last(x), pads)):
+        for index, image in enumerate(pad_spatial(channels_last(x), pads)):
             window_view = windows(image, kernel, op.strides, op.dilations)
             _im2col_gemm(window_view, packed, flat[index], epilogue, index * flat.shape[1])
         return channels_first(y)
@@ -165,7 +165,7 @@ def _few_channels(op: Convolution, w: Array) -> Kernel:
         pads, out = fit(x.shape[2:])
         inner = math.prod(out[1:])
         y = np.empty((len(x), *out, outputs), np.float32)
-        images = padded(x[..., None], ((0, 0), *pads))
+        images = pad_spatial(x[..., None], ((0, 0), *pads))
 
         def work(chunk: tuple[int, slice]) -> None:
             image, out_rows = chunk
@@ -222,7 +222,7 @@ def _grouped_gemm(op: GroupConvolution, w: Array) -> Kernel:
         step = _rows_per_block(size * groups, inner)
         y = np.empty((len(x), *out, groups * outputs), np.float32)
         flat, first = y.reshape(-1, groups * outputs), 0
-        for image in padded(channels_last(x), pads):
+        for image in pad_spatial(channels_last(x), pads):
             window_view = windows(image, tuple(kernel), op.strides, op.dilations)
             grouped = window_view.reshape(*window_view.shape[:-1], groups, channels)
             for start in range(0, out[0], step):

@@ -15,7 +15,7 @@ from ....limits import room
 from ....ops.convolution.backward import ConvolutionBackpropData
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.layout import channels_first, is_f32, rows_of
+from ...common.layout import as_rows, channels_first, is_f32
 from .._backend import backend
 from ..math.gemm import apply_epilogue, gemm
 from ..math.panels import Panels
@@ -47,7 +47,7 @@ def spread_out(
     def compute(x: Array, w: Array, *rest: object) -> Array:
         epilogue: RowEpilogue = rest[-1]  # type: ignore[assignment]
         begins, lengths = fit(x.shape)
-        rows = np.ascontiguousarray(rows_of(x, 1))
+        rows = np.ascontiguousarray(as_rows(x, 1))
         room(len(rows) * packed.columns, x.itemsize)
         parts = np.empty((len(rows), packed.columns), np.float32)
         gemm(rows, packed, parts, lambda block, first: None)

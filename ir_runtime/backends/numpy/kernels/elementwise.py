@@ -19,7 +19,7 @@ from ...common.epilogue import (
     binary_ufunc,
     constant_row,
 )
-from ...common.layout import is_f32, moved
+from ...common.layout import is_f32, moveaxis
 from ...common.tape import Tape
 from ...core.lengths import any_lengths
 from .._backend import backend
@@ -49,7 +49,7 @@ def per_channel(op: Op, a: Value, b: Value) -> Kernel | None:
     run = broadcast_binary(ufunc, row)
 
     def compute(x: Array, epilogue: RowEpilogue) -> Array:
-        rows_last = np.ascontiguousarray(moved(x, axis, -1))
+        rows_last = np.ascontiguousarray(moveaxis(x, axis, -1))
         y = np.empty(rows_last.shape, np.float32)
         rows, out = rows_last.reshape(-1, row.size), y.reshape(-1, row.size)
 
@@ -58,7 +58,7 @@ def per_channel(op: Op, a: Value, b: Value) -> Kernel | None:
             epilogue(out[block], block.start)
 
         parallel_for(work, row_blocks(out), out.size * EPILOGUE_COST)
-        return moved(y, -1, axis)
+        return moveaxis(y, -1, axis)
 
     def tape(source: Array, out: Array, scratch: Array, channels: slice) -> Tape:
         return [(run, (np.ascontiguousarray(source).reshape(-1), out.reshape(-1)))]

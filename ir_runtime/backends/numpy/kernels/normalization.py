@@ -13,7 +13,7 @@ from ....ops.normalization import MVN
 from ....ops.reduction import ReduceMean
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
-from ...common.layout import by_memory, channels_last, is_f32
+from ...common.layout import axes_by_stride, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
 from ..math.gemm import EPILOGUE_COST, block_count, split_range
@@ -82,7 +82,7 @@ def softmax(op: SoftMax, data: Value) -> Kernel | None:
         if axis == rank - 1:
             order = None
         elif x.strides[axis] == x.itemsize:
-            order = by_memory(x, axis)
+            order = axes_by_stride(x, axis)
         else:
             return op.evaluate(x)
         y = np.array(x if order is None else x.transpose(order), order="C")

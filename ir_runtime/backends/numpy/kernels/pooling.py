@@ -23,7 +23,7 @@ from ....ops.pooling.windowed import (
     Pooling,
 )
 from ... import UNREAD, Kernel
-from ...common.layout import channels_first, channels_last, is_f32, padded
+from ...common.layout import channels_first, channels_last, is_f32, pad_spatial
 from .._backend import backend
 from ..math.gemm import block_count, split_range
 from ..threading.parallel import parallel_for, thread_count
@@ -102,7 +102,7 @@ def _pool(
     x: Array, ufunc: np.ufunc, fill: float, windows: Windows, done: Callable[[Array, slice], object]
 ) -> Array:
     """Reduce each window of ``x[N, C, spatial...]``, some lines at a time, and tell ``done`` which of the result."""
-    data = padded(channels_last(x), tuple(windows.pads(x.shape[2:])), fill)
+    data = pad_spatial(channels_last(x), tuple(windows.pads(x.shape[2:])), fill)
     y = np.empty((len(x), *windows.count, x.shape[1]), np.float32)
 
     def work(piece: tuple[int, slice]) -> None:

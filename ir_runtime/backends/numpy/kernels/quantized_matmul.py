@@ -15,7 +15,7 @@ from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel
 from ...common.epilogue import RowKernel
-from ...common.rounding import ROUNDINGS, Rounding, exact, meanings, multiplied
+from ...common.rounding import ROUNDINGS, Rounding, dequantized_table, is_exact, quantized_operand
 from ...core.lengths import axis_length
 from .._backend import backend
 from ..math.dequantize import (
@@ -44,7 +44,7 @@ MANTISSA, MAX_DIFFERENCE = 2048, 16
 @backend.quantized(MatMul)
 def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     """Return a kernel for f32 rows, of any batch, by one quantized matrix on the right."""
-    if (weights := multiplied(op, a, b)) is None:
+    if (weights := quantized_operand(op, a, b)) is None:
         return None
     matrix = _quantized_matrix(weights, op.transpose_b)
     if matrix is None:
@@ -59,7 +59,7 @@ def _quantized_matrix(weights: Compressed, transposed: bool) -> QuantizedMatrix 
     if groups is None or numbers is None:
         return None
     scale, zero = weights.scales(transposed)
-    if not exact((float(numbers.min()), float(numbers.max())), scale, zero, rounding):
+    if not is_exact((float(numbers.min()), float(numbers.max())), scale, zero, rounding):
         return None
     if not _rounds_in_place(numbers, scale, rounding):
         return None
@@ -129,7 +129,7 @@ def _dequantized_values(element: E, arithmetic: E) -> Array | None:
     """Return the numbers that the quantized values stand for, in order; ``None`` for other types."""
     if element in (E.u8, E.i8):
         return np.arange(256, dtype=np.float32) - (128 if element is E.i8 else 0)
-    return meanings(element, arithmetic) if element in (E.u2, E.u4, E.i4, E.nf4, E.f4e2m1) else None
+    return dequantized_table(element, arithmetic) if element in (E.u2, E.u4, E.i4, E.nf4, E.f4e2m1) else None
 
 
 def _storage_format(element: E, numbers: Array) -> StorageFormat:
@@ -149,7 +149,7 @@ def _rounds_in_place(numbers: Array, scale: Array, rounding: Rounding) -> bool:
         return True
     integers = np.array_equal(numbers, np.rint(numbers))
     smallest = _smallest_nonzero(scale) * (1 if integers else _smallest_nonzero(numbers))
-    return smallest >= (MIN_PRODUCT if integers else max(rounding.least, MIN_PRODUCT))
+    return smallest >= (MIN_PRODUCT if integers else max(rounding.min_normal, MIN_PRODUCT))
 
 
 def _smallest_nonzero(numbers: Array) -> float:

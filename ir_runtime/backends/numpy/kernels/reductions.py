@@ -7,7 +7,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.reduction import ReduceSum
 from ... import Kernel
-from ...common.layout import by_memory, is_f32
+from ...common.layout import axes_by_stride, is_f32
 from .._backend import backend
 
 __all__: list[str] = []
@@ -28,7 +28,7 @@ def sums(op: ReduceSum, data: Value, axes: Value) -> Kernel | None:
         length = x.shape[axis]
         if not x.size or not 1 < length <= FEW or x.strides[axis] != x.itemsize:
             return op.evaluate(x, constant)
-        order = by_memory(x, axis)
+        order = axes_by_stride(x, axis)
         seen = x.transpose(order)
         found = np.dot(seen.reshape(-1, length), np.ones(length, np.float32)).reshape(seen.shape[:-1])
         found = found[..., None].transpose(np.argsort(order))

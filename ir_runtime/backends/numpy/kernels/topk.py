@@ -9,7 +9,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops.sort.topk import TopK1, TopK3, TopK11, TopKBase
 from ... import UNREAD, Kernel
-from ...common.layout import moved
+from ...common.layout import moveaxis
 from .._backend import backend
 
 __all__: list[str] = []
@@ -28,10 +28,10 @@ def best(op: TopKBase, data: Value, k: Value, unread: Collection[int] = ()) -> K
         axis, count = op.axis % x.ndim, int(k)
         if not 1 <= count <= x.shape[axis]:
             return op.evaluate(x, k)
-        found = _one(x, axis, largest) if count == 1 else _several(op, moved(x, axis, -1), count, largest)
+        found = _one(x, axis, largest) if count == 1 else _several(op, moveaxis(x, axis, -1), count, largest)
         if found is None:
             return op.evaluate(x, k)
-        places = found if count == 1 else moved(found, -1, axis)
+        places = found if count == 1 else moveaxis(found, -1, axis)
         values = UNREAD if 0 in unread else np.take_along_axis(x, places, axis)
         return values, places.astype(index, copy=False)
 

@@ -19,7 +19,7 @@ from ....cached import cached_property
 from ....ir.compressed import Compressed
 from ....ir.element import ElementType as E
 from ....ir.tensor import Array
-from ...common.layout import LOOP
+from ...common.layout import INNER_LOOP
 
 __all__ = [
     "BLOCK_SIZE",
@@ -231,7 +231,7 @@ def apply_rows(ufunc: np.ufunc, block: Array, rows: Array, scratch: DequantizeSc
 @lru_cache
 def _repeats(stored: int, columns: int) -> int:
     """Return how often to repeat a row: a divisor of the stored rows."""
-    return max(n for n in range(1, stored + 1) if stored % n == 0 and n <= max(LOOP // columns, 1))
+    return max(n for n in range(1, stored + 1) if stored % n == 0 and n <= max(INNER_LOOP // columns, 1))
 
 
 def panel_columns(columns: int) -> list[slice]:
