@@ -13,9 +13,10 @@ from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 from .constraints.constraint import Constraints
+from .constraints.dynamic_layers import DynamicLayers, open_dims
 from .constraints.oracle import Dim
 from .constraints.probing import Probe
-from .constraints.symbolic_dims import formulas
+from .constraints.symbolic_dims import symbolic_dims
 from .constraints.symbols import label, names, role
 from .infer import Inferred, infer
 
@@ -98,7 +99,7 @@ class _Lister:
 
     def shapes(self) -> Shapes:
         graph, values = self._graph, self._values
-        made = formulas(Probe(graph, values, self._types), self._found)
+        made = symbolic_dims(Probe(DynamicLayers(graph, values, self._types)), self._found)
         if self._names:
             values = infer(graph, Diagnostics(), {la: Value(self._named(la)) for la in self._types}, False)
         return Shapes(tuple(self._open()), tuple(self._rows(graph, values, made)))
@@ -108,7 +109,7 @@ class _Lister:
         """What open lengths are called, be it that nothing was found out about them."""
         if self._found.symbols:
             return self._found.symbols
-        dims = Probe(self._graph, self._values, self._types).dims
+        dims = tuple(open_dims(self._graph, self._types))
         roles = {d: role(self._graph[d.layer], self._types[d.layer].shape, d.axis) for d in dims}
         return names(self._graph, roles, [(dim,) for dim in dims])
 
@@ -136,29 +137,31 @@ class _Lister:
                     yield OpenLength(label(self._graph[layer]), axis, name, str(dim))
 
     def _rows(
-        self, graph: Graph, values: Mapping[Port, Value], formulas: Mapping[tuple[Port, int], str]
+        self, graph: Graph, values: Mapping[Port, Value], symbolic_dims: Mapping[tuple[Port, int], str]
     ) -> Iterator[PortShape]:
         for layer in sorted(graph, key=lambda la: la.type != "Parameter"):
             for spec, source in zip(layer.inputs, graph.sources(layer), strict=True):
                 if source is not None and source in values:
                     yield _row(
-                        layer, spec, values[source], True, self._dims(source, values[source], formulas)
+                        layer, spec, values[source], True, self._dims(source, values[source], symbolic_dims)
                     )
             for index, spec in enumerate(layer.outputs):
                 port = Port(layer.id, index)
                 if port in values:
-                    yield _row(layer, spec, values[port], False, self._dims(port, values[port], formulas))
+                    yield _row(
+                        layer, spec, values[port], False, self._dims(port, values[port], symbolic_dims)
+                    )
             for body in layer.bodies():
                 inner = values.bodies.get((layer.id, body.name)) if isinstance(values, Inferred) else None
                 yield from self._rows(body.graph, inner or {}, {})
 
     def _dims(
-        self, port: Port, value: Value, formulas: Mapping[tuple[Port, int], str]
+        self, port: Port, value: Value, symbolic_dims: Mapping[tuple[Port, int], str]
     ) -> tuple[int | str, ...] | None:
         if value.shape.rank is None:
             return None
         names = set(self._names.values())
-        return tuple(_dim(d, formulas.get((port, axis)), names) for axis, d in enumerate(value.shape))
+        return tuple(_dim(d, symbolic_dims.get((port, axis)), names) for axis, d in enumerate(value.shape))
 
 
 def _row(

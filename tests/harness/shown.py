@@ -21,7 +21,10 @@ NO_MESSAGES = {
     ("ir_runtime/executor/context.py", "cannot delete"): "completes a mapping; no operation deletes",
     ("ir_runtime/executor/length_check.py", "as was inferred, got"): _HELD,
     ("ir_runtime/executor/length_check.py", "a layer before it computes"): _HELD,
-    ("ir_runtime/backends/numba/codegen/descriptor.py", "expected the fields"): "tells whoever writes a kernel",
+    (
+        "ir_runtime/backends/numba/codegen/descriptor.py",
+        "expected the fields",
+    ): "tells whoever writes a kernel",
     ("ir_runtime/backends/numba/jit/compiler.py", "cannot run by itself"): "tells whoever writes a kernel",
     ("ir_runtime/backends/numba/jit/translate.py", "cannot be compiled"): "tells whoever writes a kernel",
 }

@@ -1,4 +1,4 @@
-"""What may be claimed of open lengths after what was seen, with all that would break it."""
+"""Propose constraint candidates from samples, each with the lengths that would violate it."""
 
 from __future__ import annotations
 
@@ -10,190 +10,204 @@ from ...ir.dimension import Dimension, Symbol
 from .dependent_dims import Direction
 from .lengths import Pattern
 from .oracle import BudgetExceededError, Dim
-from .phrasing import apart, divided, listed
-from .samples import Point, Seen
+from .phrasing import join_words, offset_text, residue_text
+from .samples import Point, Samples
 
-__all__ = ["Claim", "claims"]
+__all__ = ["Candidate", "find_candidates"]
 
-# Lengths at which a fixed one is tried, beside those next to it.
+# Lengths tried in place of a fixed one, beside its neighbors.
 _ELSEWHERE = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 224, 256, 512, 1024)
 
-# How two lengths are traded against each other, to see whether their product or sum is what counts.
+# How one length is traded for another, to see whether their product or sum is constrained.
 _FACTORS, _SHIFTS = (2, 3, 4, 5, 7, 8), (1, -1, 32, -32)
 
-# How many lengths are traded against each other.
-TRADED = 8
+# At most so many dims are traded for each other.
+MAX_TRADED = 8
 
 # With more equal lengths than this, not all of them are named.
 NAMED = 4
 
-Break = Callable[[Point], dict[Dim, int]]
-"""Lengths that break a claim, made from a point that fulfils everything."""
+Violation = Callable[[Point], dict[Dim, int]]
+"""Makes lengths that violate a candidate from a feasible point."""
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A constraint that is yet to be checked: ``text`` starts with ``symbol`` where others may share it."""
+class Candidate:
+    """A constraint to check; ``text`` starts with ``symbol`` where several symbols may share it."""
 
     kind: str
     symbol: str
     text: str
     number: int | None
-    breaks: tuple[Break, ...]
+    violations: tuple[Violation, ...]
     key: object
-    """Claims of one kind, number and key are said in one sentence."""
+    """Candidates of one kind, number and key are merged."""
     boundary: Point
-    """What is closest to breaking it."""
+    """The feasible point that is closest to violating it."""
     boxes: tuple[Mapping[Dim, Dimension], ...] = ()
-    """Ranges which, if all are refused, prove it."""
+    """Ranges of lengths; if all of them are refused, the candidate is proved."""
 
 
-def claims(seen: Seen) -> Iterator[Claim]:
-    """Everything that may be claimed, unless lengths depend on each other in a way that has no name here."""
-    traded = _traded(seen)
-    directions = seen.couplings.directions
-    yield from (_fixed(seen, dim) for dim in seen.couplings.fixed if dim not in traded)
-    yield from (_equal(seen, direction) for direction in directions if len(direction.own) > 1)
-    yield from (_sum(seen, dim) for dim in dict.fromkeys(dim for d in directions for dim in d.sums))
-    for direction, pattern in seen.patterns.items():
+def find_candidates(samples: Samples) -> Iterator[Candidate]:
+    """Yield the candidates; dims that are traded for each other have none."""
+    traded = _interdependent(samples)
+    directions = samples.dependent_dims.directions
+    yield from (_fixed(samples, dim) for dim in samples.dependent_dims.fixed if dim not in traded)
+    yield from (_equal(samples, direction) for direction in directions if len(direction.own) > 1)
+    yield from (_sum(samples, dim) for dim in dict.fromkeys(dim for d in directions for dim in d.sums))
+    for direction, pattern in samples.patterns.items():
         if direction.own[0] not in traded:
-            yield from _of_pattern(seen, direction, pattern)
+            yield from _from_pattern(samples, direction, pattern)
 
 
-def _fixed(seen: Seen, dim: Dim) -> Claim:
-    length, name = seen.couplings.base[dim], seen.symbols[dim]
+def _fixed(samples: Samples, dim: Dim) -> Candidate:
+    length, name = samples.dependent_dims.base[dim], samples.symbols[dim]
     others = (length - 1, length + 1, length * 2, length + 2, length // 2, *_ELSEWHERE)
-    breaks = tuple(_set(seen, dim, n) for n in dict.fromkeys(others) if n != length)
+    violations = tuple(_set(samples, dim, n) for n in dict.fromkeys(others) if n != length)
     below = [Dimension.between(1, length - 1)] if length > 1 else []
     boxes = tuple({dim: part} for part in (*below, Dimension.between(length + 1)))
-    return Claim("fixed", name, f"{name} = {length}", length, breaks, dim, {}, boxes)
+    return Candidate("fixed", name, f"{name} = {length}", length, violations, dim, {}, boxes)
 
 
-def _set(seen: Seen, dim: Dim, length: int) -> Break:
-    return lambda point: {**seen.couplings.at(point), dim: length}
+def _set(samples: Samples, dim: Dim, length: int) -> Violation:
+    return lambda point: {**samples.dependent_dims.at(point), dim: length}
 
 
-def _shift(seen: Seen, dim: Dim, difference: int) -> Break:
+def _shift(samples: Samples, dim: Dim, difference: int) -> Violation:
     def shifted(point: Point) -> dict[Dim, int]:
-        lengths = seen.couplings.at(point)
+        lengths = samples.dependent_dims.at(point)
         return {**lengths, dim: lengths[dim] + difference}
 
     return shifted
 
 
-def _equal(seen: Seen, direction: Direction) -> Claim:
-    pattern, name = seen.patterns.get(direction), seen.name(direction)
+def _equal(samples: Samples, direction: Direction) -> Candidate:
+    pattern, name = samples.patterns.get(direction), samples.name(direction)
     step = pattern.step if pattern else 1
-    breaks = tuple(_shift(seen, dim, d) for dim in direction.own for d in (step, 2 * step, -step))
-    shown = [seen.inputs[dim] + apart(-seen.couplings.offset(dim)) for dim in direction.own]
+    violations = tuple(_shift(samples, dim, d) for dim in direction.own for d in (step, 2 * step, -step))
+    shown = [samples.inputs[dim] + offset_text(-samples.dependent_dims.offset(dim)) for dim in direction.own]
     count = ""
     if len(shown) > NAMED:
         shown, count = [*shown[:2], "…", shown[-1]], f" ({len(shown)} lengths)"
-    text = f"{' = '.join([*shown, name])}{count}{_or_one(seen, direction)}"
-    return Claim("equal", name, text, None, breaks, direction, {})
+    text = f"{' = '.join([*shown, name])}{count}{_or_one(samples, direction)}"
+    return Candidate("equal", name, text, None, violations, direction, {})
 
 
-def _or_one(seen: Seen, direction: Direction) -> str:
-    """Which of several equal lengths may be 1 instead, because 1 broadcasts."""
+def _or_one(samples: Samples, direction: Direction) -> str:
+    """Return a note on which of several equal lengths may be 1 instead, because 1 broadcasts."""
     try:
-        ones = [seen.inputs[dim] for dim in direction.own if _may_be_one(seen, dim)]
+        ones = [samples.inputs[dim] for dim in direction.own if _may_be_one(samples, dim)]
     except BudgetExceededError:
         return ""
     if not ones:
         return ""
-    return f"; {'each' if len(ones) == len(direction.own) else listed(ones)} may be 1 instead"
+    return f"; {'each' if len(ones) == len(direction.own) else join_words(ones)} may be 1 instead"
 
 
-def _may_be_one(seen: Seen, dim: Dim) -> bool:
-    base = seen.couplings.base
-    return base[dim] != 1 and seen.fits({dim: 1}) and seen.probe.accepts({**base, dim: 1}) is True
+def _may_be_one(samples: Samples, dim: Dim) -> bool:
+    base = samples.dependent_dims.base
+    return base[dim] != 1 and samples.fits({dim: 1}) and samples.probe.accepts({**base, dim: 1}) is True
 
 
-def _sum(seen: Seen, dim: Dim) -> Claim:
-    breaks = tuple(_shift(seen, dim, d) for d in (1, -1, 2, 8))
-    return Claim("sum", seen.symbols[dim], f"{seen.inputs[dim]} = {seen.symbols[dim]}", None, breaks, dim, {})
+def _sum(samples: Samples, dim: Dim) -> Candidate:
+    violations = tuple(_shift(samples, dim, d) for d in (1, -1, 2, 8))
+    return Candidate(
+        "sum",
+        samples.symbols[dim],
+        f"{samples.inputs[dim]} = {samples.symbols[dim]}",
+        None,
+        violations,
+        dim,
+        {},
+    )
 
 
-def _of_pattern(seen: Seen, direction: Direction, found: Pattern) -> Iterator[Claim]:
-    name = seen.name(direction)
+def _from_pattern(samples: Samples, direction: Direction, found: Pattern) -> Iterator[Candidate]:
+    name = samples.name(direction)
     if found.step > 1:
-        start = seen.couplings.base[direction.own[0]]
+        start = samples.dependent_dims.base[direction.own[0]]
         about = sorted(range(start - found.step + 1, start + found.step), key=lambda n: (n < start, n))
         between = (n for n in about if n % found.step not in found.residues)
-        breaks, text = _at(seen, direction, between), f"{name} {divided(found)}"
-        yield Claim("multiple", name, text, found.step, breaks, found.residues, {})
+        violations, text = _at(samples, direction, between), f"{name} {residue_text(found)}"
+        yield Candidate("multiple", name, text, found.step, violations, found.residues, {})
     if found.refused_below is not None and found.low > 1:
         shorter = (found.low - d * found.step for d in (1, 2, 3))
-        breaks = _at(seen, direction, (found.refused_below, *shorter))
-        boxes = _tied(seen, direction, Dimension.between(1, found.low - 1))
+        violations = _at(samples, direction, (found.refused_below, *shorter))
+        boxes = _as_one_symbol(samples, direction, Dimension.between(1, found.low - 1))
         text, edge = f"{name} ≥ {found.low}", {direction: found.low}
-        yield Claim("at least", name, text, found.low, breaks, None, edge, boxes)
+        yield Candidate("at least", name, text, found.low, violations, None, edge, boxes)
     if found.refused_above is not None and found.high is not None:
         high = found.high
         longer = (high + d * found.step for d in (1, 2, 3, high // found.step))
-        breaks = _at(seen, direction, (found.refused_above, *longer))
-        boxes = _tied(seen, direction, Dimension.between(high + 1))
-        yield Claim("at most", name, f"{name} ≤ {high}", high, breaks, None, {direction: high}, boxes)
+        violations = _at(samples, direction, (found.refused_above, *longer))
+        boxes = _as_one_symbol(samples, direction, Dimension.between(high + 1))
+        yield Candidate("at most", name, f"{name} ≤ {high}", high, violations, None, {direction: high}, boxes)
 
 
-def _at(seen: Seen, direction: Direction, lengths: Iterable[int]) -> tuple[Break, ...]:
-    def at(length: int) -> Break:
-        return lambda point: seen.couplings.at({**point, direction: length})
+def _at(samples: Samples, direction: Direction, lengths: Iterable[int]) -> tuple[Violation, ...]:
+    def at(length: int) -> Violation:
+        return lambda point: samples.dependent_dims.at({**point, direction: length})
 
     return tuple(at(length) for length in dict.fromkeys(lengths) if length > 0)
 
 
-def _tied(seen: Seen, direction: Direction, part: Dimension) -> tuple[Mapping[Dim, Dimension], ...]:
-    """The range for all dims of a direction as one symbol; none where they are not simply equal."""
-    if direction.sums or any(seen.couplings.offset(dim) for dim in direction.own):
+def _as_one_symbol(
+    samples: Samples, direction: Direction, part: Dimension
+) -> tuple[Mapping[Dim, Dimension], ...]:
+    """Return a box in which all dims of a direction share one symbol; none if they are not equal."""
+    if direction.sums or any(samples.dependent_dims.offset(dim) for dim in direction.own):
         return ()
-    tied = Dimension.between(part.min, part.max, Symbol(seen.name(direction)))
+    tied = Dimension.between(part.min, part.max, Symbol(samples.name(direction)))
     return (dict.fromkeys(direction.own, tied),)
 
 
-def _traded(seen: Seen) -> set[Dim]:
-    """Dims of which one may grow where another shrinks: what bounds one alone is then no constraint."""
-    tight = [direction.own[0] for direction, p in seen.patterns.items() if p.refused_above is not None]
-    pairs = itertools.combinations([*seen.couplings.fixed, *tight][:TRADED], 2)
+def _interdependent(samples: Samples) -> set[Dim]:
+    """Return dims of which one may grow if another shrinks, so that bounds of one alone do not hold."""
+    tight = [direction.own[0] for direction, p in samples.patterns.items() if p.refused_above is not None]
+    pairs = itertools.combinations([*samples.dependent_dims.fixed, *tight][:MAX_TRADED], 2)
     groups: list[list[Dim]] = []
     examples: dict[Dim, dict[Dim, int]] = {}
     for pair in pairs:
         try:
-            trade = next((t for t in _trades(seen, *pair) if seen.probe.accepts(t)), None)
+            trade = next((t for t in _tradeoffs(samples, *pair) if samples.probe.accepts(t)), None)
         except BudgetExceededError:
             break
         if trade is not None:
             examples |= dict.fromkeys(pair, trade)
             groups = _merged(groups, pair)
     for group in groups:
-        seen.undecided.append(_dependence(seen, group, examples[group[0]]))
+        samples.undecided.append(_dependence(samples, group, examples[group[0]]))
     return set(examples)
 
 
 def _merged(groups: list[list[Dim]], pair: tuple[Dim, Dim]) -> list[list[Dim]]:
-    """The groups after two dims were found to belong to one."""
+    """Merge the groups that contain either dim of a pair."""
     touched = [group for group in groups if set(pair) & set(group)]
     merged = sorted({*pair, *(dim for group in touched for dim in group)})
     return [*(group for group in groups if group not in touched), merged]
 
 
-def _dependence(seen: Seen, group: list[Dim], trade: Mapping[Dim, int]) -> str:
+def _dependence(samples: Samples, group: list[Dim], trade: Mapping[Dim, int]) -> str:
     def text(lengths: Mapping[Dim, int]) -> str:
         return " x ".join(str(lengths[dim]) for dim in group)
 
-    names = listed([seen.symbols[dim] for dim in group])
-    return f"{names} depend on each other: {text(seen.couplings.base)} is accepted, and {text(trade)}, but not all between"
+    names = join_words([samples.symbols[dim] for dim in group])
+    return f"{names} depend on each other: {text(samples.dependent_dims.base)} is accepted, and {text(trade)}, but not all between"
 
 
-def _trades(seen: Seen, one: Dim, other: Dim) -> Iterator[dict[Dim, int]]:
-    a, b = seen.couplings.base[one], seen.couplings.base[other]
+def _tradeoffs(samples: Samples, one: Dim, other: Dim) -> Iterator[dict[Dim, int]]:
+    a, b = samples.dependent_dims.base[one], samples.dependent_dims.base[other]
     products = ((a * k, b // k) for k in _FACTORS), ((a // k, b * k) for k in _FACTORS)
     for x, y in (*itertools.chain(*products), *((a + d, b - d) for d in _SHIFTS)):
-        lengths = {**seen.couplings.base, one: x, other: y}
-        if seen.fits(lengths) and _is_refused_alone(seen, one, x) and _is_refused_alone(seen, other, y):
+        lengths = {**samples.dependent_dims.base, one: x, other: y}
+        if (
+            samples.fits(lengths)
+            and _is_refused_alone(samples, one, x)
+            and _is_refused_alone(samples, other, y)
+        ):
             yield lengths
 
 
-def _is_refused_alone(seen: Seen, dim: Dim, length: int) -> bool:
-    pattern = next((p for direction, p in seen.patterns.items() if direction.own[0] == dim), None)
-    return length != seen.couplings.base[dim] if pattern is None else not pattern.contains(length)
+def _is_refused_alone(samples: Samples, dim: Dim, length: int) -> bool:
+    pattern = next((p for direction, p in samples.patterns.items() if direction.own[0] == dim), None)
+    return length != samples.dependent_dims.base[dim] if pattern is None else not pattern.contains(length)

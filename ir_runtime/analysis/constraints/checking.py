@@ -1,4 +1,4 @@
-"""Hold claims about open lengths against inference, and keep those that nothing contradicts."""
+"""Check constraint candidates against inference, and keep those without a counterexample."""
 
 from __future__ import annotations
 
@@ -9,154 +9,164 @@ from dataclasses import replace
 from ...diagnostics import Diagnostic, Severity
 from ...ir.dimension import Dimension
 from ...ir.tensor import Value
-from .candidates import Claim, claims
+from .candidates import Candidate, find_candidates
 from .constraint import Constraint, Trial
 from .dependent_dims import Direction
 from .oracle import BudgetExceededError, Dim
-from .phrasing import listed, several
-from .samples import Point, Seen
+from .phrasing import in_plural, join_words
+from .samples import Point, Samples
 
-__all__ = ["accepted", "checked"]
+__all__ = ["accepted", "check_candidates"]
 
 # Lengths at which one is tried as the bound of another.
 _ORDERED = (3, 5, 10, 17)
 
 
-def checked(seen: Seen) -> list[Constraint]:
-    """The constraints that hold at every point at which they were checked; what does not is undecided."""
-    held: list[tuple[Claim, Constraint]] = []
-    for claim in claims(seen):
+def check_candidates(samples: Samples) -> list[Constraint]:
+    """Return the candidates that hold at every sample point; report the others as undecided."""
+    held: list[tuple[Candidate, Constraint]] = []
+    for candidate in find_candidates(samples):
         try:
-            constraint = _check(seen, claim)
+            constraint = _check(samples, candidate)
         except BudgetExceededError:
-            seen.undecided.append(f"{claim.text}: the budget ended before this could be checked")
+            samples.undecided.append(f"{candidate.text}: the budget ended before this could be checked")
         else:
-            held += [] if constraint is None else [(claim, constraint)]
-    return _joined(held)
+            held += [] if constraint is None else [(candidate, constraint)]
+    return _merged_groups(held)
 
 
-def accepted(seen: Seen) -> tuple[Trial, ...]:
-    """Lengths that fulfil everything, small ones first, in which each varies alone as well."""
+def accepted(samples: Samples) -> tuple[Trial, ...]:
+    """Return feasible lengths, small ones first, some of which differ in one dim only."""
     try:
-        return tuple(_trial(seen, lengths, True) for lengths in _fulfilling(seen))
+        return tuple(_trial(samples, lengths, True) for lengths in _feasible_points(samples))
     except BudgetExceededError:
         return ()
 
 
-def _fulfilling(seen: Seen) -> list[dict[Dim, int]]:
-    points = list(seen.contexts)
-    for direction, pattern in seen.patterns.items() if points else ():
+def _feasible_points(samples: Samples) -> list[dict[Dim, int]]:
+    points = list(samples.sample_points)
+    for direction, pattern in samples.patterns.items() if points else ():
         for more in (pattern.step, 3 * pattern.step, 8 * pattern.step):
             length = pattern.nearest(points[0][direction] + more)
             points.append({**points[0], direction: length})
-    for small, large in seen.ordered if points else ():
+    for small, large in samples.ordered if points else ():
         points += [{**points[0], small: n, large: n + more} for more, n in enumerate(_ORDERED)]
-    found = {tuple(lengths.values()): lengths for lengths in map(seen.couplings.at, points)}
-    return [lengths for lengths in found.values() if seen.probe.accepts(lengths) is not False]
+    found = {tuple(lengths.values()): lengths for lengths in map(samples.dependent_dims.at, points)}
+    return [lengths for lengths in found.values() if samples.probe.accepts(lengths) is not False]
 
 
-def _check(seen: Seen, claim: Claim) -> Constraint | None:
-    """The constraint, if all that breaks it is refused, at every point."""
-    if (relation := _relation(seen, claim)) is not None:
+def _check(samples: Samples, candidate: Candidate) -> Constraint | None:
+    """Return the constraint if inference refuses every violation of the candidate, at every sample point."""
+    if (relation := _relation(samples, candidate)) is not None:
         return relation
     refused: tuple[Diagnostic, dict[Dim, int]] | None = None
-    for point in seen.contexts:
-        for broken in _breaks(seen, claim, point):
-            answer = seen.probe(broken)
+    for point in samples.sample_points:
+        for broken in _violations(samples, candidate, point):
+            answer = samples.probe(broken)
             if answer.accepted:
-                seen.undecided.append(_not_everywhere(seen, claim, point, broken))
+                samples.undecided.append(_counterexample(samples, candidate, point, broken))
                 return None
             if answer.refusal is not None and refused is None:
                 refused = answer.refusal, broken
     if refused is None:
-        seen.undecided.append(f"{claim.text}: nothing that breaks it could be tried")
+        samples.undecided.append(f"{candidate.text}: nothing that breaks it could be tried")
         return None
-    # what nobody can mean may run all the same
-    fails = [_trial(seen, refused[1], False)] if refused[0].severity is Severity.ERROR else []
-    trials = (*fails, *_at_boundary(seen, claim))
-    proved = _is_proved(seen, claim)
+    # suspicious values are a warning only, and may run
+    fails = [_trial(samples, refused[1], False)] if refused[0].severity is Severity.ERROR else []
+    trials = (*fails, *_at_boundary(samples, candidate))
+    proved = _is_proved(samples, candidate)
     return Constraint(
-        claim.kind, (claim.symbol,), claim.text, claim.number, refused[0], proved, trials=trials
+        candidate.kind,
+        (candidate.symbol,),
+        candidate.text,
+        candidate.number,
+        refused[0],
+        proved,
+        trials=trials,
     )
 
 
-def _relation(seen: Seen, claim: Claim) -> Constraint | None:
-    """One length as the bound of another, where a number is not."""
-    if claim.kind not in ("at least", "at most"):
+def _relation(samples: Samples, candidate: Candidate) -> Constraint | None:
+    """Return a constraint between two dims where the bound of one is the length of another."""
+    if candidate.kind not in ("at least", "at most"):
         return None
-    direction = next(iter(claim.boundary))
-    others = (d for d in seen.patterns if d != direction and seen.couplings.base[d.own[0]] == claim.number)
+    direction = next(iter(candidate.boundary))
+    others = (
+        d
+        for d in samples.patterns
+        if d != direction and samples.dependent_dims.base[d.own[0]] == candidate.number
+    )
     for other in others:
-        pair = (direction, other) if claim.kind == "at most" else (other, direction)
-        if (refusal := _is_ordered(seen, *pair)) is not None:
-            seen.ordered.append(pair)
-            names = seen.name(pair[0]), seen.name(pair[1])
+        pair = (direction, other) if candidate.kind == "at most" else (other, direction)
+        if (refusal := _is_ordered(samples, *pair)) is not None:
+            samples.ordered.append(pair)
+            names = samples.name(pair[0]), samples.name(pair[1])
             return Constraint("at most", names, f"{names[0]} ≤ {names[1]}", None, refusal)
     return None
 
 
-def _is_ordered(seen: Seen, small: Direction, large: Direction) -> Diagnostic | None:
-    """What refuses a length that is more than another, if it always does, and nothing refuses others."""
+def _is_ordered(samples: Samples, small: Direction, large: Direction) -> Diagnostic | None:
+    """Return the refusal of ``small > large`` if it is always refused, and ``small <= large`` never is."""
     refusal: Diagnostic | None = None
     for length in _ORDERED:
         allowed = ({small: length, large: length}, {small: length, large: length + 3})
-        if not all(seen.accepts(point) for point in allowed):
+        if not all(samples.accepts(point) for point in allowed):
             return None
-        refusal = seen.probe(seen.couplings.at({small: length + 1, large: length})).refusal
+        refusal = samples.probe(samples.dependent_dims.at({small: length + 1, large: length})).refusal
         if refusal is None:
             return None
     return refusal
 
 
-def _breaks(seen: Seen, claim: Claim, point: Point) -> Iterator[dict[Dim, int]]:
-    """What breaks a claim and yet is allowed by the Parameters."""
-    usual = seen.couplings.at(point)
-    for make in claim.breaks:
+def _violations(samples: Samples, candidate: Candidate, point: Point) -> Iterator[dict[Dim, int]]:
+    """Yield lengths that violate a candidate and that the Parameters allow."""
+    usual = samples.dependent_dims.at(point)
+    for make in candidate.violations:
         broken = make(point)
         moved = [dim for dim, n in broken.items() if n != usual[dim]]
-        # equal lengths of which one is 1 broadcast, which is said elsewhere
-        ones = claim.kind == "equal" and any(1 in (broken[dim], usual[dim]) for dim in moved)
-        if moved and seen.fits(broken) and not ones:
+        # a length of 1 broadcasts, which the text of the constraint mentions
+        ones = candidate.kind == "equal" and any(1 in (broken[dim], usual[dim]) for dim in moved)
+        if moved and samples.fits(broken) and not ones:
             yield broken
 
 
-def _not_everywhere(seen: Seen, claim: Claim, point: Point, broken: Mapping[Dim, int]) -> str:
-    usual = seen.couplings.at(point)
-    moved = [f"{seen.inputs[dim]} = {n}" for dim, n in broken.items() if n != usual[dim]]
+def _counterexample(samples: Samples, candidate: Candidate, point: Point, broken: Mapping[Dim, int]) -> str:
+    usual = samples.dependent_dims.at(point)
+    moved = [f"{samples.inputs[dim]} = {n}" for dim, n in broken.items() if n != usual[dim]]
     others = {d: n for d, n in point.items() if all(broken[dim] == usual[dim] for dim in d.own)}
-    where = f" where {seen.text(others)}" if others else ""
-    return f"{claim.text} does not hold everywhere: {listed(moved)} is accepted{where}"
+    where = f" where {samples.text(others)}" if others else ""
+    return f"{candidate.text} does not hold everywhere: {join_words(moved)} is accepted{where}"
 
 
-def _at_boundary(seen: Seen, claim: Claim) -> Iterator[Trial]:
-    """Lengths next to those that break it, the others being as small as may be."""
-    smallest = {direction: pattern.low for direction, pattern in seen.patterns.items()}
-    for point in (smallest, *seen.contexts[:1]):
-        lengths = seen.couplings.at({**point, **claim.boundary})
-        if seen.fits(lengths) and seen.probe.accepts(lengths) is not False:
-            yield _trial(seen, lengths, True)
+def _at_boundary(samples: Samples, candidate: Candidate) -> Iterator[Trial]:
+    """Yield feasible lengths at the boundary of the candidate, the others as small as possible."""
+    smallest = {direction: pattern.low for direction, pattern in samples.patterns.items()}
+    for point in (smallest, *samples.sample_points[:1]):
+        lengths = samples.dependent_dims.at({**point, **candidate.boundary})
+        if samples.fits(lengths) and samples.probe.accepts(lengths) is not False:
+            yield _trial(samples, lengths, True)
             return
 
 
-def _is_proved(seen: Seen, claim: Claim) -> bool:
-    """Whether whole ranges are refused, beside which there is nothing that could break it."""
-    parts = [_allowed(seen, box) for box in claim.boxes]
-    return bool(parts) and all(part is None or seen.probe(part).accepted is False for part in parts)
+def _is_proved(samples: Samples, candidate: Candidate) -> bool:
+    """Whether inference refuses all boxes that violate the candidate."""
+    parts = [_allowed(samples, box) for box in candidate.boxes]
+    return bool(parts) and all(part is None or samples.probe(part).accepted is False for part in parts)
 
 
-def _allowed(seen: Seen, box: Mapping[Dim, Dimension]) -> dict[Dim, Dimension] | None:
-    """A range without what the Parameters exclude; ``None`` if nothing is left."""
+def _allowed(samples: Samples, box: Mapping[Dim, Dimension]) -> dict[Dim, Dimension] | None:
+    """Return the part of a box that the Parameters allow; ``None`` if it is empty."""
     found = {}
     for dim, part in box.items():
-        merged = part.merge(seen.probe.bounds(dim))
+        merged = part.merge(samples.probe.bounds(dim))
         if merged is None:
             return None
         found[dim] = Dimension.between(merged.min, merged.max, part.symbol)
     return found
 
 
-def _trial(seen: Seen, lengths: Mapping[Dim, int], is_accepted: bool) -> Trial:
-    size = sum(map(_size, seen.probe.values(lengths).values()))
+def _trial(samples: Samples, lengths: Mapping[Dim, int], is_accepted: bool) -> Trial:
+    size = sum(map(_size, samples.probe.values(lengths).values()))
     return Trial(dict(lengths), is_accepted, size)
 
 
@@ -164,22 +174,28 @@ def _size(value: Value) -> int:
     return math.prod(value.shape.static) if value.shape.is_static else 0
 
 
-def _joined(held: Sequence[tuple[Claim, Constraint]]) -> list[Constraint]:
-    """One sentence for what is demanded of several symbols alike."""
-    groups: dict[object, list[tuple[Claim, Constraint]]] = {}
-    for claim, constraint in held:
-        own = claim.key if claim.kind == "multiple" else None if claim.kind.startswith("at") else claim.text
-        if constraint.text != claim.text:  # a relation, found from either end
+def _merged_groups(held: Sequence[tuple[Candidate, Constraint]]) -> list[Constraint]:
+    """Merge constraints that say the same of several symbols."""
+    groups: dict[object, list[tuple[Candidate, Constraint]]] = {}
+    for candidate, constraint in held:
+        own = (
+            candidate.key
+            if candidate.kind == "multiple"
+            else None
+            if candidate.kind.startswith("at")
+            else candidate.text
+        )
+        if constraint.text != candidate.text:  # a relation, found from either end
             own = constraint.text
-        groups.setdefault((constraint.kind, constraint.number, own), []).append((claim, constraint))
-    return [_together(group) for group in groups.values()]
+        groups.setdefault((constraint.kind, constraint.number, own), []).append((candidate, constraint))
+    return [_merge_group(group) for group in groups.values()]
 
 
-def _together(group: Sequence[tuple[Claim, Constraint]]) -> Constraint:
-    claim, first = group[0]
+def _merge_group(group: Sequence[tuple[Candidate, Constraint]]) -> Constraint:
+    candidate, first = group[0]
     if len(group) == 1 or len(first.symbols) > 1:
         return first
     subjects = tuple(found.symbols[0] for _, found in group)
-    text = f"{listed(subjects)} {several(first.text.removeprefix(f'{claim.symbol} '))}"
+    text = f"{join_words(subjects)} {in_plural(first.text.removeprefix(f'{candidate.symbol} '))}"
     trials = tuple(trial for _, found in group for trial in found.trials)
     return replace(first, symbols=subjects, text=text, proved=all(f.proved for _, f in group), trials=trials)

@@ -1,4 +1,4 @@
-"""Constraints on the open lengths of inputs, as data."""
+"""Constraints on the open lengths of inputs."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from .oracle import Dim
 
 __all__ = ["Constraint", "Constraints", "Trial"]
 
-# How many accepted combinations of lengths a record has.
+# Feasible points in a record.
 SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Lengths to run the model with: they fulfil everything, or break one constraint."""
+    """Lengths to run the model with: feasible ones, or such that violate one constraint."""
 
     lengths: Mapping[Dim, int]
     accepted: bool
     size: int = 0
-    """How many numbers are computed on the way, up to the layer that refuses."""
+    """Number of elements computed, up to the layer that refuses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One demand on the lengths of inputs.
+    """One constraint on the open lengths of inputs.
 
     >>> str(Constraint("at most", ("seq",), "seq ≤ 512"))
     'seq ≤ 512'
@@ -39,11 +39,11 @@ class Constraint:
     number: int | None = None
     """The bound, the divisor or the fixed length."""
     reason: Diagnostic | None = None
-    """What the layer says that refuses other lengths."""
+    """Why a layer refuses other lengths."""
     proved: bool = False
-    """Whether all other lengths are refused, not only those that were tried."""
+    """Whether inference refuses all other lengths, not only the sampled ones."""
     confirmed: bool | None = None
-    """Whether running agrees: what fulfils it runs, what does not fails. ``None``: it was not run."""
+    """Whether running the model agrees with inference. ``None``: it was not run."""
     remark: str = ""
     """Why it was not run, or how running differs."""
     trials: tuple[Trial, ...] = field(default=(), repr=False)
@@ -67,19 +67,19 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """Everything that was found out about the open lengths of a model's inputs. Iterate over it."""
+    """The constraints on the open lengths of a model's inputs. Iterate over it."""
 
     found: tuple[Constraint, ...] = ()
     symbols: Mapping[Dim, str] = field(default_factory=dict)
-    """What each open length is called; equal ones share a name, and sums are written out."""
+    """The name of each open dim; equal dims share a name, and sums are written out."""
     inputs: Mapping[Dim, str] = field(default_factory=dict)
-    """Each open length by input and axis: ``input_ids[1]``."""
+    """Each open dim by input and axis: ``input_ids[1]``."""
     undecided: tuple[str, ...] = ()
-    """What could not be found out, and why."""
+    """What is undecided, and why."""
     error: Diagnostic | None = None
-    """Set where no lengths at all are accepted."""
+    """Set if no lengths are accepted."""
     accepted: tuple[Trial, ...] = field(default=(), repr=False)
-    """Lengths that fulfil everything, small ones first."""
+    """Feasible lengths, small ones first."""
     questions: int = 0
     seconds: float = 0.0
 

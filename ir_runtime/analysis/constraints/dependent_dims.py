@@ -1,4 +1,4 @@
-"""Find which open lengths can change alone, which only together, and which not at all."""
+"""Find which open dims vary independently, which only together, and which are fixed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from ...ir.dimension import Dimension
 from .oracle import Dim
 from .probing import Probe
 
-__all__ = ["Couplings", "Direction", "find_couplings"]
+__all__ = ["DependentDims", "Direction", "find_dependent_dims"]
 
-# Differences to try: what strides and windows multiply up to, and the small ones.
+# Differences to try: products of common strides and windows, and small ones.
 _UP = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 5, 7, 14, 28, 112, 96, 224, 256)
 _DELTAS = (*_UP, *(-d for d in _UP))
 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Dims whose lengths grow by the same number, the others staying as they are.
+    """Dims that grow by the same number while all others stay.
 
-    ``own`` grow in this direction alone; ``sums`` in others too, and so are sums of what varies.
+    ``own`` grow in this direction only; ``sums`` grow in several directions, as sums of dims do.
     """
 
     own: tuple[Dim, ...]
@@ -28,13 +28,13 @@ class Direction:
 
     @property
     def dims(self) -> tuple[Dim, ...]:
-        """All that grow."""
+        """All dims that grow."""
         return (*self.own, *self.sums)
 
 
 @dataclass(frozen=True, slots=True)
-class Couplings:
-    """How lengths vary about a point that is accepted."""
+class DependentDims:
+    """The directions in which lengths can vary around a feasible point."""
 
     base: Mapping[Dim, int]
     directions: tuple[Direction, ...]
@@ -42,7 +42,7 @@ class Couplings:
     """Dims that no direction changes."""
 
     def at(self, lengths: Mapping[Direction, int]) -> dict[Dim, int]:
-        """All lengths, from those of the first dim of some directions; the others are as in ``base``."""
+        """Return all lengths, given the length of the first dim of some directions; others are as in ``base``."""
         found = dict(self.base)
         for direction, length in lengths.items():
             grown = length - self.base[direction.own[0]]
@@ -51,14 +51,14 @@ class Couplings:
         return found
 
     def offset(self, dim: Dim) -> int:
-        """What a dim has more than the first of its direction, or than the sum of its directions."""
+        """Return the difference of a dim from the first dim of its direction, or from the sum of its directions."""
         firsts = [d.own[0] for d in self.directions if dim in d.dims]
         return self.base[dim] - sum(self.base[first] for first in firsts)
 
 
-def find_couplings(probe: Probe, base: Mapping[Dim, int]) -> Couplings:
-    """Move lengths away from accepted ones, alone and together, and see what is accepted."""
-    return _Search(probe, base).couplings()
+def find_dependent_dims(probe: Probe, base: Mapping[Dim, int]) -> DependentDims:
+    """Change accepted lengths one by one, then in groups, and see which changes are accepted."""
+    return _Search(probe, base).dependent_dims()
 
 
 @dataclass(slots=True)
@@ -66,13 +66,13 @@ class _Search:
     probe: Probe
     base: Mapping[Dim, int]
 
-    def couplings(self) -> Couplings:
+    def dependent_dims(self) -> DependentDims:
         alone = [dim for dim in self.base if self._delta([dim]) is not None]
         stuck = [dim for dim in self.base if dim not in alone]
         groups: list[tuple[Dim, ...]] = []
         for dim in stuck:
             if not any(dim in group for group in groups):
-                groups += self._together(dim, stuck)
+                groups += self._smallest_group(dim, stuck)
         shared = {dim for dim in stuck if sum(dim in group for group in groups) > 1}
         directions = [Direction((dim,)) for dim in alone]
         for group in groups:
@@ -81,10 +81,10 @@ class _Search:
                 directions.append(Direction(own, tuple(dim for dim in group if dim in shared)))
         moved = {dim for direction in directions for dim in direction.dims}
         order = sorted(directions, key=lambda d: list(self.base).index(d.own[0]))
-        return Couplings(self.base, tuple(order), tuple(dim for dim in stuck if dim not in moved))
+        return DependentDims(self.base, tuple(order), tuple(dim for dim in stuck if dim not in moved))
 
-    def _together(self, dim: Dim, stuck: Sequence[Dim]) -> Iterator[tuple[Dim, ...]]:
-        """The smallest set of dims around one that can change together, if there is such a set."""
+    def _smallest_group(self, dim: Dim, stuck: Sequence[Dim]) -> Iterator[tuple[Dim, ...]]:
+        """Yield the smallest group with a dim that can change together, if there is one."""
         for candidates in self._candidates(dim, stuck):
             delta = self._delta(candidates)
             if delta is not None:
@@ -106,7 +106,7 @@ class _Search:
             yield [dim, *others]
 
     def _smallest(self, dim: Dim, candidates: Sequence[Dim], delta: int) -> tuple[Dim, ...]:
-        """Leave out, halves first, whatever need not change."""
+        """Remove from a group, by bisection, the dims that need not change."""
         kept = list(candidates)
         size = max(len(kept) // 2, 1)
         while size:
@@ -121,7 +121,7 @@ class _Search:
         return tuple(d for d in self.base if d in kept)
 
     def _delta(self, dims: Sequence[Dim]) -> int | None:
-        """A difference by which these dims can change together."""
+        """Return a difference by which these dims can change together."""
         return next((delta for delta in _DELTAS if self._accepts(dims, delta)), None)
 
     def _accepts(self, dims: Iterable[Dim], delta: int) -> bool:

@@ -1,4 +1,4 @@
-"""Find the pattern in the lengths that something accepts, by trying some: bounds, and multiples of what."""
+"""Fit a pattern to the accepted lengths of one dim: bounds, step and residues."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 __all__ = ["Accepts", "Pattern", "explore"]
 
 Accepts = Callable[[int], bool | None]
-"""Whether a length is accepted; ``None`` if that cannot be told."""
+"""Whether a length is accepted; ``None`` if undecided."""
 
 FAR = 1 << 16
 """The longest length that is tried where there is no bound."""
@@ -18,15 +18,15 @@ FAR = 1 << 16
 LONGEST_PERIOD = 256
 """Multiples of more than this are not looked for."""
 
-# Differences to try first: what strides, heads, patches and windows multiply up to.
+# Differences to try first: products of common strides, heads, patches and windows.
 _LIKELY = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 48, 96, 5, 7, 10, 14, 20, 28, 40, 56, 112, 224)
 _JUMPS = (*_LIKELY, *(n for n in range(1, LONGEST_PERIOD + 1) if n not in _LIKELY))
 
 # How many lengths are tried to check a pattern, and the longest of these where there is no bound.
 SAMPLES, FAR_SAMPLE = 6, 4096
 
-# How many lengths next to a bound are tried behind it: patterns may have gaps.
-BEHIND = 65
+# Lengths tried beyond a bound: patterns may have gaps.
+BEYOND_BOUND = 65
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class Pattern:
 
 
 def explore(accepts: Accepts, start: int, low: int = 1, high: int | None = None) -> Pattern:
-    """The pattern of what is accepted between two bounds, known from an accepted length on.
+    """Find the pattern of accepted lengths between two bounds, starting from an accepted one.
 
     Args:
-        accepts: the question; whatever it raises ends the search.
+        accepts: the oracle; what it raises ends the search.
         start: a length that is accepted.
         low: the shortest length that may be tried.
         high: the longest, if there is a bound.
@@ -113,13 +113,13 @@ class _Search:
         return self.low <= length <= self.high and self.ask(length) is False
 
     def _jump(self) -> int | None:
-        """A difference by which the length can change."""
+        """Return a difference by which the length can change."""
         return next(
             (d for d in _JUMPS if self._accepts(self.start + d) or self._accepts(self.start - d)), None
         )
 
     def _smallest(self, jump: int) -> int:
-        """The smallest divisor of a difference by which the length can change as well."""
+        """Return the smallest divisor of a difference by which the length can change as well."""
         for prime in _primes(jump):
             smaller = jump // prime
             if self._accepts(self.start + smaller) or self._accepts(self.start - smaller):
@@ -154,7 +154,7 @@ class _Search:
         )
 
     def _end(self, step: int, limit: int) -> tuple[int, int | None]:
-        """The last length that is not refused in one direction, and the first that is; binary between doublings."""
+        """Return the last accepted and the first refused length in one direction, by galloping (exponential) search."""
         accepted, refused, stride = self.start, None, step
         while (limit - accepted) * step > 0:
             ahead = accepted + stride
@@ -176,7 +176,7 @@ class _Search:
         return accepted, refused
 
     def _last(self, accepted: int, sign: int, step: int, residues: tuple[int, ...]) -> int:
-        """The last accepted length that any of the residues has."""
+        """Return the last accepted length with any of the residues."""
         near = [accepted + sign * d for d in range(step) if (accepted + sign * d) % step in residues]
         return max((n for n in near if self._accepts(n)), key=lambda n: n * sign, default=accepted)
 
@@ -185,7 +185,7 @@ class _Search:
         return next((n for n in near if n % step not in residues and self._refuses(n)), None)
 
     def _periods(self) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Periods with several residues that lengths about the start have, the shortest first."""
+        """Yield periods with several residues in a window around the start, the shortest first."""
         for window, side in itertools.product((16, 64, 128, 2 * LONGEST_PERIOD), (1, -1)):
             first = self.start if side > 0 else self.start - window
             first = max(self.low, min(first, self.high - window))
@@ -198,7 +198,7 @@ class _Search:
                     break
 
     def _holds(self, found: Pattern) -> bool:
-        """Whether what was not tried yet fits as well: inside, between, and on either side."""
+        """Whether further samples fit: inside the bounds, between multiples, and beyond the bounds."""
         return all(self.ask(n) is not (not found.contains(n)) for n in self._checks(found))
 
     def _checks(self, found: Pattern) -> Iterable[int]:
@@ -216,8 +216,8 @@ class _Search:
         return sorted(n for n in tried if self.low <= n <= self.high)
 
     def _beyond(self, last: int, sign: int, step: int, rng: random.Random) -> Iterator[int]:
-        """Lengths behind a bound: those next to it, and some further away."""
-        yield from (last + sign * d for d in range(1, step + BEHIND))
+        """Yield lengths beyond a bound: those next to it, and some further away."""
+        yield from (last + sign * d for d in range(1, step + BEYOND_BOUND))
         furthest = min(self.high, 4 * last + FAR_SAMPLE) if sign > 0 else self.low
         if (furthest - last) * sign > 0:
             yield from (rng.randint(*sorted((last + sign, furthest))) for _ in range(SAMPLES))

@@ -1,4 +1,4 @@
-"""Questions about the open lengths of a graph's inputs, and what inference answers."""
+"""The oracle of the constraint solver: queries about open lengths, answered by inference."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ Lengths = Mapping[Dim, int | Dimension]
 
 
 class BudgetExceededError(Exception):
-    """There are no questions, or there is no time, left."""
+    """The number of queries, or the time, is used up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What inference says to lengths."""
+    """The result of inference at some lengths."""
 
     steps: int
-    """How many layers were inferred: all of them, or those before the one that refuses."""
+    """Number of layers inferred before one refuses, or of all."""
     refusal: Diagnostic | None = None
     layer: Layer | None = None
     """The layer that refuses."""
     near: tuple[int, ...] = ()
-    """Lengths that the layer saw: what it wants is often among them."""
-    blind: bool = False
-    """Numbers that are known at other lengths are too many to be followed at these: nothing was decided."""
+    """Lengths in the inputs of the refusing layer; what it expects is often among them."""
+    inconclusive: bool = False
+    """Whether values known at the reference point are too large to propagate here, so that nothing is decided."""
 
     @property
     def accepted(self) -> bool | None:
         """Whether the graph takes the lengths; ``None`` if that cannot be told."""
-        return False if self.refusal else None if self.blind else True
+        return False if self.refusal else None if self.inconclusive else True

@@ -1,4 +1,4 @@
-"""Parts of the sentences in which constraints are said."""
+"""Phrases for the text of constraints."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ from collections.abc import Sequence
 
 from .lengths import Pattern
 
-__all__ = ["apart", "divided", "listed", "plus", "several"]
+__all__ = ["offset_text", "residue_text", "join_words", "sum_text", "in_plural"]
 
 
-def listed(items: Sequence[str], last: str = "and") -> str:
-    """Items with commas, and a word before the last.
+def join_words(items: Sequence[str], last: str = "and") -> str:
+    """Join items with commas, and a word before the last.
 
-    >>> listed(["height", "width"]), listed(["0", "1", "31"], "or")
+    >>> join_words(["height", "width"]), join_words(["0", "1", "31"], "or")
     ('height and width', '0, 1 or 31')
     """
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
-def plus(addends: Sequence[str], offset: int = 0) -> str:
-    """A sum.
+def sum_text(addends: Sequence[str], offset: int = 0) -> str:
+    """Return the text of a sum.
 
-    >>> plus(["past", "seq"], -1)
+    >>> sum_text(["past", "seq"], -1)
     'past + seq - 1'
     """
-    return " + ".join(addends) + apart(offset)
+    return " + ".join(addends) + offset_text(offset)
 
 
-def apart(offset: int) -> str:
-    """What is added, if anything is."""
+def offset_text(offset: int) -> str:
+    """Return the text of an offset; empty for 0."""
     return "" if not offset else f" {'+' if offset > 0 else '-'} {abs(offset)}"
 
 
-def divided(found: Pattern) -> str:
-    """What is said of one length that has a pattern.
+def residue_text(found: Pattern) -> str:
+    """Return the predicate for a length with a step and residues.
 
-    >>> divided(Pattern(step=32)), divided(Pattern(step=4, residues=(0, 1)))
+    >>> residue_text(Pattern(step=32)), residue_text(Pattern(step=4, residues=(0, 1)))
     ('is a multiple of 32', 'leaves 0 or 1 when divided by 4')
     """
     if found.residues == (0,):
         return f"is a multiple of {found.step}"
     if len(found.residues) == 1:
         return f"is a multiple of {found.step} plus {found.residues[0]}"
-    return f"leaves {listed(list(map(str, found.residues)), 'or')} when divided by {found.step}"
+    return f"leaves {join_words(list(map(str, found.residues)), 'or')} when divided by {found.step}"
 
 
-def several(predicate: str) -> str:
-    """What is said of one, said of several.
+def in_plural(predicate: str) -> str:
+    """Return a predicate in the plural.
 
-    >>> several("is a multiple of 32 plus 1"), several("≤ 512")
+    >>> in_plural("is a multiple of 32 plus 1"), in_plural("≤ 512")
     ('are multiples of 32 plus 1', '≤ 512')
     """
     for one, many in (("is a multiple ", "are multiples "), ("leaves ", "leave ")):

@@ -1,4 +1,4 @@
-"""How the open lengths of a graph vary: names, patterns, and points that are accepted."""
+"""Samples of the lengths that a graph accepts: names, patterns and feasible points."""
 
 from __future__ import annotations
 
@@ -9,72 +9,72 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ...cached import cached_property
-from .dependent_dims import Couplings, Direction
+from .dependent_dims import DependentDims, Direction
 from .lengths import Pattern, explore
 from .oracle import BudgetExceededError, Dim
-from .phrasing import plus
+from .phrasing import sum_text
 from .probing import Probe
 from .symbols import names
 
-__all__ = ["Point", "Seen"]
+__all__ = ["Point", "Samples"]
 
-# Points with other lengths at which a claim has to hold as well.
-CONTEXTS = 5
+# Points at which a candidate is checked.
+MAX_POINTS = 5
 
-# The longest length that is put together with others, where there is no bound.
-USUAL = 640
+# The longest length in a sample point where there is no bound.
+MAX_UNBOUNDED = 640
 
 Point: TypeAlias = Mapping[Direction, int]
 """The length of the first dim of each direction."""
 
 
 @dataclass
-class Seen:
-    """What was seen when lengths were tried; anything expensive is found out when it is asked for.
+class Samples:
+    """Lengths that were tried, with the results; expensive parts are computed on first use.
 
     Args:
-        probe: answers questions.
-        couplings: which lengths vary, and with which others.
-        roles: what each length is likely to be.
-        inputs: each length by input and axis, for texts.
+        probe: the oracle.
+        dependent_dims: which dims vary, and with which others.
+        roles: the likely meaning of each dim.
+        inputs: each dim by input and axis, for messages.
     """
 
     probe: Probe
-    couplings: Couplings
+    dependent_dims: DependentDims
     roles: Mapping[Dim, str]
     inputs: Mapping[Dim, str]
     undecided: list[str] = field(default_factory=list)
     ordered: list[tuple[Direction, Direction]] = field(default_factory=list)
-    """Lengths of which the first is at most the second."""
+    """Pairs of directions of which the first length is at most the second."""
 
     @cached_property
     def symbols(self) -> dict[Dim, str]:
-        """A name for each open length; sums are written out."""
-        couplings = self.couplings
-        groups = [*(d.own for d in couplings.directions), *((dim,) for dim in couplings.fixed)]
+        """A name for each open dim; sums are written out."""
+        dependent_dims = self.dependent_dims
+        groups = [*(d.own for d in dependent_dims.directions), *((dim,) for dim in dependent_dims.fixed)]
         found = names(self.probe.graph, self.roles, groups)
-        for direction in couplings.directions:
+        for direction in dependent_dims.directions:
             name = found[direction.own[0]]
-            found |= {dim: plus([name], couplings.offset(dim)) for dim in direction.own}
-        return found | {dim: self._sum(dim, found) for d in couplings.directions for dim in d.sums}
+            found |= {dim: sum_text([name], dependent_dims.offset(dim)) for dim in direction.own}
+        return found | {dim: self._sum(dim, found) for d in dependent_dims.directions for dim in d.sums}
 
     def _sum(self, dim: Dim, found: Mapping[Dim, str]) -> str:
-        addends = [found[d.own[0]] for d in self.couplings.directions if dim in d.sums]
-        return plus(addends, self.couplings.offset(dim))
+        addends = [found[d.own[0]] for d in self.dependent_dims.directions if dim in d.sums]
+        return sum_text(addends, self.dependent_dims.offset(dim))
 
     def name(self, direction: Direction) -> str:
-        """What the length that varies in a direction is called."""
+        """Return the name of the length that varies in a direction."""
         return self.symbols[direction.own[0]]
 
     @cached_property
     def patterns(self) -> dict[Direction, Pattern]:
-        """The lengths that are accepted in each direction, the others being as in the base."""
-        found = {direction: self._pattern(direction) for direction in self.couplings.directions}
+        """The accepted lengths in each direction, the others being as in the base point."""
+        found = {direction: self._pattern(direction) for direction in self.dependent_dims.directions}
         return {direction: pattern for direction, pattern in found.items() if pattern is not None}
 
     def _pattern(self, direction: Direction) -> Pattern | None:
         low, high = self._bounds(direction)
-        start, name = self.couplings.base[direction.own[0]], self.name(direction)
+        start, name = self.dependent_dims.base[direction.own[0]], self.name(direction)
         try:
             found = explore(lambda n: self.accepts({direction: n}), start, low, high)
         except BudgetExceededError:
@@ -87,38 +87,38 @@ class Seen:
         return None
 
     def _bounds(self, direction: Direction) -> tuple[int, int | None]:
-        """What the Parameters allow the first dim of a direction, and all that grow with it."""
-        first = self.couplings.base[direction.own[0]]
-        bounds = [(self.probe.bounds(dim), self.couplings.base[dim] - first) for dim in direction.dims]
+        """Return the bounds of the first dim of a direction that keep all its dims within their Parameters' bounds."""
+        first = self.dependent_dims.base[direction.own[0]]
+        bounds = [(self.probe.bounds(dim), self.dependent_dims.base[dim] - first) for dim in direction.dims]
         low = max(max(b.min, 1) - more for b, more in bounds)
         highs = [b.max - more for b, more in bounds if b.max is not None]
         return max(low, 1), min(highs, default=None)
 
     def accepts(self, point: Point) -> bool | None:
-        """Whether the graph takes the lengths; what is not given is as in the base."""
-        return self.probe.accepts(self.couplings.at(point))
+        """Whether the graph accepts a point; directions that are not given are as in the base point."""
+        return self.probe.accepts(self.dependent_dims.at(point))
 
     def fits(self, lengths: Mapping[Dim, int]) -> bool:
         """Whether the Parameters allow the lengths."""
         return all(n > 0 and self.probe.bounds(dim).contains(n) for dim, n in lengths.items())
 
     @cached_property
-    def contexts(self) -> list[Point]:
-        """Accepted points far from each other: the base, a small one, and some at random."""
+    def sample_points(self) -> list[Point]:
+        """Feasible points far from each other: the base, a small one, and random ones."""
         rng = random.Random(0)  # noqa: S311 - the same lengths every time
-        base = {d: self.couplings.base[d.own[0]] for d in self.patterns}
+        base = {d: self.dependent_dims.base[d.own[0]] for d in self.patterns}
         small = {d: p.nearest(p.low + n) for n, (d, p) in zip(_primes(), self.patterns.items(), strict=False)}
         others = (
-            {d: p.nearest(rng.randint(p.low, _usual(p))) for d, p in self.patterns.items()}
-            for _ in range(CONTEXTS - 2)
+            {d: p.nearest(rng.randint(p.low, _search_limit(p))) for d, p in self.patterns.items()}
+            for _ in range(MAX_POINTS - 2)
         )
         unlike = {tuple(point.values()): point for point in (base, small, *others)}
-        found = [point for point in unlike.values() if self._goes_together(point)]
+        found = [point for point in unlike.values() if self._is_feasible(point)]
         return sorted(found, key=lambda point: sum(point.values()))
 
-    def _goes_together(self, point: Point) -> bool:
+    def _is_feasible(self, point: Point) -> bool:
         try:
-            answer = self.probe(self.couplings.at(point))
+            answer = self.probe(self.dependent_dims.at(point))
         except BudgetExceededError:
             return False
         if answer.refusal is not None:
@@ -129,15 +129,15 @@ class Seen:
         return answer.accepted is not False
 
     def text(self, point: Point) -> str:
-        """A point as people write it: ``batch = 2, seq = 16``."""
+        """Return a point as text: ``batch = 2, seq = 16``."""
         return ", ".join(f"{self.name(direction)} = {n}" for direction, n in point.items())
 
 
-def _usual(found: Pattern) -> int:
-    most = found.low + USUAL
+def _search_limit(found: Pattern) -> int:
+    most = found.low + MAX_UNBOUNDED
     return most if found.high is None else min(found.high, most)
 
 
 def _primes() -> Iterator[int]:
-    """Small numbers of which none is a multiple of another, so that no two lengths agree by chance."""
+    """Yield primes, so that no two lengths are multiples of each other by chance."""
     return (n for n in itertools.count(2) if all(n % d for d in range(2, n)))

@@ -1,4 +1,4 @@
-"""Symbolic dimensions: lengths inside a graph as formulas of those of its inputs: ``height/32``, ``past + seq``."""
+"""Symbolic dims: lengths inside a graph as formulas of its inputs' dims, as ``height/32`` or ``past + seq``."""
 
 from __future__ import annotations
 
@@ -9,48 +9,47 @@ from fractions import Fraction
 
 from ...ir.graph import Port
 from .constraint import Constraints
-from .phrasing import apart
+from .phrasing import offset_text
 from .probing import Probe
 
-__all__ = ["formulas"]
+__all__ = ["symbolic_dims"]
 
-# A formula of one symbol has two unknowns; it is believed only if it holds at more points than these.
-FEWEST = 5
+# A formula of one symbol has two unknowns; it must hold at more points than that.
+MIN_POINTS = 5
 
-Samples = Mapping[str, Sequence[int]]
+Columns = Mapping[str, Sequence[int]]
 
 
-def formulas(probe: Probe, found: Constraints) -> dict[tuple[Port, int], str]:
-    """A formula for each dim that has one, by port and axis.
+def symbolic_dims(probe: Probe, found: Constraints) -> dict[tuple[Port, int], str]:
+    """Return a formula for each dim that has one, by port and axis.
 
-    A formula is made from inference at some lengths, and holds at all that were looked at, which is
-    no proof for the others.
+    Formulas are fitted to inference at sample points and hold at all of them; that is no proof for others.
 
     Args:
-        probe: infers.
-        found: tells names, and lengths to look at.
+        probe: the oracle.
+        found: has the names, and the sample points.
     """
     points = [trial.lengths for trial in found.accepted]
-    if len(points) < FEWEST:
+    if len(points) < MIN_POINTS:
         return {}
     names = {name: dim for dim, name in found.symbols.items() if " " not in name}
     samples = {name: [point[dim] for point in points] for name, dim in names.items()}
     fixed = {name for constraint in found if constraint.kind == "fixed" for name in constraint.symbols}
     if any(len(set(column)) <= 2 for name, column in samples.items() if name not in fixed):
-        return {}  # what depends on such a length cannot be told from what does not
+        return {}  # dims that depend on such a length cannot be told from constant ones
     walks = [probe.values(point) for point in points]
     known: dict[tuple[int, ...], str | None] = {}
     made = {}
     for place, lengths in _lengths(walks):
         if lengths not in known:
-            known[lengths] = _formula(lengths, samples)
+            known[lengths] = _symbolic_dim(lengths, samples)
         if (formula := known[lengths]) is not None:
             made[place] = formula
     return made
 
 
 def _lengths(walks: Sequence[Mapping[Port, object]]) -> Iterator[tuple[tuple[Port, int], tuple[int, ...]]]:
-    """The lengths of each dim at all points, where all are known."""
+    """Yield the lengths of each dim at all points, where all are known."""
     for port, first in walks[0].items():
         shapes = [getattr(walk.get(port, first), "shape", None) for walk in walks]
         ranks = {shape.rank for shape in shapes if shape is not None}
@@ -61,8 +60,8 @@ def _lengths(walks: Sequence[Mapping[Port, object]]) -> Iterator[tuple[tuple[Por
                 yield (port, axis), tuple(dim.min for dim in dims)
 
 
-def _formula(lengths: tuple[int, ...], samples: Samples) -> str | None:
-    """The simplest formula that holds at all points."""
+def _symbolic_dim(lengths: tuple[int, ...], samples: Columns) -> str | None:
+    """Return the simplest formula that holds at all points."""
     if len(set(lengths)) == 1:
         return str(lengths[0])
     varying = {name: column for name, column in samples.items() if len(set(column)) > 2}
@@ -70,7 +69,7 @@ def _formula(lengths: tuple[int, ...], samples: Samples) -> str | None:
     return next(found, None)
 
 
-def _linear(lengths: tuple[int, ...], samples: Samples) -> Iterator[str]:
+def _linear(lengths: tuple[int, ...], samples: Columns) -> Iterator[str]:
     """``a/b * symbol + c``."""
     for name, column in samples.items():
         low, high = column.index(min(column)), column.index(max(column))
@@ -78,7 +77,7 @@ def _linear(lengths: tuple[int, ...], samples: Samples) -> Iterator[str]:
         offset = lengths[low] - slope * column[low]
         fits = all(n == slope * x + offset for n, x in zip(lengths, column, strict=True))
         if slope > 0 and fits and offset.denominator == 1:
-            yield f"{_scaled(slope, name)}{apart(int(offset)).replace(' ', '')}"
+            yield f"{_scaled(slope, name)}{offset_text(int(offset)).replace(' ', '')}"
 
 
 def _scaled(slope: Fraction, name: str) -> str:
@@ -86,7 +85,7 @@ def _scaled(slope: Fraction, name: str) -> str:
     return f"{times}{name}" + ("" if slope.denominator == 1 else f"/{slope.denominator}")
 
 
-def _rounded(lengths: tuple[int, ...], samples: Samples) -> Iterator[str]:
+def _rounded(lengths: tuple[int, ...], samples: Columns) -> Iterator[str]:
     """``floor(symbol / b)``, ``ceil(symbol / b)``, else ``floor((symbol + c) / b)``; one of each at most."""
     for name, column in samples.items():
         ranges = dict(_offsets(lengths, column))
@@ -101,7 +100,7 @@ def _rounded(lengths: tuple[int, ...], samples: Samples) -> Iterator[str]:
 
 
 def _offsets(lengths: tuple[int, ...], column: Sequence[int]) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Divisors that may be meant, with the offsets for which rounding down gives the lengths."""
+    """Yield possible divisors, with the offsets for which floor division gives the lengths."""
     high = column.index(max(column))
     if not 0 < lengths[high] < column[high]:
         return
@@ -115,19 +114,19 @@ def _offsets(lengths: tuple[int, ...], column: Sequence[int]) -> Iterator[tuple[
 
 
 def _closest(least: int, most: int) -> str:
-    return apart(least if least > 0 else most).replace(" ", "")
+    return offset_text(least if least > 0 else most).replace(" ", "")
 
 
-def _sum(lengths: tuple[int, ...], samples: Samples) -> Iterator[str]:
+def _sum(lengths: tuple[int, ...], samples: Columns) -> Iterator[str]:
     """``symbol + symbol + c``."""
     for names in _subsets(samples):
         columns = (samples[name] for name in names)
         rest = {n - sum(xs) for n, xs in zip(lengths, zip(*columns, strict=True), strict=True)}
         if len(rest) == 1:
-            yield "+".join(names) + apart(rest.pop()).replace(" ", "")
+            yield "+".join(names) + offset_text(rest.pop()).replace(" ", "")
 
 
-def _product(lengths: tuple[int, ...], samples: Samples) -> Iterator[str]:
+def _product(lengths: tuple[int, ...], samples: Columns) -> Iterator[str]:
     """``a/b * symbol * symbol``."""
     for names in _subsets(samples):
         columns = (samples[name] for name in names)
@@ -138,6 +137,6 @@ def _product(lengths: tuple[int, ...], samples: Samples) -> Iterator[str]:
             yield _scaled(ratios.pop(), "*".join(names))
 
 
-def _subsets(samples: Samples) -> Iterator[tuple[str, ...]]:
+def _subsets(samples: Columns) -> Iterator[tuple[str, ...]]:
     for count in (2, 3):
         yield from itertools.combinations(samples, count)

@@ -1,4 +1,4 @@
-"""Names for the open lengths of inputs, as people call them: batch, height, seq."""
+"""Names for the open dims of inputs: batch, height, seq."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _CHANNELS = 4
 
 
 def label(layer: Layer) -> str:
-    """What an input is called: as its tensor, else as its layer."""
+    """Return the name of an input: of its tensor, else of its layer."""
     spec = layer.outputs[0] if layer.outputs else None
     return spec.names[0] if spec is not None and spec.names else layer.name
 
 
 def role(layer: Layer, shape: PartialShape, axis: int) -> str:
-    """What a length of an input is likely to be.
+    """Return the likely meaning of a dim of an input.
 
     Args:
         layer: the Parameter.
@@ -43,9 +43,9 @@ def role(layer: Layer, shape: PartialShape, axis: int) -> str:
 
 
 def names(graph: Graph, roles: Mapping[Dim, str], groups: Iterable[Sequence[Dim]]) -> dict[Dim, str]:
-    """A name for each group of dims that have one length; no two groups share a name.
+    """Return a name for each group of equal dims; no two groups share a name.
 
-    The group of most dims of a role gets the plain name; the others are told apart by their input.
+    The largest group of a role gets the role as its name; other names include the input.
     """
     found: dict[Dim, str] = {}
     taken: set[str] = set()
@@ -87,7 +87,7 @@ def _is_cache(layer: Layer) -> bool:
 
 
 def _layout(layer: Layer) -> str | None:
-    """The letters of the layout that the file gives, in the Parameter or beside it."""
+    """Return the letters of the layout in the attributes or the rt_info of a Parameter."""
     spec = layer.outputs[0] if layer.outputs else None
     for info in (layer.attributes, layer.rt_info, spec.rt_info if spec is not None else {}):
         said = info.get("layout")

@@ -1,0 +1,113 @@
+"""Infer layers with memoization: equal operations with equal inputs are inferred once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...codes import Code
+from ...diagnostics import Diagnostic, Diagnostics
+from ...errors import IRError
+from ...ir.element import ElementType
+from ...ir.graph import Body, Layer
+from ...ir.shape import PartialShape
+from ...ir.tensor import TensorType, Value
+from ..infer import infer
+from .dynamic_layers import Step
+
+__all__ = ["LayerCache", "SuspiciousValues"]
+
+UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
+
+
+class SuspiciousValues(IRError):
+    """A layer has suspicious constants, such as an index out of range, though it may run."""
+
+    values: tuple[Value, ...] = ()
+    """The inferred outputs."""
+
+
+class LayerCache:
+    """Inferred outputs, by operation and the identity of interned inputs (hash consing).
+
+    Networks repeat their layers, and queries repeat each other.
+
+    Args:
+        warned: layers whose suspicious values are ignored, by id.
+    """
+
+    def __init__(self, warned: Collection[int]) -> None:
+        self._warned = warned
+        self._interned: dict[Any, Value] = {}
+        self._inferred: dict[tuple[int, ...], tuple[Value, ...] | IRError] = {}
+
+    def __len__(self) -> int:
+        return len(self._inferred)
+
+    def clear(self) -> None:
+        """Drop all entries."""
+        self._inferred.clear()
+        self._interned.clear()
+
+    def intern(self, value: Value) -> Value:
+        """Return one object for equal values, so that lookup by identity finds them."""
+        data = value.data
+        if data is None:
+            key: Any = (value.element, value.shape)
+        elif data.dtype == object:
+            return self._interned.setdefault(id(value), value)  # intervals and strings are not compared
+        else:
+            key = (value.element, data.shape, data.tobytes())
+        return self._interned.setdefault(key, value)
+
+    def infer(self, step: Step, inputs: Sequence[Value | None]) -> tuple[Value, ...] | IRError:
+        """Return the outputs of a layer, or why it refuses interned inputs."""
+        key = (step.op, *map(id, inputs))
+        if (found := self._inferred.get(key)) is None:
+            found = self._inferred[key] = self._infer(step.layer, inputs)
+        return found
+
+    def _infer(self, layer: Layer, inputs: Sequence[Value | None]) -> tuple[Value, ...] | IRError:
+        found = self._infer_anew(layer, inputs)
+        if isinstance(found, SuspiciousValues):
+            found.values = tuple(map(self.intern, found.values))
+        return found if isinstance(found, IRError) else tuple(map(self.intern, found))
+
+    def _infer_anew(self, layer: Layer, inputs: Sequence[Value | None]) -> tuple[Value, ...] | IRError:
+        declared = tuple(Value(port.type or UNKNOWN) for port in layer.outputs)
+        if layer.op is None or None in inputs:
+            return declared
+        given = [v for v in inputs if v is not None]
+        run_body = _BodyInference()
+        try:
+            context = {"visit": run_body} if layer.bodies() else {}
+            found = layer.op.infer_values(*given, **context)
+            for message in layer.op.audit(*given):
+                if layer.id not in self._warned:
+                    suspicious = SuspiciousValues(message, code=Code.ODD_CONTENT)
+                    suspicious.values = found
+                    return suspicious
+        except IRError as reason:
+            return reason
+        except Exception as reason:  # what evaluation on constants raises, as in `infer`
+            message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
+            return IRError(message, code=Code.CONTRADICTION)
+        for first in run_body.errors():
+            return IRError(first.message, code=first.code, where=first.where, hint=first.hint)
+        return found + declared[len(found) :]  # the number of outputs may be unknown
+
+
+class _BodyInference:
+    """Infers the bodies of a layer, and keeps the last report of each: loops are visited repeatedly."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, Diagnostics] = {}
+
+    def __call__(self, body: Body, feeds: Mapping[int, Value]) -> dict[int, Value]:
+        report = self._reports[body.name] = Diagnostics()
+        inner = infer(body.graph, report, feeds, False)
+        return {result: inner[port] for result, port in body.results.items()}
+
+    def errors(self) -> Iterator[Diagnostic]:
+        return itertools.chain.from_iterable(report.errors for report in self._reports.values())
