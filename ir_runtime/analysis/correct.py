@@ -1,4 +1,4 @@
-"""Let a graph declare what was inferred, where it contradicts that."""
+"""Replace declared types that contradict the inferred ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["corrected"]
 
 
 def corrected(graph: Graph, known: Inferred) -> Graph:
-    """The same layers, with ports and Parameters that do not contradict what is known of every output.
+    """Return the graph with the types of ports and Parameters corrected to the inferred ones.
 
     What a loop of no iteration joins follows from what ports of its body declare, and so does what is saved.
     """
@@ -39,7 +39,7 @@ def _port(spec: PortSpec, value: Value | None) -> PortSpec:
 
 
 def _operation(layer: Layer, op: Operation, known: Inferred) -> Operation:
-    """The operation with what its bodies declare corrected; of Parameters in bodies, what they are given."""
+    """Return the operation with the types in its bodies corrected, and those of Parameters in bodies."""
     found = known.get(Port(layer.id, 0))
     if layer.type == "Parameter" and found is not None:
         return _parameter(op, found.type)

@@ -1,4 +1,4 @@
-"""What the file declares of ports, against what arrives at them and what comes out of them."""
+"""Compare the types that a file declares for ports with the inferred ones."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Explain: TypeAlias = Callable[[Port, int], tuple[Cause, ...]]
 
 @dataclass(slots=True)
 class Agreement:
-    """Compares, reports, and says what to go on with, so that nothing is reported twice."""
+    """Compares types, reports differences, and chooses the type to go on with, so that nothing is reported twice."""
 
     graph: Graph
     report: Diagnostics
     explain: Explain | None = None
     disputed: set[Port] = field(default_factory=set)
-    """Outputs of which it has been reported that they are not as declared."""
+    """Outputs whose declared type has been reported as wrong."""
 
-    def inputs(self, layer: Layer, arriving: Sequence[Value | None]) -> list[Value | None] | None:
-        """What the layer declares that it gets, where it gets something else; ``None`` if all is well."""
-        if _are_declared(layer.inputs, arriving):
+    def inputs(self, layer: Layer, received: Sequence[Value | None]) -> list[Value | None] | None:
+        """Return the declared inputs where the received ones differ; ``None`` if none does."""
+        if _are_declared(layer.inputs, received):
             return None
         sources = self.graph.sources(layer)
-        pairs = enumerate(zip(layer.inputs, sources, arriving, strict=True))
+        pairs = enumerate(zip(layer.inputs, sources, received, strict=True))
         wrong = {}
         for index, (spec, source, value) in pairs:
             if spec.type is None or source is None or value is None or agree(spec.type, value.type):
@@ -42,7 +42,7 @@ class Agreement:
             wrong[index] = Value(spec.type)
             if source not in self.disputed:
                 self._wrong_input(layer, spec, source, value)
-        return [wrong.get(i, value) for i, value in enumerate(arriving)] if wrong else None
+        return [wrong.get(i, value) for i, value in enumerate(received)] if wrong else None
 
     def _wrong_input(self, layer: Layer, spec: PortSpec, source: Port, value: Value) -> None:
         assert spec.type is not None
@@ -59,9 +59,9 @@ class Agreement:
         )
 
     def parameter(self, layer: Layer, fed: TensorType, is_sound: Callable[[], bool]) -> bool:
-        """Report a Parameter of a body whose attributes contradict what it is fed; whether they do.
+        """Report a Parameter of a body whose attributes contradict the input it receives; return whether they do.
 
-        OpenVINO reads a body by itself first: ``is_sound`` says whether that goes well with what attributes declare.
+        OpenVINO reads a body by itself first: ``is_sound`` says whether it accepts what the attributes declare.
         """
         if layer.op is None or agree(declared := layer.op.infer_types()[0], fed):
             return False
@@ -76,15 +76,15 @@ class Agreement:
         return True
 
     def is_declared(self, layer: Layer, values: Sequence[Value]) -> bool:
-        """Whether all outputs are just what the layer declares, as they are in most layers of most models."""
+        """Whether all outputs are exactly as declared, which is the common case."""
         return len(values) == len(layer.outputs) and _are_declared(layer.outputs, values)
 
     def outputs(self, layer: Layer, values: Sequence[Value], quiet: bool = False) -> list[Value]:
-        """The values to go on with; ``quiet`` where the layer has been reported already."""
+        """Return the values to go on with; ``quiet`` if the layer has been reported already."""
         found = []
         for index, value in enumerate(values):
             found.append(self._output(layer, index, value, quiet))
-            # Where the operation is not what the file expects, one port is as good as all.
+            # One report per layer is enough.
             quiet = quiet or (Port(layer.id, index) in self.disputed and found[-1] is not value)
         return found
 
@@ -96,13 +96,13 @@ class Agreement:
             return replace(value, type=TensorType(declared.element, value.shape)) if is_open else value
         port = Port(layer.id, index)
         self.disputed.add(port)
-        believed = self._believed(port, declared, value)
+        chosen = self._majority(port, declared, value)
         if not quiet:
-            self._wrong_output(layer, layer.outputs[index], port, declared, value, believed)
-        return believed
+            self._wrong_output(layer, layer.outputs[index], port, declared, value, chosen)
+        return chosen
 
-    def _believed(self, port: Port, declared: TensorType, value: Value) -> Value:
-        """What the layers that read the port expect of it: what it declares, or what was inferred."""
+    def _majority(self, port: Port, declared: TensorType, value: Value) -> Value:
+        """Return the declared or the inferred type, whichever more readers of the port declare."""
         readers = self.graph.readers(port)
         expected = [self.graph[r.layer].inputs[r.number].type for r in readers]
         known = [type for type in expected if type is not None]
@@ -111,7 +111,7 @@ class Agreement:
         return Value(declared) if for_file > for_value else value
 
     def _wrong_output(
-        self, layer: Layer, spec: PortSpec, port: Port, declared: TensorType, value: Value, believed: Value
+        self, layer: Layer, spec: PortSpec, port: Port, declared: TensorType, value: Value, chosen: Value
     ) -> None:
         place = _place(layer, spec)
         if not _same_element(declared, value.type):
@@ -122,7 +122,7 @@ class Agreement:
                 Code.DECLARED_TYPE,
                 message,
                 place,
-                _advice(value, believed),
+                _advice(value, chosen),
                 mark=Mark("precision", spec.id, output=True),
             )
         if not value.shape.compatible(declared.shape):
@@ -130,7 +130,7 @@ class Agreement:
                 Code.DECLARED_SHAPE,
                 f"output port {spec.id} declares dims {declared.shape}, but the operation gives {value.shape}",
                 place,
-                _advice(value, believed),
+                _advice(value, chosen),
                 mark=Mark(port=spec.id, output=True, dim=_first(declared.shape, value.shape)),
                 causes=self._causes_of_output(layer, port, value, declared.shape),
             )
@@ -148,7 +148,7 @@ class Agreement:
 
 
 def _are_declared(ports: Sequence[PortSpec], values: Sequence[Value | None]) -> bool:
-    """Whether each is of the type that its port declares, with nothing left open."""
+    """Whether each value has exactly the static type that its port declares."""
     for port, value in zip(ports, values, strict=True):
         if value is None or (type := port.type) is None or type.element is not value.type.element:
             return False
@@ -158,7 +158,7 @@ def _are_declared(ports: Sequence[PortSpec], values: Sequence[Value | None]) -> 
 
 
 def agree(declared: TensorType, found: TensorType) -> bool:
-    """Whether some tensor is of both types."""
+    """Whether some tensor has both types."""
     return _same_element(declared, found) and declared.shape.compatible(found.shape)
 
 
@@ -167,15 +167,15 @@ def _same_element(one: TensorType, other: TensorType) -> bool:
 
 
 def _first(one: PartialShape, other: PartialShape) -> int | None:
-    """The first dim in which two shapes of the same rank exclude each other."""
+    """Return the first dim in which two shapes of the same rank are incompatible."""
     if one.rank is None or one.rank != other.rank:
         return None
     pairs = enumerate(zip(one, other, strict=True))
     return next((i for i, (a, b) in pairs if not a.compatible(b)), None)
 
 
-def _advice(value: Value, believed: Value) -> str:
-    if believed is value:
+def _advice(value: Value, chosen: Value) -> str:
+    if chosen is value:
         return "correct the port, or the attribute or input that decides it"
     return "the layers that read it expect what the port declares: correct the attribute or input that decides it"
 

@@ -1,4 +1,4 @@
-"""Which layer failed, and why, in words that make sense to who has only the model at hand."""
+"""Add the context of a failure in a kernel: the layer, its inputs, and what inference says about them."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ __all__ = ["Failing", "blame", "is_placed"]
 
 
 class Failing(Protocol):
-    """A step, as far as its failure is concerned."""
+    """A step that failed."""
 
     @property
     def layer(self) -> Layer:
-        """The first layer it computes."""
+        """The first layer that it computes."""
 
     @property
     def also(self) -> tuple[Layer, ...]:
-        """Those that run as one with it."""
+        """The other layers fused into it."""
 
     @property
     def expected(self) -> Expected | None:
-        """What inference says about it."""
+        """Its inference, if it is known."""
 
 
 def is_placed(reason: Exception) -> bool:
-    """Whether a layer, of a body perhaps, is blamed already."""
+    """Whether an error names a layer already."""
     return isinstance(reason, ExecutionError | LimitError) and reason.where is not None
 
 
 def blame(step: Failing, arrays: Sequence[Array], reason: Exception) -> IRError:
-    """What happened, and in which layer, or in which layers that run as one.
+    """Return an error that names the layer, or the fused layers, that failed.
 
-    Where it is NumPy that complains, inference is asked about the inputs: its words are better.
+    If NumPy raised it, the message of inference about the same inputs is preferred, as it is clearer.
     """
     where = step.layer.where
     if isinstance(reason, LimitError):

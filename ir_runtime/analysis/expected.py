@@ -1,4 +1,4 @@
-"""What inference says about a step, given the very arrays that it runs on."""
+"""Infer the outputs of a step from the arrays that it runs on."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..ir.tensor import Array, TensorType, Value
 __all__ = ["Expected", "RefusedInputError", "expected"]
 
 _Place: TypeAlias = tuple[int, int]
-"""An input of the step, and 0; or, if negative, of the layer so many before, which of its outputs."""
+"""An input of the step, and 0; or a negative offset to an earlier layer, and the number of its output."""
 
 
 class RefusedInputError(Exception):
-    """Inference refuses what a layer of a step is given."""
+    """Inference refuses the inputs of a layer of a step."""
 
     def __init__(self, layer: Layer, reason: IRError) -> None:
         super().__init__(reason.message)
@@ -28,29 +28,29 @@ class RefusedInputError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The layers of a step, and what each of them reads."""
+    """The layers of a step, and the sources of their inputs."""
 
     layers: tuple[Layer, ...]
     places: tuple[tuple[_Place, ...], ...]
-    """For each layer, where its inputs come from."""
+    """For each layer, the sources of its inputs."""
     elements: tuple[ElementType, ...]
     """The element types of the step's inputs."""
 
     def types(self, arrays: Sequence[Array]) -> tuple[TensorType, ...]:
-        """The types of the outputs, as far as they follow from the inputs.
+        """Infer the types of the outputs.
 
         Raises:
-            RefusedInputError: if a layer cannot have such inputs.
+            RefusedInputError: if a layer refuses its inputs.
         """
         return self.results(
             [_value(array, element) for array, element in zip(arrays, self.elements, strict=True)]
         )[-1]
 
     def results(self, given: Sequence[Value]) -> list[tuple[TensorType, ...]]:
-        """The types of the outputs of every layer, as far as they follow from what is known of the inputs.
+        """Infer the types of the outputs of every layer.
 
         Raises:
-            RefusedInputError: if a layer cannot have such inputs.
+            RefusedInputError: if a layer refuses its inputs.
         """
         results: list[tuple[TensorType, ...]] = []
         for layer, places in zip(self.layers, self.places, strict=True):
@@ -63,7 +63,7 @@ class Expected:
         return results
 
     def refusal(self, arrays: Sequence[Array]) -> RefusedInputError | None:
-        """Why inference refuses these inputs, if it does."""
+        """Return why inference refuses these inputs, if it does."""
         try:
             self.types(arrays)
         except RefusedInputError as refusal:
@@ -76,7 +76,7 @@ class Expected:
 def expected(
     graph: Graph, layers: tuple[Layer, ...], reads: Sequence[Port], elements: Sequence[ElementType]
 ) -> Expected:
-    """The layers of a step that reads ``reads``; each may also read what layers before it make."""
+    """Return the layers of a step that reads ``reads``; each may also read outputs of earlier layers."""
     places: list[tuple[_Place, ...]] = []
     given = {port: place for place, port in reversed(list(enumerate(reads)))}
     before: dict[int, int] = {}

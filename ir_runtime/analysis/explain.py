@@ -1,8 +1,7 @@
-"""What decided a length, or a refusal: the way back to constants, inputs and attributes.
+"""Trace a length, or a refusal, back to the constants, inputs and attributes that caused it.
 
-Operations are not asked what depends on what. One thing at a time is made unknown in what a layer reads;
-where that changes what inference says, it is a cause. So this holds for every operation, and for those
-declared elsewhere.
+Dependences are found by perturbation: one part of a layer's inputs at a time is made unknown; if the result
+of inference changes, the part is a cause. So this works for every operation, also for extensions.
 """
 
 from __future__ import annotations
@@ -17,30 +16,30 @@ from ..ir.dimension import Dimension, Interval
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, TensorType, Value, objects
 
-__all__ = ["Causes", "Spot"]
+__all__ = ["Causes", "Region"]
 
-# How much is tried for all findings, with so many more inputs counting as one more; and how much is shown of what is
-# found for each.
-_TRIES = 3000
-_INPUTS = 8
-_SHOWN = 6
-_ELEMENTS = 32
+# Inferences for all findings; so many inputs of a layer count as one more.
+_MAX_TRIALS = 3000
+_INPUTS_PER_TRIAL = 8
+# Causes shown of a finding, and elements of a tensor that are tried one by one.
+_MAX_CAUSES = 6
+_MAX_ELEMENTS = 32
 
 
-class Spot(NamedTuple):
-    """A part of a tensor: one of its dims, one of its elements, or all that it holds."""
+class Region(NamedTuple):
+    """A region of a tensor: one of its dims, one of its elements, or all elements."""
 
     dim: int | None = None
     element: int | None = None
 
     def of(self, value: Value) -> str:
-        """What is there."""
+        """Return the part of a value, as text."""
         if self.dim is not None:
             known = value.shape.rank is not None and self.dim < len(value.shape)
             return str(value.shape[self.dim]) if known else "?"
         numbers = value.numbers()
         if self.element is None:
-            return "not known" if value.data is None else _brief(value.data)
+            return "not known" if value.data is None else _abbreviated(value.data)
         if numbers is None or self.element >= len(numbers):
             return "not known"
         found = numbers[self.element]
@@ -52,25 +51,25 @@ class Spot(NamedTuple):
         return "all" if self.element is None else f"element {self.element}"
 
 
-class _Part(NamedTuple):
-    """A part of what a layer reads: the output that it comes from, the input's name, what is there."""
+class _InputPart(NamedTuple):
+    """A part of an input: the output that it comes from, the name of the input, and its text."""
 
     port: Port
-    spot: Spot
+    region: Region
     name: str
-    holds: str
+    text: str
 
 
 @dataclass(slots=True)
 class Causes:
-    """Looks for causes in a graph, given what is known of it so far."""
+    """Finds causes in a graph, given what is inferred so far."""
 
     graph: Graph
     known: Mapping[Port, Value]
-    _tries: int = field(default_factory=lambda: _TRIES, init=False)
+    _trials_left: int = field(default_factory=lambda: _MAX_TRIALS, init=False)
 
     def of_refusal(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Cause, ...]:
-        """Why an operation refuses its inputs."""
+        """Return why an operation refuses its inputs."""
 
         def accepts(tried: Sequence[Value]) -> bool:
             return self._infer(layer, tried) is not None
@@ -78,110 +77,117 @@ class Causes:
         if len(inputs) != len(layer.inputs):
             return ()
         parts = self._deciders(layer, inputs, accepts)
-        parts.sort(key=lambda part: part.spot.dim is not None)  # what a file says outright comes first
-        seen: set[tuple[Port, Spot]] = set()
-        found = [cause for part in parts if part.port in self.known for cause in self._beginning(part, seen)]
-        return tuple(found[:_SHOWN])
+        parts.sort(key=lambda part: part.region.dim is not None)  # values come before shapes
+        visited: set[tuple[Port, Region]] = set()
+        found = [
+            cause for part in parts if part.port in self.known for cause in self._origin_of(part, visited)
+        ]
+        return tuple(found[:_MAX_CAUSES])
 
-    def _beginning(self, part: _Part, seen: set[tuple[Port, Spot]]) -> list[Cause]:
-        """Where a part of an input comes from, in at most two steps."""
+    def _origin_of(self, part: _InputPart, visited: set[tuple[Port, Region]]) -> list[Cause]:
+        """Return the origin of a part of an input, in at most two steps."""
         found: list[Cause] = []
-        self._follow(part.port, part.spot, found, seen, whole=False)
+        self._trace(part.port, part.region, found, visited, whole=False)
         if not found:
             return []
-        first = f"{part.spot} of {part.name} is {part.holds}: {found[0].message}"
+        first = f"{part.region} of {part.name} is {part.text}: {found[0].message}"
         return [Cause(first, found[0].where), *found[1:2]]
 
     def of_length(self, port: Port, dim: int) -> tuple[Cause, ...]:
-        """What decided a dim of an output."""
+        """Return what decided a dim of an output."""
         found: list[Cause] = []
-        self._follow(port, Spot(dim), found, set())
+        self._trace(port, Region(dim), found, set())
         return tuple(found)
 
-    def _follow(
-        self, port: Port, spot: Spot, found: list[Cause], seen: set[tuple[Port, Spot]], whole: bool = True
+    def _trace(
+        self,
+        port: Port,
+        region: Region,
+        found: list[Cause],
+        visited: set[tuple[Port, Region]],
+        whole: bool = True,
     ) -> None:
-        """Go back to where a part of an output begins; ``whole`` if also its own layer is in question."""
-        waiting = [(port, spot)]
-        while waiting and len(found) < _SHOWN and self._tries > 0:
-            port, spot = waiting.pop()
+        """Trace a part of an output to its origin, collecting causes; ``whole`` if its own layer counts, too."""
+        worklist = [(port, region)]
+        while worklist and len(found) < _MAX_CAUSES and self._trials_left > 0:
+            port, region = worklist.pop()
             self._spend(self.graph[port.layer])
-            if (port, spot) in seen:
+            if (port, region) in visited:
                 continue
-            seen.add((port, spot))
-            layer, value = self.graph[port.layer], spot.of(self.known[port])
-            deciders = self._decided_by(port, spot)
+            visited.add((port, region))
+            layer, value = self.graph[port.layer], region.of(self.known[port])
+            deciders = self._decided_by(port, region)
             if not deciders:
-                found.append(_origin(layer, spot, value))
-            elif all(part.holds != value for part in deciders) or (whole and not found):
-                found.append(_step(layer, spot, value, deciders, whole and not found))
+                found.append(_origin(layer, region, value))
+            elif all(part.text != value for part in deciders) or (whole and not found):
+                found.append(_step(layer, region, value, deciders, whole and not found))
             else:  # a length that goes through
-                deciders = [next(part for part in deciders if part.holds == value)]
-            waiting += [(part.port, part.spot) for part in reversed(deciders)]
+                deciders = [next(part for part in deciders if part.text == value)]
+            worklist += [(part.port, part.region) for part in reversed(deciders)]
 
-    def _decided_by(self, port: Port, spot: Spot) -> list[_Part]:
-        """Which parts of its layer's inputs a part of an output follows from."""
+    def _decided_by(self, port: Port, region: Region) -> list[_InputPart]:
+        """Return the parts of its layer's inputs that decide a part of an output."""
         layer = self.graph[port.layer]
         inputs = [self.known.get(source) for source in self.graph.sources(layer) if source is not None]
         values = [value for value in inputs if value is not None]
         if layer.op is None or layer.bodies() or len(values) != len(layer.inputs):
             return []
-        before = spot.of(self.known[port])
+        before = region.of(self.known[port])
 
         def changes(tried: Sequence[Value]) -> bool:
             outputs = self._infer(layer, tried) or ()
-            return port.number < len(outputs) and spot.of(outputs[port.number]) != before
+            return port.number < len(outputs) and region.of(outputs[port.number]) != before
 
         return self._deciders(layer, values, changes) or self._shared(layer, values, before, changes)
 
     def _shared(
         self, layer: Layer, inputs: Sequence[Value], length: str, matters: Callable[[Sequence[Value]], bool]
-    ) -> list[_Part]:
-        """Where inputs have the length in common, none of them decides it alone: the first is followed."""
+    ) -> list[_InputPart]:
+        """Return the first of several inputs that share a length, none of which decides it alone."""
         same = [
-            (index, Spot(dim))
+            (index, Region(dim))
             for index, value in enumerate(inputs)
             for dim in range(len(value.shape) if value.shape.rank is not None else 0)
-            if Spot(dim).of(value) == length
+            if Region(dim).of(value) == length
         ]
         tried = list(inputs)
-        for index, spot in same:
-            tried[index] = _without(tried[index], spot)
+        for index, region in same:
+            tried[index] = _with_unknown(tried[index], region)
         return [self._part(layer, *same[0], inputs)] if same and matters(tried) else []
 
     def _deciders(
         self, layer: Layer, inputs: Sequence[Value], matters: Callable[[Sequence[Value]], bool]
-    ) -> list[_Part]:
-        """The parts of the inputs each of which matters on its own."""
+    ) -> list[_InputPart]:
+        """Return the parts of the inputs each of which changes the result on its own."""
         found = []
         for index, value in enumerate(inputs):
-            if self._tries <= 0:
+            if self._trials_left <= 0:
                 break
-            if self.graph.sources(layer)[index] is None:  # its edge would close a ring
+            if self.graph.sources(layer)[index] is None:  # its edge would close a cycle
                 continue
 
-            def tried(spot: Spot, index: int = index, value: Value = value) -> bool:
+            def tried(region: Region, index: int = index, value: Value = value) -> bool:
                 self._spend(layer)
-                if self._tries <= 0:
+                if self._trials_left <= 0:
                     return False
-                return matters([*inputs[:index], _without(value, spot), *inputs[index + 1 :]])
+                return matters([*inputs[:index], _with_unknown(value, region), *inputs[index + 1 :]])
 
-            found += [self._part(layer, index, spot, inputs) for spot in _parts(value, tried)]
+            found += [self._part(layer, index, region, inputs) for region in _parts(value, tried)]
         return found
 
-    def _part(self, layer: Layer, index: int, spot: Spot, inputs: Sequence[Value]) -> _Part:
+    def _part(self, layer: Layer, index: int, region: Region, inputs: Sequence[Value]) -> _InputPart:
         declared, source = layer.op.port_of(index) if layer.op else None, self.graph.sources(layer)[index]
         assert source is not None
         number = layer.inputs[index].id
         name = f"{declared.name!r} (port {number})" if declared else f"input port {number}"
-        return _Part(source, spot, name, spot.of(inputs[index]))
+        return _InputPart(source, region, name, region.of(inputs[index]))
 
     def _spend(self, layer: Layer) -> None:
-        """Count a look at a layer, which takes longer the more inputs it has."""
-        self._tries -= 1 + len(layer.inputs) // _INPUTS
+        """Count an inference of a layer, which takes longer the more inputs it has."""
+        self._trials_left -= 1 + len(layer.inputs) // _INPUTS_PER_TRIAL
 
     def _infer(self, layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
-        """What the operation makes of inputs; ``None`` if it refuses them."""
+        """Infer the outputs; ``None`` if the operation refuses the inputs."""
         if layer.op is None or layer.bodies():
             return None
         try:
@@ -192,40 +198,40 @@ class Causes:
             return None
 
 
-def _parts(value: Value, matters: Callable[[Spot], bool]) -> Iterator[Spot]:
-    """The parts of a value that matter: elements, else all it holds, else dims."""
-    if value.data is not None and matters(Spot()):
+def _parts(value: Value, matters: Callable[[Region], bool]) -> Iterator[Region]:
+    """Yield the parts of a value that matter: single elements, else all of them, else dims."""
+    if value.data is not None and matters(Region()):
         numbers = value.numbers()
-        elements = range(len(numbers)) if numbers is not None and len(numbers) <= _ELEMENTS else ()
-        single = [Spot(element=e) for e in elements if matters(Spot(element=e))]
-        yield from single or [Spot()]
+        elements = range(len(numbers)) if numbers is not None and len(numbers) <= _MAX_ELEMENTS else ()
+        single = [Region(element=e) for e in elements if matters(Region(element=e))]
+        yield from single or [Region()]
     elif value.shape.rank is not None:
-        dims = (Spot(i) for i, dim in enumerate(value.shape) if dim != Dimension())
-        yield from (spot for spot in dims if matters(spot))
+        dims = (Region(i) for i, dim in enumerate(value.shape) if dim != Dimension())
+        yield from (region for region in dims if matters(region))
 
 
-def _without(value: Value, spot: Spot) -> Value:
-    """The value with one part unknown."""
-    if spot.dim is not None:
-        return Value(TensorType(value.element, value.shape.replace({spot.dim: Dimension()})))
+def _with_unknown(value: Value, region: Region) -> Value:
+    """Return the value with one part unknown."""
+    if region.dim is not None:
+        return Value(TensorType(value.element, value.shape.replace({region.dim: Dimension()})))
     numbers = value.numbers()
-    if spot.element is None or numbers is None or value.data is None:
+    if region.element is None or numbers is None or value.data is None:
         return Value(value.type)
-    others = [Interval() if i == spot.element else n for i, n in enumerate(numbers)]
+    others = [Interval() if i == region.element else n for i, n in enumerate(numbers)]
     return Value.bounded(value.element, objects(others, value.data.shape))
 
 
-def _step(layer: Layer, spot: Spot, value: str, parts: Sequence[_Part], whole: bool) -> Cause:
-    """What a layer makes of lengths; of the layer in question, also its attributes."""
-    made = ", ".join(f"{part.holds} in {part.spot} of {part.name}" for part in parts[:4])
+def _step(layer: Layer, region: Region, value: str, parts: Sequence[_InputPart], whole: bool) -> Cause:
+    """Describe how a layer computes lengths; for the layer in question, with its attributes."""
+    made = ", ".join(f"{part.text} in {part.region} of {part.name}" for part in parts[:4])
     more = " and others" if len(parts) > 4 else ""
     said = _attributes(layer) if whole else ""
     how = f", with {said}" if said else ""
-    return Cause(f"{layer} gives {value} in {spot}, from {made}{more}{how}", layer.where)
+    return Cause(f"{layer} gives {value} in {region}, from {made}{more}{how}", layer.where)
 
 
-def _brief(data: Array) -> str:
-    """The first numbers of a tensor."""
+def _abbreviated(data: Array) -> str:
+    """Return the first elements of a tensor as text."""
     first = ", ".join(map(str, data.flat[:4]))
     return f"[{first}, …]" if data.size > 4 else f"[{first}]"
 
@@ -235,11 +241,11 @@ def _attributes(layer: Layer) -> str:
     return text if len(text) <= 160 else f"{text[:160]}…"
 
 
-def _origin(layer: Layer, spot: Spot, value: str) -> Cause:
-    """Where a length begins: what the file itself says."""
+def _origin(layer: Layer, region: Region, value: str) -> Cause:
+    """Describe the origin of a length: what the file itself says."""
     line = layer.outputs[0].line if layer.type == "Parameter" and layer.outputs else None
     where = replace(layer.where, line=line or layer.where.line)
-    message = f"{spot} of {layer} is {value}"
+    message = f"{region} of {layer} is {value}"
     if layer.type in ("Parameter", "Constant") or layer.op is None:
         return Cause(message, where)
     said = _attributes(layer)

@@ -21,17 +21,17 @@ from .explain import Causes
 
 __all__ = ["Inferred", "infer"]
 
-# Graphs that lie deeper in others than this are inferred once, so that time does not double with each level.
-_DEEP = 3
+# Bodies nested deeper than this are inferred once, so that time does not double with each level.
+_MAX_DEPTH = 3
 
-# A constant with more numbers than this is seldom like another.
-_FEW = 16
+# Larger constants are seldom equal to others, so layers that read them are not cached.
+_MAX_CACHED_ELEMENTS = 16
 
 _UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 
 
 class Inferred(dict[Port, Value]):
-    """What is known of every output; ``bodies`` has the same for graphs inside layers."""
+    """The inferred value of every output; ``bodies`` has those of graphs inside layers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,20 +46,18 @@ def infer(
     explain: bool = False,
     depth: int = 0,
 ) -> Inferred:
-    """What is known of every output, in one walk; findings go into ``report``.
+    """Infer the value of every output in one traversal; findings go into ``report``.
 
-    Where inference fails, the file's word is taken and the walk goes on. Where inference and file
-    contradict each other, it goes on with what the readers of the port declare, too; so a mistake is
-    reported where it is, and what follows from it is not.
+    Where inference fails, the declared types are used. Where inferred and declared types contradict each
+    other, the one that the readers of the port declare is used, so that a mistake is reported once, where it is.
 
     Args:
         graph: the layers.
         report: takes the findings.
-        parameters: what Parameter layers receive, by id, in place of what they declare.
-        compare: hold the result against what the layers declare; unless told, where no parameters
-            are given, as others than those declared make the rest say nothing.
-        explain: look for what decided what is found wrong, which takes longer.
-        depth: how many layers with bodies the graph lies in.
+        parameters: values of Parameter layers, by id, in place of what they declare.
+        compare: compare the result with what the layers declare; by default, if no parameters are given.
+        explain: look for the causes of findings, which takes longer.
+        depth: how deep the graph is nested in bodies.
     """
     compare = parameters is None if compare is None else compare
     walk = _Walk(graph, report, parameters or {}, compare, explain, depth)
@@ -70,7 +68,7 @@ def infer(
 
 
 class _Refusal(NamedTuple):
-    """Why there is nothing to infer from inputs."""
+    """Why an operation refuses its inputs."""
 
     code: str
     message: str
@@ -78,15 +76,15 @@ class _Refusal(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """What inference makes of a layer: its outputs, why not, and what is wrong inside its bodies."""
+    """The result of inferring a layer: its outputs, a refusal, and the findings in its bodies."""
 
     values: list[Value]
     refusal: _Refusal | None = None
-    inside: Sequence[Diagnostics] = ()
+    in_bodies: Sequence[Diagnostics] = ()
 
     @property
     def is_sound(self) -> bool:
-        return self.refusal is None and not any(map(len, self.inside))
+        return self.refusal is None and not any(map(len, self.in_bodies))
 
 
 @dataclass(slots=True)
@@ -98,10 +96,10 @@ class _Walk:
     explain: bool
     depth: int = 0
     known: Inferred = field(default_factory=Inferred)
-    seen: dict[tuple[object, ...], tuple[Value, ...]] = field(default_factory=dict)
-    """What was inferred for layers so far, by all that decides it: in a model, many are the same."""
-    alone: Diagnostics | None = None
-    """What is wrong with the graph if its Parameters get what they declare, if that has been asked."""
+    cache: dict[tuple[object, ...], tuple[Value, ...]] = field(default_factory=dict)
+    """Inferred outputs by operation and inputs: many layers of a model are equal."""
+    as_declared: Diagnostics | None = None
+    """Findings if the Parameters receive what they declare; computed on demand."""
     agreement: Agreement = field(init=False)
     causes: Causes = field(init=False)
 
@@ -110,86 +108,86 @@ class _Walk:
         self.causes = Causes(self.graph, self.known)
 
     def visit(self, layer: Layer) -> None:
-        """Infer the outputs of a layer, of which all that it reads is known."""
-        arriving = [self._arriving(layer, i, s) for i, s in enumerate(self.graph.sources(layer))]
-        declared = self.agreement.inputs(layer, arriving) if self.compare else None
+        """Infer the outputs of a layer whose inputs are known."""
+        received = [self._received(layer, i, s) for i, s in enumerate(self.graph.sources(layer))]
+        declared = self.agreement.inputs(layer, received) if self.compare else None
         if declared is None:
-            values, refusal, inside = self._infer(layer, arriving)
+            values, refusal, in_bodies = self._infer(layer, received)
         else:
-            values, refusal, inside = self._either(layer, arriving, declared)
-        for report in inside:
+            values, refusal, in_bodies = self._infer_either(layer, received, declared)
+        for report in in_bodies:
             self.report.extend(report)
         if refusal is not None:
-            why = self.causes.of_refusal(layer, _all(arriving)) if self.explain else ()
+            why = self.causes.of_refusal(layer, _not_none(received)) if self.explain else ()
             self.report.error(refusal.code, refusal.message, layer.where, refusal.hint, causes=why)
-        values += _declared(layer)[len(values) :]  # where it is not even known how many there are
-        self._keep(layer, values)
+        values += _declared(layer)[len(values) :]  # the number of outputs may be unknown
+        self._store(layer, values)
         fed = self.compare and layer.id in self.parameters
-        if fed and self.agreement.parameter(layer, values[0].type, self._is_sound_alone):
+        if fed and self.agreement.parameter(layer, values[0].type, self._is_sound_as_declared):
             return
         if self.compare and not self.agreement.is_declared(layer, values):
-            self._keep(layer, self.agreement.outputs(layer, values, quiet=declared is not None))
+            self._store(layer, self.agreement.outputs(layer, values, quiet=declared is not None))
 
-    def _is_sound_alone(self) -> bool:
-        """Whether the graph makes sense with what its Parameters declare."""
-        if self.alone is None:
-            self.alone = Diagnostics()
-            infer(self.graph, self.alone, compare=False, depth=self.depth)
-        return self.alone.ok
+    def _is_sound_as_declared(self) -> bool:
+        """Whether the graph has no findings with what its Parameters declare."""
+        if self.as_declared is None:
+            self.as_declared = Diagnostics()
+            infer(self.graph, self.as_declared, compare=False, depth=self.depth)
+        return self.as_declared.ok
 
-    def _keep(self, layer: Layer, values: Sequence[Value]) -> None:
+    def _store(self, layer: Layer, values: Sequence[Value]) -> None:
         for index, value in enumerate(values):
             self.known[Port(layer.id, index)] = value
 
-    def _arriving(self, layer: Layer, index: int, source: Port | None) -> Value | None:
+    def _received(self, layer: Layer, index: int, source: Port | None) -> Value | None:
         if source is not None:
             return self.known.get(source)
         declared = layer.inputs[index].type
         return Value(declared or _UNKNOWN) if Port(layer.id, index) in self.graph.severed else None
 
-    def _either(
-        self, layer: Layer, arriving: Sequence[Value | None], declared: Sequence[Value | None]
+    def _infer_either(
+        self, layer: Layer, received: Sequence[Value | None], declared: Sequence[Value | None]
     ) -> _Outcome:
-        """Where a layer does not get what it declares: believe whichever of both makes sense."""
+        """Infer from what the layer declares, else from what it receives, whichever it accepts."""
         one = self._infer(layer, declared)
-        if one.is_sound or self.depth >= _DEEP:
+        if one.is_sound or self.depth >= _MAX_DEPTH:
             return one
-        other = self._infer(layer, arriving)
+        other = self._infer(layer, received)
         return other if other.is_sound else one
 
     def _infer(self, layer: Layer, inputs: Sequence[Value | None]) -> _Outcome:
-        """What the outputs are; what they are declared as, if the operation refuses its inputs."""
+        """Infer the outputs; use the declared ones if the operation refuses its inputs."""
         if layer.id in self.parameters:
-            return _Outcome([_named(layer, self.parameters[layer.id])])
+            return _Outcome([_with_symbols(layer, self.parameters[layer.id])])
         if layer.op is None or None in inputs:
             return _Outcome(_declared(layer))
-        said = None if (bodies := layer.bodies()) else _said(layer.op, inputs)
-        if said is not None and (before := self.seen.get(said)) is not None:
+        key = None if (bodies := layer.bodies()) else _cache_key(layer.op, inputs)
+        if key is not None and (before := self.cache.get(key)) is not None:
             return _Outcome(list(before))
-        visitor = _Visitor(layer, self)
+        run_body = _BodyInference(layer, self)
         try:
-            context = {"visit": visitor} if bodies else {}
-            found = layer.op.infer_values(*_all(inputs), **context)
+            context = {"visit": run_body} if bodies else {}
+            found = layer.op.infer_values(*_not_none(inputs), **context)
         except LimitError as reason:
             reason.where = reason.where or layer.where
             raise
         except IRError as reason:
             refusal = _Refusal(reason.code, reason.message, reason.hint)
-            return _Outcome(_declared(layer), refusal, visitor.found())
+            return _Outcome(_declared(layer), refusal, run_body.reports())
         except Exception as reason:  # what evaluation on constants raises: the model decides it
             message = f"its inputs cannot be computed with: {type(reason).__name__}: {reason}"
             hint = "the code of the operation does not handle such inputs"
-            return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message, hint), visitor.found())
-        if said is not None and all(value.shape.is_static for value in found):
-            self.seen[said] = found
-        return _Outcome([_named(layer, value) for value in found], None, visitor.found())
+            return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message, hint), run_body.reports())
+        if key is not None and all(value.shape.is_static for value in found):
+            self.cache[key] = found
+        return _Outcome([_with_symbols(layer, value) for value in found], None, run_body.reports())
 
     def _why(self, port: Port, dim: int) -> tuple[Cause, ...]:
         return self.causes.of_length(port, dim)
 
 
-class _Visitor:
-    """Infers the bodies of a layer, and keeps what was found last: loops are visited again and again."""
+class _BodyInference:
+    """Infers the bodies of a layer, and keeps the last report of each: loops are visited repeatedly."""
 
     def __init__(self, layer: Layer, walk: _Walk) -> None:
         self._layer, self._walk = layer, walk
@@ -206,31 +204,31 @@ class _Visitor:
 
     @property
     def is_deep(self) -> bool:
-        """Whether to visit a body again and again would take too long."""
-        return self._walk.depth >= _DEEP
+        """Whether the body is nested too deep to be inferred repeatedly."""
+        return self._walk.depth >= _MAX_DEPTH
 
-    def found(self) -> list[Diagnostics]:
-        """What is wrong inside the bodies."""
+    def reports(self) -> list[Diagnostics]:
+        """Return the findings in the bodies."""
         return list(self._reports.values())
 
 
-def _said(op: Operation, inputs: Sequence[Value | None]) -> tuple[object, ...] | None:
-    """All that inference has to go by, if it is little: an operation, fixed shapes, and a few numbers."""
+def _cache_key(op: Operation, inputs: Sequence[Value | None]) -> tuple[object, ...] | None:
+    """Return a key of all that inference depends on, if it is small: operation, static shapes, small constants."""
     if not op.pure or not inputs:
         return None
-    said: list[object] = [op]
+    key: list[object] = [op]
     for value in inputs:
         if value is None or not value.shape.is_static or value.bounds is not None:
             return None
-        said += value.element, value.shape.static
+        key += value.element, value.shape.static
         if value.data is not None:
-            if value.data.size > _FEW or value.data.dtype.hasobject:
+            if value.data.size > _MAX_CACHED_ELEMENTS or value.data.dtype.hasobject:
                 return None
-            said.append(value.data.tobytes())
-    return tuple(said)
+            key.append(value.data.tobytes())
+    return tuple(key)
 
 
-def _all(inputs: Sequence[Value | None]) -> list[Value]:
+def _not_none(inputs: Sequence[Value | None]) -> list[Value]:
     return [value for value in inputs if value is not None]
 
 
@@ -238,8 +236,8 @@ def _declared(layer: Layer) -> list[Value]:
     return [Value(port.type or _UNKNOWN) for port in layer.outputs]
 
 
-def _named(layer: Layer, value: Value) -> Value:
-    """Give each unknown dimension a symbol, so that lengths that follow from it are known to be equal."""
+def _with_symbols(layer: Layer, value: Value) -> Value:
+    """Give each dynamic dimension a symbol, so that dims derived from it are known to be equal."""
     if value.shape.rank is None or all(d.symbol is not None or d.is_static for d in value.shape):
         return value
     names = [f"{layer.name}.{i}" if layer.type == "Parameter" else "" for i in range(len(value.shape))]

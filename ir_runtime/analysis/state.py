@@ -1,4 +1,4 @@
-"""Variables: whether what is assigned fits them, and giving them other shapes."""
+"""Variables: check the types that are assigned, and change their shapes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["check_assigned", "variables_of", "with_variables"]
 
 
 def variables_of(graph: Graph, values: Mapping[Port, Value]) -> dict[str, TensorType]:
-    """The type of each variable, as its first ReadValue gives it, in the order of the file."""
+    """Return the type of each variable, that of its first ReadValue, in the order of the file."""
     found: dict[str, TensorType] = {}
-    for layer in _understood(graph, "ReadValue"):
+    for layer in _known_layers(graph, "ReadValue"):
         value = values.get(Port(layer.id, 0))
         if value is not None:
             found.setdefault(_id(layer), value.type)
@@ -28,7 +28,7 @@ def variables_of(graph: Graph, values: Mapping[Port, Value]) -> dict[str, Tensor
 
 
 def check_assigned(graph: Graph, values: Mapping[Port, Value], report: Diagnostics) -> None:
-    """Report what is assigned to a variable that cannot hold it."""
+    """Report assignments of a type that the variable cannot hold."""
     held = variables_of(graph, values)
     for layer, given in _assigned(graph, values):
         variable = held.get(_id(layer))
@@ -43,7 +43,7 @@ def check_assigned(graph: Graph, values: Mapping[Port, Value], report: Diagnosti
 
 
 def _assigned(graph: Graph, values: Mapping[Port, Value]) -> Iterator[tuple[Layer, TensorType]]:
-    for layer in _understood(graph, "Assign"):
+    for layer in _known_layers(graph, "Assign"):
         for source in graph.sources(layer)[:1]:
             if source is not None and source in values:
                 yield layer, values[source].type
@@ -55,7 +55,7 @@ def _fits(given: TensorType, variable: TensorType) -> bool:
 
 
 def with_variables(graph: Graph, shapes: Mapping[str, PartialShape]) -> Graph:
-    """The same layers with variables of other shapes, by their ids.
+    """Return the graph with other shapes of variables, by their ids.
 
     Raises:
         InputError: if a variable has the shape of its initial value, as before version 6.
@@ -79,7 +79,7 @@ def _reshaped(layer: Layer, shapes: Mapping[str, PartialShape]) -> Layer:
     return replace(layer, op=op, attributes=said)
 
 
-def _understood(graph: Graph, type: str) -> list[Layer]:
+def _known_layers(graph: Graph, type: str) -> list[Layer]:
     return [layer for layer in graph.of_type(type) if layer.op is not None]
 
 

@@ -16,12 +16,12 @@ from ...ir.tensor import TensorType, Value
 from ..infer import infer
 from .dynamic_layers import Step
 
-__all__ = ["LayerCache", "SuspiciousValues"]
+__all__ = ["LayerCache", "SuspiciousValuesError"]
 
 UNKNOWN = TensorType(ElementType.dynamic, PartialShape.dynamic())
 
 
-class SuspiciousValues(IRError):
+class SuspiciousValuesError(IRError):
     """A layer has suspicious constants, such as an index out of range, though it may run."""
 
     values: tuple[Value, ...] = ()
@@ -70,7 +70,7 @@ class LayerCache:
 
     def _infer(self, layer: Layer, inputs: Sequence[Value | None]) -> tuple[Value, ...] | IRError:
         found = self._infer_anew(layer, inputs)
-        if isinstance(found, SuspiciousValues):
+        if isinstance(found, SuspiciousValuesError):
             found.values = tuple(map(self.intern, found.values))
         return found if isinstance(found, IRError) else tuple(map(self.intern, found))
 
@@ -85,7 +85,7 @@ class LayerCache:
             found = layer.op.infer_values(*given, **context)
             for message in layer.op.audit(*given):
                 if layer.id not in self._warned:
-                    suspicious = SuspiciousValues(message, code=Code.ODD_CONTENT)
+                    suspicious = SuspiciousValuesError(message, code=Code.ODD_CONTENT)
                     suspicious.values = found
                     return suspicious
         except IRError as reason:

@@ -14,7 +14,7 @@ from ...ir.dimension import Dimension
 from ...ir.graph import Graph, Layer, Port
 from ...ir.tensor import TensorType, Value
 from .dynamic_layers import DynamicLayers
-from .layer_cache import LayerCache, SuspiciousValues
+from .layer_cache import LayerCache, SuspiciousValuesError
 from .oracle import Answer, BudgetExceededError, Dim, Lengths
 
 __all__ = ["Budget", "Probe"]
@@ -112,7 +112,7 @@ class Probe:
         layer, reason = failed
         if reason.code == Code.LIMIT:
             return Answer(steps, inconclusive=True)
-        severity = Severity.WARNING if isinstance(reason, SuspiciousValues) else Severity.ERROR
+        severity = Severity.WARNING if isinstance(reason, SuspiciousValuesError) else Severity.ERROR
         refusal = Diagnostic(reason.code, reason.message, reason.where or layer.where, severity, reason.hint)
         inputs = (values.get(s) for s in self.graph.sources(layer) if s is not None)
         return Answer(
@@ -127,7 +127,7 @@ class Probe:
         known, infer = values.get, self._cache.infer
         for count, step in enumerate(self.layers.steps):
             found = infer(step, [known(source) if source else None for source in step.sources])
-            if isinstance(found, SuspiciousValues) and self.lenient:
+            if isinstance(found, SuspiciousValuesError) and self.lenient:
                 found = found.values
             if isinstance(found, IRError):
                 return count, values, (step.layer, found)

@@ -1,1 +1,1 @@
-"""What a model can be checked for beyond the shapes of its layers."""
+"""Checks of a model beyond type inference."""

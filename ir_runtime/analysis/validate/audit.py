@@ -1,4 +1,4 @@
-"""What inference does not see: names, branches, layers and numbers that cannot be meant."""
+"""Lint checks: duplicate names, dead branches, unused layers and suspicious values."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _WIRING = (Code.DANGLING_EDGE, Code.UNCONNECTED, Code.CONNECTED_TWICE, Code.DUPL
 
 
 def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
-    """Report what a model says, and nobody can mean, though it may run.
+    """Report what is probably a mistake though the model may run.
 
     Args:
         graph: the layers.
-        known: what `infer` found out about them.
+        known: the values from `infer`.
         report: takes the findings.
     """
     _names(graph, report)
     _tensor_names(graph, report)
-    _unread(graph, report)
-    _contents(graph, known, report)
+    _unused_layers(graph, report)
+    _suspicious_values(graph, known, report)
     for layer in watched(graph.layers.values()):
         bodies = layer.bodies()
         inferred = {body.name: known.bodies.get((layer.id, body.name)) for body in bodies}
@@ -37,14 +37,14 @@ def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
             if inner is None and any(
                 found is not None for found in inferred.values()
             ):  # the other branch is known to run
-                _say_dead(layer, body.name, report)
-            # What never runs, or of which nothing is known, is held against what it declares itself.
+                _report_dead_branch(layer, body.name, report)
+            # A body that was not inferred is checked with what its Parameters declare.
             if inner is None:
                 inner = infer(body.graph, report, explain=True)
             audit(body.graph, inner, report)
 
 
-def _say_dead(layer: Layer, name: str, report: Diagnostics) -> None:
+def _report_dead_branch(layer: Layer, name: str, report: Diagnostics) -> None:
     report.note(
         Code.DEAD_BRANCH,
         f"<{name}> never runs, as the condition is a constant",
@@ -80,10 +80,10 @@ def _tensor_names(graph: Graph, report: Diagnostics) -> None:
             )
 
 
-def _unread(graph: Graph, report: Diagnostics) -> None:
-    """Layers that no output depends on; of those in a row, the last."""
+def _unused_layers(graph: Graph, report: Diagnostics) -> None:
+    """Report layers that no output depends on; of a chain, the last one."""
     if graph.severed or any(report.count(Severity.ERROR, code) for code in _WIRING):
-        return  # which layers would be read is not known
+        return  # unconnected edges hide which layers are used
     wrong = report.wrong
     for layer in watched(graph.layers.values()):
         ends = (
@@ -102,8 +102,8 @@ def _unread(graph: Graph, report: Diagnostics) -> None:
         )
 
 
-def _contents(graph: Graph, known: Mapping[Port, Value], report: Diagnostics) -> None:
-    """What operations say about constants that inference accepts."""
+def _suspicious_values(graph: Graph, known: Mapping[Port, Value], report: Diagnostics) -> None:
+    """Report suspicious values of constants that inference accepts."""
     wrong = report.wrong
     for layer in watched(graph.layers.values()):
         inputs = [known.get(source) for source in graph.sources(layer) if source is not None]

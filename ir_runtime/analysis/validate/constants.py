@@ -1,4 +1,4 @@
-"""Do the constants of a model share out the bytes of its ``.bin``?"""
+"""Check that the constants of a model cover the bytes of its ``.bin`` without overlap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...ir.graph import Graph, Layer
 
 __all__ = ["check_bytes"]
 
-# Constants may be aligned: so many bytes between two of them, or behind the last, are nobody's.
+# Constants may be aligned: gaps smaller than this are padding.
 _PADDING = 64
 
 
@@ -24,21 +24,21 @@ class _Range(NamedTuple):
 
 
 def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None:
-    """Report constants that share some of their bytes, and bytes that belong to none.
+    """Report constants whose bytes overlap, and bytes that belong to no constant.
 
-    Constants that have all of their bytes in common are one constant, written once.
+    Constants with exactly the same bytes are one deduplicated constant.
 
     Args:
-        graph: the layers; those inside bodies count, too.
+        graph: the layers, including those inside bodies.
         size: bytes of the ``.bin``.
         name: its name, for messages.
         report: takes the findings.
     """
     ranges = sorted({(r.start, r.end): r for r in _ranges(graph)}.values(), key=lambda r: r[:2])
     if any(r.end > size for r in ranges):
-        return  # which has been reported, and may be why others do not fit
+        return  # reported already, and may be the reason for overlaps
     misplaced: set[str | None] = set()
-    for wrong, other in _shared(ranges):
+    for wrong, other in _overlaps(ranges):
         if wrong.layer.name in misplaced:
             continue
         misplaced.add(wrong.layer.name)
@@ -50,9 +50,9 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
             "the offset or the size of one of them is wrong",
             mark=Mark(attribute="offset"),
         )
-    # What follows from the numbers of a constant that lies elsewhere is not worth a word.
+    # Findings caused by the contents of a misplaced constant are withdrawn.
     report.withdraw(lambda found: any(cause.where.layer in misplaced for cause in found.causes))
-    # Where something else is wrong, constants may be missing that the file has.
+    # If there are other errors, the graph may lack constants that the file has.
     orphans = [] if not report.ok else [(a, b) for a, b in _gaps(ranges, size) if b - a >= _PADDING]
     if orphans:
         total = sum(b - a for a, b in orphans)
@@ -72,13 +72,13 @@ def _ranges(graph: Graph) -> Iterator[_Range]:
                 yield _Range(said["offset"], said["offset"] + said["size"], layer)
 
 
-def _shared(ranges: Sequence[_Range]) -> Iterator[tuple[_Range, _Range]]:
-    """Pairs that overlap: the one that is out of place first."""
+def _overlaps(ranges: Sequence[_Range]) -> Iterator[tuple[_Range, _Range]]:
+    """Yield overlapping pairs, the misplaced one first."""
     edges = Counter(edge for r in ranges for edge in (r.start, r.end))
     furthest: _Range | None = None
     for found in ranges:
         if furthest is not None and found.start < furthest.end:
-            # What is where it should be begins where another ends, or ends where another begins.
+            # A constant in its place begins where another ends, or ends where another begins.
             wrong, other = sorted((found, furthest), key=lambda r: edges[r.start] + edges[r.end])
             yield wrong, other
         if furthest is None or found.end > furthest.end:

@@ -1,4 +1,4 @@
-"""Is every input fed, and does the graph end?"""
+"""Check the structure of a graph: connected inputs, no cycles, known outputs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["check"]
 
 
 def check(graph: Graph, report: Diagnostics) -> None:
-    """Report inputs without an edge, layers in a ring, and missing output ports."""
+    """Report inputs without an edge, cycles, and unknown output ports."""
     for layer in watched(graph.layers.values()):
         _check_inputs(graph, layer, report)
         _check_outputs(layer, report)
         for body in layer.bodies():
             check(body.graph, report)
-    for ring in graph.cycles():
-        path = " → ".join(repr(layer.name) for layer in [*ring[:6], ring[0]])
+    for cycle in graph.cycles():
+        path = " → ".join(repr(layer.name) for layer in [*cycle[:6], cycle[0]])
         report.error(
             Code.CYCLE,
             f"the graph has a cycle: {path}",
-            ring[0].where,
+            cycle[0].where,
             "one of the edges between them goes the wrong way",
         )
 
@@ -45,7 +45,7 @@ def _check_inputs(graph: Graph, layer: Layer, report: Diagnostics) -> None:
 
 def _check_outputs(layer: Layer, report: Diagnostics) -> None:
     op = layer.op
-    _check_tied(layer, report)
+    _check_port_map(layer, report)
     if op is None or op.name == "Result" or 0 < len(layer.outputs) <= len(op.outputs):
         return
     if not any(port.variadic for port in op.outputs):
@@ -56,11 +56,11 @@ def _check_outputs(layer: Layer, report: Diagnostics) -> None:
         )
 
 
-def _check_tied(layer: Layer, report: Diagnostics) -> None:
-    """Outputs behind the last one that a port map knows; what is left out before that is found by inference."""
+def _check_port_map(layer: Layer, report: Diagnostics) -> None:
+    """Report outputs beyond the last one in the port map; inference reports missing ones before it."""
     bodies = layer.bodies()
-    tied = max((output.port for body in bodies for output in body.outputs), default=-1) + 1
-    for spec in layer.outputs[tied:] if bodies else ():
+    mapped = max((output.port for body in bodies for output in body.outputs), default=-1) + 1
+    for spec in layer.outputs[mapped:] if bodies else ():
         report.error(
             Code.PORT_COUNT,
             f"output port {spec.id} of the layer is given nothing: the port map of {bodies[0].name} has no <output> "

@@ -1,4 +1,4 @@
-"""Do the layers that read variables and those that assign them belong together?"""
+"""Check that every variable is read and assigned."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MARK = Mark(attribute="variable_id")
 
 
 def check_assigns(graph: Graph, report: Diagnostics) -> None:
-    """Report variables that are assigned and never read, or assigned twice, with which no model runs.
+    """Report variables that are assigned but never read, or assigned twice; such models do not run.
 
-    As OpenVINO has it, what assigns a variable and what reads it lie in the same graph, and the latter is needed.
+    OpenVINO requires Assign and ReadValue in the same graph, and that the ReadValue is used.
 
     Args:
-        graph: the layers; those inside bodies count, too.
+        graph: the layers, including those inside bodies.
         report: takes the findings.
     """
     if assigned := _by_variable(graph.of_type("Assign")):
@@ -53,10 +53,10 @@ def _check_once(name: str, layers: Sequence[Layer], report: Diagnostics) -> None
 
 
 def check_reads(graph: Graph, report: Diagnostics) -> None:
-    """Report variables that are read and never assigned, which keep what they hold at first.
+    """Report variables that are read but never assigned; they keep their initial value.
 
     Args:
-        graph: the layers; those inside bodies count, too.
+        graph: the layers, including those inside bodies.
         report: takes the findings.
     """
     every = list(watched(graph.everywhere()))
@@ -77,11 +77,11 @@ def _by_variable(layers: Iterable[Layer]) -> Mapping[str, list[Layer]]:
 
 
 def _needed(graph: Graph) -> set[int]:
-    """The ids of the layers that Results, and what assigns variables, follow from."""
-    waiting = [layer.id for layer in graph.of_type("Result", "Assign")]
+    """Return the ids of the layers that Results and Assigns depend on."""
+    worklist = [layer.id for layer in graph.of_type("Result", "Assign")]
     found: set[int] = set()
-    while waiting:
-        if (layer := waiting.pop()) not in found:
+    while worklist:
+        if (layer := worklist.pop()) not in found:
             found.add(layer)
-            waiting += [source.layer for source in graph.sources(graph[layer]) if source is not None]
+            worklist += [source.layer for source in graph.sources(graph[layer]) if source is not None]
     return found
