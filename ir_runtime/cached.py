@@ -18,7 +18,7 @@ else:
     T = TypeVar("T")
 
     class cached_property(Generic[T]):  # noqa: N801  as Python names it
-        """As that of `functools` in Python 3.12."""
+        """The same as `functools.cached_property` of Python 3.12."""
 
         def __init__(self, function: Callable[[Any], T]) -> None:
             self._function, self.__doc__ = function, function.__doc__

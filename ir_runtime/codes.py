@@ -1,4 +1,4 @@
-"""Every code a finding or an error can carry, and what it means."""
+"""The codes of findings and errors, and their summaries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Code(StrEnum):
 
     @classmethod
     def of(cls, code: str) -> Code:
-        """The code of that number.
+        """Return the code of that name.
 
         Raises:
             ValueError: if there is none.
@@ -76,4 +76,4 @@ class Code(StrEnum):
 
 
 DECLARED = frozenset({Code.DECLARED_TYPE, Code.DECLARED_SHAPE, Code.INPUT_PORT})
-"""Of findings that nothing computed depends on: what ports declare, where inference contradicts it."""
+"""Codes of declarations of ports that contradict inference. Results do not depend on them."""

@@ -1,4 +1,4 @@
-"""How long something may take: set around it, asked for inside it."""
+"""Deadlines: set around some code, checked inside it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _DEADLINE: ContextVar[_Deadline] = ContextVar("deadline", default=_NEVER)
 
 
 def deadline(seconds: float) -> AbstractContextManager[None]:
-    """Let what is inside take so long, or as long as what is around it has left, if that is less."""
+    """Set a deadline within a ``with`` statement; an earlier enclosing deadline stays in effect."""
     return setting(_DEADLINE, _earlier(seconds))
 
 
 def set_deadline(seconds: float) -> None:
-    """Let what follows in this context, which is one of its own, take so long, or what it has left."""
+    """Set a deadline for the rest of the current context; an earlier one stays in effect."""
     _DEADLINE.set(_earlier(seconds))
 
 
@@ -44,7 +44,7 @@ def _earlier(seconds: float) -> _Deadline:
 
 
 def check(where: Location | None = None) -> None:
-    """Raise if the time is up; for loops, each pass of which takes a microsecond at least.
+    """Raise if the deadline has passed; for loops whose iterations take at least a microsecond.
 
     Here a thread may halt while another one forks, so that it is called where none is inside a library.
 
@@ -58,7 +58,7 @@ def check(where: Location | None = None) -> None:
 
 
 def watched(items: Iterable[_Item]) -> Iterator[_Item]:
-    """The items, with a look at the clock every so many of them; for loops of less than a microsecond.
+    """Yield the items, and check the deadline every so many of them; for loops with shorter iterations.
 
     Raises:
         LimitError: when the time is up.
@@ -70,12 +70,12 @@ def watched(items: Iterable[_Item]) -> Iterator[_Item]:
 
 
 def ends() -> float:
-    """When the time is up, on the clock of `time.monotonic`; infinite without a deadline."""
+    """Return the deadline on the clock of `time.monotonic`; infinity without a deadline."""
     return _DEADLINE.get().ends
 
 
 def overdue(where: Location | None = None) -> LimitError:
-    """What is raised when the time is up."""
+    """Return the error to raise when the deadline has passed."""
     seconds = _DEADLINE.get().seconds
     return LimitError(
         f"it takes longer than {seconds:g} seconds, the limit",

@@ -1,4 +1,4 @@
-"""What is wrong with a model: findings, and how many more there are."""
+"""Findings about a model, and the number of those that are not kept."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ __all__ = [
 ]
 
 MOST = 1000
-"""Findings of an input that are kept, unless its limits say otherwise."""
+"""The default number of findings of a file that are kept."""
 # Of each kind, so many are kept in any case: there is an error to show, however many warnings came before it.
 _OF_EACH = 10
 
 
 class More(NamedTuple):
-    """Findings of a kind that are only counted, as there are so many."""
+    """The number of findings of a kind beyond those that are kept."""
 
     code: str
     severity: Severity
     times: int
 
     def record(self) -> dict[str, Any]:
-        """The same as plain data, for JSON."""
+        """Return plain data for JSON."""
         return {"code": self.code, "severity": str(self.severity), "count": self.times}
 
     @property
     def text(self) -> str:
-        """The same in words."""
+        """Return a sentence."""
         return f"… and {self.times:,} more of the same"
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class More(NamedTuple):
 
 
 class Diagnostics:
-    """Findings that passes add to, so that one run reports them all.
+    """A collection of findings, so that one run reports all of them.
 
     Args:
         most: how many to keep; the rest is counted. Of each code, the first few are kept in any case.
@@ -71,19 +71,19 @@ class Diagnostics:
         mark: Mark | None = None,
         causes: tuple[Cause, ...] = (),
     ) -> None:
-        """Add something that makes the model invalid."""
+        """Add an error: the model is invalid."""
         if self._counted(code, Severity.ERROR, where):
             self._kept.append(Diagnostic(code, message, where, Severity.ERROR, hint, mark, causes=causes))
 
     def warning(
         self, code: str, message: str, where: Location | None = None, hint: str = "", mark: Mark | None = None
     ) -> None:
-        """Add something that deserves a look."""
+        """Add a warning."""
         if self._counted(code, Severity.WARNING, where):
             self._kept.append(Diagnostic(code, message, where, Severity.WARNING, hint, mark))
 
     def note(self, code: str, message: str, where: Location | None = None, hint: str = "") -> None:
-        """Add something that is good to know, and nothing to mend."""
+        """Add a note."""
         if self._counted(code, Severity.NOTE, where):
             self._kept.append(Diagnostic(code, message, where, Severity.NOTE, hint))
 
@@ -103,12 +103,12 @@ class Diagnostics:
             self.count_more(code, times, severity)
 
     def count_more(self, code: str, count: int, severity: Severity = Severity.ERROR) -> None:
-        """Count findings that nobody need see, as there are so many of the kind."""
+        """Count findings without keeping them."""
         if count > 0:
             self._counts[code, severity] += count
 
     def _counted(self, code: str, severity: Severity, where: Location | None) -> bool:
-        """Count a finding; whether it is to be kept."""
+        """Count a finding; return whether to keep it."""
         kept = len(self._kept) < self.most or self._counts[code, severity] < _OF_EACH
         self._counts[code, severity] += 1
         if severity is Severity.ERROR:
@@ -116,19 +116,19 @@ class Diagnostics:
         return kept
 
     def withdraw(self, wrong: Callable[[Diagnostic], bool]) -> None:
-        """Take back findings that are none after all."""
+        """Remove findings that turned out to be wrong."""
         for found in filter(wrong, self._kept):
             self._counts[found.code, found.severity] -= 1
         self._kept = [found for found in self._kept if not wrong(found)]
 
     def arrange(self, excerpt: Callable[[Diagnostic], Excerpt | None] | None = None) -> None:
-        """Put the findings in the order of the file, with the lines that they are about."""
+        """Sort the findings in the order of the file, and add the lines that they are about."""
         self._kept.sort(key=lambda found: found.line or 0)
         if excerpt is not None:
             self._kept = [found.showing(excerpt(found)) for found in self._kept]
 
     def escalate(self) -> None:
-        """Let every warning be an error."""
+        """Turn every warning into an error."""
         warnings = [code for code, severity in self._counts if severity is Severity.WARNING]
         for code in warnings:
             self._counts[code, Severity.ERROR] += self._counts.pop((code, Severity.WARNING))
@@ -140,17 +140,17 @@ class Diagnostics:
 
     @property
     def errors(self) -> list[Diagnostic]:
-        """The findings that make the model invalid."""
+        """The errors."""
         return self._of(Severity.ERROR)
 
     @property
     def warnings(self) -> list[Diagnostic]:
-        """The findings that deserve a look."""
+        """The warnings."""
         return self._of(Severity.WARNING)
 
     @property
     def notes(self) -> list[Diagnostic]:
-        """The findings that are good to know."""
+        """The notes."""
         return self._of(Severity.NOTE)
 
     def _of(self, severity: Severity) -> list[Diagnostic]:
@@ -158,11 +158,11 @@ class Diagnostics:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing makes the model invalid."""
+        """Whether there are no errors."""
         return not self.count(Severity.ERROR)
 
     def count(self, severity: Severity | None = None, code: str | None = None) -> int:
-        """How many findings there are, of a severity or a code, those that are not kept among them."""
+        """Return the number of findings of a severity or a code, including those that are not kept."""
         return sum(
             count
             for (its_code, its_severity), count in self._counts.items()
@@ -171,14 +171,14 @@ class Diagnostics:
 
     @property
     def more(self) -> tuple[More, ...]:
-        """How many findings there are of each kind besides those that are kept."""
+        """The number of findings of each kind beyond those that are kept."""
         kept = Counter((found.code, found.severity) for found in self._kept)
         left = ((*kind, count - kept[kind]) for kind, count in self._counts.items())
         return tuple(More(*each) for each in left if each[-1])
 
     @property
     def wrong(self) -> Set[str | None]:
-        """The names of the layers that errors are about; ``None`` if there are errors about no layer."""
+        """The names of the layers with errors; ``None`` if some error has no layer."""
         return self._wrong
 
     def __iter__(self) -> Iterator[Diagnostic]:

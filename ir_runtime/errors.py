@@ -1,4 +1,4 @@
-"""What can go wrong, one class per kind.
+"""Exceptions, one class per kind of error.
 
 ::
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class IRError(RuntimeError):
-    """Any failure of this package: what happened, a code, where, and the way out."""
+    """The base of all errors of this package: a message, a code, a location and a hint."""
 
     default_code = Code.ANY
 
@@ -54,7 +54,7 @@ class IRError(RuntimeError):
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The same as a finding."""
+        """The error as a finding."""
         return Diagnostic(self.code, self.message, self.where, hint=self.hint)
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class ParseError(IRError):
 
 
 class LimitError(IRError):
-    """The file, or running it, asks for more than the limits allow.
+    """Reading the file, or running it, exceeds a limit.
 
     ``limit`` is the name of the limit.
     """
@@ -81,7 +81,7 @@ class LimitError(IRError):
 
 
 class UnsupportedError(IRError):
-    """The model is fine, but something in it is not supported."""
+    """The model is valid, but something in it is not supported."""
 
     default_code = Code.UNKNOWN_OPERATION
 
@@ -107,7 +107,7 @@ class ValidationError(IRError):
 
     @classmethod
     def of(cls, findings: Sequence[Diagnostic], more: Iterable[More] = ()) -> Self:
-        """The error that several findings amount to; it has the message of the first.
+        """Combine findings into one error; it has the message of the first.
 
         Args:
             findings: errors.
@@ -122,7 +122,7 @@ class ValidationError(IRError):
 
 
 class InferenceError(ValidationError):
-    """A layer's inputs contradict its operation; the pass that asked adds layer and line."""
+    """A layer's inputs contradict its operation; the caller adds layer and line."""
 
     default_code = Code.CONTRADICTION
 

@@ -1,4 +1,4 @@
-"""Writing files so that they are there whole or not at all."""
+"""Write files atomically."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TOKEN = re.compile("[0-9a-f]{8}")
 
 @contextmanager
 def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
-    """Open a file for the new contents of each target; they take their places together, or none does.
+    """Open a file for the new contents of each target; replace all targets together, or none.
 
     What is written goes into temporary files in the folders of the targets. Only when all of it is on
     the disk are they moved to where they belong. If anything fails before that, be it a full disk or
@@ -63,7 +63,7 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
 
 @contextmanager
 def part(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[bytes]]]:
-    """A new file beside a target, with its path; it is gone afterwards, unless it was moved.
+    """Open a temporary file beside a target; it is removed at the end, unless it was moved.
 
     As long as it is open it is locked, so that nobody takes it for something that was left behind.
 
@@ -90,7 +90,7 @@ def _locked(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
 
 
 def remove_left_over(target: Path) -> None:
-    """Remove files and folders that killed processes have left beside a target on their way to it."""
+    """Remove temporary files and folders that killed processes left beside a target."""
     start, ending = f".{target.name[:50]}.", ".part"
     with suppress(OSError), os.scandir(target.absolute().parent) as entries:
         for entry in entries:
@@ -100,7 +100,7 @@ def remove_left_over(target: Path) -> None:
 
 
 def _remove_if_abandoned(path: Path) -> None:
-    """What nobody has locked belongs to no process that lives."""
+    """Remove a file that no process has locked."""
     with suppress(OSError):
         if fcntl is None:
             path.unlink()  # which the system refuses as long as it is open
@@ -114,7 +114,7 @@ def _remove_if_abandoned(path: Path) -> None:
 
 
 def lock(descriptor: int) -> bool | None:
-    """Lock an open file or folder for this process; False if another one has, ``None`` if that cannot be known."""
+    """Lock an open file or folder for this process; return False if another one has, ``None`` if unknown."""
     if fcntl is None:
         return None
     try:
@@ -127,12 +127,12 @@ def lock(descriptor: int) -> bool | None:
 
 
 def temporary(target: Path, suffix: str) -> Path:
-    """A new hidden name in the folder of a file."""
+    """Return an unused hidden name in the folder of a file."""
     return target.absolute().with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.{suffix}")
 
 
 def place_of(target: Path) -> Path:
-    """Where the file really lies, or is to lie, that a path means.
+    """Resolve a path to the file that it refers to, or will refer to.
 
     Raises:
         InputError: if there can be no ordinary file.
@@ -186,7 +186,7 @@ def _restore(changed: dict[Path, Path], former: dict[Path, Path]) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Let the names outlive a power cut, where the system can promise that."""
+    """Flush the folder to disk, where the system supports it."""
     with suppress(OSError):
         number = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""One finding: what is wrong with a model, where, and what to do about it."""
+"""One finding about a model: a message, a location and a hint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def one_line(text: str, most: int = _LONGEST) -> str:
 
 
 class Severity(StrEnum):
-    """How bad a finding is: it makes the model invalid, deserves a look, or is good to know."""
+    """The severity of a finding: an error makes the model invalid."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -56,7 +56,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What of an element is meant: an attribute, a port by its id, or one of its dims; else all of it."""
+    """The part of an element to mark: an attribute, a port by its id, or one of its dims; else all of it."""
 
     attribute: str = ""
     port: int | None = None
@@ -66,7 +66,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A line of a file, or what is left of a long one, with a mark under some of it.
+    """A line of a file, truncated if it is long, with a mark under a part of it.
 
     Args:
         line: its number, from 1.
@@ -93,7 +93,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One step on the way from a finding back to what decided it."""
+    """One step of the trace from a finding back to its cause."""
 
     message: str
     where: Location
@@ -102,7 +102,7 @@ class Cause:
         object.__setattr__(self, "message", one_line(self.message))
 
     def record(self) -> dict[str, Any]:
-        """The step as plain data, for JSON."""
+        """Return the step as plain data, for JSON."""
         return {"message": self.message, "line": self.where.line, "layer": self.where.layer}
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: what is wrong, where, what to do about it, and what decided it.
+    """One finding: a message, a location, a hint and the causes.
 
     >>> print(Diagnostic("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1")))
     a.xml:7: layer 'mm' (MatMul-1): error[IR301]: rank 3 expected
@@ -160,7 +160,7 @@ class Diagnostic:
         }
 
     def showing(self, excerpt: Excerpt | None) -> Diagnostic:
-        """The finding with another line; where there is none, as for most of very many, it is itself."""
+        """Return the finding with another location; itself if nothing changes, which saves memory."""
         return self if excerpt is self.excerpt else replace(self, excerpt=excerpt)
 
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""`os.fork` beside other threads: when it takes place, and what the child process makes new.
+"""`os.fork` in the presence of other threads: when it happens, and what the child process renews.
 
 A child has the memory of all threads of its parent, but runs only the one that forked. What the others held, it
 would wait for without end. Three kinds of things are held:
@@ -31,22 +31,22 @@ LOOK = 0.05
 
 
 class Forked(Protocol):
-    """Something that has locks, or remembers which threads use it."""
+    """An object that has locks, or stores which threads use it."""
 
     def after_fork(self) -> None:
-        """Make the locks new, and forget other threads; called in the child, whose only thread this is."""
+        """Renew the locks and forget other threads; called in the child, which has one thread."""
 
 
 class _Safepoint:
-    """Where computing threads halt while another one forks."""
+    """A safepoint: computing threads halt at it while another one forks."""
 
     def __init__(self) -> None:
         self.forking: int | None = None
-        """The thread that is about to fork. Look at it between two layers, and `halt` if there is one."""
+        """The thread that is about to fork. Check it between two layers, and `halt` if it is set."""
         self.computing: dict[object, int] = {}
-        """What computes, and the thread that may halt; 0 if none may."""
+        """Computations, and the thread of each that may halt; 0 if none may."""
         self.halted: set[int] = set()
-        """Threads that compute, but not now."""
+        """Threads whose computation is suspended."""
         self._forks = 0
         self._renew()
 
@@ -55,12 +55,12 @@ class _Safepoint:
         self._changed = threading.Condition(self._lock)
 
     def tell(self) -> None:
-        """Have waiting threads look again."""
+        """Notify waiting threads."""
         with self._lock:
             self._changed.notify_all()
 
     def halt(self) -> None:
-        """Wait until the other thread has forked; but not as a helper, whom a thread that computes waits for."""
+        """Wait until the other thread has forked; not in a worker thread, for which a computing thread waits."""
         me = get_ident()
         if me != self.forking and me in self.computing.values():
             with self._lock:
@@ -106,7 +106,7 @@ _PACKAGES = frozenset({"ir_runtime", "llvmlite", "lxml", "ml_dtypes", "networkx"
 
 
 def _importing() -> set[int]:
-    """The threads that import some of it."""
+    """The threads that are importing modules."""
     locks = vars(sys.modules["_frozen_importlib"]).get("_module_locks", {})
     found = [lock() for name, lock in list(locks.items()) if name.partition(".")[0] in _PACKAGES]
     return {owner for lock in found if isinstance(owner := getattr(lock, "owner", None), int)}
@@ -123,7 +123,7 @@ _owners: WeakSet[Forked] = WeakSet()
 
 @contextmanager
 def computing() -> Iterator[None]:
-    """Around work that may be inside of a library at any time: a fork waits until it ends, or halts."""
+    """Mark work that may be inside a library at any time: a fork waits until it ends or halts."""
     work = object()
     try:
         me = SAFEPOINT.computing[work] = get_ident()
@@ -140,7 +140,7 @@ def computing() -> Iterator[None]:
 
 @contextmanager
 def helping() -> Iterator[None]:
-    """Around a helper's work that goes on while the thread that it is done for has halted: a fork waits for it."""
+    """Mark the work of a worker thread, which continues while its caller has halted: a fork waits for it."""
     work = object()
     try:
         SAFEPOINT.computing[work] = 0
@@ -153,7 +153,7 @@ def helping() -> Iterator[None]:
 
 @contextmanager
 def away() -> Iterator[None]:
-    """Around code of others, in the midst of work: no fork waits for it, as it may wait for the fork."""
+    """Mark user code within a computation: a fork does not wait for it, as it may itself wait for the fork."""
     me = get_ident()
     try:
         SAFEPOINT.halted.add(me)
@@ -167,19 +167,19 @@ def away() -> Iterator[None]:
 
 
 def before_fork(function: _Function) -> _Function:
-    """Have a function called in the thread that forks, before it does."""
+    """Register a function to call before a fork, in the forking thread."""
     _before.append(function)
     return function
 
 
 def in_child(function: _Function) -> _Function:
-    """Have a function called in every child process, before it does anything else."""
+    """Register a function to call first in every child process."""
     _in_child.append(function)
     return function
 
 
 def registered(owner: _Owner) -> _Owner:
-    """Have `Forked.after_fork` called in every child process, as long as the owner lives."""
+    """Register an object whose `Forked.after_fork` is called in every child process while it is alive."""
     _owners.add(owner)
     return owner
 

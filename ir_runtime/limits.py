@@ -1,4 +1,4 @@
-"""How much a file, and running it, may ask for before it is refused."""
+"""Limits on the resources for reading and running a file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _physical_memory() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what a file may ask for. The defaults are far above any honest model.
+    """Limits on the resources a file may use. The defaults are far above any ordinary model.
 
     Args:
         xml_bytes: size of the XML.
@@ -104,24 +104,24 @@ _CURRENT: ContextVar[Limits] = ContextVar("limits", default=DEFAULT)
 
 @contextmanager
 def within(limits: Limits) -> Iterator[None]:
-    """Hold what is inside to limits, that of time among them."""
+    """Apply limits, including the time limit, within a ``with`` statement."""
     with setting(_CURRENT, limits), deadline(limits.seconds), computing():
         yield
 
 
 def hold(limits: Limits) -> None:
-    """Hold to limits what follows in this context, which is one of its own."""
+    """Apply limits to the rest of the current context (`contextvars`)."""
     _CURRENT.set(limits)
     set_deadline(limits.seconds)
 
 
 def current() -> Limits:
-    """The limits that hold here."""
+    """Return the current limits."""
     return _CURRENT.get()
 
 
 def room(elements: int, itemsize: int = 1) -> None:
-    """Refuse to go on where the next array would be too large; for kernels, before they make it.
+    """Raise if an array would exceed the memory limit; kernels call it before they allocate one.
 
     Raises:
         LimitError: if so many elements of so many bytes are more than fits into memory.

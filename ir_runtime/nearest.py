@@ -1,4 +1,4 @@
-"""Which name may have been meant."""
+"""Find the nearest of known names, for hints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OFTEN = 100
 
 
 class _Left:
-    """How many times more names are compared."""
+    """How many more lookups are allowed."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -30,12 +30,12 @@ _LEFT: ContextVar[_Left | None] = ContextVar("left", default=None)
 
 
 def few() -> AbstractContextManager[None]:
-    """Let what is inside look for names a number of times only."""
+    """Limit the number of lookups within a ``with`` statement."""
     return setting(_LEFT, _LEFT.get() or _Left(_OFTEN))
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that is most like another one, if one is.
+    """Return the name that is most similar to another one, if any.
 
     >>> nearest("Convolutoin", ["Concat", "Convolution"])
     'Convolution'

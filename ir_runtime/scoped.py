@@ -1,4 +1,4 @@
-"""What holds for a while, and is as it was afterwards, whatever happens in between."""
+"""Context managers that restore what they set, also after an interrupt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @contextmanager
 def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Let a context variable have a value inside a ``with`` statement.
+    """Set a context variable within a ``with`` statement.
 
     An interrupt may come after any call, also between setting the variable and keeping the token that restores
     it. So one call does both. Where an interrupt keeps the statement from ending, the variable is restored when the
@@ -34,7 +34,7 @@ def setting(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 @contextmanager
 def nested(enter: Sequence[Callable[[], AbstractContextManager[object]]]) -> Iterator[None]:
-    """Be inside of several context managers, each in the one before.
+    """Enter several context managers, each inside the one before.
 
     As `contextlib.ExitStack`, which after an interrupt keeps what it has entered alive by a cycle of references.
     """

@@ -1,4 +1,4 @@
-"""A run in a thread of its own: it ends once, whatever interrupts whoever started it."""
+"""Run a function in a background thread, robust against interrupts of the caller."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Background:
         self._work, self._after = work, after
         self._ended = threading.Event()
         self._ticket: list[None] = [None]
-        """Whoever takes what is in it decides whether the work is done, or will not be."""
+        """Whoever pops the item decides whether the work starts or is cancelled."""
         self._thread: int | None = None
 
     @property
     def goes_on(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the work has not ended."""
         return not self._ended.is_set()
 
     def start(self) -> None:
-        """Begin; an interrupt, or a failure of the system, comes either before that or has no effect on it."""
+        """Start the thread; an interrupt either prevents the start or has no effect on the work."""
         try:
             threading.Thread(target=self._go, daemon=True).start()
         except BaseException:
@@ -41,7 +41,7 @@ class Background:
             raise
 
     def cancel(self) -> None:
-        """Let it not begin any more."""
+        """Cancel the work if it has not started."""
         if self._has_ticket():
             self._end()
 

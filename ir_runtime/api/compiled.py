@@ -1,4 +1,4 @@
-"""A model with kernels chosen, ready to run any number of times, also at once."""
+"""Compiled models and their inference requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices and properties: what OpenVINO's scripts set, and what it means here."""
+"""OpenVINO's devices and properties, and their meaning here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways in: read, validate, compile; and OpenVINO's ``Core``, which has them in one place."""
+"""Compile models; OpenVINO's ``Core``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that declare what inference contradicts: they run, and whoever reads them is told once."""
+"""Warnings about models whose declarations contradict inference."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def contradiction(model: Model, refusing: str) -> str:
 
 
 def _callers_level() -> int:
-    """How far up the stack, from the function that asks, there is code of somebody else."""
+    """Return the stack level of the first caller outside this package."""
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

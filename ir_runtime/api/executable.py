@@ -1,4 +1,4 @@
-"""A graph compiled for a backend: plans, and the runs of them that go on."""
+"""A model compiled for a backend: its execution plans and current runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Executable:
         self._plan = self._compile(fold=self.backend != "reference")
         self._every: ExecutionPlan | None = None
         self._running: dict[object, int] = {}
-        """The runs that go on, and the thread of each."""
+        """The current runs, and the thread of each."""
         self._lock = threading.Lock()
         registered(self)
 
@@ -119,7 +119,7 @@ class Executable:
 
     @contextmanager
     def _sharing(self) -> Iterator[None]:
-        """Around a run: it has its share of the threads, which is less while others are going on."""
+        """Limit the threads of a run to its share, which is smaller while other runs are active."""
         run, me = object(), get_ident()
         try:
             with self._lock:
@@ -132,6 +132,6 @@ class Executable:
                 del self._running[run]
 
     def after_fork(self) -> None:
-        """In a child process, no other thread compiles or runs it."""
+        """In a child process, forget the runs of other threads."""
         self._lock, me = threading.Lock(), get_ident()
         self._running = {run: thread for run, thread in self._running.items() if thread == me}

@@ -1,4 +1,4 @@
-"""From what a caller gives to one array for each input, or an error that says what was expected."""
+"""Convert the caller's inputs to one array for each input, and check them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def bind(ports: Sequence[Output], inputs: Any, kept: Mapping[Output, Tensor]) ->
 
 
 def describe(port: Output) -> str:
-    """An input in words: name, element type, shape."""
+    """Describe an input: name, element type, shape."""
     return f"{port.label!r} ({port.element_type}{port.partial_shape})"
 
 
@@ -107,7 +107,7 @@ def _checked_type(port: Output, array: Array, said: ElementType | None) -> Array
 
 
 def _texts(port: Output, array: Array) -> Array:
-    """Texts as `str`, in an array of their own."""
+    """Return a new array of `str`."""
     found = array.astype(object)
     if not all(isinstance(text, str | bytes) for text in found.flat):
         raise InputError(f"input {port.label!r} is {_type_name(array)}, expected strings")

@@ -1,4 +1,4 @@
-"""What a layer says about itself: its name, operation, attributes and contents."""
+"""The properties of a layer: its name, operation, attributes and data."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class LayerInfo:
 
     @property
     def rt_info(self) -> Mapping[str, Any]:
-        """What the file says beside."""
+        """The runtime information in the file."""
         return self.layer.rt_info
 
     def get_rt_info(self) -> Mapping[str, Any]:
-        """What the file says beside."""
+        """The runtime information in the file."""
         return self.layer.rt_info
 
     @property

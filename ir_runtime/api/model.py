@@ -1,4 +1,4 @@
-"""A model: read, looked at, reshaped, and ready to be compiled."""
+"""Models: validate, reshape and change them."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ class Model(View):
         self._parameters, self._graph, self._values = parameters, graph, values
 
     def constraints(self, confirm: bool = True, seconds: float = 20.0) -> Constraints:
-        """What the graph demands of the open lengths of its inputs: ``height is a multiple of 32``.
+        """Find the constraints on the dynamic dims of the inputs: ``height is a multiple of 32``.
 
-        Found by asking inference which lengths it accepts, so that it holds for any operation.
+        They are found by running shape inference at different lengths, so they hold for any operation.
 
         Args:
             confirm: also run the model with random inputs, to see whether running agrees.
@@ -223,7 +223,7 @@ class Model(View):
         self._values = infer(self._graph, Diagnostics(), parameters)
 
     def correct(self) -> None:
-        """Let ports declare what is inferred, where they contradict it."""
+        """Replace declarations that contradict inference by what is inferred."""
         if self.is_contradicted:
             self._graph = corrected(self._graph, self._values)
 

@@ -1,4 +1,4 @@
-"""Finding tensors and layers by what users call them."""
+"""Find tensors and layers by name or index."""
 
 from __future__ import annotations
 

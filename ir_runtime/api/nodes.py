@@ -135,11 +135,11 @@ class Input:
 
     @property
     def rt_info(self) -> Mapping[str, Any]:
-        """What the file says beside."""
+        """The runtime information in the file."""
         return self._model._graph[self._port.layer].inputs[self._port.number].rt_info
 
     def get_rt_info(self) -> Mapping[str, Any]:
-        """What the file says beside."""
+        """The runtime information in the file."""
         return self.rt_info
 
     def __eq__(self, other: object) -> bool:

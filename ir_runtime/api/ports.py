@@ -91,7 +91,7 @@ class TypedPort:
 
     @property
     def rt_info(self) -> Mapping[str, Any]:
-        """What the file says beside."""
+        """The runtime information in the file."""
         spec = self._layer.outputs[self._port.number : self._port.number + 1]
         return spec[0].rt_info if spec else {}
 
@@ -120,7 +120,7 @@ class TypedPort:
         return self.index
 
     def get_rt_info(self) -> Mapping[str, Any]:
-        """What the file says beside."""
+        """The runtime information in the file."""
         return self.rt_info
 
     def belongs_to(self, name: str) -> bool:

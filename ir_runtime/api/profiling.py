@@ -1,4 +1,4 @@
-"""How long each layer took, as OpenVINO reports it."""
+"""Profiling information per layer, as OpenVINO reports it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ProfilingInfo", "Status", "profiling_info"]
 
 
 class Status(Enum):
-    """What became of a layer."""
+    """The status of a layer in a run."""
 
     NOT_RUN = 0
     OPTIMIZED_OUT = 1

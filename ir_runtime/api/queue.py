@@ -1,4 +1,4 @@
-"""Several requests that share the work."""
+"""A pool of inference requests."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def read_model(
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """What is read stays: to look for garbage in it again and again takes a tenth of the time."""
+    """Disable garbage collection while reading, which saves a tenth of the time: a graph has no garbage."""
     collects = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Inference requests: one run at a time each, as many at once as there are requests."""
+"""Inference requests: each runs once at a time, several run concurrently."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Request(RequestTensors):
         decode_strings: bool = True,
         observers: Iterable[Observer] = (),
     ) -> OVDict:
-        """Run on inputs, and on what was given before for those that are not given.
+        """Run on inputs; those that are not given keep their previous values.
 
         Args:
             inputs: as for `CompiledModel`.
@@ -97,7 +97,7 @@ class Request(RequestTensors):
             raise
 
     def _take(self, inputs: Any, share: bool) -> list[Array]:
-        """One array for each input; what is given now is kept for the runs to come."""
+        """Return one array for each input, and keep given ones for later runs."""
         for port, array in zip(self.model_inputs, bind(self.model_inputs, inputs, self._kept), strict=True):
             if port not in self._kept or self._kept[port].data is not array:
                 self._kept[port] = Tensor(array, shared_memory=share, type=port.element_type)

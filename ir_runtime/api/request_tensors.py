@@ -1,4 +1,4 @@
-"""The tensors of a request: those of its inputs, and those that its outputs are written into."""
+"""The input and output tensors of a request."""
 
 from __future__ import annotations
 

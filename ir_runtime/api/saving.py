@@ -1,4 +1,4 @@
-"""The way out: a model becomes files again."""
+"""Save models."""
 
 from __future__ import annotations
 

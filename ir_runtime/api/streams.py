@@ -1,4 +1,4 @@
-"""How many runs go on at once, and how many threads each of them has: OpenVINO's words for it."""
+"""OpenVINO's streams: the number of concurrent runs, and the threads of each."""
 
 from __future__ import annotations
 

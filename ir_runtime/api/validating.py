@@ -1,4 +1,4 @@
-"""What is wrong with a model, found without running it."""
+"""Validate a model without running it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _validated(
 
 
 def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | Mapping[Any, ShapeLike] | None) -> None:
-    """Add what is wrong, or odd, that reading and inference did not say."""
+    """Add findings beyond those of reading and inference."""
     from ..analysis.constraints.solver import check_lengths
     from ..analysis.validate.audit import audit
     from ..analysis.validate.constants import check_bytes

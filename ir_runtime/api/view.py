@@ -1,4 +1,4 @@
-"""A model as users look at it: its layers, inputs and outputs, and what the file says beside them."""
+"""The read-only interface of a model: its layers, inputs, outputs and runtime information."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LARGE = 1 << 20
 
 
 class View(GraphView):
-    """What can be asked of a model, under the names that OpenVINO's ``Model`` has for it."""
+    """The read-only methods of OpenVINO's ``Model``."""
 
     def __init__(self, document: Document, values: Inferred) -> None:
         super().__init__(document.graph, values)
@@ -97,7 +97,7 @@ class View(GraphView):
         return list(map(self._node, self._graph.layers.values()))
 
     def get_ordered_ops(self) -> list[Node]:
-        """Every layer, each behind those it depends on."""
+        """Every layer in topological order."""
         return list(map(self._node, self._graph))
 
     def get_friendly_name(self) -> str:
@@ -131,11 +131,11 @@ class View(GraphView):
 
     @property
     def rt_info(self) -> Mapping[str, Any]:
-        """What the file says beside the graph."""
+        """The runtime information of the model in the file."""
         return self._document.rt_info
 
     def get_rt_info(self, path: str | Sequence[str] = ()) -> Any:
-        """What the file says beside the graph, or the entry at a path."""
+        """Return the runtime information of the model, or the entry at a path."""
         found: Any = self.rt_info
         for key in [path] if isinstance(path, str) else path:
             if not isinstance(found, Mapping) or key not in found:

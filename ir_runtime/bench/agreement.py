@@ -1,4 +1,4 @@
-"""Whether two runtimes gave the same results."""
+"""Compare the results of two runtimes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLUMNS, _ROWS = 10, 10_000
 
 @dataclass(frozen=True)
 class Agreement:
-    """What was found.
+    """The result of a comparison.
 
     Args:
         agree: whether every output agrees.
@@ -68,7 +68,7 @@ def _in_place(ours: Sequence[Array], theirs: Sequence[Array]) -> Agreement:
 
 
 def _places(ours: Sequence[Array], theirs: Sequence[Array]) -> Array | None:
-    """For each of our rows the nearest of theirs, through all outputs; ``None`` if two would be the same."""
+    """Match each of our rows to the nearest of theirs, across all outputs; ``None`` if that is not one to one."""
     counts = {array.shape[:1] for array in (*ours, *theirs)}
     if len(counts) != 1 or not 1 < min(counts.pop(), default=0) <= _ROWS:
         return None

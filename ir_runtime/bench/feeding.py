@@ -1,4 +1,4 @@
-"""Arrays from this package to a runtime's tensors, through files between processes, and back."""
+"""Pass arrays to a runtime's tensors, or to another process through files, and back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _theirs(api: Any, kind: Any, array: Any) -> Any:
 
 
 def readable(arrays: Sequence[Any], ports: Sequence[Any]) -> list[Any]:
-    """Copies of what a request gave, with the dtypes that stand for the elements in this package."""
+    """Copy the outputs of a request, with the dtypes of this package."""
     import numpy as np
 
     from ..ir.element import ElementType

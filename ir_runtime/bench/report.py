@@ -1,4 +1,4 @@
-"""All that is measured of a model, and the same as data."""
+"""Measure a model, and report the figures as data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RATIOS = {
     "median": lambda side: side.timing.median,
     "throughput": lambda side: side.timing.rate,
 }
-"""What is compared between two sides, ours divided by theirs."""
+"""The figures that are compared between two sides, ours divided by theirs."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A model in the hands of one runtime, ready to be measured."""
+"""A model compiled by one runtime, to be measured."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXACT = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0", "KV_CACHE_PRECISION": "f32"}
 
 @dataclass(frozen=True)
 class Setting:
-    """What is asked of a runtime. All of it fits into JSON.
+    """The settings of a runtime, as JSON-compatible values.
 
     Args:
         model: path of the ``.xml``.
@@ -138,7 +138,7 @@ class Side:
         return request
 
     def queue(self, count: int, inputs: Sequence[Any]) -> Any:
-        """So many requests that share the work, each with an array for each input."""
+        """Return a queue of so many requests, each with an array for each input."""
         queue = self._api.AsyncInferQueue(self.compiled, count)
         for request in queue:
             feed(self._api, request, inputs)
@@ -150,14 +150,14 @@ class Side:
         return readable(request.infer().to_tuple(), self.compiled.outputs)
 
     def reset(self, request: Any) -> None:
-        """Forget what a run has left in variables."""
+        """Reset the variables."""
         if self.stateful:
             request.reset_state()
 
 
 @contextmanager
 def _refusals(runtime: Runtime, model: str) -> Iterator[None]:
-    """Say in one line what OpenVINO has against a model."""
+    """Raise an error of one line if OpenVINO refuses the model."""
     try:
         yield
     except RuntimeError as reason:

@@ -1,4 +1,4 @@
-"""How a runtime starts: from nothing to the first answer, and the memory that takes.
+"""Measure the start of a runtime: time and memory from launch to the first result.
 
 Measured in a process of its own, since nothing is as cold, or as small, a second time. Run as a program,
 this module is that process: it takes a job as JSON on stdin, and prints what it measured.
@@ -25,7 +25,7 @@ __all__ = ["Start", "best", "environment", "measure", "peak_memory"]
 
 @dataclass(frozen=True)
 class Start:
-    """What it took to get to the first answer. Times in seconds, memory in bytes.
+    """The figures of a start. Times in seconds, memory in bytes.
 
     ``imported`` is for the package and its first `Core`.
 

@@ -1,4 +1,4 @@
-"""Running models again and again, several in turn, and keeping how long each run took."""
+"""Time repeated runs of models, several alternately."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_IN_BLOCK = 1000
 
 @dataclass
 class Timing:
-    """How long runs took, in seconds: each one, and all together, which is less where they overlap."""
+    """The times of runs in seconds: each one, and the total, which is less where they overlap."""
 
     latencies: list[float] = field(default_factory=list)
     busy: float = 0.0
@@ -58,13 +58,13 @@ class Timing:
 
 @dataclass(frozen=True)
 class Until:
-    """When enough was measured: so many runs of each side, and so many seconds of each."""
+    """The stop condition: a number of runs and of seconds per side."""
 
     runs: int = 1
     seconds: float = 0.0
 
     def part(self, timing: Timing) -> float:
-        """How much of it is done, from 0 to 1."""
+        """Return the progress, from 0 to 1."""
         runs = len(timing) / self.runs
         return min(1.0, runs, timing.busy / self.seconds if self.seconds else 1.0)
 

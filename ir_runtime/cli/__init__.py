@@ -39,7 +39,7 @@ _COMMANDS = ("run", "validate", "shapes", "inspect", "bench", "ops", "explain", 
 
 
 class _Program(click.Group):
-    """Every failure ends in one message and an exit code. A command is imported when it is asked for."""
+    """A group that imports commands on demand, and ends every failure in one message and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)

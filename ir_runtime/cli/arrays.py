@@ -1,4 +1,4 @@
-"""What files of arrays say they hold, before any of it is made: a few bytes can claim any size."""
+"""Check the declared sizes of arrays in files before allocating them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_claims(file: IO[bytes], path: str, limits: Limits) -> None:
 
 
 def _members(file: IO[bytes]) -> Any:
-    """Name, stream and size of each array; nothing is unpacked before it is read."""
+    """Yield the name, stream and size of each array, without decompressing it."""
     if file.read(len(MAGIC)) == MAGIC:
         file.seek(0)
         yield "", file, os.fstat(file.fileno()).st_size
@@ -69,7 +69,7 @@ def _members(file: IO[bytes]) -> Any:
 
 
 def _header(stream: IO[bytes], path: str, name: str) -> tuple[tuple[int, ...], int]:
-    """The shape and the bytes of an element that an array starts with."""
+    """Read the shape and the item size in the header of an array."""
     if stream.read(len(MAGIC)) != MAGIC:
         raise InputError(
             f"{path} contains {name!r}, which is not an array",

@@ -1,4 +1,4 @@
-"""``ir-runtime bench``: how long a model takes, also beside OpenVINO."""
+"""``ir-runtime bench``: measure a model, optionally against OpenVINO."""
 
 from __future__ import annotations
 
@@ -164,14 +164,14 @@ def bench(
 
 
 def _limit_threads(count: int | None) -> None:
-    """Say to NumPy's BLAS how many threads to use. It asks only while it is imported."""
+    """Set the number of threads of NumPy's BLAS, which reads it only while it is imported."""
     if count is not None and "numpy" not in sys.modules:
         for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
             os.environ[name] = str(count)
 
 
 def _model(path: str, weights: str | None, shapes: Sequence[str], data: Sequence[str]) -> Model:
-    """The model with inputs of the shapes that they are to have."""
+    """Read the model, and reshape its inputs."""
     net = read(path, weights)
     for texts in filter(None, (shapes, data)):
         net.reshape(shapes_of(texts))

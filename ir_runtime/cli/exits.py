@@ -1,4 +1,4 @@
-"""How the program ends: exit codes, and one message for each failure."""
+"""Exit codes, and one message for each failure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WHILE_RUNNING = ("memory", "trips", "seconds")
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Turn what is raised inside into one message on stderr and an exit code."""
+    """Turn an exception into one message on stderr and an exit code."""
     try:
         yield
         if sys.stdout is not None:
@@ -84,6 +84,6 @@ def _code(problem: Exception) -> Exit:
 
 
 def _abandon_stdout() -> None:
-    """Keep the interpreter from failing again when it flushes stdout at the end."""
+    """Redirect stdout, so that the interpreter does not fail again when it flushes it at exit."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""From files and random numbers to an array for each input."""
+"""Collect an array for each input, from files and random numbers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _AXES = ("axes", "order")
 
 @dataclass(frozen=True)
 class Feed:
-    """The array for an input, and where it comes from."""
+    """The array for an input, and its source."""
 
     array: Array
     source: str
 
 
 def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict[Output, Feed]:
-    """An array for each input of a model.
+    """Return an array for each input of a model.
 
     Args:
         model: whose inputs to feed.
@@ -88,7 +88,7 @@ def _sorted(ports: Sequence[Output], files: Sequence[str]) -> tuple[dict[Output,
 
 
 def _read(text: str) -> Iterator[tuple[str | None, Feed]]:
-    """The arrays of one ``-i``, with the names of the inputs they are for."""
+    """Read the arrays of one ``-i``, with the names of their inputs."""
     name, path = (None, text) if os.path.exists(text) else _split(text)
     found = _load(path)
     if not isinstance(found, Mapping):
@@ -107,7 +107,7 @@ def _split(text: str) -> tuple[str | None, str]:
 
 
 def _name(key: str) -> str | None:
-    """The name in an ``.npz``; arrays that were saved without one are called arr_0 and so on."""
+    """Return the name of an array in an ``.npz``; unnamed arrays are called arr_0 and so on."""
     return None if key.startswith("arr_") and key[4:].isdecimal() else key
 
 
@@ -143,7 +143,7 @@ def _random(model: Model, port: Output, seed: int) -> Array:
 
 
 def _some_shape(port: Output) -> tuple[int, ...]:
-    """The shortest shape that fits, but no length of 0 where another will do."""
+    """Return the smallest allowed shape, with lengths of at least 1 where possible."""
     if port.partial_shape.rank is None:
         raise InputError(
             f"input {port.label!r} has no shape, which random data needs",

@@ -1,4 +1,4 @@
-"""``ir-runtime inspect``: what a model takes, gives, and is made of."""
+"""``ir-runtime inspect``: show the inputs, outputs, operations and weights of a model."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _record(path: str, net: Model) -> dict[str, Any]:
 
 
 def _operations(nodes: Sequence[Node]) -> Iterator[dict[str, Any]]:
-    """How many layers there are of each operation, the most frequent first."""
+    """Count the layers of each operation, the most frequent first."""
     counts = Counter((_operation(node), _is_known(node)) for node in nodes)
     for (name, known), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         yield {"operation": name, "count": count, "known": known}
@@ -121,7 +121,7 @@ def _weights(constants: Sequence[Output]) -> Iterator[dict[str, Any]]:
 
 
 def _dynamic(inputs: Sequence[Output]) -> Iterator[dict[str, Any]]:
-    """The lengths of inputs that are open; ``axis`` is null where even their number is."""
+    """Return the dynamic dims of inputs; ``axis`` is null if the rank is dynamic."""
     for port in inputs:
         if port.partial_shape.rank is None:
             yield {"input": port.label, "axis": None, "min": 0, "max": None}

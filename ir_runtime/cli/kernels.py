@@ -1,4 +1,4 @@
-"""``ir-runtime kernels``: make the machine code of the backend numba ahead."""
+"""``ir-runtime kernels``: compile the kernels of the backend numba ahead of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of commands that read files which nobody need trust: how much memory and time they may take."""
+"""Options of commands that read untrusted files: limits on memory and time."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _GRACE = 0.1
 
 @contextmanager
 def _timer(seconds: float | None) -> Iterator[None]:
-    """Interrupt what is inside when the time is up, also in the middle of a layer where the system can."""
+    """Interrupt the block at the deadline, also in the middle of a layer where the system supports it."""
     from ..deadline import overdue
     from ..errors import IRError
 

@@ -1,4 +1,4 @@
-"""Reading the model a command names, and what several commands say about it."""
+"""Read the model of a command; helpers that several commands share."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def read(
 
 
 def parse_value(text: str) -> tuple[Any, list[float]]:
-    """Split ``1=2,3`` into a port and its contents; ``4:1=2,3`` names port 1 of layer 4."""
+    """Split ``1=2,3`` into a port and its value; ``4:1=2,3`` is port 1 of layer 4."""
     port, equals, numbers = text.rpartition("=")
     try:
         contents = [_number(part) for part in numbers.split(",") if part.strip()]

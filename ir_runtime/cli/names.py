@@ -1,4 +1,4 @@
-"""The names under which results are shown and saved."""
+"""The names of results in tables and files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["unique"]
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """Names of which no two are the same, even where case does not count."""
+    """Make names unique, also without regard to case."""
     taken: set[str] = set()
     found = []
     for name in names:

@@ -1,4 +1,4 @@
-"""``ir-runtime ops``: the operations there are, and the page of each."""
+"""``ir-runtime ops``: list the supported operations, or describe one."""
 
 from __future__ import annotations
 

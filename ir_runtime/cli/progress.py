@@ -22,7 +22,7 @@ PAUSE = 0.1
 
 @contextmanager
 def progress(steps: int) -> Iterator[list[Observer]]:
-    """The observers of a run of so many steps: a bar, or none where nobody would see it."""
+    """Return the observers of a run of so many steps: a progress bar on a terminal, else none."""
     if not sys.stderr.isatty():
         yield []
         return

@@ -31,7 +31,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def dump(data: Any) -> str:
-    """JSON, in ASCII so that any encoding can carry it.
+    """Format JSON in ASCII, which any encoding can represent.
 
     Numbers that JSON lacks are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
     """
@@ -49,7 +49,7 @@ def _encodable(data: Any) -> Any:
 
 
 def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> str:
-    """Rows in columns under a title; the columns named in ``right`` are aligned to the right."""
+    """Format a table; the columns named in ``right`` are aligned to the right."""
     cells = [[clean(cell) for cell in row] for row in rows]
     widths = [max(map(_width, column)) for column in zip(header, *cells, strict=True)]
     aligned = [name in right for name in header]
@@ -67,31 +67,31 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 
 def _width(text: str) -> int:
-    """Columns on a terminal; East Asian characters take two, marks none."""
+    """Return the width on a terminal; East Asian characters take two columns, combining marks none."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     marks = sum(unicodedata.combining(c) != 0 for c in text)
     return len(text) + wide - marks
 
 
 def clean(text: str) -> str:
-    """Text from a file without what could steer a terminal."""
+    """Remove terminal control characters from the text of a file."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def failure(message: str) -> str:
-    """A message as it is shown, with the words error and warning in colour."""
+    """Format a message, with the words error and warning in colour."""
     return "\n".join(_coloured(clean(line.rstrip())) for line in message.splitlines())
 
 
 def finding(diagnostic: Diagnostic) -> str:
-    """A finding as it is shown: place, severity, code, message; below it the line, causes and the hint."""
+    """Format a finding: location, severity, code, message; below it the line, causes and the hint."""
     return failure(diagnostic.text())
 
 
 def rest(file: str, more: More) -> str:
-    """What is only counted of a file, as it is shown."""
+    """Format the numbers of findings that are not kept."""
     return _coloured(clean(f"{file}: {more}"))
 
 
@@ -105,14 +105,14 @@ def _coloured(line: str) -> str:
 
 
 def number(value: float | int | None) -> str:
-    """A number in a table; a dash where there is none."""
+    """Format a number for a table; a dash for ``None``."""
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
 def plain(count: int) -> str:
-    """A count with its thousands apart."""
+    """Format a count with thousands separators."""
     return f"{count:,}"
 
 

@@ -1,4 +1,4 @@
-"""Saving arrays so that a file is there whole or not at all."""
+"""Save arrays atomically."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["check_target", "save"]
 
 
 def check_target(path: str) -> Path:
-    """Refuse a path that nothing can be saved to, before the work is done.
+    """Check that a path can be saved to, before anything is computed.
 
     Raises:
         InputError: if its folder does not exist, or something else is in the way.
@@ -46,7 +46,7 @@ def save(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
 
 
 def _plain(array: Array) -> Array:
-    """What can be saved without pickling, and read again."""
+    """Return an array that can be saved without pickling, and read again."""
     if array.dtype.isbuiltin == 2:  # of a package, under whatever name it has there
         return array.view(f"V{array.dtype.itemsize}")
     if array.dtype != object:
@@ -63,7 +63,7 @@ def _archive(file: IO[bytes], arrays: Mapping[str, Array]) -> None:
 
 
 def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
-    """Write all into a folder of their own first; then put them in place."""
+    """Write all files into a temporary folder, then move them into place."""
     names = unique(map(_file_name, arrays))
     beside = target / "all" if target.exists() else target
     remove_left_over(beside)
@@ -89,5 +89,5 @@ def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
 
 
 def _file_name(name: str) -> str:
-    """A name that is safe on every file system, and stays inside its folder."""
+    """Return a file name that is valid on every file system, and stays inside its folder."""
     return re.sub(r"[^A-Za-z0-9_.+=-]", "_", name).strip(".")[:150] or "_"

@@ -1,4 +1,4 @@
-"""``ir-runtime shapes``: every shape in a model, and what the model demands of its inputs."""
+"""``ir-runtime shapes``: every shape in a model, and the constraints on its inputs."""
 
 from __future__ import annotations
 

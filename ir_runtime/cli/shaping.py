@@ -1,4 +1,4 @@
-"""The option ``--shape``: other shapes for the inputs of a model."""
+"""The option ``--shape``: new shapes for the inputs of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table says about a tensor."""
+"""Summaries of tensors for tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOP = 5
 
 @dataclass(frozen=True)
 class Summary:
-    """A tensor in a few numbers; ``None`` where it has none. NaN counts, but has no part in the others."""
+    """A summary of a tensor; ``None`` where it has no numbers. NaN is counted, and excluded from the rest."""
 
     type: str
     shape: tuple[int, ...]
@@ -35,7 +35,7 @@ class Summary:
 
 
 def summarize(array: Array, element: ElementType) -> Summary:
-    """Bounds, mean, and the best of what looks like a vector of scores."""
+    """Return bounds, mean, and the top entries of what looks like a vector of scores."""
     kind, shape = _type(array, element), array.shape
     if array.dtype.kind not in "biuf":
         if array.dtype.kind in "OSU":

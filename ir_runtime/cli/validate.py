@@ -1,4 +1,4 @@
-"""``ir-runtime validate``: what is wrong with models."""
+"""``ir-runtime validate``: find errors in models."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def validate(
 
 
 def _matching(pattern: str) -> list[str]:
-    """The files that a pattern matches, where no file has that very name."""
+    """Return the files that a pattern matches, or the file of that very name."""
     if os.path.exists(pattern) or not glob.has_magic(pattern):
         return [pattern]
     found = sorted(glob.glob(pattern, recursive=True))
@@ -123,7 +123,7 @@ def _check(file: str, how: Mapping[str, Any], strict: bool) -> Diagnostics:
 def _reports(
     check: Callable[[str], Diagnostics], files: Sequence[str], jobs: int | None
 ) -> Iterator[Iterable[Diagnostics]]:
-    """A report for each file, in order, several at once; with a bar on a terminal."""
+    """Validate files in parallel and return a report for each, in order; show a bar on a terminal."""
     count = min(len(files), jobs or _worthwhile(files))
     with _bar(len(files)) as advance:
         if count == 1:
@@ -141,7 +141,7 @@ def _reports(
 
 
 def _worthwhile(files: Sequence[str]) -> int:
-    """How many processes to use: starting some takes as long as checking a megabyte."""
+    """Return the number of processes to use: starting them takes as long as checking a megabyte."""
     size = sum(os.path.getsize(file) for file in files if os.path.isfile(file))
     return (os.cpu_count() or 1) if size > _LARGE else 1
 

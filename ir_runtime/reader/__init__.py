@@ -1,1 +1,1 @@
-"""From files to graphs: whole models, and fragments as the specification prints them."""
+"""Read files: whole models, and fragments as the specification prints them."""

@@ -1,4 +1,4 @@
-"""The bodies of a layer, and its port maps."""
+"""Read the bodies of a layer, and their port maps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["read_body"]
 
 @dataclass(frozen=True, slots=True)
 class _Ties:
-    """What the ids in a port map may name."""
+    """The layers and ports that a port map may refer to."""
 
     graph: Graph
     inputs: Mapping[int, int]
@@ -25,7 +25,7 @@ class _Ties:
     where: Location
 
     def inner(self, entry: Element, attribute: str, type: str) -> int:
-        """The id of a Parameter or Result of the body."""
+        """Return the id of a Parameter or Result of the body."""
         number = integer(entry, attribute, self.where.file)
         if number not in self.graph.layers or self.graph[number].type != type:
             known = [layer.id for layer in self.graph.of_type(type)]
@@ -38,7 +38,7 @@ class _Ties:
         return number
 
     def outer(self, entry: Element, ports: Mapping[int, int]) -> int:
-        """The position of a port of the layer."""
+        """Return the index of a port of the layer."""
         number = integer(entry, "external_port_id", self.where.file)
         if number not in ports:
             known = ", ".join(map(str, ports)) or "none"
@@ -59,7 +59,7 @@ def read_body(
     outputs: Sequence[PortSpec],
     where: Location,
 ) -> Body:
-    """The body ``name`` of a layer, tied to its ports.
+    """Read the body ``name`` of a layer, with its port map.
 
     Raises:
         ParseError: if the port map names layers or ports that do not exist.
@@ -109,7 +109,7 @@ def _output_places(ports: Sequence[PortSpec], entries: Sequence[Element], where:
 
 
 def _purpose(entry: Element, where: Location) -> bool:
-    """Whether it is not tied to a port, but stands for the iteration or the condition."""
+    """Return whether an entry has no port, but is the iteration or the condition."""
     return entry.get("purpose") is not None and _number(entry, "external_port_id", where) == -1
 
 
@@ -133,5 +133,5 @@ def _number(entry: Element, attribute: str, where: Location) -> int:
 
 
 def _place(entry: Element, where: Location) -> Location:
-    """The line of an entry of the port map, and the layer that has it."""
+    """Return the location of an entry of the port map."""
     return replace(where, line=entry.sourceline)

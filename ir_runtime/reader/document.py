@@ -1,4 +1,4 @@
-"""Parsing XML that nobody trusts."""
+"""Parse untrusted XML."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ASIDE = re.compile(
 
 
 def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAULT) -> Element:
-    """The root element. No document type, no entities, no network, no huge trees.
+    """Return the root element. Refuse document types and entities, network access, and huge trees.
 
     Raises:
         ParseError: if it is not well-formed, or has what an IR never needs.
@@ -68,7 +68,7 @@ def parse(data: bytes, name: str, comments: bool = False, limits: Limits = DEFAU
 
 
 def _fed(data: bytes, parser: Element) -> Element:
-    """The root of what is parsed, with a look at the clock now and then."""
+    """Parse in chunks and return the root; check the deadline between chunks."""
     if len(data) <= _AT_ONCE:
         return etree.fromstring(data, parser)
     for start in range(0, len(data), _AT_ONCE):
@@ -78,12 +78,12 @@ def _fed(data: bytes, parser: Element) -> Element:
 
 
 def _tree_bytes(data: bytes) -> int:
-    """About how much memory the tree takes."""
+    """Estimate the memory of the tree."""
     return _NODE * data.count(b"<") + _ATTRIBUTE * data.count(b"=") + len(data)
 
 
 def _check_attributes(root: Element, name: str, limits: Limits) -> None:
-    """A character takes at least one byte, so only those that are long in characters need be encoded."""
+    """Check the length in bytes; only values that are long in characters need be encoded."""
     for element in watched(root.iter("*")):
         for value in attributes(element).values():
             if 4 * len(value) > limits.attribute_bytes:
@@ -92,7 +92,7 @@ def _check_attributes(root: Element, name: str, limits: Limits) -> None:
 
 
 def attributes(element: Element) -> dict[str, str]:
-    """All attributes, in order."""
+    """Return all attributes, in order."""
     if len(element.attrib) <= _FEW:
         return dict(element.attrib.items())
     # For each attribute, `items` looks through all that come before it.
@@ -100,9 +100,9 @@ def attributes(element: Element) -> dict[str, str]:
 
 
 def integer(element: Element, attribute: str, name: str, signed: bool = False) -> int:
-    """An attribute that must be a whole number; of at least 0, unless it may be ``signed``.
+    """Return an attribute that must be an integer, and non-negative unless ``signed``.
 
-    As OpenVINO reads it: blanks may stand before it, but nothing behind.
+    As in OpenVINO, leading blanks are allowed, trailing characters are not.
     """
     text = element.get(attribute)
     if text is not None and len(text) <= 18:

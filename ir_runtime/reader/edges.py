@@ -1,4 +1,4 @@
-"""Edges: which make sense, and which inputs are left open by one that does not."""
+"""Read edges: which are valid, and which inputs are unconnected because of invalid ones."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _SHOWN = 100
 
 @dataclass(slots=True)
 class Wiring:
-    """The edges that make sense, and the inputs that would have one if all did."""
+    """The valid edges, and the inputs that are unconnected because of invalid ones."""
 
     edges: list[Edge] = field(default_factory=list)
     severed: set[Port] = field(default_factory=set)
-    """Inputs about which something has been reported, so that nobody need ask for their edge again."""
+    """Inputs with a reported error, whose missing edges are not reported again."""
 
 
 def read_edges(
     root: Element, layers: Mapping[int, Layer], file: str, report: Diagnostics, unsure: frozenset[int] | None
 ) -> Wiring:
-    """The ``<edges>`` of a graph; those that make no sense are reported.
+    """Read the ``<edges>`` of a graph; report invalid ones.
 
     Args:
         root: the element with ``<edges>`` in it.
@@ -56,7 +56,7 @@ def read_edges(
 
 
 class _Lost(NamedTuple):
-    """An edge one end of which names a layer that does not exist."""
+    """An edge one end of which refers to a layer that does not exist."""
 
     end: str
     number: int
@@ -75,22 +75,22 @@ class _Reading:
     fed: dict[Port, tuple[Edge, int]] = field(default_factory=dict)
     severed: set[Port] = field(default_factory=set)
     doubtful: set[int] = field(default_factory=set)
-    """Layers to which an edge leads that ends at none of their inputs: it may be meant for any of them."""
+    """Layers with an edge to an unknown input port: it may be intended for any of their inputs."""
     lost: list[_Lost] = field(default_factory=list)
-    """As many as anybody asks for."""
+    """At most as many as are reported."""
     losing: Counter[str] = field(default_factory=Counter)
-    """How many edges are lost at each end."""
+    """The number of dangling edges at each end."""
     touched: set[int] = field(default_factory=set)
-    """Layers at the other ends of lost edges."""
+    """Layers at the other ends of dangling edges."""
     twice: list[tuple[Port, int, int]] = field(default_factory=list)
-    """Inputs at which a second edge ends, its line, and that of the first; as many as anybody asks for."""
+    """Inputs with a second edge, its line, and the line of the first; at most as many as are reported."""
     doubled: int = 0
-    """How many such edges there are."""
+    """The number of such edges."""
     astray: bool = False
-    """Whether some edge does not end where it should, so that an input without one is no wonder."""
+    """Whether some edge is invalid, which explains inputs without edges."""
     outputs: dict[tuple[int, int], Port] = field(default_factory=dict)
     inputs: dict[tuple[int, int], Port] = field(default_factory=dict)
-    """Ports by the ids that edges name."""
+    """Ports by the ids that edges use."""
 
     def __post_init__(self) -> None:
         layers = self.layers.values()
@@ -118,7 +118,7 @@ class _Reading:
             self.fed[target] = Edge(source, target), element.sourceline
 
     def _named(self, element: Element, end: str) -> tuple[int, int]:
-        """The ids of the layer and the port at an end."""
+        """Return the ids of the layer and the port at one end."""
         return integer(element, f"{end}-layer", self.file), integer(element, f"{end}-port", self.file)
 
     def _twice(self, element: Element, target: Port) -> None:
@@ -130,11 +130,11 @@ class _Reading:
 
     @property
     def _asked(self) -> int:
-        """Of how many findings of a kind there is something to say; the rest is counted."""
+        """Return how many findings of a kind are described; the others are only counted."""
         return max(self.report.most, _FEW)
 
     def _missing(self, element: Element, end: str, named: tuple[int, int], other: int) -> None:
-        """Take note of an end where there is no port; ``other`` is the id of the layer at the other end."""
+        """Record an end with an unknown port; ``other`` is the id of the layer at the other end."""
         number, port = named
         if number not in self.layers:
             self._lose(element, end, number, other)
@@ -164,7 +164,7 @@ class _Reading:
             self.doubtful.add(layer.id)
 
     def _port_ids(self, layer: Layer, end: str) -> str:
-        """The ids of the ports on a side, some of them where they are many."""
+        """Format the ids of the ports on one side, at most some of them."""
         ports = layer.outputs if end == _FROM else layer.inputs
         some = ", ".join(str(port.id) for port in ports[:_SHOWN])
         return some if len(ports) <= _SHOWN else f"{some}, … ({len(ports)} in all)"
@@ -181,7 +181,7 @@ class _Reading:
         )
 
     def end(self) -> None:
-        """Say what is wrong with edges to and from nowhere; drop those of which one of two is wrong."""
+        """Report dangling edges; drop both of two edges that end at the same input."""
         self.severed |= set(self._open(self.layers[number] for number in self.doubtful))
         if self.twice:
             self._end_twice(self._meant())
@@ -222,13 +222,13 @@ class _Reading:
         )
 
     def _alone(self) -> list[Layer]:
-        """Layers that could have edges and have none."""
+        """Return layers that have ports but no edges."""
         connected = {port.layer for edge, _ in self.fed.values() for port in edge}
         connected |= {port.layer for port in self.severed} | self.touched
         return [la for la in self.layers.values() if la.id not in connected and (la.inputs or la.outputs)]
 
     def _mistaken_id(self) -> bool:
-        """Whether all that is missing is one layer, and one layer has no edges: its id is wrong."""
+        """Return whether one layer is missing and one layer has no edges, so that its id must be wrong."""
         alone = self._alone()
         number = self.lost[0].number
         if len(alone) != 1 or any(lost.number != number for lost in self.lost):
@@ -248,7 +248,7 @@ class _Reading:
         return True
 
     def _meant(self) -> str:
-        """For an edge that ends where none should: the input that lacks one, if there is just one."""
+        """Return a hint with the only unconnected input, for an edge to an unknown port."""
         missing = self._open(self.layers.values())
         if len(missing) != 1:
             return ""

@@ -1,4 +1,4 @@
-"""The line of a file that a finding is about, with the part that is meant."""
+"""Find the line of a file that a finding is about, and the part to mark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Excerpts:
         self._data, self._left, self._budget = data, _LOOKED_FOR, _LOOKED_AT
 
     def of(self, found: Diagnostic) -> Excerpt | None:
-        """The line that a finding is about, if it has one."""
+        """Return the line that a finding is about, if any."""
         self._left -= 1
         if self._left < 0 or not found.line or (start := self._start(found.line)) is None:
             return None
@@ -47,12 +47,12 @@ class Excerpts:
 
     @cached_property
     def _lines(self) -> list[int]:
-        """How many line breaks there are up to the end of each block."""
+        """The number of line breaks up to the end of each block."""
         starts = range(0, len(self._data), _BLOCK)
         return list(accumulate(self._data.count(b"\n", start, start + _BLOCK) for start in starts))
 
     def _start(self, line: int) -> int | None:
-        """Where a line begins."""
+        """Return the offset of a line."""
         before = line - 1
         block = bisect_left(self._lines, before)
         if block == len(self._lines):
@@ -64,7 +64,7 @@ class Excerpts:
 
 
 class _Text:
-    """What begins with a line.
+    """The text of a file from one line on.
 
     Args:
         text: the line, and as much of what follows as may be looked at.
@@ -75,7 +75,7 @@ class _Text:
         self._text, self.budget = text, budget
 
     def excerpt(self, line: int, mark: Mark | None) -> Excerpt:
-        """The line in which the mark starts, or what is around the mark where the line is long."""
+        """Return the line in which the mark starts, truncated around the mark if it is long."""
         start, end = (self._marked(mark) if mark else None) or (0, 0)
         first = self._text.rfind("\n", 0, start) + 1
         line += self._text.count("\n", 0, start)
@@ -90,7 +90,7 @@ class _Text:
         return Excerpt(line, shown, start - begin + 1, max(width, 0), begin - first)
 
     def _marked(self, mark: Mark) -> tuple[int, int] | None:
-        """Where the attribute, port or dim lies, in the element that starts in the line."""
+        """Return the span of the attribute, port or dim in the element that starts in the line."""
         port = list(self._port(mark)) if mark.port is not None else []
         if mark.attribute:
             return self._attribute(port or self._inside(), mark.attribute)
@@ -135,7 +135,7 @@ class _Text:
                 return
 
     def _tags(self) -> Iterator[re.Match[str]]:
-        """Tags, one after the other, up to what is none: to look further would take long, and nothing be certain."""
+        """Yield consecutive tags, up to the first text that is not a tag."""
         place = self._text.find("<")
         while place >= 0 and self.budget > 0:
             if (tag := _TAG.match(self._text, place)) is not None:

@@ -1,4 +1,4 @@
-"""Bare ``<layer>`` elements become models that run.
+"""Read bare ``<layer>`` elements as models.
 
 What feeds a layer from outside becomes a Parameter, or a Constant where the page or the caller gives
 its value; what nobody reads becomes a Result.
@@ -33,7 +33,7 @@ from .weights import Weights
 __all__ = ["Page", "Values", "read_fragments"]
 
 Values = Mapping[Any, Any]
-"""Contents by port id, by (layer id, port id), or by the name of the port."""
+"""Values by port id, by (layer id, port id), or by the name of the port."""
 
 
 class Page:
@@ -72,7 +72,7 @@ class Page:
         return len(self._examples)
 
     def read(self, example: int, report: Diagnostics) -> Document:
-        """The example of that number, from 1; ``report`` takes the findings.
+        """Read the example of that number, from 1; add findings to ``report``.
 
         Raises:
             ParseError: if it is not well-formed.
@@ -94,7 +94,7 @@ def read_fragments(
     example: int | None = None,
     limits: Limits = DEFAULT,
 ) -> list[Document]:
-    """Every example on a page, or the one of that number (from 1), as a document; see `Page`."""
+    """Read every example on a page, or the one of that number (from 1); see `Page`."""
     page = Page(text, values=values, version=version, name=name, limits=limits)
     if values and example is None and len(page) > 1:
         raise InputError(
@@ -151,7 +151,7 @@ class _Builder:
         return Document(graph, title, self.file, 11, MappingProxyType({}), limits=self.limits, is_page=True)
 
     def _version(self, element: Element) -> str:
-        """The version of a layer's operation: the tag's, the caller's, the page's, or the newest."""
+        """Return the version of a layer's operation: from the tag, the caller or the page, else the newest."""
         type = element.get("type", "")
         if said := element.get("version") or self.versions.opset(type):
             return str(said)
@@ -168,7 +168,7 @@ class _Builder:
         return f"opset{newest.since}"
 
     def _feed(self, layer: Layer, element: Element, fed: set[Port], alone: bool) -> None:
-        """Make a Parameter or a Constant for each input port that nothing feeds."""
+        """Add a Parameter or a Constant for each unconnected input port."""
         types = element_types(layer)
         ports = element.findall("input/port")
         # A layer that cannot be read has no ports, whatever its element has.
@@ -234,7 +234,7 @@ def _number(elements: Sequence[Element]) -> None:
 
 
 def _name_outputs(layer: Layer, alone: bool) -> Layer:
-    """Outputs without a tensor name get that of the operation's port."""
+    """Name outputs without a tensor name after the operation's port."""
     names = [p.name for p in layer.op.outputs] if layer.op else []
     names += [f"output{i}" for i in range(len(names), len(layer.outputs))]
     prefix = "" if alone else f"{layer.name}."

@@ -1,4 +1,4 @@
-"""From ``<layer>`` elements to layers."""
+"""Read ``<layer>`` elements."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ FORMER_IR, NEWEST_IR = 10, 11
 
 @dataclass(slots=True)
 class Claims:
-    """What the constants of a file claim together, those of bodies among them."""
+    """The total size of the constants of a file, including those in bodies."""
 
     claimed: int = 0
     copied: int = 0
 
     def add(self, element: ElementType, size: int, limits: Limits, where: Location) -> None:
-        """Count a constant before it is looked at; texts and truth values are copied, the rest is not."""
+        """Count a constant before it is read; strings and booleans are copied, other types are views."""
         self.claimed += size
         limits.check("constant_bytes", self.claimed, where)
         if element in (ElementType.string, ElementType.boolean):
@@ -48,7 +48,7 @@ class Claims:
 
 @dataclass(slots=True)
 class LayerReader:
-    """Reads layers of one file; what is wrong with them goes into ``report``."""
+    """Reads the layers of one file; adds errors to ``report``."""
 
     file: str
     report: Diagnostics
@@ -57,23 +57,23 @@ class LayerReader:
     graphs: Callable[[Element, LayerReader], Graph] | None = None
     """Reads the layers and edges of a body."""
     path: tuple[str, ...] = ()
-    """Names of the layer and the body that the layers lie in, if any."""
+    """Names of the layer and the body that contain the layers, if any."""
     unsure: set[int] = field(default_factory=set)
-    """Ids of layers of which not all could be read."""
+    """Ids of layers that could be read only in part."""
     nameless: bool = False
-    """Whether there are layers of which not even the id could be read."""
+    """Whether the id of some layer could not be read."""
     version: int | None = NEWEST_IR
-    """That of the IR; ``None`` for pages of the specification, where layers may have no name."""
+    """The version of the IR; ``None`` for pages of the specification, where layers may have no name."""
     claims: Claims = field(default_factory=Claims)
     resolved: dict[tuple[str, str], type[Op] | None] = field(default_factory=dict)
     """Operations found so far, by type and version."""
     types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
-    """Types that ports declared so far, by what they say."""
+    """Types declared by ports so far, by precision and dims."""
     built: dict[tuple[type[Op], tuple[tuple[str, str], ...]], Op] = field(default_factory=dict)
-    """Operations without graphs inside, by class and attributes: in a model, many layers are the same."""
+    """Cache of operations without bodies, by class and attributes: many layers of a model are equal."""
 
     def read(self, element: Element, version: str | None = None) -> Layer | None:
-        """One layer. What cannot be read of it is reported; ``None`` if that is its id.
+        """Read one layer, and report errors in it; return ``None`` if its id cannot be read.
 
         Raises:
             LimitError: if its tensors are larger than the limits allow.
@@ -85,7 +85,7 @@ class LayerReader:
             return self._remains(element)
 
     def _remains(self, element: Element) -> Layer | None:
-        """What is left of a layer that cannot be read: enough to know that others are connected to it."""
+        """Return a layer without attributes in place of one that cannot be read, so that edges to it are known."""
         try:
             number = integer(element, "id", self.file)
         except ParseError:
@@ -103,7 +103,7 @@ class LayerReader:
         return Layer(number, name, type, element.get("version", ""), None, where, inputs, outputs)
 
     def layer(self, element: Element, version: str | None = None) -> Layer:
-        """One layer. ``version`` stands in where the element has none.
+        """Read one layer. ``version`` is used if the element has none.
 
         Raises:
             ParseError: if it has no id, name, type or version.
@@ -163,7 +163,7 @@ class LayerReader:
         outputs: Sequence[PortSpec],
         where: Location,
     ) -> Mapping[str, Body]:
-        """The graphs inside the layer, by the names that its operation gives them."""
+        """Return the bodies of the layer, by the names of their attributes."""
         found = {}
         for name in () if cls is None else _body_names(cls):  # type: ignore[arg-type]
             inside = element.find(name)
@@ -262,7 +262,7 @@ class LayerReader:
         return op.replace(value=value)
 
     def _check_rest(self, element: ElementType, shape: tuple[int, ...], size: int, where: Location) -> None:
-        """OpenVINO reads constants with more bytes than they take, and gives those without numbers one."""
+        """Warn of constants with more bytes than they need; OpenVINO accepts them."""
         taken = packed_bytes(element, shape)
         if 0 < taken < size and element is not ElementType.string:
             type = f"{element}[{','.join(map(str, shape))}]"
@@ -272,7 +272,7 @@ class LayerReader:
 
 @lru_cache
 def _attribute_names(cls: type[Op]) -> frozenset[str]:
-    """What the attributes of an operation are called in files."""
+    """Return the names of an operation's attributes in files."""
     return frozenset(attribute.xml for attribute in cls.schema().values())
 
 
@@ -294,7 +294,7 @@ def _fixed(shape: PartialShape) -> tuple[int, ...]:
 
 
 def _implied(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:
-    """OpenVINO 2020 left the type and shape of a constant to its port, which later ones do not read."""
+    """Take the type and shape of a constant from its port, where OpenVINO 2020 declared them."""
     if cls is None or cls.name != "Constant" or (port := element.find("output/port")) is None:
         return data
     said = {"element_type": _label(port), "shape": ",".join(map(dim_text, port.iterfind("dim")))}
@@ -302,7 +302,7 @@ def _implied(cls: type[Op] | None, element: Element, data: Mapping[str, str]) ->
 
 
 def _label(port: Element) -> str | None:
-    """The element type of a port as attributes say it, if it has one."""
+    """Return the element type of a port as an attribute spells it, if it has one."""
     try:
         return ElementType.of_port(port.get("precision", "")).label
     except ValueError:

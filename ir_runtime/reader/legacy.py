@@ -1,4 +1,4 @@
-"""What IR version 10 means by its inputs and outputs, made explicit.
+"""Make the conversions at inputs and outputs explicit that IR version 10 implies.
 
 Such models were made for an API whose tensors were named after layers, whose inputs were never f16, and
 whose outputs were f32 or i32. OpenVINO still reads them so, and programs written for them rely on it.
@@ -41,12 +41,12 @@ class _Modern:
     sources: dict[Port, Port]
     """The output that feeds each input."""
     numbers: Iterator[int]
-    """Ids to look among for one that is free."""
+    """Candidates for an unused id."""
     outputs: dict[int, list[PortSpec]] = field(default_factory=dict)
-    """Those of layers of which some have changed."""
+    """The output ports of layers, where they were changed."""
 
     def enter(self, layer: Layer, readers: Iterable[Port]) -> None:
-        """An input takes f32 where the file says f16; ``readers`` are the inputs that it feeds."""
+        """Make an input f32 where the file declares f16; ``readers`` are the inputs connected to it."""
         port = _also_named(layer.outputs[0], layer.name)
         declared = port.type
         self.layers[layer.id] = replace(layer, outputs=(port,))
@@ -60,7 +60,7 @@ class _Modern:
         self.sources[Port(narrow.layer, 0)] = Port(layer.id, 0)
 
     def leave(self, given: Port, result: Port) -> None:
-        """An output gives f32, or i32 where the file has wide integers."""
+        """Make an output f32, or i32 where the file declares wider integers."""
         source = self.layers[given.layer]
         outputs = self.outputs.setdefault(given.layer, list(source.outputs))
         port = _also_named(outputs[given.number], _output_name(source, given.number))
@@ -79,13 +79,13 @@ class _Modern:
         self.sources[Port(converted.layer, 0)] = given
 
     def finished(self) -> dict[int, Layer]:
-        """The layers, with the outputs that have changed."""
+        """Return the layers with their changed outputs."""
         for number, outputs in self.outputs.items():
             self.layers[number] = replace(self.layers[number], outputs=tuple(outputs))
         return self.layers
 
     def _set_input(self, result: Layer, there: PortSpec) -> None:
-        """A Result takes what the Convert before it gives, whatever its port declares in the file."""
+        """Give a Result the type of the Convert before it, whatever its port declares in the file."""
         inputs = tuple(replace(port, type=there.type) if port.type else port for port in result.inputs)
         self.layers[result.id] = replace(result, inputs=inputs)
 

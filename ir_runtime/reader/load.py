@@ -1,4 +1,4 @@
-"""The one way in: a path, bytes or a file becomes documents."""
+"""Load documents from a path, bytes or a file."""
 
 from __future__ import annotations
 

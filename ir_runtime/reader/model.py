@@ -1,4 +1,4 @@
-"""Whole models: a ``<net>`` with layers and edges."""
+"""Read whole models: a ``<net>`` with layers and edges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SUPPORTED = (FORMER_IR, NEWEST_IR)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file as read: a graph, and what stands beside it."""
+    """A file that was read: its graph, name, version, weights and runtime information."""
 
     graph: Graph
     name: str
@@ -37,7 +37,7 @@ class Document:
     rt_info: Mapping[str, Any]
     weights: Weights = field(default_factory=Weights)
     limits: Limits = DEFAULT
-    """Those it was read with, to which running it is held, too."""
+    """The limits it was read with, which also apply to running it."""
     is_page: bool = False
     """Whether it is an example on a page of the specification."""
 
@@ -89,7 +89,7 @@ def _parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring
 
 
 def _check_means(root: Element, file: str, report: Diagnostics) -> None:
-    """What OpenVINO subtracts from an input of old models: results without it would be others, and not be said to be."""
+    """Refuse means that OpenVINO subtracts from an input of old models: ignoring them would give wrong results."""
     means = next(root.iterfind("pre-process//mean"), None)
     if means is not None:
         report.error(

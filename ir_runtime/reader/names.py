@@ -1,4 +1,4 @@
-"""What stands beside a tensor or a layer: names, and ``<rt_info>``."""
+"""Read tensor names and ``<rt_info>``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tensor_names(text: str | None) -> tuple[str, ...]:
 
 
 def rt_info(element: Element) -> Mapping[str, Any]:
-    """What ``<rt_info>`` says, as nested mappings of strings, none of which can be changed."""
+    """Return ``<rt_info>`` as nested read-only mappings of strings."""
     info = next(element.iterchildren("rt_info"), None)
     return NO_INFO if info is None else _entries(info)
 

@@ -1,4 +1,4 @@
-"""Which operation a type and a version in a file mean, as OpenVINO's reader finds it."""
+"""Resolve the type and version of a layer to an operation, as OpenVINO's reader does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEWEST = 17
 """The newest opset."""
 
 EXACT = {"Constant": "Const", "Parameter": "Parameter", "Result": "Result", "Assign": "Assign"}
-"""How files spell the operations whose type OpenVINO compares to the letter; others it reads in any case."""
+"""Types that OpenVINO compares case-sensitively; all others are case-insensitive."""
 
 # What OpenVINO finds in opset6 where a file has another word for it.
 _FORMER = ("experimental", "extension")
@@ -29,7 +29,7 @@ _FORMERLY_OUTSIDE = (
 
 
 def resolve(type: str, version: str) -> type[Op] | None:
-    """The operation that a ``<layer>`` means; ``None`` if there is none.
+    """Return the operation of a ``<layer>``; ``None`` if it is unknown.
 
     Operations of others may have any version: their files say which set they belong to.
     """
@@ -46,7 +46,7 @@ def resolve(type: str, version: str) -> type[Op] | None:
 
 
 def opset_of(version: str) -> int | None:
-    """The number of an opset, or ``None`` if there is none of that name."""
+    """Return the number of an opset, or ``None`` if the name is unknown."""
     found = re.fullmatch(r"opset([1-9][0-9]?)", version)
     number = int(found.group(1)) if found else 0
     return number if 0 < number <= NEWEST else None

@@ -1,4 +1,4 @@
-"""Finding the ``<layer>`` elements on a page of text, as the specification prints them."""
+"""Find the ``<layer>`` elements in a page of text, as the specification prints them."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Excerpt:
 
     @property
     def xml(self) -> bytes:
-        """A document that can be parsed, with the lines where the page has them."""
+        """Return a document that can be parsed, with the line numbers of the page."""
         above = "\n" * (self.line - 1)
         return f"<net>{above}{self.text}</net>".encode(errors="replace")
 
 
 def excerpts(text: str, name: str) -> Iterator[Excerpt]:
-    """The examples on a page, in order.
+    """Return the examples on a page, in order.
 
     Layers that follow each other with other ids belong together; text between them, or an id that
     comes again, starts the next example. ``<edges>`` right behind them belong to them.
@@ -71,7 +71,7 @@ def excerpts(text: str, name: str) -> Iterator[Excerpt]:
 
 
 def value_in(comment: str) -> list[float] | float | None:
-    """What a comment gives as a value: a bracketed list, or a number behind ``=``, ``:`` or ``is``.
+    """Return the value in a comment: a bracketed list, or a number after ``=``, ``:`` or ``is``.
 
     >>> value_in(" value is [2, 3] that means independent reduction ")
     [2.0, 3.0]
@@ -107,7 +107,7 @@ def _layers(text: str, name: str) -> Iterator[tuple[int, int]]:
 
 
 def _id(text: str, start: int) -> str:
-    """The id of a layer, or nothing; ``01`` and ``1`` are the same."""
+    """Return the id of a layer, or nothing; ``01`` and ``1`` are the same."""
     found = _ID.match(text, start)
     return (found.group(1).lstrip("0") or "0") if found and found.group(1) else ""
 

@@ -1,4 +1,4 @@
-"""The ports of a layer: ids, names, and what they declare."""
+"""Read the ports of a layer: ids, names, and declared types."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = ["PortReader", "check_size", "dim_text"]
 
 @dataclass(frozen=True, slots=True)
 class PortReader:
-    """Reads ports of one file; what is wrong with them goes into ``report``."""
+    """Reads the ports of one file; adds errors to ``report``."""
 
     file: str
     report: Diagnostics
     limits: Limits
     types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
-    """Read so far, by precision and dims: in a model, many ports declare the same."""
+    """Cache of types by precision and dims: many ports of a model declare the same type."""
 
     def read(self, element: Element, side: str, where: Location) -> list[PortSpec]:
-        """The ports of a layer on one side, ``input`` or ``output``."""
+        """Read the ports of a layer on one side, ``input`` or ``output``."""
         groups = element.iterchildren(side)
         found = [self._port(port, where) for group in groups for port in group.iterchildren("port")]
         if len(found) > 1 and len({port.id for port in found}) < len(found):
@@ -58,7 +58,7 @@ class PortReader:
             seen.add(port.id)
 
     def _type(self, port: Element, dims: Sequence[str], where: Location) -> TensorType:
-        """What a port declares. Without dims that is a scalar or a tensor of any rank, so nothing is said."""
+        """Return the declared type. Without dims it is ambiguous: a scalar, or a tensor of any rank."""
         said = (port.get("precision"), *dims)
         found = self.types.get(said)
         if found is None:
@@ -109,7 +109,7 @@ class PortReader:
 
 
 def check_size(shape: PartialShape, limits: Limits, where: Location | None = None) -> None:
-    """Raise `LimitError` for a tensor that is too large, however its open lengths turn out."""
+    """Raise `LimitError` for a tensor that is too large for any value of its dynamic dims."""
     if shape.rank is None:
         return
     limits.check("rank", shape.rank, where)
@@ -117,12 +117,12 @@ def check_size(shape: PartialShape, limits: Limits, where: Location | None = Non
 
 
 def _least(shape: PartialShape) -> int:
-    """The number of elements, with open lengths as short as they may be, but not empty."""
+    """Return the least number of elements, with dynamic dims at their minimum, but at least 1."""
     return math.prod([max(dim.min, 1) for dim in shape])
 
 
 def dim_text(dim: Element) -> str:
-    """The text of a ``<dim>``, which on a page may have a comment inside."""
+    """Return the text of a ``<dim>``, which on a page may contain a comment."""
     return (dim.xpath("string()") if len(dim) else dim.text) or ""
 
 
@@ -135,5 +135,5 @@ def _is_length(text: str) -> bool:
 
 
 def _brief(texts: Sequence[str | None]) -> str:
-    """Some texts of a file, fit for a message however long they are."""
+    """Format strings of a file for a message, truncated if they are long."""
     return ", ".join(repr(text and text[:20]) for text in texts[:8]) + (" …" if len(texts) > 8 else "")

@@ -1,4 +1,4 @@
-"""Opening what the user points at, and saying what it is when it is no IR."""
+"""Open a source, and identify it if it is not an IR."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _XML = (b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00<")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The bytes of a file, the name to use in messages, and where it lies if it is on disk."""
+    """The bytes of a file, its name in messages, and its path if it is on disk."""
 
     data: bytes
     name: str
@@ -59,7 +59,7 @@ def open_source(source: SourceLike, limits: Limits = DEFAULT) -> Source:
 
 
 def _something_else(data: bytes) -> tuple[str, str] | None:
-    """What data is if it is no XML, and what to do about it."""
+    """Identify data that is not XML, and say what to do about it."""
     for signature, start, what, hint in _SIGNATURES:
         if data[start : start + len(signature)] == signature:
             return what, hint
@@ -85,7 +85,7 @@ def _read(source: SourceLike, limits: Limits) -> Source:
 
 
 def _path_of(file: Any, name: str) -> Path | None:
-    """Where an open file lies, so that the .bin beside it is found; members of archives have names, too."""
+    """Return the path of an open file, to find the .bin beside it; members of archives have names but no path."""
     try:
         return Path(name) if os.path.samestat(os.fstat(file.fileno()), os.stat(name)) else None
     except (OSError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""What stands in for the inputs of a fragment that nothing feeds: Parameters and Constants."""
+"""Parameters and Constants for the unconnected inputs of a fragment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["comment_value", "constant", "element_types", "parameter", "port_name
 
 
 def port_name(layer: Layer, index: int) -> str:
-    """What the operation calls an input."""
+    """Return the name of an input port in the operation."""
     port = layer.op.port_of(index) if layer.op else None
     if port is None:
         return f"input{index}"
@@ -32,7 +32,7 @@ def port_name(layer: Layer, index: int) -> str:
 
 
 def element_types(layer: Layer) -> list[ElementType]:
-    """Element types for the inputs: the port's precision, else what its type variable is elsewhere."""
+    """Return element types for the inputs: the port's precision, else that of another port with the same type variable."""
     said = [spec.type.element if spec.type else ElementType.dynamic for spec in layer.inputs]
     if layer.op is None:
         return [e if e is not ElementType.dynamic else ElementType.f32 for e in said]
@@ -47,7 +47,7 @@ def element_types(layer: Layer) -> list[ElementType]:
 
 
 def comment_value(port: Element, spec: PortSpec) -> list[float] | float | None:
-    """The value that a comment in or right behind a port gives it."""
+    """Return the value that a comment in or right after a port gives it."""
     found = (value_in(comment) for comment in _comments(port))
     return next((v for v in found if v is not None and _plausible(v, spec)), None)
 
@@ -61,7 +61,7 @@ def constant(
     where: Location,
     report: Diagnostics,
 ) -> Layer | None:
-    """A layer with the value of a port, or a finding if the value contradicts the port's dims.
+    """Return a Constant with the value of a port, or report a value that contradicts the port's dims.
 
     Raises:
         InputError: if the element type cannot hold the value.
@@ -84,13 +84,13 @@ def constant(
 
 
 def parameter(number: int, name: str, element: ElementType, spec: PortSpec, where: Location) -> Layer:
-    """A layer that the caller gives a value to: of the port's dims, or of any shape."""
+    """Return a Parameter with the port's dims, or of any shape."""
     shape = spec.type.shape if spec.type else PartialShape.dynamic()
     return _outer(number, name, Parameter(element_type=element, shape=shape), where)
 
 
 def _array(given: Any, element: ElementType, spec: PortSpec, where: Location) -> Array:
-    """The value as an array, if the element type can hold it."""
+    """Return the value as an array, if the element type can represent it."""
     try:
         numbers = np.asarray(given)
         with np.errstate(all="ignore"):
@@ -106,7 +106,7 @@ def _array(given: Any, element: ElementType, spec: PortSpec, where: Location) ->
 
 
 def _comments(port: Element) -> list[str]:
-    """The comments inside a port, and the one behind it on the same line."""
+    """Return the comments inside a port, and the one after it on the same line."""
     comments = list(port.iter(Comment))
     after = port.getnext()
     if after is not None and after.tag is Comment and "\n" not in (port.tail or ""):
@@ -115,7 +115,7 @@ def _comments(port: Element) -> list[str]:
 
 
 def _plausible(value: list[float] | float, spec: PortSpec) -> bool:
-    """Lists are values of vectors; a single number is one only where one element is expected."""
+    """Return whether a value fits: lists are values of vectors; a number is one only if one element is expected."""
     shape = spec.type.shape if spec.type else PartialShape.dynamic()
     if isinstance(value, list) and len(value) != 1:
         return shape.rank in (None, 1)
@@ -123,7 +123,7 @@ def _plausible(value: list[float] | float, spec: PortSpec) -> bool:
 
 
 def _outer(number: int, name: str, op: Parameter | Constant, where: Location) -> Layer:
-    """A layer that the page does not print."""
+    """Return the location of a layer that the page does not print."""
     port = PortSpec(0, TensorType(op.element_type, op.shape), (name,), where.line)
     place = replace(where, layer=name, operation=op.versioned_name())
     return Layer(number, name, op.name, "opset1", op, place, (), (port,))

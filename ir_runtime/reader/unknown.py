@@ -1,4 +1,4 @@
-"""What to say of operations and names that there are not."""
+"""Messages and hints for unknown operations and names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OF_YOUR_OWN = "declare an operation of your own with ir_runtime.ops.op; see exa
 
 
 def unknown_operation(type: str, version: str) -> tuple[str, str]:
-    """Message and hint for an operation that there is not."""
+    """Return the message and the hint for an unknown operation."""
     versions = registry.versions(type)
     if not versions:
         return _no_such_type(type, version)
@@ -28,14 +28,14 @@ def unknown_operation(type: str, version: str) -> tuple[str, str]:
 
 
 def _opset_for(versions: list[type[Op]], version: str) -> str:
-    """The opset that is meant, or the first that has the operation."""
+    """Return the nearest opset name, or the first opset that has the operation."""
     first = f"{versions[0].name} starts with opset{versions[0].since}"
     known = [f"opset{number}" for number in range(1, NEWEST + 1)]
     return first if re.fullmatch(r"opset\d+", version) else meant(version.lower()[:20], known) or first
 
 
 def _span(versions: list[type[Op]], opset: int) -> str:
-    """From when to when there is an operation."""
+    """Describe which opsets have an operation."""
     first, last = versions[0].since, versions[-1].until
     return f"it starts with opset{first}" if opset < first else f"the last to have it is opset{last}"
 
@@ -50,6 +50,6 @@ def _no_such_type(type: str, version: str) -> tuple[str, str]:
 
 
 def meant(name: str, names: Collection[str]) -> str:
-    """A hint at the name that is nearest, or nothing."""
+    """Return a hint with the nearest name, or an empty string."""
     near = nearest(name, names)
     return f"did you mean {near!r}?" if near else ""

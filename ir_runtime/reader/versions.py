@@ -1,4 +1,4 @@
-"""Which version of an operation a page means, where the tag does not say."""
+"""Determine the version of an operation on a page whose tag has none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ASKED = re.compile(r"(?:opset|(?P<name>\w+)-)?(?P<number>\d{1,4})", re.IGNORECA
 
 
 class Versions:
-    """What a caller asks for, else what a page says.
+    """The version that the caller asks for, else the one on the page.
 
     Args:
         asked: ``"ReduceL2-4"`` for that operation, ``"opset4"`` or ``4`` for every one.
@@ -40,7 +40,7 @@ class Versions:
         self._page = page
 
     def opset(self, type: str) -> str | None:
-        """The opset whose operation of this type is meant, or ``None`` if nobody says."""
+        """Return the opset of an operation type, or ``None`` if it is not given."""
         if self._number and (self._name is None or _same(self._name, type)):
             return f"opset{self._number}"
         names = (type, registry.name(type) or type)
@@ -49,7 +49,7 @@ class Versions:
 
     @cached_property
     def _named(self) -> dict[str, tuple[int, str]]:
-        """Where the page first gives a name with a number, and that number, by the name in small letters."""
+        """The first number after each operation name on the page, with its position, by lower-case name."""
         named: dict[str, tuple[int, str]] = {}
         for found in _VERSIONED.finditer(self._page):
             named.setdefault(found.group(1).lower(), (found.start(), found.group(2)))

@@ -1,4 +1,4 @@
-"""The constants of a model: views of a file that is mapped, not read."""
+"""Read the constants of a model as views of a memory-mapped file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WeightsLike: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | Array"
 
 
 class Weights:
-    """The bytes of a ``.bin``, read-only; ``None`` if the model came without one."""
+    """The bytes of a ``.bin``, read-only; ``None`` if the model has none."""
 
     def __init__(self, data: Any = None, name: str = "", missing: str = "") -> None:
         self.name, self.missing = name, missing
@@ -35,7 +35,7 @@ class Weights:
             self.data.flags.writeable = False  # what the caller gives is looked at, never written
 
     def check(self) -> None:
-        """Look at the length of a file that is mapped.
+        """Check the length of the memory-mapped file.
 
         Raises:
             ParseError: if it has become shorter.
@@ -49,7 +49,7 @@ class Weights:
     def tensor(
         self, element: ElementType, shape: tuple[int, ...], offset: int, size: int, where: Location
     ) -> Array | Packed:
-        """The constant at ``offset``, as a view; numbers of less than a byte stay packed.
+        """Return the constant at ``offset`` as a view; elements of less than a byte stay packed.
 
         Raises:
             ParseError: if it lies outside the file, or ``size`` is too small for the shape.
@@ -107,13 +107,13 @@ def _shown(shape: tuple[int, ...]) -> str:
 
 
 def packed_bytes(element: ElementType, shape: tuple[int, ...]) -> int:
-    """Bytes that a constant takes in the ``.bin``; of texts, those before the first one."""
+    """Return the bytes of a constant in the ``.bin``; of strings, those of the header."""
     count = math.prod(shape)
     return header_size(count) if element is ElementType.string else element.nbytes(count)
 
 
 def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:
-    """The weights given, else the ``.bin`` beside the model.
+    """Open the given weights, else the ``.bin`` beside the model.
 
     Raises:
         ParseError: if a file that was named cannot be read.

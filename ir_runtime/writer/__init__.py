@@ -1,1 +1,1 @@
-"""Graphs to XML and weights: the other direction of ``frontend``."""
+"""Write graphs as XML and weights: the inverse of ``reader``."""

@@ -1,4 +1,4 @@
-"""The attributes of layers as files write them."""
+"""Format the attributes of layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMESPACE = "{"  # how names in a namespace begin; an IR has none
 
 
 def attribute_texts(layer: Layer, changed: Mapping[str, Any]) -> dict[str, str]:
-    """The attributes of a layer by their names in files.
+    """Return the attributes of a layer by their names in files.
 
     Args:
         layer: the layer. Where the file that it was read from says the same in other words, its words
@@ -37,7 +37,7 @@ def attribute_texts(layer: Layer, changed: Mapping[str, Any]) -> dict[str, str]:
 
 
 def attribute_text(value: Any) -> str:
-    """A value as files write it.
+    """Format a value as in files.
 
     >>> attribute_text((1, 2)), attribute_text(True), attribute_text(PartialShape("?,1..8"))
     ('1,2', 'true', '?,1..8')

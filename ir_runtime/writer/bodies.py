@@ -1,4 +1,4 @@
-"""How bodies are tied to the layer that they lie in."""
+"""Write the port maps and back edges of bodies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["write_back_edges", "write_port_map"]
 
 
 def write_port_map(out: Printer, layer: Layer, body: Body) -> None:
-    """Which Parameter of a body receives which input of the layer, and which Result gives which output."""
+    """Write the port map of a body: its Parameters by inputs of the layer, its Results by outputs."""
     with out.inside(PORT_MAPS[body.name]):
         for entry in body.inputs:
             out.element("input", _entry(layer.inputs[entry.port].id, entry.parameter, entry.cut))
@@ -27,7 +27,7 @@ def write_port_map(out: Printer, layer: Layer, body: Body) -> None:
 
 
 def write_back_edges(out: Printer, bodies: Iterable[Body]) -> None:
-    """What goes round, from Results to Parameters."""
+    """Write the back edges from Results to Parameters."""
     edges = [edge for body in bodies for edge in body.back_edges]
     if not edges:
         return

@@ -1,4 +1,4 @@
-"""Weights stored as f16, as OpenVINO stores them when it saves a model."""
+"""Compress weights to f16, as OpenVINO does when it saves a model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DECOMPRESSION = MappingProxyType({"decompression": MappingProxyType({"version":
 
 
 def compress(content: Content) -> Content:
-    """The same model with f16 in place of f32 and f64 constants, each with a Convert behind it.
+    """Return the model with f16 in place of f32 and f64 constants, each followed by a Convert.
 
     A Convert takes the place of the constant: its id, its name, its readers. A model that is quantized,
     or has compressed weights, stays as it is.
@@ -59,7 +59,7 @@ def _is_compressed(graph: Graph) -> bool:
 
 
 def _is_scaled(graph: Graph, layer: Layer) -> bool:
-    """Whether it holds numbers of a byte or less that are to be multiplied by scales."""
+    """Return whether a constant holds quantized values of at most a byte that are multiplied by scales."""
     if layer.type != "Constant" or vars(layer.op)["element_type"] not in _SMALL:
         return False
     converts = [reader for reader in _readers(graph, layer) if reader.type == "Convert"]
@@ -87,7 +87,7 @@ def _compressed(graph: Graph) -> Graph:
 
 
 def _deciding(graph: Graph) -> Iterator[int]:
-    """Constants from which a shape is computed, and what lies between."""
+    """Return constants from which a shape is computed, and the layers in between."""
     waiting = [
         source
         for layer in graph.layers.values()
@@ -126,14 +126,14 @@ def _narrowed(numbers: Array) -> Array:
 
 
 def _blocks(numbers: Array) -> Iterator[Array]:
-    """The numbers as f32, some at a time, so that what is computed with them stays near."""
+    """Yield the values as f32, block by block, to stay in the cache."""
     flat = numbers.reshape(-1)
     for start in range(0, flat.size, _BLOCK):
         yield flat[start : start + _BLOCK].astype(np.float32, copy=False)
 
 
 def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
-    """The constant, and the Convert that gives what it was."""
+    """Return the compressed constant, and the Convert that restores its type."""
     made = registry.resolve("Convert", 1)
     assert made is not None
     assert layer.op is not None
@@ -158,7 +158,7 @@ def _pair(layer: Layer, number: int) -> tuple[Layer, Layer]:
 
 
 def _with_bodies(op: Operation) -> Operation:
-    """The operation with what lies in its bodies stored as f16, too."""
+    """Return the operation with the constants of its bodies compressed."""
     bodies = {name: body for name, body in vars(op).items() if isinstance(body, Body)}
     stored = {n: replace(body, graph=_compressed(body.graph)) for n, body in bodies.items()}
     return op.replace(**stored) if stored else op

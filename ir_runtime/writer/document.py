@@ -1,4 +1,4 @@
-"""A graph, with what was inferred about it, as an IR of version 11."""
+"""Write a graph as an IR of version 11."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TYPES = {"Constant": "Const"}  # as files spell them
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file is to hold.
+    """The content of a file.
 
     ``declared`` says whether the dims that layers declare are still true: not where inputs have got
     other shapes. They may say more than what was inferred.
@@ -39,7 +39,7 @@ class Content:
 
 
 def write(content: Content, xml: IO[bytes], weights: IO[bytes]) -> None:
-    """Write a model: the same content gives the same bytes.
+    """Write a model, deterministically.
 
     Raises:
         InputError: if a name has characters that XML does not have.
@@ -52,14 +52,14 @@ def write(content: Content, xml: IO[bytes], weights: IO[bytes]) -> None:
 
 @dataclass(slots=True)
 class _GraphWriter:
-    """Writes the layers and edges of a graph, and of those inside it."""
+    """Writes the layers and edges of a graph and of its bodies."""
 
     out: Printer
     weights: WeightsWriter
     known: Inferred
     declared: bool
     path: str = ""
-    """What the names of the layers begin with, as those of bodies do."""
+    """The prefix of the names of layers in a body."""
 
     def graph(self, graph: Graph) -> None:
         with self.out.inside("layers"):
@@ -98,7 +98,7 @@ class _GraphWriter:
                 self._body(layer, body)
 
     def _changed(self, layer: Layer) -> dict[str, Any]:
-        """Attributes that depend on more than the operation."""
+        """Return attributes that depend on more than the operation."""
         if layer.type == "Constant":
             op = vars(layer.op)
             place = self.weights.place(raw_bytes(op["value"], op["element_type"], min(op["size"], 1)))
@@ -133,7 +133,7 @@ class _GraphWriter:
             write_layer_info(self.out, spec.rt_info)
 
     def _type(self, spec: PortSpec, source: Port | None) -> TensorType | None:
-        """What was inferred of a tensor, and what the file knows beyond that."""
+        """Return the inferred type of a tensor, completed by the declared one."""
         found = self.known.get(source) if source else None
         if found is None or spec.type is None or not self.declared:
             return found.type if found else spec.type
@@ -150,7 +150,7 @@ class _GraphWriter:
 
 
 def precision(element: ElementType) -> str:
-    """The name of an element type as ports of files spell it.
+    """Return the name of an element type in ports of files.
 
     >>> precision(ElementType.f32), precision(ElementType.i64), precision(ElementType.boolean)
     ('FP32', 'I64', 'BOOL')

@@ -1,4 +1,4 @@
-"""The names of tensors, of which one attribute holds all."""
+"""Join the names of a tensor into one attribute."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def joined(names: Iterable[str]) -> str:
 
 
 def output_names(layer: Layer) -> str:
-    """What a Result calls the output of the model."""
+    """Return the names that a Result gives to the output of the model."""
     return joined(name for port in layer.inputs for name in port.names) if layer.type == "Result" else ""

@@ -1,4 +1,4 @@
-"""XML as OpenVINO lays it out, one element a line."""
+"""Write XML in OpenVINO's layout, one element per line."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ _TAG = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 def is_tag(text: str) -> bool:
-    """Whether a text can be the name of an element or an attribute."""
+    """Return whether a string can be the name of an element or an attribute."""
     return _TAG.fullmatch(text) is not None
 
 
 class Printer:
-    """Writes elements to a file as they come. The same calls give the same bytes."""
+    """Writes elements to a file, deterministically."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._indent = file, ""
         self._line('<?xml version="1.0"?>')
 
     def element(self, tag: str, attributes: Mapping[str, str] | None = None) -> None:
-        """An element with nothing inside."""
+        """Write an empty element."""
         self._line(f"<{tag}{self._attributes(tag, attributes)} />")
 
     def text(self, tag: str, text: str) -> None:
-        """An element with a text inside."""
+        """Write an element that contains text."""
         self._line(f"<{tag}>{text.translate(_ESCAPES)}</{tag}>")
 
     @contextmanager
     def inside(self, tag: str, attributes: Mapping[str, str] | None = None) -> Iterator[None]:
-        """An element; what is written within the block is inside of it."""
+        """Write an element that contains what is written within the block."""
         self._line(f"<{tag}{self._attributes(tag, attributes)}>")
         self._indent += "\t"
         yield

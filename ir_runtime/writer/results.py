@@ -1,4 +1,4 @@
-"""Outputs that were asked for become outputs of the file."""
+"""Add Results for added outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["with_results"]
 
 
 def with_results(graph: Graph, ports: Sequence[Port]) -> Graph:
-    """The same graph, with one more Result for each of the outputs of layers given."""
+    """Return the graph with one more Result for each of the given outputs."""
     if not ports:
         return graph
     first = max(graph.layers, default=-1) + 1

@@ -1,4 +1,4 @@
-"""What stands beside the graph: runtime information of models, layers and ports."""
+"""Write the runtime information (``rt_info``) of models, layers and ports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["write_layer_info", "write_model_info"]
 
 
 def write_model_info(out: Printer, info: Mapping[str, Any]) -> None:
-    """Entries of a model: texts, or more entries."""
+    """Write the entries of a model: strings, or nested entries."""
     if not info:
         out.element("rt_info")
         return
@@ -20,7 +20,7 @@ def write_model_info(out: Printer, info: Mapping[str, Any]) -> None:
 
 
 def write_layer_info(out: Printer, info: Mapping[str, Any]) -> None:
-    """Entries of a layer or a port, which have several texts each: a version and what goes with it."""
+    """Write the entries of a layer or a port, which have a version and other attributes."""
     if not info:
         return
     with out.inside("rt_info"):
@@ -35,7 +35,7 @@ def write_layer_info(out: Printer, info: Mapping[str, Any]) -> None:
 
 
 def _are_attributes(entry: Mapping[str, Any]) -> bool:
-    """Whether the reader gives the same for an element with these attributes."""
+    """Return whether the reader restores the same entries from an element with these attributes."""
     plain = all(isinstance(text, str) and is_tag(name) and name != "name" for name, text in entry.items())
     return plain and entry.keys() != {"value"}
 

@@ -1,4 +1,4 @@
-"""The ``.bin``: constants one behind the other, each content once."""
+"""Write the ``.bin``: constants without gaps, equal ones once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Place", "WeightsWriter", "raw_bytes"]
 
 
 class Place(NamedTuple):
-    """Where the bytes of a constant lie."""
+    """The offset and size of a constant."""
 
     offset: int
     size: int
 
 
 class WeightsWriter:
-    """Writes constants as they come, without gaps, as OpenVINO does; equal ones share their bytes.
+    """Writes constants without gaps, as OpenVINO does; equal ones share their bytes.
 
     Nothing is kept but digests, so constants may be views of a file that is larger than the memory.
     """
@@ -35,7 +35,7 @@ class WeightsWriter:
         self._known: dict[bytes, Place] = {}
 
     def place(self, raw: Array) -> Place:
-        """Write bytes, unless they are there already; say where they lie."""
+        """Write bytes unless they were written before; return their place."""
         # A digest of 256 bits is as good as the content: nobody knows two contents that share one.
         digest = hashlib.sha256(raw.data).digest()
         if digest not in self._known:
@@ -46,7 +46,7 @@ class WeightsWriter:
 
 
 def raw_bytes(value: Array | Packed | Callable[[], Array], element: ElementType, least: int = 1) -> Array:
-    """The bytes of a tensor as files have them; a view, where memory has them so, too.
+    """Return the bytes of a tensor in the format of files; a view where memory has the same format.
 
     A tensor of no elements has ``least`` bytes: one in most of OpenVINO's files, none in others. One that
     is to be computed only now is given as a function.

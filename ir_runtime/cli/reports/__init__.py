@@ -1,1 +1,1 @@
-"""The forms in which findings are given: text, JSON, SARIF, and annotations of GitHub's."""
+"""Output formats of findings: SARIF, and GitHub annotations."""

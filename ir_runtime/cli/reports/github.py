@@ -19,7 +19,7 @@ _PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
 
 
 def commands(reports: Iterable[tuple[str, Diagnostics]]) -> Iterator[str]:
-    """A line for each finding, and one for each kind that there is more of; reports come with their files."""
+    """Return a line for each finding, and one for each kind with more findings than are kept."""
     for file, report in reports:
         yield from map(_finding, report)
         yield from (_more(file, more) for more in report.more)
