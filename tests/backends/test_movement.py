@@ -12,7 +12,7 @@ from harness.nets import End, Net
 
 import ir_runtime as ir
 from ir_runtime.backends import UNREAD, Unary, available
-from ir_runtime.backends.numpy.kernels.movement import FEW
+from ir_runtime.backends.numpy.kernels.movement import MAX_ELEMENTS
 from ir_runtime.executor.instructions import moves_of
 from ir_runtime.executor.plan import ExecutionPlan
 from ir_runtime.executor.step import Step
@@ -114,13 +114,13 @@ def test_parts_that_others_read_are_made_for_them_too(backend: str) -> None:
 
 
 @backends
-@pytest.mark.parametrize("dims", ["-1 8", f"{FEW} 8"])
+@pytest.mark.parametrize("dims", ["-1 8", f"{MAX_ELEMENTS} 8"])
 def test_regions_are_joined_one_by_one_where_they_may_be_large(dims: str, backend: str) -> None:
     net = Net()
     x = net.parameter("x", dims.replace("-1", "?").replace(" ", ","), out=f"FP32 {dims}")
     first, second = parts(net, x, [3, 5], 1, int(dims.split()[0]))
     net.result(net.op("Concat", second, first, out=f"FP32 {dims}", axis=1))
-    rows = 4 if dims[0] == "-" else FEW
+    rows = 4 if dims[0] == "-" else MAX_ELEMENTS
     plan = agree(read(net), backend, np.ones((rows, 8), np.float32))
     assert types(plan) == [("VariadicSplit",), ("Concat",)]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ir_runtime.backends.core.threads import at_most
-from ir_runtime.backends.numpy.math import panels as _panels
+from ir_runtime.backends.numpy.math import panels as panels_module
 from ir_runtime.backends.numpy.math.panels import Panels
 from ir_runtime.backends.numpy.threading.parallel import compiling, defer
 from ir_runtime.ir.tensor import Array
@@ -53,7 +53,7 @@ def test_failures_end_the_compilation() -> None:
 def test_matrices_are_cut_piece_by_piece(
     depth: int, columns: int, turned: bool, tiled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_panels, "PIECE", 1 << 13)
+    monkeypatch.setattr(panels_module, "PACK_SIZE", 1 << 13)
     matrix = numbers(columns, depth).T if turned else numbers(depth, columns)
     rows, out = (
         np.eye(depth, dtype=np.float32)[: min(depth, 50)],

@@ -1,1 +1,1 @@
-"""Formats that backends share: memory layouts, packed and quantized numbers."""
+"""What backends share: memory layouts, epilogues and activations, interpolation, NMS, rounding, BLAS."""

@@ -1,12 +1,11 @@
-"""Planned NumPy: the same results as the reference, sooner.
+"""The NumPy backend: kernels made of NumPy calls, several times faster than the reference.
 
-4-D activations are stored with their channels last and passed on as ``[N, C, H, W]`` views, so that
-operations without a kernel here work unchanged. Kernels take constants apart once, when the model is
-compiled, and finish their fresh results in place: bias, residual and activation of the layers that
-read nothing else.
+4-D feature maps are stored channels last (NHWC) and passed on as ``[N, C, H, W]`` views, so that operations without a
+kernel here work unchanged. Kernels pack constants once, when the model is compiled, and apply post-ops (bias, residual,
+activation) to their results in place.
 
-Modules with kernels are imported when a model has their operations: `_index` lists them. Those that take
-compressed weights are asked before.
+Kernel modules are imported when a model has their operations: `_index` lists them. Those for quantized weights are
+needed before.
 """
 
 from __future__ import annotations

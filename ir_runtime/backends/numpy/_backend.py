@@ -1,4 +1,4 @@
-"""The backend that the modules of this package register their offers with."""
+"""The backend with which the kernel modules of this package register."""
 
 from __future__ import annotations
 

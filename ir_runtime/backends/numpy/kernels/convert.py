@@ -1,4 +1,4 @@
-"""Conversions that NumPy does as they should be done: of machine numbers, to wide real ones and to wider integers."""
+"""Conversions that NumPy does as specified: to f32 and f64, and to wider integers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .._backend import backend
 __all__: list[str] = []
 
 _REAL = (ElementType.f16, ElementType.f32, ElementType.f64)
-_WHOLE = tuple(ElementType.parse(f"{sign}{bits}") for sign in "iu" for bits in (8, 16, 32, 64))
+_INTEGERS = tuple(ElementType.parse(f"{sign}{bits}") for sign in "iu" for bits in (8, 16, 32, 64))
 
 
 @backend.accelerates(Convert)
-def conversion(op: Convert, data: Value) -> Kernel | None:
-    """One call, where the reference asks for much first."""
+def convert(op: Convert, data: Value) -> Kernel | None:
+    """Return one call; the reference checks much first."""
     source, target = data.element, op.destination_type
-    if source not in (*_REAL, *_WHOLE, ElementType.boolean):
+    if source not in (*_REAL, *_INTEGERS, ElementType.boolean):
         return None
-    wider = target in _WHOLE and source not in _REAL and np.can_cast(source.dtype, target.dtype)
+    wider = target in _INTEGERS and source not in _REAL and np.can_cast(source.dtype, target.dtype)
     if not wider and target not in _REAL[1:]:
         return None
     return Unary(methodcaller("astype", target.dtype, copy=False))

@@ -1,4 +1,4 @@
-"""Sums of all elements so far."""
+"""Cumulative sums."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__: list[str] = []
 
 
 @backend.accelerates(CumSum)
-def running(op: CumSum, data: Value, axis: Value | None = None) -> Kernel | None:
-    """f32 from the start of a known axis: one call, where `np.cumsum` looks for a way to make it first."""
+def cumsum(op: CumSum, data: Value, axis: Value | None = None) -> Kernel | None:
+    """Return a kernel for f32 from the start of a known axis: one call, without the dispatch of `np.cumsum`."""
     known, rank = (0,) if axis is None else axis.ints(), data.shape.rank
     if not is_f32(data) or op.reverse or op.exclusive or known is None or not rank:
         return None

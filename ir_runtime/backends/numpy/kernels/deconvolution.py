@@ -1,4 +1,4 @@
-"""Transposed convolutions: one product of rows of channels, then sums of its parts."""
+"""Transposed convolution: one GEMM over channels-last rows, then the sum of overlapping windows (col2im)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__: list[str] = []
 
 
 @backend.accelerates(ConvolutionBackpropData)
-def spread_out(
+def transposed_convolution(
     op: ConvolutionBackpropData, data: Value, filters: Value, output_shape: Value | None = None
 ) -> Kernel | None:
-    """Constant f32 filters, and a shape of the output that is constant or left open."""
+    """Return a kernel for constant f32 filters, and an output shape that is constant or not given."""
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
@@ -35,53 +35,53 @@ def spread_out(
         return None
     outputs, kernel = w.shape[1], w.shape[2:]
     packed = Panels.of(np.moveaxis(w, 1, -1).reshape(len(w), -1), w)
-    more = () if output_shape is None else (output_shape,)
+    shape_input = () if output_shape is None else (output_shape,)
 
     @lru_cache(maxsize=64)
     def fit(shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Elements cut off before each axis, and the lengths of the output."""
-        seen = Value(TensorType(data.element, PartialShape(shape)))
-        lengths = op.infer(seen, filters, *more).static[2:]
-        return tuple(op.begins(shape[2:], kernel, lengths, bool(more))), lengths
+        """Return how many elements are cropped before each axis, and the lengths of the output."""
+        value = Value(TensorType(data.element, PartialShape(shape)))
+        lengths = op.infer(value, filters, *shape_input).static[2:]
+        return tuple(op.begins(shape[2:], kernel, lengths, bool(shape_input))), lengths
 
     def compute(x: Array, w: Array, *rest: object) -> Array:
         epilogue: RowEpilogue = rest[-1]  # type: ignore[assignment]
         begins, lengths = fit(x.shape)
         rows = np.ascontiguousarray(as_rows(x, 1))
         room(len(rows) * packed.columns, x.itemsize)
-        parts = np.empty((len(rows), packed.columns), np.float32)
-        gemm(rows, packed, parts, lambda block, first: None)
-        places = parts.reshape(len(x), *x.shape[2:], *kernel, outputs)
-        y = _sums(places, op.strides, op.dilations, begins, lengths)
+        products = np.empty((len(rows), packed.columns), np.float32)
+        gemm(rows, packed, products, lambda block, first: None)
+        windows = products.reshape(len(x), *x.shape[2:], *kernel, outputs)
+        y = _col2im(windows, op.strides, op.dilations, begins, lengths)
         apply_epilogue(y.reshape(-1, outputs), epilogue)
         return channels_first(y)
 
-    return RowKernel(compute, 2 + len(more), 1)
+    return RowKernel(compute, 2 + len(shape_input), 1)
 
 
-def _sums(
-    places: Array,
+def _col2im(
+    windows: Array,
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
     begins: tuple[int, ...],
     lengths: tuple[int, ...],
 ) -> Array:
-    """Add ``places[N, spatial..., kernel..., outputs]`` to where they lie in the output, and cut that out."""
+    """Add ``windows[N, spatial..., kernel..., outputs]`` at their positions, and crop the output."""
     axes = len(strides)
-    counts, kernel = places.shape[1 : axes + 1], places.shape[axes + 1 : -1]
+    counts, kernel = windows.shape[1 : axes + 1], windows.shape[axes + 1 : -1]
     reach = [
         max((n - 1) * s + (k - 1) * d + 1, b + m)
         for n, s, k, d, b, m in zip(counts, strides, kernel, dilations, begins, lengths, strict=True)
     ]
-    room(len(places) * math.prod(reach) * places.shape[-1], places.itemsize)
-    y = np.zeros((len(places), *reach, places.shape[-1]), places.dtype)
-    for element in product(*map(range, kernel)) if places.size else ():
+    room(len(windows) * math.prod(reach) * windows.shape[-1], windows.itemsize)
+    y = np.zeros((len(windows), *reach, windows.shape[-1]), windows.dtype)
+    for element in product(*map(range, kernel)) if windows.size else ():
         target = tuple(
             slice(e * d, e * d + (n - 1) * s + 1, s)
             for e, d, n, s in zip(element, dilations, counts, strides, strict=True)
         )
-        where: Any = (..., *element, slice(None))
+        index: Any = (..., *element, slice(None))
         inside = y[(slice(None), *target)]
-        np.add(inside, places[where], out=inside)
-    wanted = y[(slice(None), *(slice(b, b + m) for b, m in zip(begins, lengths, strict=True)))]
-    return np.ascontiguousarray(wanted)
+        np.add(inside, windows[index], out=inside)
+    cropped = y[(slice(None), *(slice(b, b + m) for b, m in zip(begins, lengths, strict=True)))]
+    return np.ascontiguousarray(cropped)

@@ -19,10 +19,10 @@ __all__: list[str] = []
 
 
 @backend.accelerates(MatMul)
-def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
-    """f32 rows, of any batch, by one constant matrix.
+def matmul_constant(op: MatMul, a: Value, b: Value) -> Kernel | None:
+    """Return a kernel for f32 rows, of any batch, by one constant matrix.
 
-    The matrix is copied into panels. The original is a part of the mapped file, which the system may drop.
+    The matrix is packed into panels. The original is part of the mapped file, whose pages the system may drop.
     """
     known = b.known()
     if known is None or known.ndim != 2 or not known.size or not is_f32(a, b):
@@ -41,14 +41,14 @@ def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
 
 
 @backend.accelerates(MatMul)
-def of_activations(op: MatMul, a: Value, b: Value) -> Kernel | None:
-    """f32 matrices, of any batch; transposed ones are views, which BLAS takes as they are."""
+def matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
+    """Return a kernel for f32 matrices, of any batch; transposed ones are views, which BLAS supports."""
     if not is_f32(a, b) or None in (a.shape.rank, b.shape.rank) or 1 in (a.shape.rank, b.shape.rank):
         return None
 
-    def head(x: Array, y: Array) -> Array:
+    def compute(x: Array, y: Array) -> Array:
         left = x.swapaxes(-1, -2) if op.transpose_a else x
         right = y.swapaxes(-1, -2) if op.transpose_b else y
         return np.asarray(np.matmul(left, right))
 
-    return Chain(head, 2)
+    return Chain(compute, 2)

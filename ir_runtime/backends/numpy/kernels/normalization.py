@@ -1,4 +1,4 @@
-"""Normalizations over rows, and means."""
+"""MVN (layer normalization), SoftMax and spatial means."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ..math.gemm import EPILOGUE_COST, block_count, split_range
 from ..threading.parallel import parallel_for, thread_count
 from ._chain import Chain
 
-__all__ = ["soften"]
+__all__ = ["softmax_rows"]
 
-# Rows so short that to find the largest of each takes longer than all else, and the difference of elements
-# whose exponentials are far from the smallest number.
-SHORT, ALIKE = 64, 60
+# Rows so short that their maxima take longer than everything else, and the spread of elements up to which one maximum
+# for all rows does: the exponentials are then far from underflow.
+SHORT_ROW, MAX_SPREAD = 64, 60
 
 
 @backend.accelerates(MVN)
 def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
-    """f32 over the last axis."""
+    """Return a kernel for f32 over the last axis."""
     rank = data.shape.rank
     if not is_f32(data) or not rank or axes.ints() not in ((-1,), (rank - 1,)):
         return None
@@ -57,7 +57,7 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
 
 
 def _divisor(op: MVN) -> Callable[[Array], Array] | None:
-    """What to multiply each row with, once its mean is subtracted."""
+    """Return the function that computes the factor of each row from its differences to the mean."""
     if not op.normalize_variance:
         return None
     eps, inside = np.float32(op.eps), op.eps_mode == "inside_sqrt"
@@ -72,7 +72,7 @@ def _divisor(op: MVN) -> Callable[[Array], Array] | None:
 
 @backend.accelerates(SoftMax)
 def softmax(op: SoftMax, data: Value) -> Kernel | None:
-    """f32, along the last axis or one whose elements lie side by side."""
+    """Return a kernel for f32, along the last axis or one that is contiguous in memory."""
     rank = data.shape.rank
     if not is_f32(data) or not rank or not -rank <= op.axis < rank:
         return None
@@ -87,42 +87,42 @@ def softmax(op: SoftMax, data: Value) -> Kernel | None:
             return op.evaluate(x)
         y = np.array(x if order is None else x.transpose(order), order="C")
         if y.size:
-            soften(y.reshape(-1, x.shape[axis]))
+            softmax_rows(y.reshape(-1, x.shape[axis]))
         return y if order is None else y.transpose(np.argsort(order))
 
     return Chain(kernel, 1)
 
 
-def soften(rows: Array) -> None:
-    """Replace each row by its exponentials, scaled so that they sum to 1."""
+def softmax_rows(rows: Array) -> None:
+    """Compute the softmax of each row in place."""
     ones = np.ones((rows.shape[1], 1), np.float32)
 
     def work(block: slice) -> None:
         part = rows[block]
-        np.subtract(part, _largest(part), out=part)
+        np.subtract(part, _maximum(part), out=part)
         np.exp(part, out=part)
         np.multiply(part, np.float32(1) / np.matmul(part, ones), out=part)
 
     parallel_for(work, _blocks(*rows.shape), rows.size * EPILOGUE_COST)
 
 
-def _largest(rows: Array) -> Array | np.float32:
-    """What to subtract: the largest of each row or, where rows are short and much alike, of all of them."""
-    if rows.shape[1] <= SHORT:
-        largest: np.float32 = rows.max()
-        if largest - rows.min() < ALIKE:
-            return largest
+def _maximum(rows: Array) -> Array | np.float32:
+    """Return the maximum of each row or, if rows are short and similar, of all of them."""
+    if rows.shape[1] <= SHORT_ROW:
+        maximum: np.float32 = rows.max()
+        if maximum - rows.min() < MAX_SPREAD:
+            return maximum
     return np.asarray(np.maximum.reduce(rows, axis=1, keepdims=True))
 
 
 def _blocks(count: int, length: int) -> list[slice]:
-    """Rows that stay in the cache, and enough of them for every thread."""
+    """Return blocks of rows that stay in the cache, at least one for each thread."""
     return split_range(count, block_count(count * length, thread_count(count * length * EPILOGUE_COST)))
 
 
 @backend.accelerates(ReduceMean)
 def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
-    """f32 over all axes behind the channels: a product of ones with rows of channels."""
+    """Return a kernel for f32 over all spatial axes: a product of ones and channels-last rows."""
     rank = data.shape.rank
     if not is_f32(data) or not rank or rank < 4 or axes.ints() is None:
         return None

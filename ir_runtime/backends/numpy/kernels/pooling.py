@@ -1,4 +1,4 @@
-"""Poolings: one pass over rows of channels for each element of the kernel, along one axis at a time."""
+"""Pooling: one pass over channels-last rows for each element of the kernel, one axis after the other."""
 
 from __future__ import annotations
 
@@ -29,104 +29,107 @@ from ..math.gemm import block_count, split_range
 from ..threading.parallel import parallel_for, thread_count
 
 __all__: list[str] = []
-# An element of a window takes as long as so many multiplications of a product.
-COST = 6
+# An element of a window takes as long as so many multiplications of a GEMM.
+ELEMENT_COST = 6
 
 
 @backend.accelerates(MaxPool1)
-def largest(op: MaxPool1, data: Value) -> Kernel | None:
-    """f32. As in the reference, no result is NaN, nor below the lowest finite number."""
-    return _largest(op) if is_f32(data) else None
+def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
+    """Return a kernel for f32. As in the reference, no result is NaN, nor below the lowest finite number."""
+    return _max_kernel(op) if is_f32(data) else None
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
-def largest_only(op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """As before, where nobody asks for indices."""
+def max_pool_without_indices(
+    op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()
+) -> Kernel | None:
+    """Return the same kernel, where nobody reads the indices."""
     if not is_f32(data) or 1 not in unread:
         return None
-    pool = _largest(op)
+    pool = _max_kernel(op)
     return lambda x: (pool(x), UNREAD)
 
 
-def _largest(op: Pooling) -> Callable[[Array], Array]:
-    least = np.full(1, lowest(np.dtype(np.float32)), np.float32)
-    placed = _placing(op)
+def _max_kernel(op: Pooling) -> Callable[[Array], Array]:
+    lowest_finite = np.full(1, lowest(np.dtype(np.float32)), np.float32)
+    windows_of, fill = _cached_windows(op), float(lowest_finite[0])
 
     def kernel(x: Array) -> Array:
-        return _pool(x, np.fmax, float(least[0]), placed(x.shape[2:]), lambda y, _: np.fmax(y, least, out=y))
+        windows = windows_of(x.shape[2:])
+        return _reduce_windows(x, np.fmax, fill, windows, lambda y, _: np.fmax(y, lowest_finite, out=y))
 
     return kernel
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
-def mean(op: AvgPoolBase, data: Value) -> Kernel | None:
-    """f32."""
+def avg_pool(op: AvgPoolBase, data: Value) -> Kernel | None:
+    """Return a kernel for f32."""
     if not is_f32(data):
         return None
-    placed = _placing(op)
+    windows_of = _cached_windows(op)
     factor = np.float32(1 / math.prod(op.kernel))
 
     @lru_cache(maxsize=16)
-    def elements(lengths: tuple[int, ...]) -> Array | None:
-        """By what to divide each result, unless it is the same for all."""
+    def divisors_of(lengths: tuple[int, ...]) -> Array | None:
+        """Return the divisor of each result; ``None`` if it is the same for all."""
         padding = any(map(any, op.pads(lengths, op.kernel)))
-        return None if padding and not op.exclude_pad else _elements(placed(lengths), lengths)
+        return None if padding and not op.exclude_pad else _window_sizes(windows_of(lengths), lengths)
 
     def kernel(x: Array) -> Array:
-        divisors = elements(x.shape[2:])
+        divisors = divisors_of(x.shape[2:])
 
-        def done(y: Array, lines: slice) -> None:
+        def complete(y: Array, rows: slice) -> None:
             if divisors is None:
                 np.multiply(y, factor, out=y)
             else:
-                np.divide(y, divisors[lines], out=y)
+                np.divide(y, divisors[rows], out=y)
 
-        return _pool(x, np.add, 0, placed(x.shape[2:]), done)
+        return _reduce_windows(x, np.add, 0, windows_of(x.shape[2:]), complete)
 
     return kernel
 
 
-def _placing(op: Pooling) -> Callable[[tuple[int, ...]], Windows]:
+def _cached_windows(op: Pooling) -> Callable[[tuple[int, ...]], Windows]:
     return lru_cache(maxsize=64)(op.placed)
 
 
-def _elements(windows: Windows, lengths: tuple[int, ...]) -> Array:
-    """How many elements of the data each window has, at least 1."""
+def _window_sizes(windows: Windows, lengths: tuple[int, ...]) -> Array:
+    """Return how many elements of the data each window has, at least 1."""
     number = np.ones((), np.int64)
     for axis, length in enumerate(lengths):
         number = number[..., None] * windows.inside(axis, length)
     return np.maximum(number, 1).astype(np.float32)[..., None]
 
 
-def _pool(
-    x: Array, ufunc: np.ufunc, fill: float, windows: Windows, done: Callable[[Array, slice], object]
+def _reduce_windows(
+    x: Array, ufunc: np.ufunc, fill: float, windows: Windows, complete: Callable[[Array, slice], object]
 ) -> Array:
-    """Reduce each window of ``x[N, C, spatial...]``, some lines at a time, and tell ``done`` which of the result."""
+    """Reduce each window of ``x[N, C, spatial...]``, some rows of the result at a time, then call ``complete``."""
     data = pad_spatial(channels_last(x), tuple(windows.pads(x.shape[2:])), fill)
     y = np.empty((len(x), *windows.count, x.shape[1]), np.float32)
 
-    def work(piece: tuple[int, slice]) -> None:
-        image, lines = piece
-        found, out = data[image], y[image, lines]
+    def work(chunk: tuple[int, slice]) -> None:
+        image, rows = chunk
+        partial, out = data[image], y[image, rows]
         for axis, kernel in enumerate(windows.kernel):
             before = (slice(None),) * axis
-            seen = [found[(*before, windows.places(axis, element))] for element in range(kernel)]
+            shifted = [partial[(*before, windows.places(axis, element))] for element in range(kernel)]
             if not axis:
-                seen = [elements[lines] for elements in seen]
-            found = _reduce(seen, ufunc, out if axis == len(windows.kernel) - 1 else None)
-        done(out, lines)
+                shifted = [array[rows] for array in shifted]
+            partial = _reduce(shifted, ufunc, out if axis == len(windows.kernel) - 1 else None)
+        complete(out, rows)
 
-    size = y.size * math.prod(windows.kernel) * COST
+    size = y.size * math.prod(windows.kernel) * ELEMENT_COST
     blocks = block_count(y[:1].size, thread_count(size))
     parallel_for(
-        work, [(n, lines) for n in range(len(x)) for lines in split_range(windows.count[0], blocks)], size
+        work, [(n, rows) for n in range(len(x)) for rows in split_range(windows.count[0], blocks)], size
     )
     return channels_first(y)
 
 
-def _reduce(elements: list[Array], ufunc: np.ufunc, out: Array | None) -> Array:
-    """One array of several, into ``out`` or a new one."""
-    first, *others = elements
+def _reduce(arrays: list[Array], ufunc: np.ufunc, out: Array | None) -> Array:
+    """Reduce several arrays to one, into ``out`` or a new array."""
+    first, *others = arrays
     if not others:
         if out is None:
             return first

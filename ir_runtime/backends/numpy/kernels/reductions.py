@@ -1,4 +1,4 @@
-"""Sums of a few elements that lie side by side: products with ones, which NumPy's own sums take ten times as long for."""
+"""Sums of a few contiguous elements: products with ones, in a tenth of the time of NumPy's own sums."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from .._backend import backend
 
 __all__: list[str] = []
 
-# Elements of a sum that f32 is wide enough for.
-FEW = 256
+# The most elements of a sum for which an f32 accumulator is precise enough.
+MAX_LENGTH = 256
 
 
 @backend.accelerates(ReduceSum)
-def sums(op: ReduceSum, data: Value, axes: Value) -> Kernel | None:
-    """f32 over one axis, where it is short and its elements lie side by side."""
-    rank, where = data.shape.rank, axes.ints()
-    if not is_f32(data) or not rank or where is None or len(where) != 1 or not -rank <= where[0] < rank:
+def reduce_sum(op: ReduceSum, data: Value, axes: Value) -> Kernel | None:
+    """Return a kernel for f32 over one axis, if it is short and contiguous."""
+    rank, known = data.shape.rank, axes.ints()
+    if not is_f32(data) or not rank or known is None or len(known) != 1 or not -rank <= known[0] < rank:
         return None
-    axis, constant = where[0] % rank, np.array(where)
+    axis, constant = known[0] % rank, np.array(known)
 
     def kernel(x: Array, _: Array) -> Array:
         length = x.shape[axis]
-        if not x.size or not 1 < length <= FEW or x.strides[axis] != x.itemsize:
+        if not x.size or not 1 < length <= MAX_LENGTH or x.strides[axis] != x.itemsize:
             return op.evaluate(x, constant)
         order = axes_by_stride(x, axis)
-        seen = x.transpose(order)
-        found = np.dot(seen.reshape(-1, length), np.ones(length, np.float32)).reshape(seen.shape[:-1])
-        found = found[..., None].transpose(np.argsort(order))
-        return np.asarray(found if op.keep_dims else found.squeeze(axis))
+        ordered = x.transpose(order)
+        sums = np.dot(ordered.reshape(-1, length), np.ones(length, np.float32)).reshape(ordered.shape[:-1])
+        sums = sums[..., None].transpose(np.argsort(order))
+        return np.asarray(sums if op.keep_dims else sums.squeeze(axis))
 
     return kernel

@@ -1,4 +1,4 @@
-"""Rows divided by the root of their mean square, in as many passes as that takes."""
+"""RMS normalization of rows, block by block."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__: list[str] = []
 
 @backend.pattern(Multiply, Divide)
 def rms_norm(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
-    """``x / sqrt(mean(x²) + eps)`` over the last axis, f32; the epilogue is applied block by block."""
+    """Match ``x / sqrt(mean(x²) + eps)`` over the last axis, f32; the epilogue is applied block by block."""
     found = match_rms_norm(context, layer)
     if not isinstance(found, RMSNorm):
         return found
-    return Fusion(found.layers, found.reads, _normalising(found.epsilon, len(found.reads)))
+    return Fusion(found.layers, found.reads, _rms_norm_kernel(found.epsilon, len(found.reads)))
 
 
-def _normalising(epsilon: float, arity: int) -> Kernel:
+def _rms_norm_kernel(epsilon: float, arity: int) -> Kernel:
     eps = np.float32(epsilon)
 
-    def compute(x: Array, *given: object) -> Array:
-        epilogue: RowEpilogue = given[-1]  # type: ignore[assignment]
+    def compute(x: Array, *arrays: object) -> Array:
+        epilogue: RowEpilogue = arrays[-1]  # type: ignore[assignment]
         y = np.empty(x.shape, np.float32)
         if not y.size:
             return y

@@ -1,7 +1,7 @@
-"""Other shapes, orders and regions of a tensor, as views that are known when compiling.
+"""Reshape, Transpose, Squeeze and Slice as views that are prepared when compiling.
 
-What they follow from is constant, but for the shape of the data. Where that is known, too, a view is one
-call of NumPy; where it is not, what a shape leads to is remembered. Layers that do the same share the function.
+Their parameters are constant. If the shape of the data is static, a view is one call of NumPy; if it is dynamic, the
+call is cached by shape. Layers with the same parameters share the function.
 """
 
 from __future__ import annotations
@@ -26,73 +26,73 @@ from ... import Kernel, Unary
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
 
-__all__ = ["SHARED", "Index", "Shape", "bounds", "nothing", "taking", "unary"]
+__all__ = ["MAX_SHARED", "Index", "Shape", "region_bounds", "shape_only", "take_regions", "unary_kernel"]
 
 Shape: TypeAlias = tuple[int, ...]
 
 Index: TypeAlias = tuple[Any, ...]
-"""What NumPy takes in brackets."""
+"""What NumPy takes as an index."""
 
-# Shapes for which a view is remembered; lengths that grow with every run need no more of the past.
-REMEMBERED = 64
-# Functions that are kept for layers that do the same.
-SHARED = 1 << 10
+# Shapes for which a view is cached; lengths that grow with every run need no more.
+MAX_REMEMBERED = 64
+# Functions that are cached for layers with the same parameters.
+MAX_SHARED = 1 << 10
 
 
-def unary(
+def unary_kernel(
     shape: PartialShape,
-    of: Callable[[Shape], Any],
-    how: Callable[[Any], Any],
+    describe: Callable[[Shape], Any],
+    make: Callable[[Any], Any],
     view: bool = True,
     only: tuple[int, int] | None = None,
 ) -> Kernel | None:
-    """A kernel of the data alone, which may have one shape or many.
+    """Return a kernel of the data alone, of static or dynamic shape.
 
     Args:
-        shape: what is known of the shape of the data.
-        of: what is to be done to data of a shape; raises where that cannot be.
-        how: the function of the data that does it.
+        shape: the shape of the data.
+        describe: returns the parameters (such as a target shape) for data of a shape, or raises.
+        make: returns the function of the data for these parameters.
         view: whether that never copies.
-        only: as `Unary` has it.
+        only: the same as for `Unary`.
     """
     if not shape.is_static:
-        remembered = lru_cache(maxsize=REMEMBERED)(lambda found: how(of(found)))
-        return Unary(lambda x: remembered(x.shape)(x), view=view, only=only)
+        cached = lru_cache(maxsize=MAX_REMEMBERED)(lambda found: make(describe(found)))
+        return Unary(lambda x: cached(x.shape)(x), view=view, only=only)
     try:
-        return Unary(how(of(shape.static)), view=view, only=only)
+        return Unary(make(describe(shape.static)), view=view, only=only)
     except (IRError, ValueError, IndexError):
-        return None  # what is wrong, the operation says when it runs
+        return None  # the operation raises it when it runs
 
 
 @backend.accelerates(Reshape, Squeeze, Squeeze1, Unsqueeze)
-def shaped(op: Op, data: Value, *others: Value) -> Kernel | None:
-    """The same elements in another shape."""
+def reshape(op: Op, data: Value, *others: Value) -> Kernel | None:
+    """Return a kernel for the same elements in another shape."""
     known = [other.known() for other in others]
     if any(array is None for array in known):
-        return _as_asked(op) if isinstance(op, Reshape) else None
+        return _dynamic_reshape(op) if isinstance(op, Reshape) else None
 
     def target(shape: Shape) -> Shape:
-        found: Shape = op.evaluate(nothing(shape), *known).shape
+        found: Shape = op.evaluate(shape_only(shape), *known).shape
         return found
 
-    return unary(data.shape, target, _reshaping, type(op) is not Reshape)
+    return unary_kernel(data.shape, target, _reshape, type(op) is not Reshape)
 
 
-@lru_cache(SHARED)
-def _reshaping(lengths: Shape) -> Callable[[Any], Any]:
+@lru_cache(MAX_SHARED)
+def _reshape(lengths: Shape) -> Callable[[Any], Any]:
     return methodcaller("reshape", *lengths) if lengths else methodcaller("reshape", ())
 
 
-def nothing(shape: Shape) -> Array:
-    """An array that has a shape, but takes no memory: what is done to it tells what is to be done to data."""
-    return np.broadcast_to(_NOTHING, shape)
+def shape_only(shape: Shape) -> Array:
+    """Return an array of a shape that takes no memory, to find out the shape of a result."""
+    return np.broadcast_to(_ZERO, shape)
 
 
-_NOTHING = np.zeros((), np.int8)
+_ZERO = np.zeros((), np.int8)
 
 
-def _as_asked(op: Reshape) -> Kernel:
-    """The shape comes from other layers: mostly it holds nothing but lengths, and at most one -1."""
+def _dynamic_reshape(op: Reshape) -> Kernel:
+    """Return a kernel for a shape that other layers compute: mostly lengths, and at most one -1."""
 
     def kernel(x: Array, shape: Array) -> Array:
         lengths = shape.tolist()
@@ -101,53 +101,53 @@ def _as_asked(op: Reshape) -> Kernel:
         try:
             return x.reshape(lengths)
         except ValueError:
-            return op.evaluate(x, shape)  # which says what is wrong
+            return op.evaluate(x, shape)  # which raises
 
     return accepting(kernel, any_lengths)
 
 
 @backend.accelerates(Transpose)
-def ordered(op: Transpose, data: Value, order: Value) -> Kernel | None:
-    """The axes in a known order."""
+def transpose(op: Transpose, data: Value, order: Value) -> Kernel | None:
+    """Return a kernel for a constant order of axes."""
     axes = order.ints()
     if axes is None:
         return None
-    return Unary(_transposing(axes), view=True)
+    return Unary(_transpose(axes), view=True)
 
 
-@lru_cache(SHARED)
-def _transposing(axes: tuple[int, ...]) -> Callable[[Any], Any]:
+@lru_cache(MAX_SHARED)
+def _transpose(axes: tuple[int, ...]) -> Callable[[Any], Any]:
     return methodcaller("transpose", *axes)
 
 
 @backend.accelerates(Slice, StridedSlice)
-def region(op: Slice | StridedSlice, data: Value, *others: Value) -> Kernel | None:
-    """A region between known bounds."""
-    found = bounds(op, others)
-    return None if found is None else unary(data.shape, found, taking)
+def slice_view(op: Slice | StridedSlice, data: Value, *others: Value) -> Kernel | None:
+    """Return a kernel for a region of constant bounds."""
+    found = region_bounds(op, others)
+    return None if found is None else unary_kernel(data.shape, found, take_regions)
 
 
-def bounds(op: Slice | StridedSlice, others: Sequence[Value]) -> Callable[[Shape], Index] | None:
-    """The region of data of a shape, if what says so is known."""
+def region_bounds(op: Slice | StridedSlice, others: Sequence[Value]) -> Callable[[Shape], Index] | None:
+    """Return a function from the shape of the data to the index of a region, if its bounds are constant."""
     known: list[Any] = [other.known() for other in others]
     if any(array is None for array in known):
         return None
     if isinstance(op, Slice) and len(known) == 3:
-        known.append(None)  # it is asked about its axes even where they are absent
+        known.append(None)  # `index` takes the axes even where they are absent
     return lambda shape: op.index(shape, *known)
 
 
-def taking(*regions: Index) -> Callable[[Any], Any]:
-    """The function that gives a region of an array, or a tuple of several."""
-    return _taking(tuple(tuple(map(_spelled, region)) for region in regions))
+def take_regions(*regions: Index) -> Callable[[Any], Any]:
+    """Return a function that takes a region of an array, or a tuple of several."""
+    return _take_regions(tuple(tuple(map(_hashable, region)) for region in regions))
 
 
-def _spelled(part: Any) -> Any:
-    """Part of an index as something that can be looked up."""
+def _hashable(part: Any) -> Any:
+    """Return an element of an index as a hashable key."""
     return (part.start, part.stop, part.step) if isinstance(part, slice) else part
 
 
-@lru_cache(SHARED)
-def _taking(spelled: tuple[Index, ...]) -> Callable[[Any], Any]:
-    regions = [tuple(slice(*p) if isinstance(p, tuple) else p for p in region) for region in spelled]
+@lru_cache(MAX_SHARED)
+def _take_regions(hashable: tuple[Index, ...]) -> Callable[[Any], Any]:
+    regions = [tuple(slice(*p) if isinstance(p, tuple) else p for p in region) for region in hashable]
     return itemgetter(*(region[0] if len(region) == 1 else region for region in regions))

@@ -1,1 +1,1 @@
-"""What kernels share: matrix products, activation functions, quantized matrices."""
+"""What kernels share: GEMM with packed matrices, windows, quantized matrices."""

@@ -1,4 +1,4 @@
-"""Where windows lie, and views of them: what im2col would copy, NumPy reads through strides."""
+"""Windows of convolutions: their positions, and strided views of what im2col copies."""
 
 from __future__ import annotations
 
@@ -16,37 +16,41 @@ from ....ops.window import Pads
 __all__ = ["window_fit", "windows"]
 
 
-class Fit(NamedTuple):
-    """Where windows lie in data of one shape."""
+class WindowFit(NamedTuple):
+    """The padding and the number of windows for data of one shape."""
 
     pads: Pads
     out: tuple[int, ...]
 
 
-def window_fit(op: ForwardConvolution, kernel: tuple[int, ...]) -> Callable[[tuple[int, ...]], Fit]:
-    """Where the windows lie, by lengths of the data."""
+def window_fit(op: ForwardConvolution, kernel: tuple[int, ...]) -> Callable[[tuple[int, ...]], WindowFit]:
+    """Return a function from the lengths of the data to the `WindowFit`; it raises if no window fits."""
 
     @lru_cache(maxsize=64)
-    def fit(lengths: tuple[int, ...]) -> Fit:
-        return Fit(op.pads(lengths, kernel), op.windows(lengths, kernel))
+    def fit(lengths: tuple[int, ...]) -> WindowFit:
+        return WindowFit(op.pads(lengths, kernel), op.windows(lengths, kernel))
 
     return fit
 
 
 def windows(
-    x: Array, kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...], run: int = 1
+    x: Array,
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    neighbours: int = 1,
 ) -> Array:
-    """A view ``[position..., element..., C]`` of windows over a contiguous ``x[spatial..., C]``.
+    """Return a view ``[position..., element..., C]`` of the windows over a contiguous ``x[spatial..., C]``.
 
-    With ``run``, and a stride of 1 along the last spatial axis, so many neighbours are taken as one.
+    With ``neighbours`` and a stride of 1 along the last spatial axis, so many neighbouring windows are joined.
     """
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     count = [max((n - e) // s + 1, 0) for n, e, s in zip(x.shape, extent, strides, strict=False)]
-    # From the shape: the strides of axes of length 1 may be anything.
+    # Strides follow from the shape, since those of axes of length 1 may be anything.
     spatial = [x.itemsize * math.prod(x.shape[axis + 1 :]) for axis in range(len(kernel))]
     between = [n * s for n, s in zip(spatial, strides, strict=True)]
     within = [n * d for n, d in zip(spatial, dilations, strict=True)]
-    count[-1], between[-1] = count[-1] // run, between[-1] * run
-    shape = (*count, *kernel, x.shape[-1] * run)
-    # A tenth of what `as_strided` takes, and the bounds are checked.
+    count[-1], between[-1] = count[-1] // neighbours, between[-1] * neighbours
+    shape = (*count, *kernel, x.shape[-1] * neighbours)
+    # This takes a tenth of the time of `as_strided`, and checks the bounds.
     return np.ndarray(shape, x.dtype, x, 0, (*between, *within, x.itemsize))
