@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,7 +144,7 @@ class Guard:
     expected: Expected
     width: int
     """Bytes that a result may take for each element of the product of the inputs; 0 if there is no such bound."""
-    known: dict[Any, int] = field(default_factory=dict)
+    known: dict[Hashable, int] = field(default_factory=dict)
 
     def check(self, run: Run, arrays: Sequence[Array]) -> None:
         """Count what the step makes of these inputs, before it does.
@@ -176,9 +176,9 @@ class Guard:
         return need
 
 
-def _key(arrays: Sequence[Array]) -> Any:
+def _key(arrays: Sequence[Array]) -> Hashable:
     """What sizes follow from; ``None`` for texts, whose arrays hold no contents."""
-    parts: list[Any] = []
+    parts: list[Hashable] = []
     for array in arrays:
         if array.dtype == object:
             return None

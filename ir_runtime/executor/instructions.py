@@ -13,9 +13,12 @@ from typing import Any, Protocol, TypeAlias
 from ..backends import Kernel, Unary
 from ..errors import ExecutionError
 
-__all__ = ["Move", "Moving", "given", "moves_of"]
+__all__ = ["Move", "Moving", "Slots", "given", "moves_of"]
 
-Move: TypeAlias = Callable[[list[Any]], None]
+Slots: TypeAlias = list[Any]
+"""An array for each slot, ``None`` in empty ones."""
+
+Move: TypeAlias = Callable[[Slots], None]
 """Takes the slots, puts results into them, and empties those that nobody reads any more.
 
 It changes no slot if the kernel fails."""
@@ -81,7 +84,7 @@ def _move(kernel: Kernel, reads: _Slots, writes: _Slots, frees: _Slots) -> Move:
 def _lone(kernel: Kernel, a: int, out: int) -> Move:
     """The commonest: one input; if nobody reads it any more, the result takes its place."""
 
-    def move(slots: list[Any]) -> None:
+    def move(slots: Slots) -> None:
         result = kernel(slots[a])
         slots[out] = result[0] if result.__class__ is tuple else result
 
@@ -89,7 +92,7 @@ def _lone(kernel: Kernel, a: int, out: int) -> Move:
 
 
 def _unary(kernel: Kernel, a: int, out: int, frees: _Slots) -> Move:
-    def move(slots: list[Any]) -> None:
+    def move(slots: Slots) -> None:
         result = kernel(slots[a])
         slots[out] = result[0] if result.__class__ is tuple else result
         for slot in frees:
@@ -99,7 +102,7 @@ def _unary(kernel: Kernel, a: int, out: int, frees: _Slots) -> Move:
 
 
 def _binary(kernel: Kernel, a: int, b: int, out: int, frees: _Slots) -> Move:
-    def move(slots: list[Any]) -> None:
+    def move(slots: Slots) -> None:
         result = kernel(slots[a], slots[b])
         slots[out] = result[0] if result.__class__ is tuple else result
         for slot in frees:
@@ -109,7 +112,7 @@ def _binary(kernel: Kernel, a: int, b: int, out: int, frees: _Slots) -> Move:
 
 
 def _ternary(kernel: Kernel, a: int, b: int, c: int, out: int, frees: _Slots) -> Move:
-    def move(slots: list[Any]) -> None:
+    def move(slots: Slots) -> None:
         result = kernel(slots[a], slots[b], slots[c])
         slots[out] = result[0] if result.__class__ is tuple else result
         for slot in frees:
@@ -121,7 +124,7 @@ def _ternary(kernel: Kernel, a: int, b: int, c: int, out: int, frees: _Slots) ->
 def _parting(kernel: Kernel, a: int, writes: _Slots, frees: _Slots) -> Move:
     """One input, several outputs."""
 
-    def move(slots: list[Any]) -> None:
+    def move(slots: Slots) -> None:
         for slot, array in _pairs(writes, kernel(slots[a])):
             slots[slot] = array
         for slot in frees:
@@ -131,7 +134,7 @@ def _parting(kernel: Kernel, a: int, writes: _Slots, frees: _Slots) -> Move:
 
 
 def _several(kernel: Kernel, reads: _Slots, writes: _Slots, frees: _Slots) -> Move:
-    def move(slots: list[Any]) -> None:
+    def move(slots: Slots) -> None:
         for slot, array in _pairs(writes, kernel(*[slots[slot] for slot in reads])):
             slots[slot] = array
         for slot in frees:

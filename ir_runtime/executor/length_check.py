@@ -17,9 +17,8 @@ certain; inference is asked about the rest. That is for lengths that grow with e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -94,10 +93,10 @@ class LengthCheck:
     reads: tuple[TensorType, ...]
     contents: tuple[Array | None, ...]
     made: tuple[tuple[TensorType, ...], ...]
-    accepted: set[Any] = field(default_factory=set)
+    accepted: set[Hashable] = field(default_factory=set)
     """Shapes of the inputs of unknown lengths that were accepted before."""
 
-    def accept(self, arrays: Sequence[Array], key: Any = None) -> None:
+    def accept(self, arrays: Sequence[Array], key: Hashable = None) -> None:
         """Check the lengths of the inputs, and remember them by ``key``, unless that is ``None``.
 
         Raises:

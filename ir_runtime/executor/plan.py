@@ -9,7 +9,6 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import length_hint
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from ..limits import DEFAULT, Limits, hold
 from ..scoped import nested
 from .base_buffers import root_of
 from .context import RUN, Run, State
-from .instructions import Move, moves_of
+from .instructions import Move, Slots, moves_of
 from .output_contract import OutputContract
 from .step import Observer, Step
 
@@ -93,7 +92,7 @@ class ExecutionPlan:
 
     def execute(self, feeds: Sequence[Array], run: Run) -> list[Array]:
         """The steps themselves, of a model or of a body inside a run."""
-        env: list[Any] = list(self.slots)
+        env: Slots = list(self.slots)
         for slot, array in zip(self.inputs, feeds, strict=True):
             env[slot] = array
         run.envs.append((env, self.slots))
@@ -109,7 +108,7 @@ class ExecutionPlan:
             contract.check(array)
         return outputs
 
-    def _advance(self, env: list[Any], ends: float) -> None:
+    def _advance(self, env: Slots, ends: float) -> None:
         """The run loop. It knows functions of the slots only; steps are looked at where one fails."""
         clock, moves = time.monotonic, self.moves
         going = iter(moves)
@@ -127,7 +126,7 @@ class ExecutionPlan:
             step = self.steps[max(len(moves) - 1 - length_hint(going), 0)]
             raise blame(step, [env[slot] for slot in step.reads], reason) from reason
 
-    def _watch(self, env: list[Any], run: Run) -> None:
+    def _watch(self, env: Slots, run: Run) -> None:
         """The run loop of a run that somebody watches."""
         for step in self.steps:
             deadline.check(step.layer.where)
@@ -161,7 +160,7 @@ def _watched(step: Step, args: Sequence[Array], observers: Sequence[Observer]) -
     return results
 
 
-def _tell(observers: Sequence[Observer], event: str, *what: Any) -> None:
+def _tell(observers: Sequence[Observer], event: str, *what: object) -> None:
     try:
         with away():
             for observer in observers:

@@ -6,9 +6,8 @@ and first values of caches of them. Run after run, the shapes are mostly the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value
@@ -69,14 +68,14 @@ class ShapeCache:
     """
 
     plan: ExecutionPlan
-    known: dict[Any, tuple[Array, ...]] = field(default_factory=dict)
+    known: dict[Hashable, tuple[Array, ...]] = field(default_factory=dict)
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:
         key = arrays[0].shape if len(arrays) == 1 else tuple([array.shape for array in arrays])
         results = self.known.get(key)
         return self._computed(key, arrays) if results is None else results
 
-    def _computed(self, key: Any, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+    def _computed(self, key: Hashable, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
         results = tuple(self.plan.execute(arrays, RUN.get()))
         for array in results:
             array.flags.writeable = False  # who gets one of them as an output of the model, gets a copy

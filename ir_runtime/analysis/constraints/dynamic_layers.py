@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...ir.dimension import Dimension, Symbol
 from ...ir.graph import Graph, Layer, Port
@@ -78,7 +78,7 @@ def open_dims(graph: Graph, parameters: Mapping[int, TensorType]) -> Iterator[Di
 
 
 def _steps(graph: Graph, inside: set[int]) -> Iterator[Step]:
-    kinds: dict[Any, int] = {}
+    kinds: dict[Hashable, int] = {}
     for layer in graph:
         if layer.id in inside and layer.type != "Parameter":
             kind = kinds.setdefault(_signature(layer), len(kinds))
@@ -86,7 +86,7 @@ def _steps(graph: Graph, inside: set[int]) -> Iterator[Step]:
             yield Step(layer, kind, graph.sources(layer), ports)
 
 
-def _signature(layer: Layer) -> Any:
+def _signature(layer: Layer) -> Hashable:
     """Return a key that layers share which give equal outputs for equal inputs."""
     if layer.op is None or layer.bodies():
         return layer.id

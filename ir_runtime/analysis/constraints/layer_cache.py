@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 from ...codes import Code
 from ...diagnostics import Diagnostic, Diagnostics
@@ -39,7 +38,7 @@ class LayerCache:
 
     def __init__(self, warned: Collection[int]) -> None:
         self._warned = warned
-        self._interned: dict[Any, Value] = {}
+        self._interned: dict[Hashable, Value] = {}
         self._inferred: dict[tuple[int, ...], tuple[Value, ...] | IRError] = {}
 
     def __len__(self) -> int:
@@ -54,7 +53,7 @@ class LayerCache:
         """Return one object for equal values, so that lookup by identity finds them."""
         data = value.data
         if data is None:
-            key: Any = (value.element, value.shape)
+            key: Hashable = (value.element, value.shape)
         elif data.dtype == object:
             return self._interned.setdefault(id(value), value)  # intervals and strings are not compared
         else:
