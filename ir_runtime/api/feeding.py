@@ -12,7 +12,7 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.tensor import Array
-from ..kernels.texts import text_of
+from ..kernels.strings import decode
 from .names import find_port
 from .nodes import Output
 from .tensor import Tensor, unpacked
@@ -112,7 +112,7 @@ def _texts(port: Output, array: Array) -> Array:
     if not all(isinstance(text, str | bytes) for text in found.flat):
         raise InputError(f"input {port.label!r} is {_type_name(array)}, expected strings")
     flat = np.empty(found.size, object)
-    flat[:] = [text_of(text) for text in found.flat]
+    flat[:] = [decode(text) for text in found.flat]
     return flat.reshape(found.shape)
 
 

@@ -71,7 +71,7 @@ class KernelSelector:
             return self.program.kernels[layer.id]
         state, reads = self.program.state, self.program.reads(layer)
         inputs = [state.seen(port) for port in reads]
-        if any(value.compressed is not None for value in inputs):
+        if any(value.quantized is not None for value in inputs):
             if (kernel := self._quantized(layer.op, inputs)) is not None:
                 return kernel
             state.unpack(port for port in reads if port in state.packed)

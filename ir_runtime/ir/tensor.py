@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .array import Array
-from .compressed import Compressed
 from .dimension import Dimension, Interval
 from .element import ElementType
+from .quantized_weights import QuantizedWeights
 from .shape import PartialShape
 
 __all__ = ["Array", "Bounds", "TensorType", "Value"]
@@ -64,7 +64,7 @@ class Value:
     type: TensorType
     data: Array | None = None
     bounds: Bounds | None = None
-    compressed: Compressed | None = None
+    quantized: QuantizedWeights | None = None
     """How contents are stored that are left packed; to kernels that multiply them so."""
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Pooling into a given number of windows, which may overlap. Knows nothing of the IR."""
+"""Adaptive pooling: a given number of windows, which may overlap. Knows nothing of the IR."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["largest", "totals", "windows"]
 
 
 def windows(length: int, count: int) -> tuple[Array, Array]:
-    """Where each of ``count`` windows over an axis starts and ends."""
+    """Return the start and the end of each of ``count`` windows over an axis."""
     numbers = np.arange(count, dtype=np.int64)
     return numbers * length // max(count, 1), -(-(numbers + 1) * length // max(count, 1))
 
 
 def totals(x: Array, counts: Sequence[int]) -> Array:
-    """Sums of ``x[N, C, ...]`` under the windows over the trailing axes, one axis after the other."""
+    """Sum ``x[N, C, ...]`` under the windows over the trailing axes, one axis after the other."""
     for axis, count in enumerate(counts, 2):
         bounds = np.stack(windows(x.shape[axis], count), -1).ravel()
         # Of the sums between all bounds, those from the start to the end of a window. There must be
@@ -31,7 +31,7 @@ def totals(x: Array, counts: Sequence[int]) -> Array:
 
 
 def largest(x: Array, counts: Sequence[int]) -> tuple[Array, Array]:
-    """The largest elements of ``x[N, C, ...]`` under the windows, and where they are in their channel.
+    """Return the maxima of ``x[N, C, ...]`` under the windows, and their indices in the channel.
 
     The first one wins. NaN that comes first along an axis stays, any other is passed over.
     """

@@ -1,4 +1,4 @@
-"""Attention, one score for each pair of a query and a key. Knows nothing of the IR."""
+"""Scaled dot-product attention. Knows nothing of the IR."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .products import working_dtype
+from .matmul import accumulator_dtype
 
 Array = NDArray[Any]
 
-__all__ = ["attend"]
+__all__ = ["scaled_dot_product"]
 
 
-def attend(query: Array, key: Array, value: Array, bias: Array | None, scale: float, causal: bool) -> Array:
-    """Mean of ``value[..., S, V]``, weighted by the likeness of ``query[..., L, E]`` and ``key[..., S, E]``.
+def scaled_dot_product(
+    query: Array, key: Array, value: Array, bias: Array | None, scale: float, causal: bool
+) -> Array:
+    """Compute ``softmax(query @ key.T * scale + bias) @ value``, for query ``[..., L, E]`` and key ``[..., S, E]``.
 
     Scores are added to ``bias``, if there is one; with ``causal``, query i sees the keys up to i.
     A query that sees no key gives NaN, one for which there is no key at all gives 0.
     """
-    work = working_dtype(query.dtype)
+    work = accumulator_dtype(query.dtype)
     scores = query.astype(work, copy=False) @ np.swapaxes(key, -1, -2).astype(work, copy=False)
     scores *= work.type(scale)
     if bias is not None:

@@ -1,4 +1,4 @@
-"""Boxes: how much they overlap, and which are left when the best suppress those they overlap.
+"""Boxes: intersection over union (IoU), and non-maximum suppression (NMS).
 
 A box is four numbers in the last axis: two corners, each coordinate of the first the smaller one.
 """
@@ -13,27 +13,27 @@ from numpy.typing import NDArray
 
 from .. import deadline
 
-__all__ = ["areas", "best_first", "greedy", "overlaps", "refine", "soft", "wide"]
+__all__ = ["areas", "descending", "greedy_nms", "iou", "decode_deltas", "soft_nms", "as_float"]
 
 Array = NDArray[Any]
 
-# Boxes that are left, and others, that are compared at a time: what is known of the pairs stays in the cache.
+# Kept boxes and candidates that are compared at a time, so that the pairs stay in the cache.
 TOGETHER, ABREAST = 64, 512
 
 
-def wide(numbers: Array) -> Array:
-    """Floating-point numbers as boxes are computed with: f32 at least."""
+def as_float(numbers: Array) -> Array:
+    """Convert to the dtype in which boxes are computed: f32 at least."""
     return numbers if numbers.dtype == np.float64 else numbers.astype(np.float32, copy=False)
 
 
 def areas(boxes: Array, extra: float = 0) -> Array:
-    """The area of each box, whose sides are ``extra`` longer than their coordinates say."""
+    """Return the area of each box; sides are ``extra`` longer than the difference of coordinates."""
     more = boxes.dtype.type(extra)
     return np.asarray((boxes[..., 2] - boxes[..., 0] + more) * (boxes[..., 3] - boxes[..., 1] + more))
 
 
-def overlaps(a: Array, b: Array, extra: float = 0, *, apart: bool = True) -> Array:
-    """Intersection over union of boxes that broadcast against each other; 0 for those without an area.
+def iou(a: Array, b: Array, extra: float = 0, *, apart: bool = True) -> Array:
+    """Return the intersection over union of boxes that broadcast against each other; 0 for empty boxes.
 
     Args:
         a: boxes.
@@ -53,8 +53,8 @@ def overlaps(a: Array, b: Array, extra: float = 0, *, apart: bool = True) -> Arr
     return np.asarray(np.divide(shared, together, out=np.zeros_like(together), where=meets))
 
 
-def best_first(scores: Array, above: float | None = None, most: int = -1) -> Array:
-    """The places of the highest scores, best first and equal ones in order.
+def descending(scores: Array, above: float | None = None, most: int = -1) -> Array:
+    """Return the indices of scores in descending order (stable).
 
     Args:
         scores: 1-D.
@@ -66,7 +66,7 @@ def best_first(scores: Array, above: float | None = None, most: int = -1) -> Arr
     return places if most < 0 else places[:most]
 
 
-def greedy(
+def greedy_nms(
     boxes: Array,
     threshold: float,
     most: int = -1,
@@ -76,15 +76,15 @@ def greedy(
     apart: bool = True,
     eta: float = 1,
 ) -> Array:
-    """Which boxes are left, of boxes that come best first, when each suppresses those behind that overlap it.
+    """Return the boxes that greedy non-maximum suppression keeps; boxes come in descending order of score.
 
     Args:
         boxes: [n, 4]
         threshold: the overlap that is still allowed.
         most: how many are left at most; -1 means any number.
-        extra: see `overlaps`.
+        extra: see `iou`.
         inclusive: whether an overlap of just ``threshold`` suppresses, too.
-        apart: see `overlaps`.
+        apart: see `iou`.
         eta: what the threshold is multiplied by for each box left, while it is above 0.5.
     """
     if eta < 1:
@@ -120,7 +120,7 @@ def greedy(
 def _candidates(
     a: Array, b: Array, more: np.floating[Any], limit: np.floating[Any]
 ) -> Iterator[tuple[Array, Array]]:
-    """The pairs of boxes, given in columns with their areas, that overlap by the limit, and a few besides.
+    """Return the pairs of boxes, given in columns with their areas, that may overlap by the limit.
 
     The overlap is ``shared / (areas - shared)``, so it is the limit where ``shared`` is a part of the areas.
     """
@@ -154,7 +154,7 @@ def _candidates(
 def _sides(
     low: Array, high: Array, lows: Array, highs: Array, more: np.floating[Any], out: Array, edge: Array
 ) -> None:
-    """The lengths that boxes share along an axis."""
+    """Return the lengths of the intersections along an axis."""
     np.minimum(high, highs, out=out)
     np.maximum(low, lows, out=edge)
     np.subtract(out, edge, out=out)
@@ -163,7 +163,7 @@ def _sides(
 
 
 def _first_come(suppresses: Array) -> list[int]:
-    """Which are left, when each that is left suppresses some of those behind it."""
+    """Return the boxes that are kept, when each kept one suppresses some of those after it."""
     left = np.ones(len(suppresses), np.bool_)
     for index, row in enumerate(suppresses):
         if left[index]:
@@ -172,7 +172,7 @@ def _first_come(suppresses: Array) -> list[int]:
 
 
 def _overlaps_of(a: Array, b: Array, more: np.floating[Any], touching: bool) -> Array:
-    """As `overlaps`, of boxes that are given in columns, with their areas."""
+    """As `iou`, of boxes that are given in columns, with their areas."""
     width, height = np.minimum(a[2], b[2]), np.minimum(a[3], b[3])
     width -= np.maximum(a[0], b[0])
     height -= np.maximum(a[1], b[1])
@@ -191,21 +191,21 @@ def _overlaps_of(a: Array, b: Array, more: np.floating[Any], touching: bool) -> 
 def _adaptive(
     boxes: Array, threshold: float, eta: float, extra: float, inclusive: bool, apart: bool
 ) -> Array:
-    """As `greedy`, where the threshold a box meets is the one of its turn."""
+    """Suppress greedily with a threshold that adapts after each kept box."""
     kept: list[int] = []
     for index, box in enumerate(boxes):
         limit = boxes.dtype.type(threshold)
-        overlap = overlaps(box, boxes[kept], extra, apart=apart)
+        overlap = iou(box, boxes[kept], extra, apart=apart)
         if not (overlap >= limit if inclusive else overlap > limit).any():
             kept.append(index)
             threshold = threshold * eta if threshold > 0.5 else threshold
     return np.array(kept, np.int64)
 
 
-def soft(
+def soft_nms(
     boxes: Array, scores: Array, sigma: float, most: int, *, above: float, cut: float | None = None
 ) -> tuple[Array, Array]:
-    """Which boxes are left when each lowers the scores of those that overlap it, and with what scores.
+    """Return the boxes that soft NMS keeps (Bodla et al. 2017), and their decayed scores.
 
     Args:
         boxes: [n, 4]
@@ -224,7 +224,7 @@ def soft(
         best = int(np.argmax(current))
         kept.append(int(alive[best]))
         final.append(current[best])
-        overlap = overlaps(boxes[best], boxes)
+        overlap = iou(boxes[best], boxes)
         current = current * np.exp(scale * overlap * overlap)
         left = current > above
         left[best] = False
@@ -234,13 +234,13 @@ def soft(
     return np.array(kept, np.int64), np.array(final, scores.dtype)
 
 
-def refine(boxes: Array, deltas: Array, extra: float = 0, largest: float | None = None) -> Array:
-    """Move and stretch boxes: each delta is a step of the centre in sides, and logarithms of factors of them.
+def decode_deltas(boxes: Array, deltas: Array, extra: float = 0, largest: float | None = None) -> Array:
+    """Decode deltas to boxes: shifts of the centre in units of the sides, and logarithms of scale factors.
 
     Args:
         boxes: [..., 4]
         deltas: [..., 4]: x, y, log of width, log of height.
-        extra: see `overlaps`.
+        extra: see `iou`.
         largest: what the logarithms are at most.
     """
     more = boxes.dtype.type(extra)

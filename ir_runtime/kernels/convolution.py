@@ -1,4 +1,4 @@
-"""Convolution as a view of windows and matrix products. Knows nothing of the IR."""
+"""Convolution by im2col: a strided view of the windows, and one matrix product (GEMM) for each group."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from ..limits import room
-from .products import back, working_dtype
+from .matmul import accumulator_dtype, from_accumulator
 
 Array = NDArray[Any]
 
 __all__ = ["convolve", "pad_spatial", "windows_of"]
 
-# Patches are copied side by side for one matrix product: so many elements at a time, or one row.
-PATCHES = 1 << 22
+# The im2col matrix has at most so many elements at a time, or those of one output row.
+IM2COL_LIMIT = 1 << 22
 
 
 def convolve(
@@ -26,27 +26,27 @@ def convolve(
 ) -> Array:
     """Correlate ``x[N, G*C, ...]`` with ``w[G, O, C, ...]`` over the trailing axes, group by group."""
     groups, outputs, channels, *kernel = w.shape
-    work = working_dtype(x.dtype)
+    work = accumulator_dtype(x.dtype)
     padded = pad_spatial(x.astype(work, copy=False), pads)
     windows = windows_of(padded, kernel, strides, dilations)
     spatial = windows.shape[2 : x.ndim]
-    rows = max(PATCHES // max(math.prod((groups, channels, *kernel, *spatial[1:])), 1), 1)
+    rows = max(IM2COL_LIMIT // max(math.prod((groups, channels, *kernel, *spatial[1:])), 1), 1)
 
     flat = w.astype(work, copy=False).reshape(groups, outputs, channels * math.prod(kernel))
     y = np.empty((len(x), groups, outputs, *spatial), work)
     for n in range(len(x)):
         for start in range(0, spatial[0], rows):
             part = windows[n, :, start : start + rows]
-            patches = np.moveaxis(part, range(1, 1 + len(spatial)), range(-len(spatial), 0))
+            columns = np.moveaxis(part, range(1, 1 + len(spatial)), range(-len(spatial), 0))
             size = math.prod(part.shape[1 : 1 + len(spatial)])
-            sums = flat @ patches.reshape(groups, flat.shape[2], size)
+            sums = flat @ columns.reshape(groups, flat.shape[2], size)
             place = y[n, :, :, start : start + rows]
             place[...] = sums.reshape(place.shape)
-    return back(y.reshape(len(x), groups * outputs, *spatial), x.dtype)
+    return from_accumulator(y.reshape(len(x), groups * outputs, *spatial), x.dtype)
 
 
 def windows_of(x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Array:
-    """A view ``[N, C, position..., element...]`` of the windows over the trailing axes of ``x[N, C, ...]``."""
+    """Return a view ``[N, C, position..., element...]`` of the windows over the trailing axes of ``x[N, C, ...]``."""
     spatial = tuple(range(2, x.ndim))
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     if any(n < e for n, e in zip(x.shape[2:], extent, strict=True)):
@@ -58,7 +58,7 @@ def windows_of(x: Array, kernel: Sequence[int], strides: Sequence[int], dilation
 
 
 def pad_spatial(x: Array, pads: Sequence[tuple[int, int]], fill: float = 0) -> Array:
-    """``x[N, C, ...]`` with so many elements of ``fill`` around the trailing axes."""
+    """Pad the trailing axes of ``x[N, C, ...]`` with ``fill``."""
     if not any(map(any, pads)):
         return x
     before = [b for b, _ in pads]

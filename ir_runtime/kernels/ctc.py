@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .products import working_dtype
+from .matmul import accumulator_dtype
 from .special import log_softmax
 
 Array = NDArray[Any]
@@ -16,13 +16,13 @@ __all__ = ["best_path", "collapse", "loss"]
 
 
 def best_path(scores: Array) -> Array:
-    """The class of the highest score along the last axis; NaN is passed over, unless it comes first."""
+    """Return the argmax along the last axis; NaN is skipped, unless it comes first."""
     numbers = np.where(np.isnan(scores), scores.dtype.type(-np.inf), scores)
     return np.asarray(np.where(np.isnan(scores[..., 0]), 0, np.argmax(numbers, axis=-1)))
 
 
 def collapse(path: Array, runs: Array, blank: int, merge_repeated: bool) -> tuple[Array, Array]:
-    """The classes that ``path[batch, time]`` passes while it ``runs``, without blanks, and their number.
+    """Return the classes of ``path[batch, time]`` while it ``runs``, without blanks, and their number.
 
     What is left of the time is -1.
     """
@@ -36,7 +36,7 @@ def collapse(path: Array, runs: Array, blank: int, merge_repeated: bool) -> tupl
 
 
 def loss(logits: Array, lengths: Array, targets: list[Array], blank: int, merge_repeated: bool) -> Array:
-    """How unlikely it is that ``logits[batch, time, classes]`` say a target: minus the log of its probability.
+    """Return the negative log-likelihood of the targets, given ``logits[batch, time, classes]``.
 
     A path through time goes over the blanks before, between and behind the labels of its target; it
     passes each label, may leave out a blank, and stays where it is or goes on. With ``merge_repeated``,
@@ -51,7 +51,7 @@ def loss(logits: Array, lengths: Array, targets: list[Array], blank: int, merge_
     leaps = np.broadcast_to(labels, places.shape)[:, 2:]
     if merge_repeated:
         leaps = leaps & (places[:, 2:] != places[:, :-2])
-    chances = log_softmax(logits.astype(working_dtype(logits.dtype), copy=False), -1)
+    chances = log_softmax(logits.astype(accumulator_dtype(logits.dtype), copy=False), -1)
     paths = np.full(places.shape, -np.inf, chances.dtype)
     paths[:, 0] = 0  # before the first step, as if at the first blank
     for now in range(time):

@@ -1,4 +1,4 @@
-"""Transposed convolution: every input element spreads a kernel over the output. Knows nothing of the IR."""
+"""Transposed convolution (deconvolution): one GEMM for each kernel element, scattered and added. Knows nothing of the IR."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .products import back, working_dtype
+from .matmul import accumulator_dtype, from_accumulator
 
 Array = NDArray[Any]
 
@@ -30,7 +30,7 @@ def deconvolve(
     kernel; what falls outside is dropped.
     """
     groups, channels, outputs, *kernel = w.shape
-    work = working_dtype(x.dtype)
+    work = accumulator_dtype(x.dtype)
     wide = x.astype(work, copy=False).reshape(len(x), groups, channels, *x.shape[2:])
     y = np.zeros((len(x), groups, outputs, *lengths), work)
     for element in itertools.product(*map(range, kernel)):
@@ -46,16 +46,16 @@ def deconvolve(
         weights = np.swapaxes(w[_last(element)], 1, 2).astype(work, copy=False)
         sums = weights @ sources.reshape(*sources.shape[:3], -1)
         y[_last(target for _, target in reached)] += sums.reshape(*sums.shape[:3], *sources.shape[3:])
-    return back(y.reshape(len(x), groups * outputs, *lengths), x.dtype)
+    return from_accumulator(y.reshape(len(x), groups * outputs, *lengths), x.dtype)
 
 
 def _last(places: Iterable[Any]) -> Any:
-    """An index into the last axes."""
+    """Return an index into the last axes."""
     return ..., *places
 
 
 def _reached(offset: int, stride: int, count: int, length: int) -> tuple[slice, slice]:
-    """Which of ``count`` elements, ``stride`` apart from ``offset`` on, are inside, and where they come to lie."""
+    """Return which of ``count`` positions, ``stride`` apart from ``offset``, are inside, and their place."""
     first = max(-(offset // stride), 0)
     last = min((length - 1 - offset) // stride + 1, count)
     if last <= first:

@@ -1,4 +1,4 @@
-"""Deformable convolution: one kernel element after the other, each of which samples by its offsets.
+"""Deformable convolution, one kernel element after the other, by bilinear sampling.
 
 Knows nothing of the IR.
 """
@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .products import back
+from .matmul import from_accumulator
 
 Array = NDArray[Any]
 
-__all__ = ["deform"]
+__all__ = ["deformable_convolution"]
 
 
-def deform(
+def deformable_convolution(
     x: Array,
     offsets: Array,
     w: Array,
@@ -29,7 +29,7 @@ def deform(
     parts: int,
     zeros: bool,
 ) -> Array:
-    """Correlate ``x[N, G*C, Y, X]`` with ``w[G, O, C, kernel...]``, sampling it where offsets point to.
+    """Correlate ``x[N, G*C, Y, X]`` with ``w[G, O, C, kernel...]``, sampling it at offsets.
 
     Args:
         x: the images.
@@ -60,11 +60,11 @@ def deform(
                 each = mask[n].reshape(parts, -1, 1, rows * columns)[:, number]
                 seen = seen * each.astype(work, copy=False)
             y[n] += weights[..., i, j] @ seen.reshape(groups, channels, rows * columns)
-    return back(y.reshape(len(x), groups * outputs, rows, columns), x.dtype)
+    return from_accumulator(y.reshape(len(x), groups * outputs, rows, columns), x.dtype)
 
 
 def _sample(planes: Array, y: Array, x: Array, zeros: bool) -> Array:
-    """Of ``planes[P, C, Y, X]``, what is at points ``[P, positions]``: ``[P, C, positions]``."""
+    """Sample ``planes[P, C, Y, X]`` at points ``[P, positions]``: ``[P, C, positions]``."""
     height, width = planes.shape[2:]
     flat = planes.reshape(*planes.shape[:2], height * width)
     least: Any = np.greater if zeros else np.greater_equal

@@ -1,4 +1,4 @@
-"""Pooling: windows over trailing axes, reduced one kernel element at a time. Knows nothing of the IR."""
+"""Pooling: sliding windows over trailing axes, reduced one kernel element at a time. Knows nothing of the IR."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .statistics import lowest
 Array = NDArray[Any]
 Pads = Sequence[tuple[int, int]]
 
-__all__ = ["Windows", "pool", "pool_indices", "wide"]
+__all__ = ["Windows", "pool", "pool_indices", "sum_dtype"]
 
 
 class Windows:
-    """Where windows lie along each trailing axis: their number, kernel, strides, dilations, padding."""
+    """The geometry of sliding windows along each trailing axis: number, kernel, strides, dilations, padding."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Windows:
         self.strides, self.dilations = strides, dilations
 
     def pads(self, lengths: Sequence[int]) -> Pads:
-        """Padding before and after each axis, so that the last window ends inside."""
+        """Return the padding before and after each axis that fits the last window."""
         ends = [
             max((c - 1) * s + (k - 1) * d + 1 - b - n, 0)
             for n, c, k, s, d, b in zip(
@@ -45,31 +45,31 @@ class Windows:
         ]
         return list(zip(self.begins, ends, strict=True))
 
-    def places(self, axis: int, element: int) -> slice:
-        """Where, on the padded axis, each window has this element of the kernel."""
+    def positions(self, axis: int, element: int) -> slice:
+        """Return the positions on the padded axis that a kernel element has in all windows."""
         start = element * self.dilations[axis]
         reach = max((self.count[axis] - 1) * self.strides[axis] + 1, 0)
         return slice(start, start + reach, self.strides[axis])
 
     def inside(self, axis: int, length: int) -> Array:
-        """How many elements of each window are data."""
+        """Return the number of elements of each window that are not padding."""
         room(self.count[axis] * self.kernel[axis], 8)
         first = np.arange(self.count[axis]) * self.strides[axis] - self.begins[axis]
         where = first[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
         return np.asarray(np.sum((where >= 0) & (where < length), axis=1))
 
     def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Each element of the kernel: its offset from a window's start, and where the windows have it."""
+        """Yield for each kernel element its offset in a window, and its positions in all windows."""
         for element in itertools.product(*map(range, self.kernel)):
             deadline.check()
             offset = tuple(e * d for e, d in zip(element, self.dilations, strict=True))
-            yield offset, tuple(self.places(axis, e) for axis, e in enumerate(element))
+            yield offset, tuple(self.positions(axis, e) for axis, e in enumerate(element))
 
 
 def pool(x: Array, ufunc: np.ufunc, start: Any, windows: Windows) -> Array:
     """Reduce ``x[N, C, ...]`` under each window with an associative ufunc, one axis after the other.
 
-    ``start`` is what padding holds, and what each result starts from.
+    ``start`` is the identity of the ufunc, which fills the padding.
     """
     found = pad_spatial(x, windows.pads(x.shape[2:]), start)
     for axis, kernel in enumerate(windows.kernel):
@@ -78,15 +78,15 @@ def pool(x: Array, ufunc: np.ufunc, start: Any, windows: Windows) -> Array:
         reduced = np.full(shape, start, x.dtype)
         for element in range(kernel):
             deadline.check()
-            ufunc(reduced, found[(*before, windows.places(axis, element))], out=reduced)
+            ufunc(reduced, found[(*before, windows.positions(axis, element))], out=reduced)
         found = reduced
     return found
 
 
 def pool_indices(x: Array, windows: Windows) -> tuple[Array, Array]:
-    """The largest element of ``x[N, C, ...]`` under each window, and where it is in its channel.
+    """Return the maximum of ``x[N, C, ...]`` under each window, and its index in the channel.
 
-    The first one wins; where nothing is above the lowest finite number, the index is 0.
+    The first maximum wins; where none is above the lowest finite number, the index is 0.
     """
     least = lowest(x.dtype)
     padded = pad_spatial(x, windows.pads(x.shape[2:]), least)
@@ -107,8 +107,8 @@ def pool_indices(x: Array, windows: Windows) -> tuple[Array, Array]:
     return largest, indices
 
 
-def wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Where sums of many elements are right."""
+def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype for sums of the elements of a window."""
     if dtype.kind in "iu":
         return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
     return dtype if dtype.itemsize >= 4 else np.dtype(np.float32)

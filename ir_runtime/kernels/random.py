@@ -1,4 +1,4 @@
-"""Random integers of 32 bits, the same for the same seeds on every machine. Knows nothing of the IR."""
+"""Pseudo-random generators of 32-bit integers: Philox and Mersenne Twister. Knows nothing of the IR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOW, HALF = np.uint64(2**32 - 1), np.uint64(32)
 
 
 def philox(key: int, stream: int, count: int) -> Words:
-    """The first ``count`` integers that Philox 4x32-10 gives for a key, in one of 2 ** 64 streams.
+    """Return the first ``count`` integers of Philox 4x32-10 for a key, in one of 2 ** 64 streams.
 
     >>> philox(150, 10, 3)
     array([3763977835, 2057770810, 2532850516], dtype=uint32)
@@ -37,7 +37,7 @@ def philox(key: int, stream: int, count: int) -> Words:
 
 
 def mersenne_twister(seed: int, count: int) -> Words:
-    """The first ``count`` integers that MT19937 gives for the low 32 bits of a seed.
+    """Return the first ``count`` integers of MT19937 for the low 32 bits of a seed.
 
     >>> mersenne_twister(5489, 2)
     array([3499211612,  581869302], dtype=uint32)

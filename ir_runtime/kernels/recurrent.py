@@ -1,4 +1,4 @@
-"""Recurrent cells, and how they run over sequences: one loop, over time. Knows nothing of the IR.
+"""Recurrent cells (RNN, GRU, LSTM), and unrolling them over time. Knows nothing of the IR.
 
 Within, batches are columns: of few rows and large weights, BLAS multiplies ``weights @ columns`` several
 times as fast as ``rows @ weights.T``, and the gates of a cell lie in one piece.
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import deadline
-from .products import working_dtype
+from .matmul import accumulator_dtype
 from .special import sigmoid
 
 Array = NDArray[Any]
 
-__all__ = ["GRU", "LSTM", "RNN", "Cell", "advance", "unroll", "wide"]
+__all__ = ["GRU", "LSTM", "RNN", "Cell", "advance", "unroll", "as_accumulator"]
 
 FUNCTIONS: Mapping[str, Callable[[Array], Array]] = {
     "relu": lambda x: np.asarray(np.maximum(x, 0)),
@@ -30,56 +30,56 @@ FUNCTIONS: Mapping[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """Weights of a cell: those of all gates stand below each other, [gates * hidden, ...]."""
+    """The weights of a cell, stacked over gates: [gates * hidden, ...]."""
 
     w: Array
-    """Weights of the input."""
+    """Input weights."""
     r: Array
-    """Weights of the hidden state."""
+    """Recurrent weights."""
     b: Array | None
     functions: tuple[str, ...]
     clip: float = 0
-    """Gates are kept within this of 0 before they are activated, unless it is 0."""
+    """Gates are clipped to ``[-clip, clip]`` before activation, unless it is 0."""
 
     def project(self, x: Array) -> Array:
-        """What the columns of an input, of one step or of many, give to all gates."""
+        """Multiply the input of one or many steps by the input weights of all gates."""
         found = self.w @ x
         if self.b is not None:
             found += self.b[: len(found), None]
         return np.asarray(found)
 
     def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
-        """The states [hidden, batch] after one step, the hidden one first."""
+        """Return the states [hidden, batch] after one step, the hidden one first."""
         raise NotImplementedError
 
     def activate(self, gate: Array, which: int) -> Array:
-        """One of the functions of a gate, clipped before."""
+        """Clip a gate and apply its activation function."""
         return self.function(gate.clip(-self.clip, self.clip) if self.clip > 0 else gate, which)
 
     def function(self, x: Array, which: int) -> Array:
-        """One of the functions."""
+        """Apply an activation function."""
         return np.asarray(FUNCTIONS[self.functions[which]](x))
 
 
 class RNN(Cell):
-    """The hidden state is one activated gate."""
+    """A cell with one gate."""
 
     __slots__ = ()
 
     def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
-        """The states after one step."""
+        """Return the states after one step."""
         return (self.activate(projected + self.r @ states[0], 0),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GRU(Cell):
-    """Gates z (update), r (reset) and h (what is new), in this order."""
+    """Gates z (update), r (reset) and h (candidate), in this order."""
 
     linear_before_reset: bool = False
-    """Whether the reset applies to the hidden state's product, with a bias of its own, or to that state."""
+    """Whether the reset gate applies after the recurrent product (``linear_before_reset``), or before."""
 
     def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
-        """The states after one step."""
+        """Return the states after one step."""
         (hidden,) = states
         size = len(hidden)
         recurrent = (self.r if self.linear_before_reset else self.r[: 2 * size]) @ hidden
@@ -101,12 +101,12 @@ class LSTM(Cell):
     """Gates f (forget), i (input), c (cell) and o (output), in this order."""
 
     peepholes: Array | None = None
-    """Weights of the cell state for the gates f, i and o."""
+    """Peephole weights of the gates f, i and o."""
     input_forget: bool = False
-    """Whether the input gate is what the forget gate leaves."""
+    """Whether the input gate is coupled: one minus the forget gate."""
 
     def step(self, projected: Array, *states: Array) -> tuple[Array, ...]:
-        """The states after one step."""
+        """Return the states after one step."""
         hidden, cell = states
         forget, take, new, show = (projected + self.r @ hidden).reshape(4, *hidden.shape)
         if self.peepholes is not None:
@@ -121,8 +121,8 @@ class LSTM(Cell):
 
 
 def advance(cell: Cell, x: Array, *states: Array) -> tuple[Array, ...]:
-    """One step of a cell on ``x[batch, input]``: the new states, each ``[batch, hidden]``."""
-    found = cell.step(cell.project(wide(x).T), *(wide(state).T for state in states))
+    """Run one step of a cell on ``x[batch, input]``; return the new states, each ``[batch, hidden]``."""
+    found = cell.step(cell.project(as_accumulator(x).T), *(as_accumulator(state).T for state in states))
     return tuple(np.ascontiguousarray(state.T, x.dtype) for state in found)
 
 
@@ -139,10 +139,10 @@ def unroll(
     order = np.where(order < lengths[:, None], lengths[:, None] - 1 - order, order)[..., None]
     if backwards:
         x = np.take_along_axis(x, order, axis=1)
-    projected = cell.project(wide(x).transpose(2, 1, 0).reshape(inputs, time * batch))
+    projected = cell.project(as_accumulator(x).transpose(2, 1, 0).reshape(inputs, time * batch))
     projected = np.ascontiguousarray(projected.reshape(len(projected), time, batch).swapaxes(0, 1))
     outputs = np.zeros((batch, time, states[0].shape[-1]), projected.dtype)
-    states = tuple(np.where(lengths > 0, wide(state).T, 0) for state in states)
+    states = tuple(np.where(lengths > 0, as_accumulator(state).T, 0) for state in states)
     for now in range(lengths.max(initial=0)):
         deadline.check()
         runs = lengths > now
@@ -156,6 +156,6 @@ def unroll(
     return tuple(array.astype(x.dtype, copy=False) for array in (outputs, *(state.T for state in states)))
 
 
-def wide(array: Array) -> Array:
-    """An array in the dtype in which its products are summed."""
-    return array.astype(working_dtype(array.dtype), copy=False)
+def as_accumulator(array: Array) -> Array:
+    """Convert an array to its accumulator dtype."""
+    return array.astype(accumulator_dtype(array.dtype), copy=False)

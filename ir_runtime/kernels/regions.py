@@ -1,4 +1,4 @@
-"""Values of feature maps between their elements, for regions of any place and size."""
+"""Bilinear sampling of feature maps, for pooling of regions. Knows nothing of the IR."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 
 def sample_offsets(bins: int, samples: int, size: Array) -> Array:
-    """Where samples lie in equal bins of a length: [bins, samples]."""
+    """Return the positions of samples in equal bins of a length: [bins, samples]."""
     step = size / bins
     each = step / max(samples, 1)
     return np.asarray(np.arange(bins, dtype=step.dtype)[:, None] * step) + each * (
@@ -22,12 +22,12 @@ def sample_offsets(bins: int, samples: int, size: Array) -> Array:
 
 
 def inside(y: Array, x: Array, height: int, width: int) -> Array:
-    """Which points are not further than 1 from the elements of a map."""
+    """Return which points are at most 1 outside of the elements of a map."""
     return np.asarray((y >= -1) & (y <= height) & (x >= -1) & (x <= width))
 
 
 def bilinear(maps: Array, y: Array, x: Array, *, each: bool = False) -> Array:
-    """Interpolate between elements of maps; beyond the last ones, those are repeated.
+    """Interpolate bilinearly between elements of maps, clamping to the edge.
 
     Args:
         maps: [C, H, W]
@@ -47,7 +47,7 @@ def bilinear(maps: Array, y: Array, x: Array, *, each: bool = False) -> Array:
 
 
 def _around(places: Array, length: int) -> tuple[Array, Array, Array]:
-    """The elements around each place, and how far it is from the first."""
+    """Return the two elements around each position, and the fraction between them."""
     places = np.clip(places, 0, max(length - 1, 0))
     first = np.nan_to_num(np.floor(places)).astype(np.int64)
     return first, np.minimum(first + 1, length - 1), places - first.astype(places.dtype)

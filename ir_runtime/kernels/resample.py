@@ -1,4 +1,4 @@
-"""Resampling: every position of an output axis is a weighted sum of a few positions of the input axis.
+"""Separable resampling: each output position is a weighted sum of a few input positions (taps).
 
 Which ones, and their weights, are two matrices ``[positions, taps]`` per axis. Coordinates and weights
 are found in f32, as OpenVINO does: in another precision, other neighbours would be nearest.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .products import back
+from .matmul import from_accumulator
 
 Array = NDArray[Any]
 
@@ -32,13 +32,13 @@ class Axis:
 
     @property
     def stays(self) -> bool:
-        """Whether each output is the input at its place."""
+        """Whether the axis is not resampled."""
         return self.scale == 1 or self.before == self.after
 
 
 @dataclass(frozen=True, slots=True)
 class Taps:
-    """For each output position along an axis, the input positions it depends on, and their weights."""
+    """For each output position along an axis, the input positions and their weights."""
 
     number: int
     index: Array
@@ -48,15 +48,15 @@ class Taps:
         return int(self.index.shape[1])
 
     def take(self, x: Array, tap: int) -> Array:
-        """The elements that one tap of each position sees."""
+        """Gather the input elements of one tap."""
         return np.asarray(x.take(self.index[:, tap], self.number, mode="clip"))
 
-    def shared(self) -> Taps:
-        """With weights that add up to 1."""
-        return Taps(self.number, self.index, _shares(self.weight))
+    def normalized(self) -> Taps:
+        """Return the taps with weights that sum to 1."""
+        return Taps(self.number, self.index, _normalize(self.weight))
 
     def column(self, tap: int, rank: int) -> Array:
-        """The weights of one tap, broadcastable to an array of that rank."""
+        """Return the weights of one tap, broadcastable to an array of that rank."""
         return self.weight[:, tap].reshape((-1,) + (1,) * (rank - self.number - 1))
 
 
@@ -67,7 +67,7 @@ def _half_pixel(x: Array, a: Axis) -> Array:
     return (x + _HALF) / np.float32(a.scale) - _HALF
 
 
-# Where an output position lies on the input axis.
+# Coordinate transformation modes: output position to input coordinate.
 _COORDINATES: Mapping[str, Callable[[Array, Axis], Array]] = {
     "half_pixel": _half_pixel,
     "pytorch_half_pixel": lambda x, a: _half_pixel(x, a) if a.after > 1 else x * 0,
@@ -78,7 +78,7 @@ _COORDINATES: Mapping[str, Callable[[Array, Axis], Array]] = {
 
 
 def rounded(x: Array) -> Array:
-    """To the nearest integer, halves away from zero."""
+    """Round to the nearest integer, halves away from zero."""
     wide = x.astype(np.float64)  # in f32, the number below 0.5 plus 0.5 is 1
     return np.asarray(np.trunc(wide + np.copysign(0.5, wide)))
 
@@ -95,7 +95,7 @@ _NEAREST: Mapping[str, Callable[[Array, bool], Array]] = {
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """How input positions are weighed."""
+    """The interpolation filter."""
 
     mode: str
     coordinates: str = "half_pixel"
@@ -103,17 +103,17 @@ class Filter:
     cube_coeff: float = -0.75
     antialias: bool = False
     cut: bool = True
-    """Whether bytes lose their fraction in modes linear_onnx and cubic; all else is rounded."""
+    """Whether bytes are truncated in modes linear_onnx and cubic; all else is rounded."""
 
     def steps(self, axes: Sequence[Axis]) -> list[Taps]:
-        """The neighbours along each of the axes that do not stay as they are."""
+        """Return the taps of each axis that is resampled."""
         # For linear, one axis that shrinks is enough to adapt the triangles of all.
         stretch = self.antialias and any(a.scale < 1 for a in axes)
         pillow = self.mode.endswith("_pillow")
         return [self.taps(a, stretch) for a in axes if not (a.before == a.after if pillow else a.stays)]
 
     def taps(self, axis: Axis, stretch: bool) -> Taps:
-        """The neighbours of each position; ``stretch`` is for linear, whose triangles then follow the scale."""
+        """Return the taps of an axis; ``stretch`` scales the triangles of linear (antialias)."""
         if self.mode == "linear":
             return self._linear(axis, stretch)
         return {
@@ -145,7 +145,7 @@ class Filter:
         return Taps(axis.number, _inside(index, axis), cubic_weights(at - low, self.cube_coeff))
 
     def _linear(self, axis: Axis, stretch: bool) -> Taps:
-        """A triangle around the coordinate, as high as wide; there may be nothing under a narrow one."""
+        """A triangle filter around the coordinate; a narrow one may cover no position."""
         slope = np.float32(axis.scale if stretch else 1)
         reach = 2 if axis.scale > 1 else int(np.ceil(np.float32(2) / slope))
         at = self._at(axis)
@@ -158,7 +158,7 @@ class Filter:
         return Taps(axis.number, _inside(index, axis), weight)
 
     def _pillow(self, axis: Axis) -> Taps:
-        """In f64, and by the lengths alone, whatever the scale is said to be."""
+        """Pillow's filters, in f64; the scale follows from the lengths only."""
         ratio = axis.before / axis.after
         width = max(ratio, 1.0)
         support = (1 if self.mode == "bilinear_pillow" else 2) * width
@@ -174,19 +174,19 @@ class Filter:
             near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
             far = (((distance - 5) * distance + 8) * distance - 4) * a
             weight = np.where(distance < 1, near, np.where(distance < 2, far, 0))
-        return Taps(axis.number, _inside(index, axis), _shares(np.where(index < end, weight, 0)))
+        return Taps(axis.number, _inside(index, axis), _normalize(np.where(index < end, weight, 0)))
 
     def _area(self, axis: Axis) -> Taps:
-        """Equal parts of the input axis; each position weighs as much as is inside the part."""
+        """Average over equal parts of the input axis, weighted by coverage."""
         ratio = axis.before / axis.after
         begin = np.arange(axis.after)[:, None] * ratio
         index = np.floor(begin) + np.arange(int(np.ceil(ratio)) + 1)
         weight = np.minimum(index + 1, begin + ratio) - np.maximum(index, begin)
-        return Taps(axis.number, _inside(index, axis), _shares(weight.clip(0).astype(np.float32)))
+        return Taps(axis.number, _inside(index, axis), _normalize(weight.clip(0).astype(np.float32)))
 
 
 def cubic_weights(part: Array, a: float) -> Array:
-    """Weights of the positions -1, 0, 1 and 2 for a point that lies ``part`` behind position 0."""
+    """Return the cubic convolution weights (Keys 1981) of positions -1, 0, 1, 2 for the fraction ``part``."""
     coeff = part.dtype.type(a)
 
     def near(d: Array) -> Array:
@@ -202,14 +202,14 @@ def _inside(index: Array, axis: Axis) -> Array:
     return index.clip(0, axis.before - 1).astype(np.int64)
 
 
-def _shares(weight: Array) -> Array:
-    """Weights that add up to 1, but for positions that have none."""
+def _normalize(weight: Array) -> Array:
+    """Scale weights to sum to 1, except where all are 0."""
     total = weight.sum(1, keepdims=True, dtype=weight.dtype)
     return np.asarray(np.divide(weight, total, out=np.zeros_like(weight), where=total != 0))
 
 
 def resample(x: Array, axes: Sequence[Axis], how: Filter) -> Array:
-    """Resample ``x`` along axes; those that keep their length are left alone."""
+    """Resample ``x`` along axes; axes that keep their length are copied."""
     pillow = how.mode.endswith("_pillow")
     steps = how.steps(axes)
     if how.mode == "nearest":
@@ -221,21 +221,21 @@ def resample(x: Array, axes: Sequence[Axis], how: Filter) -> Array:
     if pillow:
         # The last axis first, and back to the type of the data after each.
         for step in reversed(steps):
-            x = _settle(_along(x.astype(np.float64), step), x.dtype, nearest=True)
+            x = _to_dtype(_along(x.astype(np.float64), step), x.dtype, nearest=True)
         return x
     whole = x.dtype.kind in "iu"
     work = np.float64 if x.dtype.itemsize > (2 if whole else 4) else np.float32
     wide = x.astype(work, copy=False)
     averages = how.mode in ("linear", "area")
     if whole:
-        total = _together(wide, steps, divide=how.mode == "linear")
-        return _settle(total, x.dtype, nearest=averages or not (how.cut and x.dtype.itemsize == 1))
-    wide = along_each(wide, [step.shared() for step in steps] if averages else steps)
+        total = _all_axes(wide, steps, divide=how.mode == "linear")
+        return _to_dtype(total, x.dtype, nearest=averages or not (how.cut and x.dtype.itemsize == 1))
+    wide = along_each(wide, [step.normalized() for step in steps] if averages else steps)
     return np.asarray(wide.astype(x.dtype, copy=False))
 
 
 def along_each(x: Array, steps: Sequence[Taps]) -> Array:
-    """Weighted sums along one axis after the other, those first that make it smaller."""
+    """Resample along one axis after the other, shrinking axes first."""
     for step in sorted(steps, key=lambda s: len(s.index) / x.shape[s.number]):
         x = _along(x, step)
     return x
@@ -251,8 +251,8 @@ def _along(x: Array, taps: Taps) -> Array:
     return total
 
 
-def _together(x: Array, steps: Sequence[Taps], divide: bool) -> Array:
-    """All axes in one sum, in the order of OpenVINO: integers show the last bit of it when they are cut."""
+def _all_axes(x: Array, steps: Sequence[Taps], divide: bool) -> Array:
+    """Sum over all axes at once, in OpenVINO's order: truncated integers depend on the last bit."""
     total, weights = np.zeros((), x.dtype), np.zeros((), np.float32)
     for weight, part in _terms(x, steps, np.ones((), np.float32)):
         weights = weights + weight
@@ -272,10 +272,10 @@ def _terms(x: Array, steps: Sequence[Taps], weight: Array) -> Iterator[tuple[Arr
         yield from _terms(first.take(x, tap), rest, weight * first.column(tap, x.ndim))
 
 
-def _settle(x: Array, dtype: np.dtype[Any], nearest: bool) -> Array:
+def _to_dtype(x: Array, dtype: np.dtype[Any], nearest: bool) -> Array:
     if dtype.kind not in "iu":
         return np.asarray(x.astype(dtype))
     if not nearest:
-        return back(x, dtype)
+        return from_accumulator(x, dtype)
     limits = np.iinfo(dtype)
-    return back(rounded(x).clip(limits.min, limits.max), dtype)
+    return from_accumulator(rounded(x).clip(limits.min, limits.max), dtype)

@@ -1,4 +1,4 @@
-"""Rotated boxes: how much they overlap, and which are left when the best suppress the others.
+"""Rotated boxes: intersection over union, and non-maximum suppression.
 
 A box is x and y of its centre, width, height, and an angle in radians by which it is turned clockwise
 in images, where y points down.
@@ -11,46 +11,46 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["greedy_rotated", "rotated_overlaps"]
+__all__ = ["rotated_nms", "rotated_iou"]
 
 Array = NDArray[Any]
 
 _SIGNS = np.array([[0.5, 0.5], [-0.5, 0.5], [-0.5, -0.5], [0.5, -0.5]])
-# What rounding may put outside that is on an edge.
+# Tolerance for points on an edge.
 _CLOSE = 1e-9
 
 
-def rotated_overlaps(box: Array, others: Array) -> Array:
-    """Intersection over union of a box and each of others, [n, 5]; 0 for those without an area."""
+def rotated_iou(box: Array, others: Array) -> Array:
+    """Return the intersection over union of a box and each of others, [n, 5]; 0 for empty boxes."""
     pair = np.stack([np.broadcast_to(box, others.shape), others]).astype(np.float64)
     area = pair[..., 2] * pair[..., 3]
     pair[..., :2] -= pair[1:, :, :2]  # around the origin, so that rounding does not matter
-    shared = _shared(_corners(pair[0]), _corners(pair[1]))
+    shared = _intersection_areas(_corners(pair[0]), _corners(pair[1]))
     together = area[0] + area[1] - shared
     return np.asarray(np.divide(shared, together, out=np.zeros(len(others)), where=(area > 0).all(axis=0)))
 
 
-def greedy_rotated(boxes: Array, threshold: float, most: int) -> Array:
-    """Which boxes are left, of boxes [n, 5] that come best first; see `boxes.greedy`."""
+def rotated_nms(boxes: Array, threshold: float, most: int) -> Array:
+    """Return the boxes that are kept, of boxes [n, 5] in descending order of score; see `boxes.greedy_nms`."""
     kept: list[int] = []
     rest = np.arange(len(boxes))
     while len(rest) and len(kept) < most:
         kept.append(int(rest[0]))
         rest = rest[1:]
-        rest = rest[~(rotated_overlaps(boxes[kept[-1]], boxes[rest]) > threshold)]
+        rest = rest[~(rotated_iou(boxes[kept[-1]], boxes[rest]) > threshold)]
     return np.array(kept, np.int64)
 
 
 def _corners(boxes: Array) -> Array:
-    """The corners in order: [n, 4, 2]."""
+    """Return the corners in order: [n, 4, 2]."""
     x, y = np.moveaxis(_SIGNS * boxes[:, None, 2:4], -1, 0)
     cosine, sine = np.cos(boxes[:, 4:]), np.sin(boxes[:, 4:])
     turned = np.stack([x * cosine - y * sine, x * sine + y * cosine], axis=-1)
     return np.asarray(turned + boxes[:, None, :2])
 
 
-def _shared(a: Array, b: Array) -> Array:
-    """The areas of intersections of convex polygons [n, 4, 2]: of the hulls of what both have in common."""
+def _intersection_areas(a: Array, b: Array) -> Array:
+    """Return the areas of intersections of convex polygons [n, 4, 2], as convex hulls of their common points."""
     crossings, crosses = _crossings(a, b)
     points = np.concatenate([a, b, crossings], axis=1)
     valid = np.concatenate([_within(a, b), _within(b, a), crosses], axis=1)
@@ -73,7 +73,7 @@ def _cross(a: Array, b: Array) -> Array:
 
 
 def _within(points: Array, polygon: Array) -> Array:
-    """Which points are in a polygon, or on its edges."""
+    """Return which points are in a polygon, or on its edges."""
     edges = np.roll(polygon, -1, axis=1) - polygon
     sides = _cross(edges[:, None], points[:, :, None] - polygon[:, None])
     reach = _CLOSE * (np.abs(edges).max(axis=(1, 2), initial=0)[:, None, None] ** 2 + 1e-30)
@@ -81,7 +81,7 @@ def _within(points: Array, polygon: Array) -> Array:
 
 
 def _crossings(a: Array, b: Array) -> tuple[Array, Array]:
-    """Where edges of two polygons cross, and whether they do: [n, 16, 2] and [n, 16]."""
+    """Return the intersections of the edges of two polygons, and whether they exist: [n, 16, 2] and [n, 16]."""
     along, across = np.roll(a, -1, axis=1) - a, np.roll(b, -1, axis=1) - b
     along, across = along[:, :, None], across[:, None]
     gap = b[:, None] - a[:, :, None]

@@ -72,7 +72,7 @@ BLOCK = 1 << 13  # elements that stay in the cache between two passes
 
 
 def erf(x: Floats) -> Floats:
-    """The error function: in f64 within two ulps, in narrower types within one.
+    """Compute the error function: in f64 within two ulps, in narrower types within one.
 
     >>> erf(np.array([0.0, 0.5, -1.0, np.inf]))
     array([ 0.        ,  0.52049988, -0.84270079,  1.        ])
@@ -81,7 +81,7 @@ def erf(x: Floats) -> Floats:
 
 
 def erfinv(x: Floats) -> Floats:
-    """The inverse of `erf`; infinite at -1 and 1, NaN beyond. Computed in f64, returned in the type of ``x``.
+    """Compute the inverse of `erf`; infinite at -1 and 1, NaN beyond. Computed in f64, returned in the dtype of ``x``.
 
     >>> erfinv(np.array([0.5, 0.0, -1.0, 2.0]))
     array([0.47693628, 0.        ,       -inf,        nan])
@@ -97,7 +97,7 @@ def erfinv(x: Floats) -> Floats:
 
 
 def gelu(x: Floats) -> Floats:
-    """Each number times the share of a normal distribution below it."""
+    """Compute GELU: each number times the normal distribution function of it."""
     inner = _erf(x.dtype)
     return _blockwise(lambda wide: 0.5 * wide * (1 + inner(wide / math.sqrt(2))), x)
 
@@ -158,18 +158,18 @@ def _polynomial(coefficients: tuple[float, ...], x: Floats) -> Floats:
 
 
 def sigmoid(x: Floats) -> Floats:
-    """One over one plus the exponential of ``-x``."""
+    """Compute the logistic function."""
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def softmax(x: Floats, axis: int) -> Floats:
-    """Exponentials, scaled so that they sum to one along ``axis``."""
+    """Compute softmax along ``axis``."""
     powers = np.exp(x - _largest(x, axis))
     return np.asarray(powers / _sum(powers, axis))
 
 
 def log_softmax(x: Floats, axis: int) -> Floats:
-    """The logarithm of `softmax`, also where that is too small to be a number."""
+    """Compute the logarithm of `softmax`, without underflow."""
     below = x - _largest(x, axis)
     return np.asarray(below - np.log(_sum(np.exp(below), axis)))
 

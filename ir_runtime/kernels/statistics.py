@@ -1,4 +1,4 @@
-"""Sums and means along axes, added up in a type wide enough that order hardly matters."""
+"""Sums and means along axes, with wide accumulators. Knows nothing of the IR."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["accumulator", "count", "highest", "lowest", "mean", "total", "working"]
+__all__ = ["accumulator", "count", "highest", "lowest", "mean", "sum_along", "compute_dtype"]
 
 Array = NDArray[Any]
 Axes = tuple[int, ...]
 
 
 def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type to add up numbers of ``dtype`` in: f64, or integers of 64 bits."""
+    """Return the dtype of the accumulator: f64, or integers of 64 bits."""
     if dtype.kind in "iu":
         return np.dtype(f"{dtype.kind}8")
     return dtype if dtype.kind in "Ob" else np.dtype(np.float64)
 
 
-def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type to compute in: f32 for the narrower floating-point types, else ``dtype`` itself."""
+def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype to compute in: f32 for narrower floating-point types, else ``dtype`` itself."""
     return dtype if dtype.kind in "Oiub" or dtype.itemsize >= 4 else np.dtype(np.float32)
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
-    """The lowest finite number of a type."""
+    """Return the lowest finite number of a dtype."""
     return _limits(dtype).min
 
 
 def highest(dtype: np.dtype[Any]) -> Any:
-    """The highest finite number of a type."""
+    """Return the highest finite number of a dtype."""
     return _limits(dtype).max
 
 
@@ -42,21 +42,21 @@ def _limits(dtype: np.dtype[Any]) -> Any:
 
 
 def count(shape: tuple[int, ...], axes: Axes) -> int:
-    """How many elements become one."""
+    """Return the number of elements that are reduced to one."""
     return math.prod(shape[axis] for axis in axes)
 
 
-def total(data: Array, axes: Axes, keepdims: bool = False) -> Array:
-    """The sum along ``axes``, in the accumulator's type."""
+def sum_along(data: Array, axes: Axes, keepdims: bool = False) -> Array:
+    """Sum along ``axes``, in the accumulator dtype."""
     return np.asarray(np.sum(data, axis=axes, dtype=accumulator(data.dtype), keepdims=keepdims))
 
 
 def mean(data: Array, axes: Axes, keepdims: bool = False) -> Array:
-    """The mean along ``axes``, in the accumulator's type; of nothing, 0.
+    """Average along ``axes``, in the accumulator dtype; 0 for no elements.
 
-    Integers are divided as in C: what is left over is dropped, also below zero.
+    Integers are divided as in C: truncated towards zero.
     """
-    summed, number = total(data, axes, keepdims), max(count(data.shape, axes), 1)
+    summed, number = sum_along(data, axes, keepdims), max(count(data.shape, axes), 1)
     if summed.dtype.kind not in "iu":
         return np.asarray(summed / number)
     rest = np.fmod(summed, summed.dtype.type(number))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir.tensor import Array
-from ..kernels.statistics import working
+from ..kernels.statistics import compute_dtype
 from ._define.operation import Input, Output
 from ._define.types import T_FLOAT
 from .elementwise import Unary
@@ -23,7 +23,7 @@ class Pointwise(Unary):
     output = Output(T_FLOAT, "the function of each element")
 
     def evaluate(self, data: Array) -> Array:
-        found = self.apply(data.astype(working(data.dtype), copy=False))
+        found = self.apply(data.astype(compute_dtype(data.dtype), copy=False))
         return np.asarray(found).astype(data.dtype, copy=False)
 
     def apply(self, x: Array) -> Array:

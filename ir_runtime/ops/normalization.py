@@ -10,7 +10,7 @@ from ..errors import InferenceError
 from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ..kernels.statistics import mean, total, working
+from ..kernels.statistics import compute_dtype, mean, sum_along
 from ._axes import axes_of, normalize_axes, normalize_axis, reduced_shape
 from ._define.operation import Input, Op, Output, attr, op
 from ._define.types import T_FLOAT, T_INDEX, T_INDEX_64
@@ -47,8 +47,8 @@ class NormalizeL2(Op):
 
     def divide(self, data: Array, axes: Axes) -> Array:
         """Divide by the norm over at least one axis."""
-        x = data.astype(working(data.dtype), copy=False)
-        squares = total(np.square(x, dtype=np.float64), axes, keepdims=True)
+        x = data.astype(compute_dtype(data.dtype), copy=False)
+        squares = sum_along(np.square(x, dtype=np.float64), axes, keepdims=True)
         guarded = squares + self.eps if self.eps_mode == "add" else np.maximum(squares, self.eps)
         return np.asarray(x / np.sqrt(guarded)).astype(data.dtype, copy=False)
 
@@ -102,7 +102,7 @@ class MVN(Op):
     def normalize(self, data: Array, axes: Axes) -> Array:
         """Normalize over axes, of which some may be named twice."""
         over = _distinct(axes, data.ndim)
-        x = data.astype(working(data.dtype), copy=False)
+        x = data.astype(compute_dtype(data.dtype), copy=False)
         centred = x - mean(x, over, keepdims=True)
         if self.normalize_variance:
             variance = mean(np.square(centred), over, keepdims=True)
@@ -165,7 +165,7 @@ class LRN(Op):
 
     def evaluate(self, data: Array, axes: Array) -> Array:
         over = _distinct(axes_of(axes), data.ndim)
-        x = data.astype(working(data.dtype), copy=False)
+        x = data.astype(compute_dtype(data.dtype), copy=False)
         squares = np.square(x, dtype=np.float64)
         for axis in over:
             squares = _window_sum(squares, axis, (self.size - 1) // 2)
@@ -211,7 +211,7 @@ class GroupNormalization(Op):
     def evaluate(self, data: Array, scale: Array, bias: Array) -> Array:
         batch, channels, *rest = data.shape
         grouped = data.reshape(batch, self.num_groups, channels // self.num_groups, *rest)
-        grouped = grouped.astype(working(data.dtype), copy=False)
+        grouped = grouped.astype(compute_dtype(data.dtype), copy=False)
         modern = MVN(normalize_variance=True, eps=self.epsilon, eps_mode="inside_sqrt")
         normal = modern.normalize(grouped, tuple(range(2, grouped.ndim))).reshape(data.shape)
         factor, shift = (_per_channel(a, data.ndim) for a in (scale, bias))
@@ -238,7 +238,7 @@ class BatchNormInference(Op):
 
     def evaluate(self, data: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> Array:
         g, b, m, v = (_per_channel(a, data.ndim) for a in (gamma, beta, mean, variance))
-        x = data.astype(working(data.dtype), copy=False)
+        x = data.astype(compute_dtype(data.dtype), copy=False)
         deviation = np.sqrt(v + v.dtype.type(self.epsilon))
         return np.asarray((x - m) / deviation * g + b).astype(data.dtype, copy=False)
 
@@ -289,7 +289,7 @@ def _with_channels(data: Value, settings: dict[str, Value]) -> PartialShape:
 
 def _per_channel(numbers: Array, rank: int) -> Array:
     """One number per channel, such that it meets the second axis of a tensor."""
-    return numbers.astype(working(numbers.dtype), copy=False).reshape(-1, *[1] * (rank - 2))
+    return numbers.astype(compute_dtype(numbers.dtype), copy=False).reshape(-1, *[1] * (rank - 2))
 
 
 def _check_axes(data: Value, axes: Value) -> None:

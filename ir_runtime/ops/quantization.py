@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InferenceError
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ..kernels.statistics import working
+from ..kernels.statistics import compute_dtype
 from ._broadcast import Rule, align, broadcast_onto
 from ._define.operation import Input, Op, Output, attr, op
 from ._define.types import T_FLOAT, T_SHORT_FLOAT
@@ -60,7 +60,7 @@ class FakeQuantize(Op):
     ) -> Array:
         limits = (self._fit(limit, data.ndim) for limit in (input_low, input_high, output_low, output_high))
         # In f32 at least, rounded once: so the reference computes f16 and bf16.
-        x, *wide = (array.astype(working(data.dtype), copy=False) for array in (data, *limits))
+        x, *wide = (array.astype(compute_dtype(data.dtype), copy=False) for array in (data, *limits))
         return np.asarray(self.quantize(x, *wide)).astype(data.dtype, copy=False)
 
     def quantize(self, x: Array, low: Array, high: Array, first: Array, last: Array) -> Array:

@@ -160,7 +160,11 @@ class LSTM(Recurrent):
 
 
 def _wide(w: Array, r: Array, b: Array | None) -> tuple[Array, Array, Array | None]:
-    return kernels.wide(w), kernels.wide(r), None if b is None else kernels.wide(b)
+    return (
+        kernels.as_accumulator(w),
+        kernels.as_accumulator(r),
+        None if b is None else kernels.as_accumulator(b),
+    )
 
 
 class RecurrentSequence(Recurrent):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
-from ..kernels.statistics import accumulator, highest, lowest, mean, total, working
+from ..kernels.statistics import accumulator, compute_dtype, highest, lowest, mean, sum_along
 from ._axes import axes_of, normalize_axes, reduced_shape
 from ._define.bounds import Number, maximum, minimum
 from ._define.operation import Input, Op, Output, attr, op
@@ -67,7 +67,7 @@ class ReduceSum(Reduction):
     symbolic = True
 
     def reduce(self, data: Array, axes: Axes) -> Array:
-        return total(data, axes, self.keep_dims)
+        return sum_along(data, axes, self.keep_dims)
 
 
 @op("ReduceMean-1")
@@ -86,7 +86,7 @@ class ReduceL1(Reduction):
     """Sum of the absolute values of ``data`` over ``axes``."""
 
     def reduce(self, data: Array, axes: Axes) -> Array:
-        return total(np.abs(data), axes, self.keep_dims)
+        return sum_along(np.abs(data), axes, self.keep_dims)
 
 
 @op("ReduceL2-4")
@@ -95,7 +95,7 @@ class ReduceL2(Reduction):
 
     def reduce(self, data: Array, axes: Axes) -> Array:
         squares = np.square(data, dtype=accumulator(data.dtype))
-        return np.asarray(np.sqrt(total(squares, axes, self.keep_dims)))
+        return np.asarray(np.sqrt(sum_along(squares, axes, self.keep_dims)))
 
 
 class UfuncReduction(Reduction):
@@ -104,7 +104,7 @@ class UfuncReduction(Reduction):
     ufunc: ClassVar[np.ufunc]
 
     def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
-        wide = working(data.dtype)
+        wide = compute_dtype(data.dtype)
         return np.asarray(self.ufunc.reduce(data, axis=axes, dtype=wide, keepdims=self.keep_dims, **how))
 
     def each(self, choose: Callable[[Number, Number], Number], data: Array, axes: Axes) -> Array:
@@ -139,7 +139,7 @@ class ReduceMin(UfuncReduction):
     def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
         if data.dtype == object:
             return self.each(minimum, data, axes)
-        wide = working(data.dtype)
+        wide = compute_dtype(data.dtype)
         return super().reduce(data, axes, initial=np.inf if wide.kind == "f" else highest(wide))
 
 
@@ -156,7 +156,7 @@ class ReduceMax(UfuncReduction):
     def reduce(self, data: Array, axes: Axes, **how: Any) -> Array:
         if data.dtype == object:
             return self.each(maximum, data, axes)
-        return super().reduce(data, axes, initial=lowest(working(data.dtype)))
+        return super().reduce(data, axes, initial=lowest(compute_dtype(data.dtype)))
 
 
 class LogicalReduction(UfuncReduction):

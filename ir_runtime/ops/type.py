@@ -10,7 +10,7 @@ from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
-from ..kernels.texts import header_size, pack_texts, text_of
+from ..kernels.strings import decode, header_size, pack_strings
 from ._define.operation import MAX_PROPAGATED, Element, InferenceError, Input, Op, Output, attr, op
 from ._define.types import EVERY, Types, elements
 from ._lengths import check_vector
@@ -216,7 +216,7 @@ class StringTensorPack(Op):
         self.infer(*map(Value.constant, (begins, ends, symbols)))
         content = symbols.tobytes()
         texts = np.empty(begins.size, object)
-        texts[:] = [text_of(content[a:b]) for a, b in zip(begins.flat, ends.flat, strict=True)]
+        texts[:] = [decode(content[a:b]) for a, b in zip(begins.flat, ends.flat, strict=True)]
         return texts.reshape(begins.shape)
 
 
@@ -238,7 +238,7 @@ class StringTensorUnpack(Op):
         return data.shape, data.shape, PartialShape([length])
 
     def evaluate(self, data: Array) -> tuple[Array, Array, Array]:
-        packed, header = pack_texts(data), header_size(data.size)
+        packed, header = pack_strings(data), header_size(data.size)
         bounds = packed[4:header].view("<i4").astype(np.int32)
         return bounds[:-1].reshape(data.shape), bounds[1:].reshape(data.shape), packed[header:]
 

@@ -16,7 +16,7 @@ from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.pages import MappedFile
 from ..ir.tensor import Array
-from ..kernels.texts import header_size, unpack_texts
+from ..kernels.strings import header_size, unpack_strings
 
 __all__ = ["Weights", "WeightsLike", "open_weights", "packed_bytes"]
 
@@ -94,7 +94,7 @@ class Weights:
     def _texts(self, shape: tuple[int, ...], offset: int, size: int, where: Location) -> Array:
         assert self.data is not None
         try:
-            texts = unpack_texts(self.data[offset : offset + size], math.prod(shape))
+            texts = unpack_strings(self.data[offset : offset + size], math.prod(shape))
         except ValueError as reason:
             message = f"its {size} bytes are not the packed strings of string{_shown(shape)}: {reason}"
             raise ParseError(message, code=Code.WEIGHTS_RANGE, where=where) from None

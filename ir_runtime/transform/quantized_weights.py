@@ -13,9 +13,9 @@ from itertools import pairwise
 import numpy as np
 
 from ..ir.array import Packed
-from ..ir.compressed import Compressed
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
+from ..ir.quantized_weights import QuantizedWeights
 from ..ir.tensor import Array, Value
 from ..ops import Op
 from ..ops.conversion import convert
@@ -30,9 +30,9 @@ LEAST = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Compressed weights, and the layers behind their constant that make them f32, in order."""
+    """QuantizedWeights weights, and the layers behind their constant that make them f32, in order."""
 
-    weights: Compressed
+    weights: QuantizedWeights
     layers: tuple[Layer, ...]
 
 
@@ -43,7 +43,7 @@ def compressed(
     outputs: Collection[Port],
     readers: Collection[type[Op]],
 ) -> dict[Port, Found]:
-    """Compressed matrices by the port at which they are f32.
+    """QuantizedWeights matrices by the port at which they are f32.
 
     Args:
         graph: the layers.
@@ -131,7 +131,7 @@ class _Search:
         arithmetic = self._arithmetic(steps)
         if arithmetic is None or {arithmetic, op.element_type} == {ElementType.f16, ElementType.bf16}:
             return None
-        weights = Compressed(codes, op.element_type, scale, zero, (shape[0], shape[1]), arithmetic)
+        weights = QuantizedWeights(codes, op.element_type, scale, zero, (shape[0], shape[1]), arithmetic)
         return Found(weights, tuple(reversed(steps)))
 
     def _arithmetic(self, steps: list[Layer]) -> ElementType | None:

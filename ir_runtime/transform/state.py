@@ -49,7 +49,7 @@ class CompileState:
         if self.contents(port) is not None:
             return value
         found = self.packed.get(port)
-        return Value(value.type, compressed=None if found is None else found.weights)
+        return Value(value.type, quantized=None if found is None else found.weights)
 
     def in_place(self, port: Port) -> Array | None:
         """What lies in the slot of a port before a run."""

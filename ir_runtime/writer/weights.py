@@ -12,7 +12,7 @@ from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.packing import pack
 from ..ir.tensor import Array
-from ..kernels.texts import pack_texts
+from ..kernels.strings import pack_strings
 
 __all__ = ["Place", "WeightsWriter", "raw_bytes"]
 
@@ -59,7 +59,7 @@ def raw_bytes(value: Array | Packed | Callable[[], Array], element: ElementType,
     if callable(value):
         value = value()
     if element is ElementType.string:
-        return pack_texts(value)
+        return pack_strings(value)
     if not value.size:
         return np.zeros(least, np.uint8)
     flat = np.ascontiguousarray(value).reshape(-1).view(np.uint8)

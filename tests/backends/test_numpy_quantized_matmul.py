@@ -10,9 +10,9 @@ import pytest
 
 from ir_runtime.backends.numpy import backend
 from ir_runtime.ir.array import Packed
-from ir_runtime.ir.compressed import Compressed
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.packing import pack
+from ir_runtime.ir.quantized_weights import QuantizedWeights
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, TensorType, Value
 from ir_runtime.ops.conversion import convert
@@ -34,7 +34,7 @@ ROWS = [(1,), (5,), (40,), (2, 3), (0,), ()]
 
 def weights(
     element: E, size: tuple[int, int, int], by_rows: bool, zero: str = "", arithmetic: E = E.f32
-) -> Compressed:
+) -> QuantizedWeights:
     """Random codes, scales and zero points: none, "one", "groups", or "fractions"."""
     outputs, inputs, group = size
     rng = np.random.default_rng(size)
@@ -48,7 +48,7 @@ def weights(
         "groups": rng.integers(0, 2**element.bits, one).astype(np.float64),
         "fractions": rng.uniform(0, 2**element.bits, one),
     }[zero]
-    return Compressed(
+    return QuantizedWeights(
         numbers.view(element.dtype) if codes is None else codes,
         element,
         rng.uniform(0.001, 0.01, one).astype(arithmetic.dtype),
@@ -58,7 +58,7 @@ def weights(
     )
 
 
-def plain(made: Compressed) -> Array:
+def plain(made: QuantizedWeights) -> Array:
     """The matrix, step by step in the type of the file."""
     codes = made.codes.unpack() if isinstance(made.codes, Packed) else made.codes
     numbers = convert(codes, made.arithmetic, made.element)
@@ -69,12 +69,12 @@ def plain(made: Compressed) -> Array:
     return np.asarray(numbers.astype(np.float32).reshape(made.shape))
 
 
-def check(made: Compressed, by_rows: bool, rows: tuple[int, ...]) -> None:
+def check(made: QuantizedWeights, by_rows: bool, rows: tuple[int, ...]) -> None:
     """What the kernel gives is what the plain matrix gives."""
     inputs = made.shape[1 if by_rows else 0]
     x = np.random.default_rng(0).standard_normal((*rows, inputs)).astype(np.float32)
     a = Value(TensorType(E.f32, PartialShape([-1] * len(rows) + [inputs])))
-    b = Value(TensorType(E.f32, PartialShape(made.shape)), compressed=made)
+    b = Value(TensorType(E.f32, PartialShape(made.shape)), quantized=made)
     kernel = backend.kernel_packed(MatMul(transpose_a=False, transpose_b=by_rows), (a, b))
     assert kernel is not None
     found = kernel(x, np.empty(0))
@@ -133,9 +133,9 @@ def test_all_products_in_f16_are_rounded_as_the_file_says() -> None:
             if element.bits == 4
             else np.ascontiguousarray(codes).view(np.int8)
         )
-        made = Compressed(stored, element, scale, None, codes.shape, E.f16)
+        made = QuantizedWeights(stored, element, scale, None, codes.shape, E.f16)
         a = Value(TensorType(E.f32, PartialShape([-1, numbers.size])))
-        b = Value(TensorType(E.f32, PartialShape(codes.shape)), compressed=made)
+        b = Value(TensorType(E.f32, PartialShape(codes.shape)), quantized=made)
         kernel = backend.kernel_packed(MatMul(transpose_a=False, transpose_b=True), (a, b))
         assert kernel is not None
         ones = np.eye(numbers.size, dtype=np.float32)
@@ -154,7 +154,7 @@ def test_what_would_not_be_exact_is_declined() -> None:
     ]
     a = Value(TensorType(E.f32, PartialShape([-1, 64])))
     for made in declined:
-        b = Value(TensorType(E.f32, PartialShape(made.shape)), compressed=made)
+        b = Value(TensorType(E.f32, PartialShape(made.shape)), quantized=made)
         assert backend.kernel_packed(MatMul(transpose_a=False, transpose_b=True), (a, b)) is None
 
 
@@ -165,7 +165,7 @@ def test_nothing_is_unpacked_for_good(element: E, by_rows: bool) -> None:
     made = weights(element, (3072, 2048, 128), by_rows)
     whole = 4 * made.shape[0] * made.shape[1]
     a = Value(TensorType(E.f32, PartialShape([-1, 2048])))
-    b = Value(TensorType(E.f32, PartialShape(made.shape)), compressed=made)
+    b = Value(TensorType(E.f32, PartialShape(made.shape)), quantized=made)
     x = np.ones((1, 2048), np.float32)
     tracemalloc.start()
     try:

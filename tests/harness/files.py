@@ -11,7 +11,7 @@ from harness.sample import Sample, text
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.packing import pack
 from ir_runtime.ir.tensor import Array, TensorType, Value
-from ir_runtime.kernels.texts import pack_texts
+from ir_runtime.kernels.strings import pack_strings
 
 
 class Writer:
@@ -109,7 +109,7 @@ def add_sample(writer: Writer, sample: Sample, constant: Iterable[int] = (), dyn
 def packed(array: Array, element: ElementType) -> bytes:
     """The bytes of a constant in a file."""
     if element is ElementType.string:
-        return pack_texts(array).tobytes()
+        return pack_strings(array).tobytes()
     if element.bits >= 8:
         return array.tobytes()
     return pack(array.view(np.uint8) & ((1 << element.bits) - 1), element.bits).tobytes()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ir_runtime.ir.tensor import Array
-from ir_runtime.kernels.boxes import best_first, greedy, overlaps, refine, soft
-from ir_runtime.kernels.rotated import greedy_rotated, rotated_overlaps
+from ir_runtime.kernels.boxes import decode_deltas, descending, greedy_nms, iou, soft_nms
+from ir_runtime.kernels.rotated import rotated_iou, rotated_nms
 
 
 def boxes(count: int, seed: int = 0) -> Array:
@@ -31,7 +31,7 @@ def overlap(a: Array, b: Array, extra: float) -> float:
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_overlaps(extra: float) -> None:
-    found = overlaps((b := boxes(12))[:, None], b[None], extra)
+    found = iou((b := boxes(12))[:, None], b[None], extra)
     np.testing.assert_allclose(found, [[overlap(a, c, extra) for c in b] for a in b])
 
 
@@ -42,23 +42,23 @@ def test_greedy(threshold: float, extra: float) -> None:
     for i, box in enumerate(b):
         if all(overlap(box, b[k], extra) <= threshold for k in kept):
             kept.append(i)
-    assert greedy(b, threshold, extra=extra).tolist() == kept
-    assert greedy(b, threshold, 3, extra=extra).tolist() == kept[:3]
+    assert greedy_nms(b, threshold, extra=extra).tolist() == kept
+    assert greedy_nms(b, threshold, 3, extra=extra).tolist() == kept[:3]
 
 
 def test_a_threshold_met() -> None:
     b = np.array([[0, 0, 2, 2], [0, 1, 2, 2], [5, 5, 6, 6]], np.float32)
-    assert overlaps(b[0], b[1]) == 0.5
-    assert greedy(b, 0.5).tolist() == [0, 1, 2]
-    assert greedy(b, 0.5, inclusive=True).tolist() == [0, 2]
-    assert greedy(b, 0.5, 0).tolist() == []
+    assert iou(b[0], b[1]) == 0.5
+    assert greedy_nms(b, 0.5).tolist() == [0, 1, 2]
+    assert greedy_nms(b, 0.5, inclusive=True).tolist() == [0, 2]
+    assert greedy_nms(b, 0.5, 0).tolist() == []
 
 
 def test_a_threshold_that_adapts_itself() -> None:
     b = np.array([[0, 0, 10, 10], [0, 0, 10, 6.5], [20, 0, 30, 10], [20, 0, 30, 6.5]], np.float64)
-    assert greedy(b, 0.7).tolist() == [0, 1, 2, 3]
+    assert greedy_nms(b, 0.7).tolist() == [0, 1, 2, 3]
     # 0.7, then 0.56, 0.448 and no less.
-    assert greedy(b, 0.7, eta=0.8).tolist() == [0, 2]
+    assert greedy_nms(b, 0.7, eta=0.8).tolist() == [0, 2]
 
 
 def test_soft_suppression_as_a_loop() -> None:
@@ -71,31 +71,31 @@ def test_soft_suppression_as_a_loop() -> None:
         final.append(current[best])
         for i in left:
             current[i] *= np.exp(-0.5 * overlap(b[best], b[i], 0) ** 2 / 0.3)
-    places, lowered = soft(b, scores, 0.3, 30, above=0.05)
+    places, lowered = soft_nms(b, scores, 0.3, 30, above=0.05)
     assert places.tolist() == kept
     np.testing.assert_allclose(lowered, final)
 
 
 def test_the_best_come_first_and_equal_ones_in_order() -> None:
     scores = np.array([1, 3, 2, 3, 0, 2.0])
-    assert best_first(scores).tolist() == [1, 3, 2, 5, 0, 4]
-    assert best_first(scores, 1, 3).tolist() == [1, 3, 2]
+    assert descending(scores).tolist() == [1, 3, 2, 5, 0, 4]
+    assert descending(scores, 1, 3).tolist() == [1, 3, 2]
 
 
 def test_deltas_of_nothing_change_nothing() -> None:
     b = boxes(5)
     for extra in (0, 1):
-        np.testing.assert_allclose(refine(b, np.zeros_like(b), extra), b)
-    doubled = refine(b, np.array([0, 0, np.log(2), 9.0]), largest=np.log(2))
+        np.testing.assert_allclose(decode_deltas(b, np.zeros_like(b), extra), b)
+    doubled = decode_deltas(b, np.array([0, 0, np.log(2), 9.0]), largest=np.log(2))
     np.testing.assert_allclose(doubled[:, 2:] - doubled[:, :2], 2 * (b[:, 2:] - b[:, :2]))
 
 
 def test_many_boxes() -> None:
     low = np.random.default_rng(0).uniform(0, 1000, (10_000, 2)).astype(np.float32)
     b = np.concatenate([low, low + 20], axis=1)
-    kept = greedy(b, 0.5)
+    kept = greedy_nms(b, 0.5)
     assert 5000 < len(kept) < 8000
-    assert (overlaps(b[kept[:300], None], b[kept[:300]]) > 0.5).sum() == 300  # each its own only
+    assert (iou(b[kept[:300], None], b[kept[:300]]) > 0.5).sum() == 300  # each its own only
 
 
 def area(a: Array, b: Array, steps: int = 400) -> float:
@@ -117,7 +117,7 @@ def test_rotated_overlaps() -> None:
         [rng.uniform(-1, 1, (25, 2)), rng.uniform(1, 5, (25, 2)), rng.uniform(-4, 4, (25, 1))], 1
     )
     for first, second in pairwise(b):
-        assert abs(rotated_overlaps(first, second[None])[0] - area(first, second)) < 0.01
+        assert abs(rotated_iou(first, second[None])[0] - area(first, second)) < 0.01
 
 
 @pytest.mark.parametrize("angle", [0, 0.5, np.pi / 2, np.pi, -3])
@@ -132,5 +132,5 @@ def test_rotated_boxes_that_share_edges(angle: float) -> None:
             [3, 4, 0, 2, 0],
         ]
     )
-    np.testing.assert_allclose(rotated_overlaps(box, others), [1, 1, 0.25, 0, 0], atol=1e-9)
-    assert greedy_rotated(others, 0.9, 9).tolist() == [0, 2, 3, 4]
+    np.testing.assert_allclose(rotated_iou(box, others), [1, 1, 0.25, 0, 0], atol=1e-9)
+    assert rotated_nms(others, 0.9, 9).tolist() == [0, 2, 3, 4]

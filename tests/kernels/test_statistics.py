@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ir_runtime.kernels.statistics import accumulator, count, mean, total, working
+from ir_runtime.kernels.statistics import accumulator, compute_dtype, count, mean, sum_along
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,12 @@ from ir_runtime.kernels.statistics import accumulator, count, mean, total, worki
 )
 def test_types(given: type, added: type, computed: type) -> None:
     assert accumulator(np.dtype(given)) == np.dtype(added)
-    assert working(np.dtype(given)) == np.dtype(computed)
+    assert compute_dtype(np.dtype(given)) == np.dtype(computed)
 
 
 def test_a_long_sum_is_exact() -> None:
     x = np.full((100_000, 2), 0.1, np.float32)
-    np.testing.assert_allclose(total(x, (0,)), 100_000 * float(np.float32(0.1)), rtol=1e-12)
+    np.testing.assert_allclose(sum_along(x, (0,)), 100_000 * float(np.float32(0.1)), rtol=1e-12)
 
 
 def test_integer_means_drop_what_follows_the_point() -> None:

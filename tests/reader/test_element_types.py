@@ -19,7 +19,7 @@ from ir_runtime.codes import Code
 from ir_runtime.ir.array import Packed
 from ir_runtime.ir.element import ElementType as E
 from ir_runtime.ir.tensor import Array
-from ir_runtime.kernels.texts import pack_texts
+from ir_runtime.kernels.strings import pack_strings
 
 NUMERIC = tuple(e for e in E if e not in (E.string, E.dynamic))
 TEXTS = np.array([["abc", ""], ["déf\n", "日本語"]], object)
@@ -96,7 +96,7 @@ def test_texts_that_openvino_wrote(shape: tuple[int, ...], tmp_path: Path) -> No
     assert model.output().element_type is E.string
     for found in (model.constant("c"), ir.compile_model(model)([])[0]):
         assert (found.dtype, found.shape, found.tolist()) == (np.dtype(object), shape, texts.tolist())
-    assert (tmp_path / "m.bin").read_bytes() == pack_texts(texts).tobytes()
+    assert (tmp_path / "m.bin").read_bytes() == pack_strings(texts).tobytes()
 
 
 def test_no_texts(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_bytes_that_are_no_text_survive() -> None:
     raw = np.array([1, 0, 3], "<i4").tobytes() + b"a\xff\xc3"
     found = ir.read_model((net := text_net(raw, 1)).xml(), net.weights).constant("c")
     assert found[0].encode("utf-8", "surrogateescape") == b"a\xff\xc3"
-    assert pack_texts(found).tobytes() == raw
+    assert pack_strings(found).tobytes() == raw
 
 
 @pytest.mark.parametrize(

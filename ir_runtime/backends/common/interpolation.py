@@ -85,7 +85,7 @@ def _plan(
         return None
     images, channels, height, width = after
     moved = [
-        replace(step.shared() if op.mode == "linear" else step, number=step.number - 1) for step in steps
+        replace(step.normalized() if op.mode == "linear" else step, number=step.number - 1) for step in steps
     ]
     before = images, shape[2], shape[3], channels
     return ResizePlan(before, (images, height, width, channels), tuple(moved), op.mode == "nearest")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...ir.compressed import Compressed
 from ...ir.element import ElementType as E
+from ...ir.quantized_weights import QuantizedWeights
 from ...ir.tensor import Array, Value
 from ...ops.conversion import convert
 from ...ops.matrix.matmul import MatMul
@@ -68,8 +68,8 @@ def dequantized_table(element: E, arithmetic: E) -> Array:
     return convert(convert(values.view(element.dtype), arithmetic, element), E.f32, arithmetic)
 
 
-def quantized_operand(op: MatMul, a: Value, b: Value) -> Compressed | None:
+def quantized_operand(op: MatMul, a: Value, b: Value) -> QuantizedWeights | None:
     """Return the quantized matrix by which f32 rows, of any batch, are multiplied, or ``None``."""
-    if a.compressed is not None or a.element is not E.f32 or op.transpose_a or not a.shape.rank:
+    if a.quantized is not None or a.element is not E.f32 or op.transpose_a or not a.shape.rank:
         return None
-    return b.compressed
+    return b.quantized

@@ -58,7 +58,7 @@ class Backend:
         return register
 
     def quantized(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
-        """Register a function that may offer kernels where an input is `Compressed`.
+        """Register a function that may offer kernels where an input is `QuantizedWeights`.
 
         Such an input has ``compressed`` instead of contents; at run time the kernel is given an array
         of zeros in its place, of the right shape and without memory.

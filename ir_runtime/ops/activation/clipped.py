@@ -11,7 +11,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.statistics import working
+from ...kernels.statistics import compute_dtype
 from .._define.bounds import Number, maximum, minimum
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_ANY, T_FLOAT, T
@@ -113,7 +113,7 @@ class HardSigmoid(Op):
         return data.shape
 
     def evaluate(self, data: Array, alpha: Array, beta: Array) -> Array:
-        x, slope, height = (a.astype(working(a.dtype), copy=False) for a in (data, alpha, beta))
+        x, slope, height = (a.astype(compute_dtype(a.dtype), copy=False) for a in (data, alpha, beta))
         line = np.fmin(x * slope + height, 1)  # of NaN and 1, OpenVINO takes the 1
         return np.asarray(np.fmax(line, 0)).astype(data.dtype, copy=False)
 
@@ -148,7 +148,7 @@ class PReLU(Op):
     def evaluate(self, data: Array, slope: Array) -> Array:
         if slope.ndim == 1 and data.ndim > 1 and slope.shape[0] == data.shape[1]:
             slope = slope.reshape(-1, *[1] * (data.ndim - 2))
-        x, s = (a.astype(working(a.dtype), copy=False) for a in (data, slope))
+        x, s = (a.astype(compute_dtype(a.dtype), copy=False) for a in (data, slope))
         found = np.where(x < 0, x * s, x).reshape(data.shape)
         return np.asarray(found).astype(data.dtype, copy=False)
 

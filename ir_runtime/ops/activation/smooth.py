@@ -10,7 +10,7 @@ import numpy as np
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.special import gelu, sigmoid
-from ...kernels.statistics import working
+from ...kernels.statistics import compute_dtype
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
 from .._pointwise import Pointwise
@@ -97,7 +97,7 @@ class Swish(Op):
         return data.shape
 
     def evaluate(self, data: Array, beta: Array | None = None) -> Array:
-        wide = working(data.dtype)
+        wide = compute_dtype(data.dtype)
         x = data.astype(wide, copy=False)
         slope = x if beta is None else x * beta.astype(wide)
         return np.asarray(x * sigmoid(slope)).astype(data.dtype, copy=False)
@@ -134,7 +134,7 @@ class Selu(Op):
         return data.shape
 
     def evaluate(self, data: Array, alpha: Array, lambda_: Array) -> Array:
-        x, depth, scale = (a.astype(working(a.dtype), copy=False) for a in (data, alpha, lambda_))
+        x, depth, scale = (a.astype(compute_dtype(a.dtype), copy=False) for a in (data, alpha, lambda_))
         found = scale.reshape(()) * _elu(x, depth.reshape(()))
         return np.asarray(found).astype(data.dtype, copy=False)
 

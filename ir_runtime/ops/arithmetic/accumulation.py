@@ -10,7 +10,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.statistics import lowest, working
+from ...kernels.statistics import compute_dtype, lowest
 from .._axes import normalize_axis
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import SIGNED, T_INDEX_64, T_PLAIN, T
@@ -46,7 +46,7 @@ class CumSum(Op):
     def evaluate(self, data: Array, axis: Array | None = None) -> Array:
         along = 0 if axis is None else int(axis.reshape(()))
         ordered = np.flip(data, along) if self.reverse else data
-        sums = np.cumsum(ordered, along, dtype=working(data.dtype)).astype(data.dtype, copy=False)
+        sums = np.cumsum(ordered, along, dtype=compute_dtype(data.dtype)).astype(data.dtype, copy=False)
         if self.exclusive:
             sums = np.roll(sums, 1, along)
             np.moveaxis(sums, along, 0)[:1] = 0

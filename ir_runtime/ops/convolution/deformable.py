@@ -8,7 +8,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.deformable import deform
+from ...kernels.deformable import deformable_convolution
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T
 from .._lengths import product
@@ -87,7 +87,9 @@ class DeformableConvolutionBase(Conv2D):
             for count, stride, begin in zip(shape[2:], self.strides, begins, strict=True)
         ]
         grouped = filters.reshape(self.group, -1, *filters.shape[1:])
-        return deform(data, offsets, grouped, mask, starts, self.dilations, self.deformable_group, zeros)
+        return deformable_convolution(
+            data, offsets, grouped, mask, starts, self.dilations, self.deformable_group, zeros
+        )
 
 
 @op("DeformableConvolution-1")

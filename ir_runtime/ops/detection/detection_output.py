@@ -11,7 +11,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import best_first, greedy, wide
+from ...kernels.boxes import as_float, descending, greedy_nms
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
 from ._ranks import of_rank
@@ -171,17 +171,17 @@ class DetectionOutputBase(Op):
     ) -> Array:
         inputs = (box_logits, class_preds, proposals, aux_class_preds, aux_box_preds)
         shape = self.infer(*(None if x is None else Value.constant(x) for x in inputs)).static  # type: ignore[arg-type]
-        priors, variances = self._priors(wide(proposals))
+        priors, variances = self._priors(as_float(proposals))
         images, count = len(box_logits), priors.shape[1]
-        scores = wide(class_preds).reshape(images, count, class_preds.shape[1] // max(count, 1))
+        scores = as_float(class_preds).reshape(images, count, class_preds.shape[1] // max(count, 1))
         if aux_class_preds is not None:
-            empty = wide(aux_class_preds).reshape(images, count, 2)[..., 1] < self.objectness_score
+            empty = as_float(aux_class_preds).reshape(images, count, 2)[..., 1] < self.objectness_score
             nothing = np.arange(scores.shape[2]) == self.background_label_id
             scores = np.where(empty[..., None], nothing.astype(scores.dtype), scores)
         boxes = priors[:, :, None]
         for deltas in (aux_box_preds, box_logits):
             if deltas is not None:
-                of_classes = wide(deltas).reshape(images, count, -1 if count else 1, 4)
+                of_classes = as_float(deltas).reshape(images, count, -1 if count else 1, 4)
                 boxes = self._decode(boxes, of_classes, variances)
         rows = []
         for image in range(images):
@@ -251,7 +251,7 @@ class DetectionOutputBase(Op):
             (
                 label,
                 self._suppress(
-                    boxes, label, best_first(scores[label], self.confidence_threshold, self.top_k)
+                    boxes, label, descending(scores[label], self.confidence_threshold, self.top_k)
                 ),
             )
             for label in range(len(scores))
@@ -263,7 +263,7 @@ class DetectionOutputBase(Op):
             return []
         labels = scores[1:].argmax(axis=0) + 1
         best = scores[1:].max(axis=0)
-        order = best_first(best)
+        order = descending(best)
         order = order[(best[order] >= self.confidence_threshold) & (best[order] > -1)]
         order = order if self.top_k < 0 else order[: self.top_k]
         return [
@@ -273,7 +273,7 @@ class DetectionOutputBase(Op):
 
     def _suppress(self, boxes: Array, label: int, places: Array) -> Any:
         of_class = boxes[label if len(boxes) > 1 else 0]
-        return places[greedy(of_class[places], self.nms_threshold)]
+        return places[greedy_nms(of_class[places], self.nms_threshold)]
 
 
 @op("DetectionOutput-1", spec="detection/detectionoutput-1")

@@ -10,7 +10,7 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import best_first, greedy, refine, wide
+from ...kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 from ...kernels.regions import bilinear, inside, sample_offsets
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
@@ -75,16 +75,16 @@ class DetectionOutput(Op):
     def evaluate(
         self, rois: Array, deltas: Array, scores: Array, im_info: Array
     ) -> tuple[Array, Array, Array]:
-        regions, ranked = wide(rois), wide(scores).T
-        moves = wide(deltas).reshape(len(rois), self.num_classes, 4).transpose(1, 0, 2)
+        regions, ranked = as_float(rois), as_float(scores).T
+        moves = as_float(deltas).reshape(len(rois), self.num_classes, 4).transpose(1, 0, 2)
         moves = moves / np.array(self.deltas_weights, moves.dtype)
         valid = np.all(regions[:, 2:] > regions[:, :2], axis=1)
-        refined = np.maximum(refine(regions, moves, 1, self.max_delta_log_wh), 0)
+        refined = np.maximum(decode_deltas(regions, moves, 1, self.max_delta_log_wh), 0)
         refined, ranked = np.where(valid[:, None], refined, 0), np.where(valid, ranked, 0)
         labels, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for label in range(1, self.num_classes):
-            order = best_first(ranked[label], self.score_threshold)
-            left = order[greedy(refined[label, order], self.nms_threshold, self.post_nms_count, extra=1)]
+            order = descending(ranked[label], self.score_threshold)
+            left = order[greedy_nms(refined[label, order], self.nms_threshold, self.post_nms_count, extra=1)]
             labels.append(np.full(len(left), label))
             places.append(left)
         of, at = np.concatenate(labels), np.concatenate(places)
@@ -129,7 +129,7 @@ class PriorGridGenerator(Op):
         return PartialShape([boxes, 4])
 
     def evaluate(self, priors: Array, feature_map: Array, im_data: Array) -> Array:
-        boxes = wide(priors)
+        boxes = as_float(priors)
         grid = [n or length for n, length in zip((self.h, self.w), feature_map.shape[2:], strict=True)]
         steps = [
             boxes.dtype.type(step or size / max(n, 1))
@@ -185,13 +185,13 @@ class ROIFeatureExtractor(Op):
         )
 
     def evaluate(self, rois: Array, *pyramid: Array) -> tuple[Array, Array]:
-        regions = wide(rois)
+        regions = as_float(rois)
         size = self.output_size
         features = np.zeros((len(rois), pyramid[0].shape[1], size, size), rois.dtype)
         for index, level in enumerate(self._levels(regions, len(pyramid)).tolist()):
             if level < len(pyramid):
                 features[index] = self._pool(
-                    wide(pyramid[level][0]), regions[index], self.pyramid_scales[level]
+                    as_float(pyramid[level][0]), regions[index], self.pyramid_scales[level]
                 )
         return features, rois.copy()
 

@@ -12,7 +12,7 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import best_first, greedy, refine, wide
+from ...kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, check_index_types
 from .._lengths import product
@@ -83,9 +83,9 @@ class ProposalBase(Op):
 
     def propose(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
         """The boxes with their batch entries, and their scores."""
-        deltas, scores = wide(bbox_deltas), wide(class_probs)
+        deltas, scores = as_float(bbox_deltas), as_float(class_probs)
         images, channels, height, width = scores.shape
-        image = wide(image_shape).ravel()
+        image = as_float(image_shape).ravel()
         size = image[[1, 0, 1, 0]]
         smallest = self.min_size * np.array([image[-1], image[2]], image.dtype)
         anchors = self._anchors(height, width, size).astype(scores.dtype)
@@ -93,7 +93,7 @@ class ProposalBase(Op):
         scores = scores[:, channels // 2 :].transpose(0, 2, 3, 1).reshape(images, -1)
         by = np.array([self.box_coordinate_scale] * 2 + [self.box_size_scale] * 2, scores.dtype)
         extra = self._extra()
-        boxes = refine(anchors, deltas / by, extra).reshape(images, -1, 4)
+        boxes = decode_deltas(anchors, deltas / by, extra).reshape(images, -1, 4)
         boxes[..., 2:] += scores.dtype.type(extra)
         if self.clip_before_nms:
             boxes = np.clip(boxes, 0, size - scores.dtype.type(extra))
@@ -102,8 +102,8 @@ class ProposalBase(Op):
         rois = np.zeros((images, self.post_nms_topn, 5), scores.dtype)
         probs = np.zeros((images, self.post_nms_topn), scores.dtype)
         for entry in range(images):
-            order = best_first(scores[entry], most=self.pre_nms_topn)
-            left = order[greedy(boxes[entry, order], self.nms_thresh, self.post_nms_topn, extra=extra)]
+            order = descending(scores[entry], most=self.pre_nms_topn)
+            left = order[greedy_nms(boxes[entry, order], self.nms_thresh, self.post_nms_topn, extra=extra)]
             found = boxes[entry, left]
             if self.clip_after_nms:
                 found = np.clip(found, 0, size)
@@ -191,15 +191,15 @@ class GenerateProposalsBase(Op):
         ``extra`` is by how much sides are longer than coordinates say: of boxes, and when compared.
         """
         of = scores.dtype.type
-        boxes = refine(anchors, deltas, extra[0], LARGEST_LOG)
+        boxes = decode_deltas(anchors, deltas, extra[0], LARGEST_LOG)
         boxes = np.clip(boxes, 0, image[[1, 0, 1, 0]] - of(extra[0]))
         large = (boxes[:, 2:] - boxes[:, :2] + of(extra[0]) >= smallest).all(axis=-1)
         if self.keeps_small:
             scores = scores * large
-        order = best_first(scores, most=self.pre_nms_count)
+        order = descending(scores, most=self.pre_nms_count)
         if not self.keeps_small:
             order = order[large[order]]
-        left = order[greedy(boxes[order], self.nms_threshold, self.post_nms_count, extra=extra[1])]
+        left = order[greedy_nms(boxes[order], self.nms_threshold, self.post_nms_count, extra=extra[1])]
         left = left[: self.post_nms_count]
         return boxes[left], scores[left]
 
@@ -246,11 +246,11 @@ class GenerateProposals(GenerateProposalsBase):
         return PartialShape([rows, 4]), PartialShape([rows]), PartialShape([images])
 
     def evaluate(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, ...]:
-        boxes, kind = wide(anchors).reshape(-1, 4), scores.dtype
+        boxes, kind = as_float(anchors).reshape(-1, 4), scores.dtype
         count = anchors.shape[2]
         height, width = scores.shape[2:]
         found = [(np.zeros((0, 4), boxes.dtype), np.zeros(0, boxes.dtype))]
-        for info, delta, score in zip(wide(im_info), wide(deltas), wide(scores), strict=True):
+        for info, delta, score in zip(as_float(im_info), as_float(deltas), as_float(scores), strict=True):
             factors = info[[-1, 2]]  # of width, of height
             moved = delta.reshape(count, 4, height, width).transpose(2, 3, 0, 1).reshape(-1, 4)
             extra = 0.0 if self.normalized else 1.0
@@ -294,10 +294,10 @@ class GenerateProposalsSingleImage(GenerateProposalsBase):
 
     def evaluate(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
         count, height, width = scores.shape
-        moved = wide(deltas).reshape(count, 4, height, width).transpose(2, 3, 0, 1).reshape(-1, 4)
-        ranked = wide(scores).transpose(1, 2, 0).ravel()
+        moved = as_float(deltas).reshape(count, 4, height, width).transpose(2, 3, 0, 1).reshape(-1, 4)
+        ranked = as_float(scores).transpose(1, 2, 0).ravel()
         smallest = ranked.dtype.type(self.min_size)
-        found = self.select(wide(im_info), wide(anchors), moved, ranked, smallest, (1, 0))
+        found = self.select(as_float(im_info), as_float(anchors), moved, ranked, smallest, (1, 0))
         rois, probs = (
             np.zeros((self.post_nms_count, 4), scores.dtype),
             np.zeros(self.post_nms_count, scores.dtype),

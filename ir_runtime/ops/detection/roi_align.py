@@ -12,7 +12,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import wide
+from ...kernels.boxes import as_float
 from ...kernels.regions import bilinear, inside, sample_offsets
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, T_INDEX
@@ -55,7 +55,7 @@ class ROIAlignBase(Op):
         return PartialShape([regions, channels(data), self.pooled_h, self.pooled_w])
 
     def evaluate(self, data: Array, rois: Array, batch_indices: Array) -> Array:
-        maps, regions = wide(data), wide(rois)
+        maps, regions = as_float(data), as_float(rois)
         pooled = np.zeros((len(rois), data.shape[1], self.pooled_h, self.pooled_w), maps.dtype)
         for index, entry in enumerate(batch_indices.tolist()):
             if entry == -1:

@@ -12,7 +12,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import wide
+from ...kernels.boxes import as_float
 from ...kernels.regions import bilinear
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
@@ -35,7 +35,7 @@ class ROIPoolingBase(Op):
 
     def pool_all(self, data: Array, rois: Array, depth: int, height: int, width: int, *more: Array) -> Array:
         """The results for all regions, given what else there is of each; zeros where maps have no elements."""
-        maps, regions = wide(data), wide(rois)
+        maps, regions = as_float(data), as_float(rois)
         pooled = np.zeros((len(rois), depth, height, width), maps.dtype)
         for index, entry in self.entries(regions, len(maps)):
             if maps[entry].size:
@@ -58,7 +58,7 @@ class ROIPoolingBase(Op):
         """How many regions there are; those that are known must be of batch entries."""
         found, known = region_count(rois, 5), rois.known()
         if known is not None and data.shape.rank is not None and data.shape[0].max is not None:
-            deque(self.entries(wide(known), data.shape[0].max), maxlen=0)
+            deque(self.entries(as_float(known), data.shape[0].max), maxlen=0)
         return found
 
     def pool(self, maps: Array, region: Array, *more: Array) -> Array:
@@ -234,12 +234,12 @@ class DeformablePSROIPooling(ROIPoolingBase):
     def evaluate(self, data: Array, rois: Array, offsets: Array | None = None) -> Array:
         size, depth = self.group_size, self.output_dim
         if offsets is None:
-            moves = np.zeros((len(rois), depth, 2, size, size), wide(data).dtype)
+            moves = np.zeros((len(rois), depth, 2, size, size), as_float(data).dtype)
         else:
             # Offsets of a class serve several channels, those of a part several bins.
             kinds = offsets.shape[1] // 2
             part = np.arange(size) * self.part_size // size
-            of_bins = wide(offsets).reshape(len(rois), kinds, 2, self.part_size, self.part_size)
+            of_bins = as_float(offsets).reshape(len(rois), kinds, 2, self.part_size, self.part_size)
             moves = of_bins[..., part[:, None], part].repeat(depth // kinds, axis=1)
         return self.pool_all(data, rois, depth, size, size, moves)
 

@@ -8,7 +8,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import wide
+from ...kernels.boxes import as_float
 from .._axes import normalize_axis
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, T_PLAIN
@@ -71,7 +71,7 @@ class RegionYolo(Op):
         entries, _, height, width = data.shape
         each = self._each()
         count = self._channels() // each
-        result = wide(data).copy()
+        result = as_float(data).copy()
         numbers = result[:, : count * each].reshape(entries, count, each, height, width)
         ends = self.coords + 1 if self.do_softmax else each
         with np.errstate(over="ignore"):

@@ -11,7 +11,7 @@ from ...codes import Code
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.products import back, working_dtype
+from ...kernels.matmul import accumulator_dtype, from_accumulator
 from .._broadcast import broadcast_dims, broadcast_shapes
 from .._define.operation import InferenceError, Input, Op, Output, attr, op
 from .._define.types import T
@@ -107,7 +107,7 @@ class Einsum(Op):
             return [i for n in labels for i in (middle if n == ELLIPSIS else (numbers[n],))]
 
         dtype = operands[0].dtype
-        work = np.dtype(np.int64) if dtype.kind in "iu" else working_dtype(dtype)
+        work = np.dtype(np.int64) if dtype.kind in "iu" else accumulator_dtype(dtype)
         named: list[Array | list[int]] = []
         for x, labels, covered in zip(operands, found.operands, hidden, strict=True):
             named += [x.astype(work, copy=False), subscript(labels, covered)]
@@ -115,7 +115,7 @@ class Einsum(Op):
         output = subscript(found.output, widest if has_ellipsis else 0)
         optimize = "greedy" if len(operands) > 1 else False
         result = np.einsum(*named, output, optimize=optimize)
-        return back(np.array(result, work), dtype)
+        return from_accumulator(np.array(result, work), dtype)
 
 
 @cache

@@ -7,7 +7,7 @@ import numpy as np
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.products import matmul
+from ...kernels.matmul import matmul
 from .._define.operation import InferenceError, Input, Op, Output, op
 from .._define.types import T_INDEX_64, T
 from .._lengths import check_vector, listed

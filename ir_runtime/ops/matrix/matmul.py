@@ -7,7 +7,7 @@ import numpy as np
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.products import matmul
+from ...kernels.matmul import matmul
 from .._broadcast import broadcast_shapes
 from .._define.operation import InferenceError, Input, Op, Output, attr, op
 from .._define.types import T

@@ -12,7 +12,7 @@ from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.adaptive import largest, totals, windows
-from ...kernels.pooling import wide
+from ...kernels.pooling import sum_dtype
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX_64, T, check_index_types
 from .._lengths import count_of, lengths_of
@@ -68,7 +68,7 @@ class AdaptiveAvgPool(AdaptivePooling):
         shape = self.infer(Value.constant(data), Value.constant(output_size)).static
         if 0 in shape:
             return np.zeros(shape, data.dtype)
-        sums = totals(data.astype(wide(data.dtype), copy=False), shape[2:])
+        sums = totals(data.astype(sum_dtype(data.dtype), copy=False), shape[2:])
         sizes = np.ones((), np.int64)
         for length, count in zip(data.shape[2:], shape[2:], strict=True):
             start, end = windows(length, count)

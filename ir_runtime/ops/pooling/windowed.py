@@ -11,7 +11,7 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.pooling import Windows, pool, pool_indices, wide
+from ...kernels.pooling import Windows, pool, pool_indices, sum_dtype
 from ...kernels.statistics import lowest
 from .._axes import normalize_axis
 from .._define.operation import InferenceError, Input, Output, attr, op
@@ -169,7 +169,7 @@ class AvgPoolBase(Pooling):
     def evaluate(self, data: Array) -> Array:
         lengths = data.shape[2:]
         windows = self.placed(lengths)
-        sums = pool(data.astype(wide(data.dtype), copy=False), np.add, 0, windows)
+        sums = pool(data.astype(sum_dtype(data.dtype), copy=False), np.add, 0, windows)
         padded = any(map(any, self.pads(lengths, self.kernel)))
         divisor: Any = math.prod(self.kernel)
         if self.exclude_pad or not padded:

@@ -11,7 +11,7 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.attention import attend
+from ...kernels.attention import scaled_dot_product
 from .._broadcast import broadcast_dims, broadcast_shapes
 from .._define.operation import Element, InferenceError, Input, Op, Output, attr, op
 from .._define.types import FLOATS, T_FLOAT
@@ -101,7 +101,7 @@ class ScaledDotProductAttention(Op):
             factor = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else math.inf
         else:
             factor = float(scale.item())
-        return attend(query, key, value, bias, factor, self.causal)
+        return scaled_dot_product(query, key, value, bias, factor, self.causal)
 
 
 def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:

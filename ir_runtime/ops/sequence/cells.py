@@ -151,7 +151,7 @@ class LSTMCell1(LSTMCellBase):
     ) -> tuple[Array, ...]:
         w, r = self._ordered(w), self._ordered(r)
         cell = cast("kernels.LSTM", self.cell(w, r, None if b is None else self._ordered(b)))
-        peepholes = None if p is None else kernels.wide(p)
+        peepholes = None if p is None else kernels.as_accumulator(p)
         cell = replace(cell, peepholes=peepholes, input_forget=self.input_forget)
         return kernels.advance(cell, x, initial_hidden_state, initial_cell_state)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.tensor import Array
-from ...kernels.statistics import working
+from ...kernels.statistics import compute_dtype
 
 __all__ = ["PAIRS", "as_complex", "as_pairs", "floats"]
 
@@ -14,7 +14,7 @@ PAIRS = "the real and the imaginary part"
 
 def floats(data: Array) -> Array:
     """Numbers in the precision to transform them in: f32 at least, as in OpenVINO's reference."""
-    return data.astype(working(data.dtype), copy=False)
+    return data.astype(compute_dtype(data.dtype), copy=False)
 
 
 def as_complex(pairs: Array) -> Array:

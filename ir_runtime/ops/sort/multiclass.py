@@ -11,7 +11,7 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import best_first, greedy, overlaps, wide
+from ...kernels.boxes import as_float, descending, greedy_nms, iou
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX_64, check_index_types
 from ..boxes import T_BOX, box_counts
@@ -77,7 +77,7 @@ class BatchedNms(Op):
 
     def of_shared(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
         """The outputs where classes share boxes."""
-        corners, ranked = wide(boxes), wide(scores)
+        corners, ranked = as_float(boxes), as_float(scores)
         parts = [self.select(i, corners[i : i + 1], ranked[i]) for i in range(len(boxes))]
         left = self.ordered([nothing(ranked.dtype), *parts])
         flat = left.image * boxes.shape[1] + left.place
@@ -142,11 +142,11 @@ class MatrixNms(BatchedNms):
 
     def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
         of = scores.dtype.type
-        order = best_first(scores, self.score_threshold, self.nms_top_k)
+        order = descending(scores, self.score_threshold, self.nms_top_k)
         if not order.size:
             return order, scores[order]
         ranked = boxes[order]
-        overlap = np.tril(overlaps(ranked[:, None], ranked[None], 0 if self.normalized else 1), -1)
+        overlap = np.tril(iou(ranked[:, None], ranked[None], 0 if self.normalized else 1), -1)
         most = np.fmax.reduce(overlap, axis=1)  # by a better box; NaN is passed over
         if self.decay_function == "gaussian":
             decay = np.exp((most**2 - overlap**2) * of(self.gaussian_sigma))
@@ -167,12 +167,12 @@ class MulticlassNmsBase(BatchedNms):
     )
 
     def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
-        order = best_first(scores)
+        order = descending(scores)
         order = order[scores[order] >= self.score_threshold]
         if self.nms_top_k >= 0:
             order = order[: self.nms_top_k]
         extra = 0 if self.normalized else 1
-        kept = greedy(
+        kept = greedy_nms(
             boxes[order], self.iou_threshold, extra=extra, inclusive=True, apart=False, eta=self.nms_eta
         )
         return order[kept], scores[order[kept]]
@@ -223,7 +223,7 @@ class MulticlassNms9(MulticlassNmsBase):
     ) -> tuple[Array, Array, Array]:
         if roisnum is None:
             return self.of_shared(boxes, scores)
-        corners, ranked = wide(boxes), wide(scores)
+        corners, ranked = as_float(boxes), as_float(scores)
         sizes = np.maximum(roisnum.astype(np.int64), 0)
         ends = np.cumsum(sizes)
         check_total(Value.constant(roisnum), Dimension(boxes.shape[1]))

@@ -6,8 +6,8 @@ import numpy as np
 
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import best_first
-from ...kernels.rotated import greedy_rotated
+from ...kernels.boxes import descending
+from ...kernels.rotated import rotated_nms
 from .._define.operation import Input, attr, op
 from .._define.types import T_INDEX
 from ..boxes import T_BOX, T_NUMBER
@@ -56,6 +56,6 @@ class NMSRotated(NmsWithScores):
     def select_in_class(
         self, boxes: Array, scores: Array, limit: int, iou: float, above: float, sigma: float
     ) -> Found:
-        order = best_first(scores, above)
-        places = order[greedy_rotated(boxes[order], iou, limit)]
+        order = descending(scores, above)
+        places = order[rotated_nms(boxes[order], iou, limit)]
         return places, scores[places]

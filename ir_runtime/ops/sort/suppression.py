@@ -11,7 +11,7 @@ from ...ir.dimension import Dimension
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import best_first, greedy, soft, wide
+from ...kernels.boxes import as_float, descending, greedy_nms, soft_nms
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX, check_index_types
 from ..boxes import T_BOX, T_NUMBER, at_most, box_counts, check_number, number
@@ -74,7 +74,7 @@ class NonMaxSuppressionBase(Op):
         """What is left: [batch entry, class, box] and its score."""
         limit = int(number(max_output_boxes_per_class))
         thresholds = number(iou_threshold), number(score_threshold), number(sigma)
-        corners, ranked = self.corners(wide(boxes)), wide(scores)
+        corners, ranked = self.corners(as_float(boxes)), as_float(scores)
         indices, left = [np.zeros((0, 3), np.int64)], [np.zeros(0, ranked.dtype)]
         for batch, label in np.ndindex(*scores.shape[:2]):
             places, final = self.select_in_class(corners[batch], ranked[batch, label], limit, *thresholds)
@@ -93,9 +93,9 @@ class NonMaxSuppressionBase(Op):
         if limit <= 0:
             return np.zeros(0, np.int64), scores[:0]
         if sigma > 0:
-            return soft(boxes, scores, sigma, limit, above=above, cut=self.soft_cut(iou))
-        order = best_first(scores, above)
-        places = order[greedy(boxes[order], iou, limit, inclusive=True)]
+            return soft_nms(boxes, scores, sigma, limit, above=above, cut=self.soft_cut(iou))
+        order = descending(scores, above)
+        places = order[greedy_nms(boxes[order], iou, limit, inclusive=True)]
         return places, scores[places]
 
     def soft_cut(self, iou: float) -> float | None:

@@ -7,7 +7,7 @@ import numpy as np
 from ...errors import InferenceError
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.boxes import best_first
+from ...kernels.boxes import descending
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
 
@@ -35,7 +35,7 @@ class TopKROIs(Op):
 
     def evaluate(self, rois: Array, probs: Array) -> Array:
         scores = probs.astype(np.float32) if probs.dtype.kind == "V" else probs
-        order = best_first(scores, most=self.max_rois)
+        order = descending(scores, most=self.max_rois)
         best = np.zeros((self.max_rois, 4), rois.dtype)
         best[: len(order)] = rois[order]
         return best

@@ -11,7 +11,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...kernels.products import back, working_dtype
+from ...kernels.matmul import accumulator_dtype, from_accumulator
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX_64, T
 from .._lengths import check_vector, length_of
@@ -72,7 +72,7 @@ class EmbeddingBagBase(Op):
         """Add up rows of ``count`` groups, given the group of each index."""
         if default is not None and default < 0:
             default = None
-        work = working_dtype(emb_table.dtype)
+        work = accumulator_dtype(emb_table.dtype)
         rows = emb_table[indices].astype(work, copy=False)
         if weights is not None:
             rows = rows * weights.astype(work).reshape(-1, *[1] * (emb_table.ndim - 1))
@@ -82,7 +82,7 @@ class EmbeddingBagBase(Op):
         if self.reduction == "mean":
             divisors = np.maximum(sizes, 1).reshape(-1, *[1] * (emb_table.ndim - 1))
             sums = sums / divisors if emb_table.dtype.kind in "fV" else np.trunc(sums / divisors)
-        result = back(np.asarray(sums, work), emb_table.dtype)
+        result = from_accumulator(np.asarray(sums, work), emb_table.dtype)
         if default is not None:
             result[sizes == 0] = emb_table[default]
         return result

@@ -1,4 +1,4 @@
-"""Compressed matrices as kernels want them: the bytes of the file if whole vectors can be read, else rows with gaps."""
+"""QuantizedWeights matrices as kernels want them: the bytes of the file if whole vectors can be read, else rows with gaps."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.array import Packed
-from ....ir.compressed import Compressed
 from ....ir.element import ElementType as E
 from ....ir.pages import held
+from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array
 from ...common.rounding import ROUNDINGS, dequantized_table, is_exact
 from ..codegen.vectors import LANES
@@ -73,7 +73,7 @@ class PackedMatrix:
         return wide.reshape(len(x), -1)
 
 
-def pack(weights: Compressed, rows: bool) -> PackedMatrix | None:
+def pack(weights: QuantizedWeights, rows: bool) -> PackedMatrix | None:
     """A matrix whose outputs are its rows, or its columns; ``None`` for those that kernels cannot take exactly."""
     kind, groups, rounding = _KINDS.get(weights.element), weights.groups(rows), ROUNDINGS[weights.arithmetic]
     if kind is None or groups is None:
@@ -111,7 +111,7 @@ def _range(element: E, codes: Array, table: Array) -> tuple[float, float]:
     return float(numbers.min()), float(numbers.max())
 
 
-def _stored(weights: Compressed, rows: bool, kind: Kind, groups: int, padded: int) -> Array:
+def _stored(weights: QuantizedWeights, rows: bool, kind: Kind, groups: int, padded: int) -> Array:
     """Codes ``[outputs, bytes]``."""
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     if rows and groups * padded == depth and weights.element.bits == BITS[kind]:

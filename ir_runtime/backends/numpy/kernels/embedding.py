@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ....ir.array import Packed
-from ....ir.compressed import Compressed
 from ....ir.element import ElementType as E
+from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
 from ....ops.conversion import convert
 from ....ops.movement.gather import Gather, Gather1, Gather7
@@ -22,7 +22,7 @@ def quantized_gather(
     op: Gather | Gather1 | Gather7, data: Value, indices: Value, axis: Value
 ) -> Kernel | None:
     """Return a kernel for rows of a quantized matrix, at indices of any shape; an index out of range gives zeros."""
-    weights = data.compressed
+    weights = data.quantized
     if (
         weights is None
         or axis.ints() not in ((0,), (-2,))
@@ -50,7 +50,7 @@ def quantized_gather(
 class _Table:
     """A quantized matrix whose rows are dequantized on demand."""
 
-    def __init__(self, weights: Compressed) -> None:
+    def __init__(self, weights: QuantizedWeights) -> None:
         self._weights = weights
         outputs, inputs = weights.shape
         self._groups = weights.groups(True) or 1
@@ -66,7 +66,7 @@ class _Table:
         """Return a view ``[rows, groups]``."""
         if array is None:
             return None
-        full = np.broadcast_to(array, self._weights.apart)
+        full = np.broadcast_to(array, self._weights.storage_shape)
         return full[:, :, 0] if full.ndim == 3 else full[:, :1]
 
     def __len__(self) -> int:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....kernels.boxes import greedy
+from ....kernels.boxes import greedy_nms
 from ....ops.sort.suppression import IndicesOnlyNms, SoftNms
 from ... import Kernel
 from ...common.layout import is_f32
@@ -29,5 +29,5 @@ def _suppress(candidates: Candidates, rows: int, limit: int, iou: float) -> Arra
     for row, (start, end) in enumerate(pairwise(candidates.starts(rows).tolist())):
         if start < end:
             boxes = candidates.corners[row // candidates.classes][candidates.places[start:end]]
-            found.append(start + greedy(boxes, iou, limit, inclusive=True))
+            found.append(start + greedy_nms(boxes, iou, limit, inclusive=True))
     return np.concatenate(found)

@@ -113,7 +113,7 @@ def _reduce_windows(
         partial, out = data[image], y[image, rows]
         for axis, kernel in enumerate(windows.kernel):
             before = (slice(None),) * axis
-            shifted = [partial[(*before, windows.places(axis, element))] for element in range(kernel)]
+            shifted = [partial[(*before, windows.positions(axis, element))] for element in range(kernel)]
             if not axis:
                 shifted = [array[rows] for array in shifted]
             partial = _reduce(shifted, ufunc, out if axis == len(windows.kernel) - 1 else None)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....ir.array import Packed
-from ....ir.compressed import Compressed
 from ....ir.element import ElementType as E
 from ....ir.pages import let_go
+from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
 from ... import Kernel
@@ -52,7 +52,7 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     return RowKernel(matrix.multiply, 2, accepts=axis_length(-1, weights.shape[1 if op.transpose_b else 0]))
 
 
-def _quantized_matrix(weights: Compressed, transposed: bool) -> QuantizedMatrix | None:
+def _quantized_matrix(weights: QuantizedWeights, transposed: bool) -> QuantizedMatrix | None:
     """Return the weights, transposed or not, in panels; ``None`` if the result would not be exact."""
     groups, rounding = weights.groups(transposed), ROUNDINGS[weights.arithmetic]
     numbers = _dequantized_values(weights.element, weights.arithmetic)
@@ -93,7 +93,7 @@ class _Dequantization:
 
     @classmethod
     def of(
-        cls, weights: Compressed, storage: StorageFormat, scale: Array, zero: Array | None
+        cls, weights: QuantizedWeights, storage: StorageFormat, scale: Array, zero: Array | None
     ) -> _Dequantization:
         """Scales that are powers of two, or f32, need no rounding: they are applied at the end."""
         zero = _zero_points(weights.element, zero)
@@ -193,7 +193,7 @@ def _rows_of_blocks(array: Array | None, place: slice, blocks: RowBlocks) -> Arr
 
 
 def _packed_panels(
-    weights: Compressed,
+    weights: QuantizedWeights,
     transposed: bool,
     blocks: RowBlocks,
     storage: StorageFormat,

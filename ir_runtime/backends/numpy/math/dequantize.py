@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ....cached import cached_property
-from ....ir.compressed import Compressed
 from ....ir.element import ElementType as E
+from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array
 from ...common.layout import INNER_LOOP
 
@@ -242,7 +242,7 @@ def panel_columns(columns: int) -> list[slice]:
 
 
 def quantized_blocks(
-    weights: Compressed, transposed: bool, blocks: RowBlocks, panels: Sequence[slice]
+    weights: QuantizedWeights, transposed: bool, blocks: RowBlocks, panels: Sequence[slice]
 ) -> Iterator[tuple[int, int, Array]]:
     """Yield the index of a panel, that of a block, and the values from there on as bytes ``[blocks, stored, columns]``.
 
@@ -264,9 +264,9 @@ def quantized_blocks(
             yield index, run, _pad_to_even(values[..., place])
 
 
-def _quantized_bytes(weights: Compressed, first: int, last: int) -> Array:
+def _quantized_bytes(weights: QuantizedWeights, first: int, last: int) -> Array:
     """Return the values of some rows of the weights, one in a byte; those of i4 are biased by 8, so that they are unsigned."""
-    values = weights.codes_of(first, last).view(np.uint8)
+    values = weights.rows_of(first, last).view(np.uint8)
     if weights.element is E.i4:
         return values & 15 ^ 8
     return values

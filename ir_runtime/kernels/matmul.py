@@ -1,4 +1,4 @@
-"""Matrix products that are right in every element type. Knows nothing of the IR."""
+"""Matrix products of any element type: accumulator dtypes, and rounding the sums. Knows nothing of the IR."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-__all__ = ["matmul", "working_dtype"]
+__all__ = ["matmul", "accumulator_dtype"]
 
 
-def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which to add up products: BLAS has no other floats than f32 and f64.
+def accumulator_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the accumulator for sums of products: BLAS has f32 and f64 only.
 
     Integers of up to 16 bits are exact in f64, however many are added; wider ones stay as they are
     and wrap around.
@@ -26,14 +26,14 @@ def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """`np.matmul` of two arrays of one dtype; integers wrap around, small floats are rounded once."""
-    work = working_dtype(a.dtype)
+    """Multiply matrices of one dtype; integers wrap around, narrow floats are rounded once."""
+    work = accumulator_dtype(a.dtype)
     product = np.asarray(np.matmul(a.astype(work, copy=False), b.astype(work, copy=False)))
-    return back(product, a.dtype)
+    return from_accumulator(product, a.dtype)
 
 
-def back(product: Array, dtype: np.dtype[Any]) -> Array:
-    """Bring sums of products from their working dtype to ``dtype``."""
+def from_accumulator(product: Array, dtype: np.dtype[Any]) -> Array:
+    """Convert sums of products from the accumulator dtype to ``dtype``."""
     if dtype.kind in "iu" and product.dtype.kind == "f":
         product = product.astype(np.int64)
     return product.astype(dtype, copy=False)

@@ -10,11 +10,11 @@ import numpy as np
 from .array import Array, Packed
 from .element import ElementType
 
-__all__ = ["Compressed"]
+__all__ = ["QuantizedWeights"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compressed:
+class QuantizedWeights:
     """A matrix of f32 that is stored as ``(codes - zero) * scale``, then reshaped.
 
     Args:
@@ -34,7 +34,7 @@ class Compressed:
     arithmetic: ElementType = ElementType.f32
 
     @property
-    def apart(self) -> tuple[int, ...]:
+    def storage_shape(self) -> tuple[int, ...]:
         """The shape of the codes, in which groups may have an axis of their own."""
         return tuple(self.codes.shape)
 
@@ -43,7 +43,7 @@ class Compressed:
 
         ``None`` if scales do not go along with the other axis that way.
         """
-        within, shape = (-1, self.apart) if rows else (-2, self.apart)
+        within, shape = (-1, self.storage_shape) if rows else (-2, self.storage_shape)
         if len(shape) == 2:
             within, count = (1 if rows else 0), 1
         elif len(shape) == 3 and shape[0 if rows else 2] == self.shape[0 if rows else 1]:
@@ -67,7 +67,7 @@ class Compressed:
         return self._per_group(scale, rows), zero
 
     def _per_group(self, array: Array, rows: bool) -> Array:
-        full = np.broadcast_to(array.astype(np.float32), self.apart)
+        full = np.broadcast_to(array.astype(np.float32), self.storage_shape)
         if full.ndim == 2:
             return full[:, :1] if rows else full[:1].T
         return full[:, :, 0] if rows else full[:, 0].T
@@ -75,12 +75,12 @@ class Compressed:
     def blocks(self, rows: bool, step: int) -> Iterator[tuple[int, Array]]:
         """The codes ``[outputs, inputs]`` of so many outputs at a time, so that what is unpacked stays small."""
         outputs = self.shape[0 if rows else 1]
-        whole = None if rows else self.codes_of(0, self.shape[0]).T
+        whole = None if rows else self.rows_of(0, self.shape[0]).T
         for first in range(0, outputs, step):
             last = min(first + step, outputs)
-            yield first, self.codes_of(first, last) if whole is None else whole[first:last]
+            yield first, self.rows_of(first, last) if whole is None else whole[first:last]
 
-    def codes_of(self, first: int, last: int) -> Array:
+    def rows_of(self, first: int, last: int) -> Array:
         """The codes of some rows of the matrix, one number each."""
         if not isinstance(self.codes, Packed):
             return self.codes.reshape(self.shape)[first:last]

@@ -1,7 +1,7 @@
-"""Texts as OpenVINO stores them. Knows nothing of the IR.
+"""Packed strings as OpenVINO stores them. Knows nothing of the IR.
 
-A number of texts and one offset more than that, all of them 32 bits wide, then the texts in UTF-8,
-each from its own offset to the next one::
+The number of strings and one offset more than that, all of 32 bits, then the strings in UTF-8, each
+from its own offset to the next one::
 
     2   0 2 5   h i y o u
 """
@@ -14,27 +14,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["header_size", "pack_texts", "text_of", "unpack_texts"]
+__all__ = ["header_size", "pack_strings", "decode", "unpack_strings"]
 
 Bytes = NDArray[Any]
-Texts = NDArray[Any]
+Strings = NDArray[Any]
 
 _WORD = np.dtype("<i4")
 
 
 def header_size(count: int) -> int:
-    """Bytes before the first of ``count`` texts."""
+    """Return the number of bytes before the first of ``count`` strings."""
     return (count + 2) * _WORD.itemsize
 
 
-def unpack_texts(raw: Bytes, count: int) -> Texts:
-    """The ``count`` texts in an array of bytes, as `str` in an array of ``dtype=object``.
+def unpack_strings(raw: Bytes, count: int) -> Strings:
+    """Unpack ``count`` strings from bytes, to `str` in an array of ``dtype=object``.
 
-    >>> unpack_texts(pack_texts(np.array(["hi", "you"])), 2)
+    >>> unpack_strings(pack_strings(np.array(["hi", "you"])), 2)
     array(['hi', 'you'], dtype=object)
 
     Raises:
-        ValueError: if the bytes are not that many texts.
+        ValueError: if the bytes are not that many strings.
     """
     header = header_size(count)
     found, *bounds = raw[:header].view(_WORD).tolist()
@@ -43,23 +43,23 @@ def unpack_texts(raw: Bytes, count: int) -> Texts:
     content = raw[header:].tobytes()
     if bounds[0] != 0 or bounds != sorted(bounds) or bounds[-1] > len(content):
         raise ValueError(f"the offsets in them do not increase from 0 to at most {len(content)}")
-    texts = np.empty(count, object)
-    texts[:] = [text_of(content[a:b]) for a, b in pairwise(bounds)]
-    return texts
+    strings = np.empty(count, object)
+    strings[:] = [decode(content[a:b]) for a, b in pairwise(bounds)]
+    return strings
 
 
-def pack_texts(texts: Texts) -> Bytes:
-    r"""The bytes of texts, the other way round.
+def pack_strings(strings: Strings) -> Bytes:
+    r"""Pack strings to bytes.
 
-    >>> pack_texts(np.array(["hi", "you"])).tobytes()
+    >>> pack_strings(np.array(["hi", "you"])).tobytes()
     b'\x02\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x05\x00\x00\x00hiyou'
     """
-    encoded = [str(text).encode("utf-8", "surrogateescape") for text in texts.flat]
+    encoded = [str(text).encode("utf-8", "surrogateescape") for text in strings.flat]
     bounds = np.cumsum([0, *map(len, encoded)])
     header = np.array([len(encoded), *bounds], _WORD)
     return np.frombuffer(header.tobytes() + b"".join(encoded), np.uint8)
 
 
-def text_of(text: str | bytes) -> str:
-    """A text, from UTF-8 if need be; bytes that are none survive as surrogates."""
+def decode(text: str | bytes) -> str:
+    """Return a string, decoded from UTF-8 if need be; invalid bytes become surrogates."""
     return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
