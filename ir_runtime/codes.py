@@ -64,7 +64,7 @@ class Code(StrEnum):
     DECLARED_SHAPE = "IR303", "an output declares other dims than its operation gives"
     ELEMENT_TYPE = "IR304", "an input has an element type that the operation does not take"
     INPUT_PORT = "IR305", "an input port declares another type or other dims than arrive"
-    ODD_CONTENT = "IR306", "a constant holds suspicious values"
+    SUSPICIOUS_VALUES = "IR306", "a constant holds suspicious values"
     UNSATISFIABLE = "IR307", "whatever lengths its inputs have, some layer refuses them"
 
     BAD_INPUT = "IR401", "the inputs do not fit the model"

@@ -14,10 +14,10 @@ from .errors import LimitError
 from .forks import SAFEPOINT
 from .scoped import setting
 
-__all__ = ["check", "deadline", "ends", "overdue", "set_deadline", "watched"]
+__all__ = ["check", "deadline", "current_deadline", "deadline_error", "set_deadline", "check_periodically"]
 
 _Item = TypeVar("_Item")
-_UNWATCHED = 1024
+_CHECK_INTERVAL = 1024
 
 
 class _Deadline(NamedTuple):
@@ -52,29 +52,29 @@ def check(where: Location | None = None) -> None:
         LimitError: naming the place, if it is given.
     """
     if time.monotonic() > _DEADLINE.get().ends:
-        raise overdue(where)
+        raise deadline_error(where)
     if SAFEPOINT.forking is not None:
         SAFEPOINT.halt()
 
 
-def watched(items: Iterable[_Item]) -> Iterator[_Item]:
+def check_periodically(items: Iterable[_Item]) -> Iterator[_Item]:
     """Yield the items, and check the deadline every so many of them; for loops with shorter iterations.
 
     Raises:
         LimitError: when the time is up.
     """
     for number, item in enumerate(items):
-        if not number % _UNWATCHED:
+        if not number % _CHECK_INTERVAL:
             check()
         yield item
 
 
-def ends() -> float:
+def current_deadline() -> float:
     """Return the deadline on the clock of `time.monotonic`; infinity without a deadline."""
     return _DEADLINE.get().ends
 
 
-def overdue(where: Location | None = None) -> LimitError:
+def deadline_error(where: Location | None = None) -> LimitError:
     """Return the error to raise when the deadline has passed."""
     seconds = _DEADLINE.get().seconds
     return LimitError(

@@ -19,7 +19,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["lock", "part", "place_of", "remove_left_over", "replacing", "temporary"]
+__all__ = ["lock", "temporary_file", "resolve_target", "remove_stale", "replacing", "temporary_name"]
 
 # What tells temporary files of a target from each other.
 _TOKEN = re.compile("[0-9a-f]{8}")
@@ -48,9 +48,9 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
         InputError: if a target cannot be a file, before anything is written.
         OSError: if the file system refuses.
     """
-    places = [place_of(target) for target in targets]
+    places = [resolve_target(target) for target in targets]
     with ExitStack() as stack:
-        parts = [stack.enter_context(part(place)) for place in places]
+        parts = [stack.enter_context(temporary_file(place)) for place in places]
         files = tuple(file for _, file in parts)
         yield files
         for file in files:
@@ -62,7 +62,7 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
 
 
 @contextmanager
-def part(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[bytes]]]:
+def temporary_file(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[bytes]]]:
     """Open a temporary file beside a target; it is removed at the end, unless it was moved.
 
     As long as it is open it is locked, so that nobody takes it for something that was left behind.
@@ -71,7 +71,7 @@ def part(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[bytes]]]:
         target: the file that it may become.
         mode: who may read and write it, as far as the user's mask allows.
     """
-    remove_left_over(target)
+    remove_stale(target)
     path, file = _locked(target, mode)
     try:
         with file:
@@ -82,14 +82,14 @@ def part(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[bytes]]]:
 
 def _locked(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
     while True:
-        path = temporary(target, "part")
+        path = temporary_name(target, "part")
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115 - by the caller
         if lock(file.fileno()) is not False and path.exists():
             return path, file
         file.close()  # somebody removed it before it was locked
 
 
-def remove_left_over(target: Path) -> None:
+def remove_stale(target: Path) -> None:
     """Remove temporary files and folders that killed processes left beside a target."""
     start, ending = f".{target.name[:50]}.", ".part"
     with suppress(OSError), os.scandir(target.absolute().parent) as entries:
@@ -126,12 +126,12 @@ def lock(descriptor: int) -> bool | None:
     return True
 
 
-def temporary(target: Path, suffix: str) -> Path:
+def temporary_name(target: Path, suffix: str) -> Path:
     """Return an unused hidden name in the folder of a file."""
     return target.absolute().with_name(f".{target.name[:50]}.{secrets.token_hex(4)}.{suffix}")
 
 
-def place_of(target: Path) -> Path:
+def resolve_target(target: Path) -> Path:
     """Resolve a path to the file that it refers to, or will refer to.
 
     Raises:
@@ -151,7 +151,7 @@ def place_of(target: Path) -> Path:
 
 def _put_in_place(fresh: Sequence[Path], places: Sequence[Path]) -> None:
     changed = {new: place for new, place in zip(fresh, places, strict=True) if not _same(new, place)}
-    former = {place: temporary(place, "old") for place in changed.values() if place.exists()}
+    former = {place: temporary_name(place, "old") for place in changed.values() if place.exists()}
     for new, place in changed.items():
         if place in former:
             shutil.copymode(place, new)

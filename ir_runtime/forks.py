@@ -22,7 +22,16 @@ from threading import get_ident
 from typing import Protocol, TypeVar
 from weakref import WeakSet
 
-__all__ = ["SAFEPOINT", "Forked", "away", "before_fork", "computing", "helping", "in_child", "registered"]
+__all__ = [
+    "SAFEPOINT",
+    "Forked",
+    "in_user_code",
+    "before_fork",
+    "computing",
+    "worker_computing",
+    "in_child",
+    "register",
+]
 
 # Seconds that a fork waits for other threads. One of them may itself wait for the thread that forks.
 PATIENCE = 10.0
@@ -139,7 +148,7 @@ def computing() -> Iterator[None]:
 
 
 @contextmanager
-def helping() -> Iterator[None]:
+def worker_computing() -> Iterator[None]:
     """Mark the work of a worker thread, which continues while its caller has halted: a fork waits for it."""
     work = object()
     try:
@@ -152,7 +161,7 @@ def helping() -> Iterator[None]:
 
 
 @contextmanager
-def away() -> Iterator[None]:
+def in_user_code() -> Iterator[None]:
     """Mark user code within a computation: a fork does not wait for it, as it may itself wait for the fork."""
     me = get_ident()
     try:
@@ -178,7 +187,7 @@ def in_child(function: _Function) -> _Function:
     return function
 
 
-def registered(owner: _Owner) -> _Owner:
+def register(owner: _Owner) -> _Owner:
     """Register an object whose `Forked.after_fork` is called in every child process while it is alive."""
     _owners.add(owner)
     return owner

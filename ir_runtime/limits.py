@@ -15,7 +15,7 @@ from .errors import LimitError
 from .forks import computing
 from .scoped import setting
 
-__all__ = ["DEFAULT", "Limits", "current", "hold", "room", "within"]
+__all__ = ["DEFAULT", "Limits", "current", "set_limits", "check_array_size", "within"]
 
 _WORDS = {
     "xml_bytes": "the XML has {} bytes",
@@ -109,7 +109,7 @@ def within(limits: Limits) -> Iterator[None]:
         yield
 
 
-def hold(limits: Limits) -> None:
+def set_limits(limits: Limits) -> None:
     """Apply limits to the rest of the current context (`contextvars`)."""
     _CURRENT.set(limits)
     set_deadline(limits.seconds)
@@ -120,7 +120,7 @@ def current() -> Limits:
     return _CURRENT.get()
 
 
-def room(elements: int, itemsize: int = 1) -> None:
+def check_array_size(elements: int, itemsize: int = 1) -> None:
     """Raise if an array would exceed the memory limit; kernels call it before they allocate one.
 
     Raises:

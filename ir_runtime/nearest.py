@@ -10,7 +10,7 @@ from itertools import islice
 
 from .scoped import setting
 
-__all__ = ["few", "nearest"]
+__all__ = ["limited_lookups", "nearest"]
 
 # Names are compared letter by letter, and a file may have as many and as long ones as it likes: nobody looks for longer
 # ones than this, among more, or, where a file is read, again and again.
@@ -29,7 +29,7 @@ class _Left:
 _LEFT: ContextVar[_Left | None] = ContextVar("left", default=None)
 
 
-def few() -> AbstractContextManager[None]:
+def limited_lookups() -> AbstractContextManager[None]:
     """Limit the number of lookups within a ``with`` statement."""
     return setting(_LEFT, _LEFT.get() or _Left(_OFTEN))
 

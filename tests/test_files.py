@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ir_runtime.cli.saving import save
-from ir_runtime.files import part, replacing
+from ir_runtime.files import replacing, temporary_file
 
 posix = pytest.mark.skipif(os.name != "posix", reason="it needs signals that cannot be caught")
 
@@ -99,7 +99,7 @@ def test_folders_that_were_left_are_removed(tmp_path: Path) -> None:
 
 
 def test_a_part_is_gone_unless_it_was_moved(tmp_path: Path) -> None:
-    with part(tmp_path / "x", mode=0o600) as (path, file):
+    with temporary_file(tmp_path / "x", mode=0o600) as (path, file):
         file.write(b"1")
         if os.name == "posix":
             assert path.stat().st_mode & 0o777 == 0o600

@@ -28,7 +28,7 @@ class Background:
         self._thread: int | None = None
 
     @property
-    def goes_on(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the work has not ended."""
         return not self._ended.is_set()
 
@@ -42,10 +42,10 @@ class Background:
 
     def cancel(self) -> None:
         """Cancel the work if it has not started."""
-        if self._has_ticket():
+        if self._take_ticket():
             self._end()
 
-    def _has_ticket(self) -> bool:
+    def _take_ticket(self) -> bool:
         try:
             self._ticket.pop()
         except IndexError:
@@ -53,7 +53,7 @@ class Background:
         return True
 
     def _go(self) -> None:
-        if not self._has_ticket():
+        if not self._take_ticket():
             return
         self._thread = threading.get_ident()
         try:
@@ -70,13 +70,13 @@ class Background:
 
     def wait(self, seconds: float | None) -> bool:
         """Wait until it has ended, at most so long; return whether it has."""
-        if self.goes_on and self._thread == threading.get_ident():
+        if self.is_running and self._thread == threading.get_ident():
             raise InputError("a callback cannot wait for its own request", code=Code.BAD_REQUEST)
-        return not self.goes_on or self._ended.wait(seconds)
+        return not self.is_running or self._ended.wait(seconds)
 
     def after_fork(self) -> None:
         """In a child process, it goes on only if its thread is the one that forked."""
-        if not self.goes_on or self._thread == threading.get_ident():
+        if not self.is_running or self._thread == threading.get_ident():
             return
         self.failure = ExecutionError(
             "the process was forked while the request ran",

@@ -55,7 +55,7 @@ class CompiledModel(Executable):
 
         Results of two backends differ by rounding. A ``backend`` that is asked for is waited for.
         """
-        return self.backend != awaited(self._asked, self._model._is_large)
+        return self.backend != awaited(self._requested_backend, self._model._is_large)
 
     def __call__(
         self,

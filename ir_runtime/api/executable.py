@@ -14,13 +14,13 @@ from ..executor.compile import compile_plan
 from ..executor.context import State
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Observer
-from ..forks import registered
+from ..forks import register
 from ..ir.tensor import Array
 from ..limits import Limits
 from .feeding import bind
 from .names import find_port
 from .nodes import ConstOutput, Output
-from .results import OVDict, owned
+from .results import OVDict, unshared
 from .streams import Streams
 from .tensor import Tensor
 from .view import View
@@ -48,17 +48,17 @@ class Executable:
         self._model, self.config = model, dict(config or {})
         self.limits = limits or model._document.limits
         self._streams = Streams.of(self.config)
-        self._asked = backend or self.config.get("BACKEND")
-        self.backend, self._chain = load(self._asked, model._is_large)
+        self._requested_backend = backend or self.config.get("BACKEND")
+        self.backend, self._chain = load(self._requested_backend, model._is_large)
         self._inputs = list(map(ConstOutput.of, model.inputs))
         self._outputs = list(map(ConstOutput.of, model.outputs))
         model._document.weights.check()
         self._plan = self._compile(fold=self.backend != "reference")
-        self._every: ExecutionPlan | None = None
+        self._unfused_plan: ExecutionPlan | None = None
         self._running: dict[object, int] = {}
         """The current runs, and the thread of each."""
         self._lock = threading.Lock()
-        registered(self)
+        register(self)
 
     @property
     def inputs(self) -> list[ConstOutput]:
@@ -85,11 +85,11 @@ class Executable:
                 self._model._graph, self._model._values, ports, self._chain, fold, self.limits
             )
 
-    def _every_layer(self) -> ExecutionPlan:
+    def _unfused(self) -> ExecutionPlan:
         with self._lock:
-            if self._every is None:
-                self._every = self._compile(fold=False)
-            return self._every
+            if self._unfused_plan is None:
+                self._unfused_plan = self._compile(fold=False)
+            return self._unfused_plan
 
     def _run(
         self,
@@ -108,14 +108,14 @@ class Executable:
         every_layer: bool = False,
         variables: dict[str, Array] | None = None,
     ) -> OVDict:
-        plan = self._every_layer() if every_layer else self._plan
+        plan = self._unfused() if every_layer else self._plan
         if self.backend != "reference":  # which has all that it reads in memory
             self._model._document.weights.check()
         state = State({} if variables is None else variables)
         with self._sharing():
             arrays = plan.run(feeds, observers, state, self.limits)
         state.commit(feeds)
-        return OVDict(self._outputs, owned(arrays, [*feeds, *state.values.values()], plan.roots))
+        return OVDict(self._outputs, unshared(arrays, [*feeds, *state.values.values()], plan.roots))
 
     @contextmanager
     def _sharing(self) -> Iterator[None]:

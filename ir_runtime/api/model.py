@@ -20,7 +20,7 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 from ..limits import Limits, within
 from ..reader.model import Document
-from .names import find_port, find_ports, no_such
+from .names import find_port, find_ports, unknown_name
 from .nodes import Output
 from .view import View
 
@@ -190,7 +190,7 @@ class Model(View):
         known = variables_of(self._graph, self._values)
         for name in given:
             if name not in known:
-                raise no_such("variable", name, known)
+                raise unknown_name("variable", name, known)
         shapes = {name: _shape(shape) for name, shape in given.items()}
         return with_variables(self._graph, shapes) if shapes else self._graph
 

@@ -12,7 +12,7 @@ from ..ir.graph import Graph, Layer, Port
 from ..nearest import nearest
 from .ports import TypedPort
 
-__all__ = ["find_port", "find_ports", "no_such"]
+__all__ = ["find_port", "find_ports", "unknown_name"]
 
 _Port = TypeVar("_Port", bound=TypedPort)
 
@@ -45,7 +45,7 @@ def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: s
         found = [p for p in ports if key in p.names] or [p for p in ports if p.belongs_to(key)]
     if not found:
         asked = key.label if isinstance(key, TypedPort) else key
-        raise no_such(what, asked, [p.label for p in ports])
+        raise unknown_name(what, asked, [p.label for p in ports])
     return found[0]
 
 
@@ -61,7 +61,7 @@ def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | TypedPort])
     return list(ports)
 
 
-def no_such(what: str, name: str, known: Iterable[str]) -> InputError:
+def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:
     """An error that says which names there are, or which one may have been meant."""
     names = list(known)
     near = nearest(name, names)
@@ -82,14 +82,14 @@ def _matches(graph: Graph, item: str | tuple[str, int] | TypedPort) -> list[Port
     found = [port for port, names in _named(graph) if item in names]
     found = found or [port for port, names in _named(graph) if any(fnmatchcase(n, item) for n in names)]
     if not found:
-        raise no_such("layer or tensor", item, sorted({n for _, names in _named(graph) for n in names}))
+        raise unknown_name("layer or tensor", item, sorted({n for _, names in _named(graph) for n in names}))
     return found
 
 
 def _numbered(graph: Graph, name: str, number: int) -> Port:
     layer = next((la for la in graph.layers.values() if la.name == name), None)
     if layer is None:
-        raise no_such("layer", name, [la.name for la in graph.layers.values()])
+        raise unknown_name("layer", name, [la.name for la in graph.layers.values()])
     if not 0 <= number < len(layer.outputs):
         raise InputError(
             f"layer {name!r} has no output {number}",

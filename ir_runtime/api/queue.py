@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from ..forks import registered
+from ..forks import register
 from .compiled import CompiledModel, InferRequest
 
 __all__ = ["AsyncInferQueue"]
@@ -36,7 +36,7 @@ class AsyncInferQueue:
         """Requests whose runs failed; who waits for one of them itself, is told there."""
         self._userdata: list[Any] = [None] * len(self._requests)
         self._renew()
-        registered(self)
+        register(self)
 
     def _renew(self) -> None:
         self._lock = threading.Lock()

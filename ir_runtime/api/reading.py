@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..diagnostics import Diagnostics
 from ..errors import InputError
 from ..limits import DEFAULT, Limits, within
-from ..nearest import few
+from ..nearest import limited_lookups
 from ..reader.load import load
 from ..reader.source import SourceLike
 from ..reader.weights import WeightsLike
@@ -58,7 +58,7 @@ def read_model(
     """
     check_config(config)
     report = Diagnostics(limits.findings)
-    with within(limits), few(), no_collection():
+    with within(limits), limited_lookups(), no_collection():
         documents = load(model, weights, report, limits, values=values, example=example)
         if len(documents) != 1:
             raise InputError(
@@ -113,7 +113,7 @@ def read_fragment(
     """
     from ..reader.fragment import Page
 
-    with within(limits), few():
+    with within(limits), limited_lookups():
         page = Page(text, values=values, version=version, name=name, limits=limits)
         if example is None and len(page) > 1:
             hint = f"choose one with example=1 … {len(page)}, or call read_fragments"
@@ -132,7 +132,7 @@ def read_fragments(
     """Make a model of each example on a page of the specification; see `read_fragment`."""
     from ..reader.fragment import Page
 
-    with within(limits), few():
+    with within(limits), limited_lookups():
         page = Page(text, version=version, name=name, limits=limits)
         return [_example(page, number, strict, limits) for number in range(1, len(page) + 1)]
 

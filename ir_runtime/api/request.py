@@ -11,7 +11,7 @@ from ..codes import Code
 from ..errors import InputError
 from ..executor.observers import Profile
 from ..executor.step import Observer
-from ..forks import registered
+from ..forks import register
 from ..ir.tensor import Array
 from .background import Background
 from .executable import Executable
@@ -37,7 +37,7 @@ class Request(RequestTensors):
         self.latency = 0.0
         """How long the last run took, in milliseconds."""
         self.userdata: Any = None
-        registered(self)
+        register(self)
 
     def infer(
         self,
@@ -98,10 +98,12 @@ class Request(RequestTensors):
 
     def _take(self, inputs: Any, share: bool) -> list[Array]:
         """Return one array for each input, and keep given ones for later runs."""
-        for port, array in zip(self.model_inputs, bind(self.model_inputs, inputs, self._kept), strict=True):
-            if port not in self._kept or self._kept[port].data is not array:
-                self._kept[port] = Tensor(array, shared_memory=share, type=port.element_type)
-        return [self._kept[port].data for port in self.model_inputs]
+        for port, array in zip(
+            self.model_inputs, bind(self.model_inputs, inputs, self._input_values), strict=True
+        ):
+            if port not in self._input_values or self._input_values[port].data is not array:
+                self._input_values[port] = Tensor(array, shared_memory=share, type=port.element_type)
+        return [self._input_values[port].data for port in self.model_inputs]
 
     def _run(self, feeds: list[Array], observers: tuple[Observer, ...] = ()) -> OVDict:
         watching = list(observers)
@@ -111,7 +113,7 @@ class Request(RequestTensors):
         start = time.perf_counter()
         self._results = self._compiled._run_arrays(feeds, watching, bool(observers), self._variables)
         self.latency = (time.perf_counter() - start) * 1e3
-        for port, tensor in self._held.items():
+        for port, tensor in self._output_values.items():
             tensor.copy_from(self._results[port])
         return self._results
 
@@ -148,7 +150,7 @@ class Request(RequestTensors):
         self._raise_failure()
 
     def _runs(self) -> bool:
-        return self._background is not None and self._background.goes_on
+        return self._background is not None and self._background.is_running
 
     def _join(self, seconds: float | None = None) -> bool:
         return self._background is None or self._background.wait(seconds)

@@ -22,8 +22,8 @@ class RequestTensors:
 
     def __init__(self, compiled: Executable) -> None:
         self._compiled = compiled
-        self._kept: dict[Output, Tensor] = {}
-        self._held: dict[Output, Tensor] = {}
+        self._input_values: dict[Output, Tensor] = {}
+        self._output_values: dict[Output, Tensor] = {}
         self._results: OVDict | None = None
 
     @property
@@ -118,25 +118,25 @@ class RequestTensors:
     def _set(self, port: Output, tensor: Any) -> None:
         held = tensor if isinstance(tensor, Tensor) else Tensor(tensor, shared_memory=True)
         as_array(port, held)
-        self._kept[port] = held
+        self._input_values[port] = held
 
     def _hold(self, port: Output, tensor: Any) -> None:
         if not isinstance(tensor, Tensor) or tensor.element_type is not port.element_type:
             raise InputError(f"output {port.label!r} must be written into a Tensor of {port.element_type}")
-        self._held[port] = tensor
+        self._output_values[port] = tensor
 
     def _input_tensor(self, port: Output) -> Tensor:
-        if port not in self._kept:
-            self._kept[port] = _blank(port)
-        return self._kept[port]
+        if port not in self._input_values:
+            self._input_values[port] = _blank(port)
+        return self._input_values[port]
 
     def _output_tensor(self, port: Output) -> Tensor:
         """A tensor that each run writes into. It is no array that a run returned: those are the caller's."""
-        if port not in self._held:
-            self._held[port] = _blank(port)
+        if port not in self._output_values:
+            self._output_values[port] = _blank(port)
             if self._results is not None:
-                self._held[port].copy_from(self._results[port])
-        return self._held[port]
+                self._output_values[port].copy_from(self._results[port])
+        return self._output_values[port]
 
 
 def _blank(port: Output) -> Tensor:

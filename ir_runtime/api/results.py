@@ -11,7 +11,7 @@ from ..ir.tensor import Array
 from .names import find_port
 from .nodes import Output
 
-__all__ = ["OVDict", "owned"]
+__all__ = ["OVDict", "unshared"]
 
 
 class OVDict(Mapping[Output, Array]):
@@ -54,7 +54,7 @@ class OVDict(Mapping[Output, Array]):
         return repr(self.to_dict())
 
 
-def owned(arrays: Sequence[Array], shared: Sequence[Array], roots: Collection[int] = ()) -> list[Array]:
+def unshared(arrays: Sequence[Array], shared: Sequence[Array], roots: Collection[int] = ()) -> list[Array]:
     """The same arrays, contiguous, writable, and sharing memory with nothing else.
 
     A plan may return an input, a constant or a view of one; a caller who writes into a result must

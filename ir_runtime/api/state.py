@@ -19,17 +19,17 @@ __all__ = ["VariableState", "variable_states"]
 class VariableState:
     """A variable of a request: read it, set it, reset it. As OpenVINO's ``VariableState``."""
 
-    def __init__(self, name: str, type: TensorType, held: dict[str, Array]) -> None:
-        self.name, self._type, self._held = name, type, held
+    def __init__(self, name: str, type: TensorType, values: dict[str, Array]) -> None:
+        self.name, self._type, self._values = name, type, values
 
     @property
     def state(self) -> Tensor:
         """What the variable holds; before the first run, zeros, with 0 for each unknown length."""
-        if self.name not in self._held:
+        if self.name not in self._values:
             shape = self._type.shape
             lengths = () if shape.rank is None else tuple(d.min for d in shape)
             return Tensor(np.zeros(lengths, self._type.element.dtype), type=self._type.element)
-        return Tensor(self._held[self.name], type=self._type.element)
+        return Tensor(self._values[self.name], type=self._type.element)
 
     @state.setter
     def state(self, value: Any) -> None:
@@ -38,19 +38,19 @@ class VariableState:
         if not fits or not self._type.shape.contains(tensor.shape):
             found = f"{tensor.element_type}{tensor.shape}"
             raise InputError(f"variable {self.name!r} must be {self._type}, got {found}")
-        self._held[self.name] = tensor.data.copy()
+        self._values[self.name] = tensor.data.copy()
 
     def reset(self) -> None:
         """Give it its initial value."""
-        self._held.pop(self.name, None)
+        self._values.pop(self.name, None)
 
     def __repr__(self) -> str:
         return f"<VariableState: {self.name!r} {self._type}>"
 
 
-def variable_states(model: GraphView, held: dict[str, Array]) -> list[VariableState]:
+def variable_states(model: GraphView, values: dict[str, Array]) -> list[VariableState]:
     """The variables that a model reads, in the order of the file."""
     found: dict[str, TensorType] = {}
     for layer in model._graph.of_type("ReadValue"):
         found.setdefault(layer.attributes["variable_id"], model._values[Port(layer.id, 0)].type)
-    return [VariableState(name, type, held) for name, type in found.items()]
+    return [VariableState(name, type, values) for name, type in found.items()]

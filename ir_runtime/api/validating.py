@@ -8,7 +8,7 @@ from typing import Any
 from ..diagnostics import Diagnostics
 from ..errors import InputError, IRError, ValidationError
 from ..limits import DEFAULT, Limits, within
-from ..nearest import few
+from ..nearest import limited_lookups
 from ..reader.load import load
 from ..reader.source import SourceLike, open_source
 from ..reader.weights import WeightsLike
@@ -39,7 +39,7 @@ def validate(
         ``message``, ``layer``, ``line``, ``excerpt``, ``causes`` and ``hint``; ``report.ok`` says
         whether there is no error.
     """
-    with within(limits), few(), no_collection():
+    with within(limits), limited_lookups(), no_collection():
         return _validated(model, weights, shapes, limits)
 
 

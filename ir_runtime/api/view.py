@@ -13,7 +13,7 @@ from ..ir.shape import PartialShape, Shape
 from ..ir.sizes import bytes_of
 from ..ir.tensor import Array
 from ..reader.model import Document
-from .names import find_port, no_such
+from .names import find_port, unknown_name
 from .nodes import GraphView, Node, Output, show_ports
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class View(GraphView):
         layers = [la for la in self._graph.of_type("Constant") if la.name == name]
         if not layers:
             known = [la.name for la in self._graph.of_type("Constant")]
-            raise no_such("Constant", name, known)
+            raise unknown_name("Constant", name, known)
         return self._node(layers[0]).get_data()
 
     def get_parameter_index(self, parameter: Node) -> int:

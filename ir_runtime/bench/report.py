@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .sides import OURS, Runtime, Setting, Side
 from .start import Start, measure
-from .timing import Timing, Until, alternate, runner
+from .timing import StopCondition, Timing, alternate, runner
 
 if TYPE_CHECKING:
     from .agreement import Agreement
@@ -95,7 +95,7 @@ def bench(
     *,
     against: Runtime | None = None,
     requests: int = 1,
-    until: Until = Until(),  # noqa: B008  frozen
+    until: StopCondition = StopCondition(),  # noqa: B008  frozen
     starts: int = 1,
     clock: Callable[[], float] = time.perf_counter,
     progress: Callable[[float], None] = lambda _: None,

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from .sides import Side
 
-__all__ = ["Calls", "Queued", "Runner", "Timing", "Until", "alternate", "runner"]
+__all__ = ["SequentialRunner", "QueueRunner", "Runner", "Timing", "StopCondition", "alternate", "runner"]
 
 # Seconds that one side runs before the other's turn, and that the processor rests between turns: the workers
 # of a BLAS spin for a while after a product, and would slow down whoever is next.
@@ -57,23 +57,23 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Until:
+class StopCondition:
     """The stop condition: a number of runs and of seconds per side."""
 
     runs: int = 1
     seconds: float = 0.0
 
-    def part(self, timing: Timing) -> float:
+    def progress(self, timing: Timing) -> float:
         """Return the progress, from 0 to 1."""
         runs = len(timing) / self.runs
         return min(1.0, runs, timing.busy / self.seconds if self.seconds else 1.0)
 
-    def left(self, timing: Timing) -> int:
+    def next_block(self, timing: Timing) -> int:
         """How many runs make a block now; 0 if this is enough.
 
         Before the first run, nobody knows how long one takes: then it is one.
         """
-        if self.part(timing) >= 1.0:
+        if self.progress(timing) >= 1.0:
             return 0
         if not timing.latencies:
             return 1
@@ -94,7 +94,7 @@ class Runner(Protocol):
         """Run so many times, and keep the times."""
 
 
-class Calls:
+class SequentialRunner:
     """Runs a function, one call after the other.
 
     Args:
@@ -129,7 +129,7 @@ class Calls:
             self.timing.busy += taken
 
 
-class Queued:
+class QueueRunner:
     """Runs several requests at once, which share a compiled model."""
 
     def __init__(self, side: Side, count: int, inputs: Sequence[Any]) -> None:
@@ -170,13 +170,13 @@ def runner(
 ) -> Runner:
     """What runs a side: one request in the caller's thread, by a clock, or several in the background."""
     if requests > 1:
-        return Queued(side, requests, inputs)
+        return QueueRunner(side, requests, inputs)
     request = side.request(inputs)
-    return Calls(lambda: request.infer(share_outputs=True), lambda: side.reset(request), clock)
+    return SequentialRunner(lambda: request.infer(share_outputs=True), lambda: side.reset(request), clock)
 
 
 def alternate(
-    runners: Sequence[Runner], until: Until, progress: Callable[[float], None] = lambda _: None
+    runners: Sequence[Runner], until: StopCondition, progress: Callable[[float], None] = lambda _: None
 ) -> list[Timing]:
     """Run each until enough was measured, in blocks by turns, with a pause and an untimed run between.
 
@@ -190,13 +190,13 @@ def alternate(
     alone = len(runners) == 1
     for each in runners:
         each.warm_up()
-    while any(until.left(each.timing) for each in runners):
+    while any(until.next_block(each.timing) for each in runners):
         for each in runners:
-            if not (count := until.left(each.timing)):
+            if not (count := until.next_block(each.timing)):
                 continue
             if not alone:
                 time.sleep(PAUSE)
                 each.warm_up()
             each.block(count)
-            progress(min(until.part(other.timing) for other in runners))
+            progress(min(until.progress(other.timing) for other in runners))
     return [each.timing for each in runners]

@@ -130,7 +130,7 @@ def bench(
     from ..backends import awaited
     from ..bench.report import bench as measured
     from ..bench.sides import Setting, import_runtime
-    from ..bench.timing import Until
+    from ..bench.timing import StopCondition
     from .feeding import collect
 
     if against is not None:
@@ -143,7 +143,7 @@ def bench(
     requests = nireq or (1 if hint == "latency" else os.cpu_count() or 1)
     if cpu_time and requests > 1:
         raise click.UsageError(f"--cpu-time is for one request at a time, not {requests}")
-    until = Until(niter or 1, seconds or (0.0 if niter else SECONDS))
+    until = StopCondition(niter or 1, seconds or (0.0 if niter else SECONDS))
     arrays = [feed.array for feed in feeds.values()]
     with _progress() as progress:
         report = measured(

@@ -67,7 +67,7 @@ _GRACE = 0.1
 @contextmanager
 def _timer(seconds: float | None) -> Iterator[None]:
     """Interrupt the block at the deadline, also in the middle of a layer where the system supports it."""
-    from ..deadline import overdue
+    from ..deadline import deadline_error
     from ..errors import IRError
 
     is_main = threading.current_thread() is threading.main_thread()
@@ -80,7 +80,7 @@ def _timer(seconds: float | None) -> Iterator[None]:
     def ring(*_: object) -> None:
         nonlocal rung
         rung = True
-        raise overdue()
+        raise deadline_error()
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE)
@@ -90,7 +90,7 @@ def _timer(seconds: float | None) -> Iterator[None]:
         raise
     except Exception as reason:
         if rung:
-            raise overdue() from reason  # somebody between turned it into something else
+            raise deadline_error() from reason  # somebody between turned it into something else
         raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

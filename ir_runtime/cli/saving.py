@@ -14,7 +14,7 @@ from typing import IO
 import numpy as np
 
 from ..errors import InputError
-from ..files import lock, place_of, remove_left_over, replacing, temporary
+from ..files import lock, remove_stale, replacing, resolve_target, temporary_name
 from ..ir.tensor import Array
 from .names import unique
 
@@ -31,7 +31,7 @@ def check_target(path: str) -> Path:
     if target.suffix.lower() != ".npz" and target.exists() and not target.is_dir():
         raise InputError(f"{path!r} is a file", hint="-o takes a path that ends in .npz, or a folder")
     if not target.is_dir() or target.suffix.lower() == ".npz":
-        place_of(target)
+        resolve_target(target)
     return target
 
 
@@ -66,8 +66,8 @@ def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
     """Write all files into a temporary folder, then move them into place."""
     names = unique(map(_file_name, arrays))
     beside = target / "all" if target.exists() else target
-    remove_left_over(beside)
-    stage = temporary(beside, "part")
+    remove_stale(beside)
+    stage = temporary_name(beside, "part")
     stage.mkdir()
     held = os.open(stage, os.O_RDONLY) if os.name == "posix" else None
     if held is not None:

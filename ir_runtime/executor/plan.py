@@ -14,9 +14,9 @@ import numpy as np
 
 from .. import deadline
 from ..analysis.error_context import blame, is_placed
-from ..forks import SAFEPOINT, away, computing
+from ..forks import SAFEPOINT, computing, in_user_code
 from ..ir.tensor import Array
-from ..limits import DEFAULT, Limits, hold
+from ..limits import DEFAULT, Limits, set_limits
 from ..scoped import nested
 from .base_buffers import root_of
 from .context import RUN, Run, State
@@ -80,10 +80,10 @@ class ExecutionPlan:
     def _run(
         self, feeds: Sequence[Array], observers: Sequence[Observer], state: State, limits: Limits
     ) -> list[Array]:
-        hold(limits)
+        set_limits(limits)
         with np.errstate(all="ignore"), computing(), nested(self.around):
             left = limits.memory - self.peak - sum(feed.nbytes for feed in feeds)
-            run = Run(observers, state, limits, deadline.ends(), left)
+            run = Run(observers, state, limits, deadline.current_deadline(), left)
             RUN.set(run)
             try:
                 return self.execute(feeds, run)
@@ -115,7 +115,7 @@ class ExecutionPlan:
         try:
             for start in range(0, len(moves), CLOCKED):
                 if clock() > ends:
-                    raise deadline.overdue(self.steps[start].layer.where)
+                    raise deadline.deadline_error(self.steps[start].layer.where)
                 if SAFEPOINT.forking is not None:
                     SAFEPOINT.halt()
                 for move in islice(going, CLOCKED):
@@ -162,7 +162,7 @@ def _watched(step: Step, args: Sequence[Array], observers: Sequence[Observer]) -
 
 def _tell(observers: Sequence[Observer], event: str, *what: object) -> None:
     try:
-        with away():
+        with in_user_code():
             for observer in observers:
                 getattr(observer, event)(*what)
     except Exception as reason:

@@ -19,7 +19,7 @@ import numpy as np
 from ..codes import Code
 from ..diagnostics import Location
 from ..errors import ParseError
-from ..limits import room
+from ..limits import check_array_size
 from .tensor import Array
 
 __all__ = ["WORTH", "MappedFile", "held", "is_mapped", "let_go"]
@@ -66,7 +66,7 @@ class MappedFile(mmap.mmap):
             ParseError: if it has become shorter, or cannot be read.
             LimitError: if they are more than fits into memory.
         """
-        room(size)
+        check_array_size(size)
         found, done = np.empty(size, np.uint8), 0
         try:
             while done < size:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from ..limits import room
+from ..limits import check_array_size
 from .matmul import accumulator_dtype, from_accumulator
 
 Array = NDArray[Any]
@@ -63,7 +63,7 @@ def pad_spatial(x: Array, pads: Sequence[tuple[int, int]], fill: float = 0) -> A
         return x
     before = [b for b, _ in pads]
     lengths = [n + b + e for n, (b, e) in zip(x.shape[2:], pads, strict=True)]
-    room(math.prod(x.shape[:2]) * math.prod(lengths), x.itemsize)
+    check_array_size(math.prod(x.shape[:2]) * math.prod(lengths), x.itemsize)
     padded = np.full((*x.shape[:2], *lengths), fill, x.dtype)
     inside = tuple(slice(b, b + n) for b, n in zip(before, x.shape[2:], strict=True))
     padded[(slice(None), slice(None), *inside)] = x

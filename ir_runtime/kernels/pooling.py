@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import deadline
-from ..limits import room
+from ..limits import check_array_size
 from .convolution import pad_spatial
 from .statistics import lowest
 
@@ -53,7 +53,7 @@ class Windows:
 
     def inside(self, axis: int, length: int) -> Array:
         """Return the number of elements of each window that are not padding."""
-        room(self.count[axis] * self.kernel[axis], 8)
+        check_array_size(self.count[axis] * self.kernel[axis], 8)
         first = np.arange(self.count[axis]) * self.strides[axis] - self.begins[axis]
         where = first[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
         return np.asarray(np.sum((where >= 0) & (where < length), axis=1))

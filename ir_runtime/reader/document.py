@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from lxml import etree
 
 from ..codes import Code
-from ..deadline import check, watched
+from ..deadline import check, check_periodically
 from ..diagnostics import Location
 from ..errors import LimitError, ParseError
 from ..limits import DEFAULT, Limits
@@ -84,7 +84,7 @@ def _tree_bytes(data: bytes) -> int:
 
 def _check_attributes(root: Element, name: str, limits: Limits) -> None:
     """Check the length in bytes; only values that are long in characters need be encoded."""
-    for element in watched(root.iter("*")):
+    for element in check_periodically(root.iter("*")):
         for value in attributes(element).values():
             if 4 * len(value) > limits.attribute_bytes:
                 where = Location(name, element.sourceline, _layer_name(element))

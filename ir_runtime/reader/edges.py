@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ..codes import Code
-from ..deadline import watched
+from ..deadline import check_periodically
 from ..diagnostics import Diagnostics, Location, Mark
 from ..errors import ParseError
 from ..ir.graph import Edge, Layer, Port
@@ -49,7 +49,7 @@ def read_edges(
             again of their edges.
     """
     reading = _Reading(layers, file, report, unsure)
-    for element in watched(root.iterfind("edges/edge")):
+    for element in check_periodically(root.iterfind("edges/edge")):
         reading.edge(element)
     reading.end()
     return Wiring([edge for edge, _ in reading.fed.values()], reading.severed)

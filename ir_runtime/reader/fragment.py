@@ -26,7 +26,7 @@ from .edges import read_edges
 from .layers import LayerReader
 from .model import Document, read_graph
 from .pages import Excerpt, excerpts
-from .standins import comment_value, constant, element_types, parameter, port_name
+from .unconnected import comment_value, constant, element_types, parameter, port_name
 from .versions import Versions
 from .weights import Weights
 

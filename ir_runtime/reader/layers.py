@@ -22,7 +22,7 @@ from .document import Element, attributes, integer
 from .names import rt_info, tensor_names
 from .opsets import resolve
 from .ports import PortReader, check_size, dim_text
-from .unknown import meant, unknown_operation
+from .unknown import did_you_mean, unknown_operation
 from .weights import Weights, packed_bytes
 
 __all__ = ["FORMER_IR", "NEWEST_IR", "LayerReader"]
@@ -31,7 +31,7 @@ FORMER_IR, NEWEST_IR = 10, 11
 
 
 @dataclass(slots=True)
-class Claims:
+class ConstantSizes:
     """The total size of the constants of a file, including those in bodies."""
 
     claimed: int = 0
@@ -64,7 +64,7 @@ class LayerReader:
     """Whether the id of some layer could not be read."""
     version: int | None = NEWEST_IR
     """The version of the IR; ``None`` for pages of the specification, where layers may have no name."""
-    claims: Claims = field(default_factory=Claims)
+    claims: ConstantSizes = field(default_factory=ConstantSizes)
     resolved: dict[tuple[str, str], type[Op] | None] = field(default_factory=dict)
     """Operations found so far, by type and version."""
     types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
@@ -217,7 +217,7 @@ class LayerReader:
                 Code.UNKNOWN_ATTRIBUTE,
                 f"{cls.versioned_name()} has no attribute {name!r}; it is ignored",
                 where,
-                meant(name, absent),
+                did_you_mean(name, absent),
             )
 
     def _omitted_defaults(self, taken: Mapping[str, str], data: Mapping[str, str], where: Location) -> None:

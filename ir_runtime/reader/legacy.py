@@ -15,14 +15,16 @@ from ..ir.graph import Edge, Layer, Port, PortSpec
 from ..ir.tensor import TensorType
 from ..ops import registry
 
-__all__ = ["modernise"]
+__all__ = ["convert_version_10"]
 
 _INTEGERS = (ElementType.i64, ElementType.u64, ElementType.i32, ElementType.u32)
 
 
-def modernise(layers: Mapping[int, Layer], edges: Iterable[Edge]) -> tuple[dict[int, Layer], list[Edge]]:
+def convert_version_10(
+    layers: Mapping[int, Layer], edges: Iterable[Edge]
+) -> tuple[dict[int, Layer], list[Edge]]:
     """Name inputs and outputs after their layers, and convert between old and new element types."""
-    work = _Modern(dict(layers), {edge.target: edge.source for edge in edges}, count(len(layers)))
+    work = _Converter(dict(layers), {edge.target: edge.source for edge in edges}, count(len(layers)))
     readers: dict[Port, list[Port]] = {}
     for target, source in work.sources.items():
         readers.setdefault(source, []).append(target)
@@ -36,7 +38,7 @@ def modernise(layers: Mapping[int, Layer], edges: Iterable[Edge]) -> tuple[dict[
 
 
 @dataclass(slots=True)
-class _Modern:
+class _Converter:
     layers: dict[int, Layer]
     sources: dict[Port, Port]
     """The output that feeds each input."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import deadline
 from ..codes import Code
-from ..deadline import watched
+from ..deadline import check_periodically
 from ..diagnostics import Diagnostics, Location, Mark
 from ..errors import ParseError
 from ..ir.graph import Graph, Layer
@@ -16,7 +16,7 @@ from ..limits import DEFAULT, Limits
 from .document import Element, integer
 from .edges import Wiring, read_edges
 from .layers import FORMER_IR, NEWEST_IR, LayerReader
-from .legacy import modernise
+from .legacy import convert_version_10
 from .names import rt_info
 from .source import Source
 from .weights import Weights
@@ -56,7 +56,7 @@ def read_net(
     layers, wiring = _parts(root, reader)
     edges = wiring.edges
     if version == FORMER_IR:
-        layers, edges = modernise(layers, edges)
+        layers, edges = convert_version_10(layers, edges)
     graph = Graph(layers.values(), edges, wiring.severed)
     return Document(graph, root.get("name", ""), source.name, version, rt_info(root), weights, limits)
 
@@ -70,7 +70,7 @@ def read_graph(root: Element, reader: LayerReader) -> Graph:
 def _parts(root: Element, reader: LayerReader) -> tuple[dict[int, Layer], Wiring]:
     where = Location(reader.file, root.sourceline)
     for name, path in (("layers", "layers/layer"), ("edges", "edges/edge")):
-        reader.limits.check(name, sum(1 for _ in watched(root.iterfind(path))), where)
+        reader.limits.check(name, sum(1 for _ in check_periodically(root.iterfind(path))), where)
     layers: dict[int, Layer] = {}
     for element in root.iterfind("layers/layer"):
         deadline.check()

@@ -9,7 +9,7 @@ from ..nearest import nearest
 from ..ops import Op, registry
 from .opsets import EXACT, NEWEST, opset_of
 
-__all__ = ["meant", "unknown_operation"]
+__all__ = ["did_you_mean", "unknown_operation"]
 
 _OF_YOUR_OWN = "declare an operation of your own with ir_runtime.ops.op; see examples/custom_op"
 
@@ -31,7 +31,7 @@ def _opset_for(versions: list[type[Op]], version: str) -> str:
     """Return the nearest opset name, or the first opset that has the operation."""
     first = f"{versions[0].name} starts with opset{versions[0].since}"
     known = [f"opset{number}" for number in range(1, NEWEST + 1)]
-    return first if re.fullmatch(r"opset\d+", version) else meant(version.lower()[:20], known) or first
+    return first if re.fullmatch(r"opset\d+", version) else did_you_mean(version.lower()[:20], known) or first
 
 
 def _span(versions: list[type[Op]], opset: int) -> str:
@@ -49,7 +49,7 @@ def _no_such_type(type: str, version: str) -> tuple[str, str]:
     return f"unknown operation {type!r}{opset}", hint
 
 
-def meant(name: str, names: Collection[str]) -> str:
+def did_you_mean(name: str, names: Collection[str]) -> str:
     """Return a hint with the nearest name, or an empty string."""
     near = nearest(name, names)
     return f"did you mean {near!r}?" if near else ""

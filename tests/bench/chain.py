@@ -59,7 +59,7 @@ def _figures(kind: str, backend: str, options: Options) -> Row:
 
     from ir_runtime.bench.agreement import compare
     from ir_runtime.bench.sides import Side
-    from ir_runtime.bench.timing import Until, alternate, runner
+    from ir_runtime.bench.timing import StopCondition, alternate, runner
 
     with TemporaryDirectory() as folder:
         path, layers = _write(kind, Path(folder), LAYERS)
@@ -71,7 +71,7 @@ def _figures(kind: str, backend: str, options: Options) -> Row:
         results = [side.results(side.request(inputs)) for side in (again, theirs)]
         clock = time.process_time if options.cpu_time else time.perf_counter
         runs = [runner(side, inputs, clock=clock) for side in (ours, theirs)]
-        timing, their_timing = alternate(runs, Until(5, options.seconds))
+        timing, their_timing = alternate(runs, StopCondition(5, options.seconds))
     steps = len(ours.compiled._plan.steps)
     each, their_each = timing.minimum * 1e6 / layers, their_timing.minimum * 1e6 / their_layers
     return {

@@ -59,7 +59,7 @@ def measure(options: Options) -> Iterator[Row]:
 
 def _figures(case: Twins, backend: str, options: Options) -> Row:
     from ir_runtime.bench.sides import Side
-    from ir_runtime.bench.timing import Until, alternate, runner
+    from ir_runtime.bench.timing import StopCondition, alternate, runner
 
     path, inputs = options.dir / f"{case.model}.xml", _inputs(case.model)
     fixed = Side("ir_runtime", _shaped(options, path, backend, inputs, None))
@@ -68,7 +68,7 @@ def _figures(case: Twins, backend: str, options: Options) -> Row:
     arrays = list(inputs.values())
     clock = time.process_time if options.cpu_time else time.perf_counter
     runs = [runner(side, arrays, clock=clock) for side in (fixed, open_)]
-    static, dynamic = alternate(runs, Until(5, options.seconds))
+    static, dynamic = alternate(runs, StopCondition(5, options.seconds))
     first, again = _new_lengths(open_, arrays, case)
     their_first, their_again = _new_lengths(theirs, arrays, case)
     return {

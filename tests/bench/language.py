@@ -116,7 +116,7 @@ class Decoding:
 def _times(path: Path, backend: str, options: Options) -> list[Row]:
     from ir_runtime.bench.agreement import compare
     from ir_runtime.bench.sides import Side
-    from ir_runtime.bench.timing import Until, alternate
+    from ir_runtime.bench.timing import StopCondition, alternate
 
     sides = [
         Side("ir_runtime", setting(options, path, backend)),
@@ -126,7 +126,7 @@ def _times(path: Path, backend: str, options: Options) -> list[Row]:
     clock = time.process_time if options.cpu_time else time.perf_counter
     runs = [Decoding(side, clock) for side in sides]
     wanted = list(zip(runs[0].logits(), runs[1].logits(), strict=True))
-    alternate(runs, Until(TOKENS, options.seconds))
+    alternate(runs, StopCondition(TOKENS, options.seconds))
     both = [[run.prompts for run in runs], [run.timing for run in runs]]
     return [
         {

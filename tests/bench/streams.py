@@ -23,11 +23,11 @@ def measure(options: Options) -> Iterator[Row]:
 
 
 def _figures(model: str, backend: str, options: Options) -> Row:
-    from ir_runtime.bench.timing import Until, alternate
+    from ir_runtime.bench.timing import StopCondition, alternate
 
     ways = [(runtime, streams) for runtime in ("ir_runtime", "openvino") for streams in (1, options.threads)]
     runs = [_runner(runtime, model, backend, options, streams) for runtime, streams in ways]
-    rates = [timing.rate for timing in alternate(runs, Until(4, options.seconds))]
+    rates = [timing.rate for timing in alternate(runs, StopCondition(4, options.seconds))]
     one, several, their_one, their_several = rates
     return {
         "one": one,

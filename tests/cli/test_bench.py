@@ -26,7 +26,7 @@ from ir_runtime.bench import start as starting
 from ir_runtime.bench.agreement import Agreement, compare
 from ir_runtime.bench.feeding import restore, store
 from ir_runtime.bench.sides import OPENVINO, OURS, Runtime, Setting, Side
-from ir_runtime.bench.timing import Timing, Until, alternate, runner
+from ir_runtime.bench.timing import StopCondition, Timing, alternate, runner
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
@@ -179,7 +179,7 @@ def test_variables_are_reset_before_each_run(
         make = getattr(side, name)
         monkeypatch.setattr(side, name, lambda *given, make=make: made.append(make(*given)) or made[-1])
     runs = runner(side, [np.ones((1, 3), np.float32)], requests)
-    results = alternate([runs], Until(5))
+    results = alternate([runs], StopCondition(5))
     assert side.stateful
     assert len(results[0]) >= 5
     for request in made[-1] if requests > 1 else made:
@@ -206,7 +206,9 @@ def test_turns_are_even(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "PAUSE", 0)
     told: list[float] = []
     turns: list[float] = []
-    slow, fast = alternate([Pretended(1 / 8, turns), Pretended(1 / 64, turns)], Until(3, 1.0), told.append)
+    slow, fast = alternate(
+        [Pretended(1 / 8, turns), Pretended(1 / 64, turns)], StopCondition(3, 1.0), told.append
+    )
     assert (len(slow), len(fast)) == (8, 64)
     assert turns[:2] == [0, 0]
     assert turns[2:10] == [0, 1 / 8, 0, 1 / 64] * 2
@@ -216,9 +218,15 @@ def test_turns_are_even(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("until", "runs"),
-    [(Until(7), 7), (Until(1, 0.5), 50), (Until(70, 0.5), 70), (Until(7, 0.5), 50), (Until(2000), 2000)],
+    [
+        (StopCondition(7), 7),
+        (StopCondition(1, 0.5), 50),
+        (StopCondition(70, 0.5), 70),
+        (StopCondition(7, 0.5), 50),
+        (StopCondition(2000), 2000),
+    ],
 )
-def test_number_and_time_are_kept(until: Until, runs: int) -> None:
+def test_number_and_time_are_kept(until: StopCondition, runs: int) -> None:
     turns: list[float] = []
     (found,) = alternate([Pretended(0.01, turns)], until)
     assert len(found) == pytest.approx(runs, abs=1)

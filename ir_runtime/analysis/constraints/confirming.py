@@ -24,7 +24,7 @@ Run: TypeAlias = Callable[[Sequence[Array]], object]
 LARGEST, LARGE = 1 << 28, 1 << 22
 
 # What a number takes at least, in seconds, and the runs that are too small to tell how long it takes.
-USUAL_RATE, TELLING = 3e-8, 1 << 24
+DEFAULT_RATE, MIN_MEASURED = 3e-8, 1 << 24
 
 
 def confirmed(
@@ -61,15 +61,15 @@ def confirmed(
 def _at_accepted(runs: _Runs, found: Constraints) -> Iterator[str]:
     """What there is to say about runs at a small and a large one of the accepted combinations."""
     first, *others = sorted(found.accepted, key=lambda trial: trial.size)
-    if why := runs.why_not(first, found):
+    if why := runs.failure_of(first, found):
         yield f"whether it runs: {why}"
     large = [trial for trial in others if trial.size <= LARGE][-1:]
-    whys = (runs.why_not(trial, found) for trial in large)
+    whys = (runs.failure_of(trial, found) for trial in large)
     yield from (why for why in whys if why and not runs.skipped(why))
 
 
 def _confirm(runs: _Runs, constraint: Constraint, found: Constraints) -> Constraint:
-    whys = [runs.why_not(trial, found) for trial in constraint.trials]
+    whys = [runs.failure_of(trial, found) for trial in constraint.trials]
     wrong = next((why for why in whys if why), "")
     told = bool(whys) and not runs.skipped(wrong)
     return replace(constraint, confirmed=not wrong if told else None, remark=wrong)
@@ -83,13 +83,13 @@ class _Runs:
     parameters: Mapping[int, TensorType]
     run: Run
     seconds: float
-    _rate: float = USUAL_RATE
+    _rate: float = DEFAULT_RATE
     """Seconds that a number took, at worst."""
     _least: float = 0.0
     """Seconds that the quickest run took: small ones are busy with the weights."""
     _done: dict[tuple[tuple[Dim, int], ...], str] = field(default_factory=dict)
 
-    def why_not(self, trial: Trial, found: Constraints) -> str:
+    def failure_of(self, trial: Trial, found: Constraints) -> str:
         """Nothing if running agrees, else what it did, or why it was not done."""
         key = tuple(sorted(trial.lengths.items()))
         if key not in self._done:
@@ -118,7 +118,7 @@ class _Runs:
         took = time.monotonic() - started
         self.seconds -= took
         self._least = min(self._least or took, took)
-        if trial.size > TELLING:
+        if trial.size > MIN_MEASURED:
             self._rate = max(self._rate, took / trial.size)
         if trial.accepted:
             return f"inference accepts {where}, but running fails: {failure}" if failure else ""

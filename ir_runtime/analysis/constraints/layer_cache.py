@@ -84,7 +84,7 @@ class LayerCache:
             found = layer.op.infer_values(*given, **context)
             for message in layer.op.audit(*given):
                 if layer.id not in self._warned:
-                    suspicious = SuspiciousValuesError(message, code=Code.ODD_CONTENT)
+                    suspicious = SuspiciousValuesError(message, code=Code.SUSPICIOUS_VALUES)
                     suspicious.values = found
                     return suspicious
         except IRError as reason:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from ...codes import Code
-from ...deadline import watched
+from ...deadline import check_periodically
 from ...diagnostics import Diagnostics, Mark, Severity
 from ...ir.graph import Graph, Layer, Port
 from ...ir.tensor import Value
@@ -29,7 +29,7 @@ def audit(graph: Graph, known: Inferred, report: Diagnostics) -> None:
     _tensor_names(graph, report)
     _unused_layers(graph, report)
     _suspicious_values(graph, known, report)
-    for layer in watched(graph.layers.values()):
+    for layer in check_periodically(graph.layers.values()):
         bodies = layer.bodies()
         inferred = {body.name: known.bodies.get((layer.id, body.name)) for body in bodies}
         for body in bodies:
@@ -54,7 +54,9 @@ def _report_dead_branch(layer: Layer, name: str, report: Diagnostics) -> None:
 
 
 def _names(graph: Graph, report: Diagnostics) -> None:
-    for name, layers in _grouped((layer.name, layer) for layer in watched(graph.layers.values())).items():
+    for name, layers in _grouped(
+        (layer.name, layer) for layer in check_periodically(graph.layers.values())
+    ).items():
         for again in layers[1:]:
             report.warning(
                 Code.DUPLICATE_NAME,
@@ -67,7 +69,10 @@ def _names(graph: Graph, report: Diagnostics) -> None:
 
 def _tensor_names(graph: Graph, report: Diagnostics) -> None:
     ports = (
-        (n, la) for la in watched(graph.layers.values()) for p in la.outputs for n in dict.fromkeys(p.names)
+        (n, la)
+        for la in check_periodically(graph.layers.values())
+        for p in la.outputs
+        for n in dict.fromkeys(p.names)
     )
     for name, layers in _grouped(ports).items():
         for again in layers[1:]:
@@ -85,7 +90,7 @@ def _unused_layers(graph: Graph, report: Diagnostics) -> None:
     if graph.severed or any(report.count(Severity.ERROR, code) for code in _WIRING):
         return  # unconnected edges hide which layers are used
     wrong = report.wrong
-    for layer in watched(graph.layers.values()):
+    for layer in check_periodically(graph.layers.values()):
         ends = (
             layer.name in wrong
             or layer.type in ("Result", "Parameter")
@@ -105,13 +110,13 @@ def _unused_layers(graph: Graph, report: Diagnostics) -> None:
 def _suspicious_values(graph: Graph, known: Mapping[Port, Value], report: Diagnostics) -> None:
     """Report suspicious values of constants that inference accepts."""
     wrong = report.wrong
-    for layer in watched(graph.layers.values()):
+    for layer in check_periodically(graph.layers.values()):
         inputs = [known.get(source) for source in graph.sources(layer) if source is not None]
         values = [value for value in inputs if value is not None]
         if layer.op is None or len(values) != len(layer.inputs) or layer.where.layer in wrong:
             continue
         for message in layer.op.audit(*values):
-            report.warning(Code.ODD_CONTENT, message, layer.where)
+            report.warning(Code.SUSPICIOUS_VALUES, message, layer.where)
 
 
 def _grouped(pairs: Iterable[tuple[str, Layer]]) -> Mapping[str, list[Layer]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...codes import Code
-from ...deadline import watched
+from ...deadline import check_periodically
 from ...diagnostics import Diagnostics, Location, Mark
 from ...ir.graph import Graph, Layer
 
@@ -65,7 +65,7 @@ def check_bytes(graph: Graph, size: int, name: str, report: Diagnostics) -> None
 
 
 def _ranges(graph: Graph) -> Iterator[_Range]:
-    for layer in watched(graph.everywhere()):
+    for layer in check_periodically(graph.everywhere()):
         if layer.type == "Constant" and layer.op is not None:
             said = vars(layer.op)
             if said["value"].size:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...codes import Code
-from ...deadline import watched
+from ...deadline import check_periodically
 from ...diagnostics import Diagnostics, Mark
 from ...ir.graph import Graph, Layer, Port
 
@@ -12,7 +12,7 @@ __all__ = ["check"]
 
 def check(graph: Graph, report: Diagnostics) -> None:
     """Report inputs without an edge, cycles, and unknown output ports."""
-    for layer in watched(graph.layers.values()):
+    for layer in check_periodically(graph.layers.values()):
         _check_inputs(graph, layer, report)
         _check_outputs(layer, report)
         for body in layer.bodies():

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...codes import Code
-from ...deadline import watched
+from ...deadline import check_periodically
 from ...diagnostics import Diagnostics, Mark
 from ...ir.graph import Graph, Layer
 
@@ -59,7 +59,7 @@ def check_reads(graph: Graph, report: Diagnostics) -> None:
         graph: the layers, including those inside bodies.
         report: takes the findings.
     """
-    every = list(watched(graph.everywhere()))
+    every = list(check_periodically(graph.everywhere()))
     assigned = _by_variable(layer for layer in every if layer.type == "Assign")
     for name, layers in _by_variable(layer for layer in every if layer.type == "ReadValue").items():
         if name not in assigned:

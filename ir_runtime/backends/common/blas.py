@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...forks import registered
+from ...forks import register
 
 __all__ = ["AVX512", "Blas", "core_name"]
 
@@ -32,7 +32,7 @@ class Blas:
         self._runs: dict[object, int] = {}
         """The runs that limit it to one thread now, and the id of the thread of each."""
         self._get, self._set = _function("get_num_threads"), _function("set_num_threads")
-        registered(self)
+        register(self)
 
     @property
     def limited(self) -> bool:

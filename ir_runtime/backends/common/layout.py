@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
-from ...limits import room
+from ...limits import check_array_size
 from ...ops.window import Pads
 
 __all__ = [
@@ -132,7 +132,7 @@ def pad_spatial(x: Array, pads: Pads, fill: float = 0) -> Array:
         return np.ascontiguousarray(x)
     n, *lengths, channels = x.shape
     shape = (n, *(m + b + e for m, (b, e) in zip(lengths, pads, strict=True)), channels)
-    room(math.prod(shape), x.itemsize)
+    check_array_size(math.prod(shape), x.itemsize)
     out = np.empty(shape, x.dtype)
     for axis, (length, (begin, _)) in enumerate(zip(lengths, pads, strict=True)):
         before = (slice(None),) * (axis + 1)

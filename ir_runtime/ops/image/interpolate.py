@@ -14,7 +14,7 @@ from ...ir.element import ElementType as E
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.resample import Axis, Filter, resample
-from ...limits import room
+from ...limits import check_array_size
 from .._axes import normalize_axes
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import T_INDEX, T
@@ -48,7 +48,9 @@ class InterpolateBase(Op):
         pads = self.pads(data.ndim)
         if not any(map(any, pads)):
             return data
-        room(math.prod(n + sum(around) for n, around in zip(data.shape, pads, strict=True)), data.itemsize)
+        check_array_size(
+            math.prod(n + sum(around) for n, around in zip(data.shape, pads, strict=True)), data.itemsize
+        )
         return np.pad(data, pads)
 
 

@@ -14,7 +14,7 @@ from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
-from ...limits import room
+from ...limits import check_array_size
 from .._broadcast import broadcast_shapes
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_ANY, T_AXIS, T_SHAPE
@@ -167,5 +167,7 @@ class Tile(Op):
     def evaluate(self, data: Array, repeats: Array) -> Array:
         times = np.maximum(repeats, 0).tolist()
         lengths = [a * b for a, b in zip_longest(data.shape[::-1], times[::-1], fillvalue=1)]
-        room(math.prod(max(n, 1) for n in lengths), data.itemsize)  # also where another length is 0
+        check_array_size(
+            math.prod(max(n, 1) for n in lengths), data.itemsize
+        )  # also where another length is 0
         return np.tile(data, times)

@@ -13,7 +13,7 @@ from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.convolution import pad_spatial, windows_of
-from ...limits import room
+from ...limits import check_array_size
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX_64, T_PLAIN, T
 from .._lengths import check_vector, count_of, lengths_of, listed, product
@@ -150,7 +150,7 @@ class Col2Im(ImagePatches):
         counts = self._counts([rows, columns], kernel)
         taps = data.reshape(*lead, *kernel, *counts)
         around = [b + e for b, e in zip(self.pads_begin, self.pads_end, strict=True)]
-        room(math.prod(lead) * (rows + around[0]) * (columns + around[1]), data.itemsize)
+        check_array_size(math.prod(lead) * (rows + around[0]) * (columns + around[1]), data.itemsize)
         image = np.zeros((*lead, rows + around[0], columns + around[1]), data.dtype)
         for row, column in itertools.product(*map(range, kernel)):
             places = [

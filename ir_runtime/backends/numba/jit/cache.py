@@ -28,7 +28,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from ...._version import __version__
-from ....files import part
+from ....files import temporary_file
 from ..codegen.target import TARGET
 
 __all__ = ["folder", "is_cached", "load", "make_folder", "store"]
@@ -115,7 +115,7 @@ def make_folder(place: Path) -> None:
 def _write(place: Path, name: str, code: bytes) -> None:
     make_folder(place)
     target = _file(place, name)
-    with part(target, mode=0o600) as (fresh, file):
+    with temporary_file(target, mode=0o600) as (fresh, file):
         file.write(hashlib.sha256(code).digest() + code)
         file.flush()
         file.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from ....forks import in_child, registered
+from ....forks import in_child, register
 from ..codegen.language import ROUTINES, Routine
 from .cache import is_cached, load, store
 from .host import RUNTIME_SYMBOLS, target_machine
@@ -44,7 +44,7 @@ class Loader:
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
         self._addresses: dict[str, int] = {}
         self.after_fork()
-        registered(self)
+        register(self)
 
     def after_fork(self) -> None:
         """Replace the lock, which a thread of the parent may hold."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ....forks import in_child, registered
+from ....forks import in_child, register
 from ....ir.tensor import Array
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.memory import fetch_add, fetch_sub, load_atomic, load_i64, store_atomic, store_i64
@@ -163,7 +163,7 @@ class ThreadPool:
         for lock in self._sleep_locks:
             lock.acquire()
         weakref.finalize(self, _shut_down, self._words, self._sleep_locks).atexit = False
-        registered(self)
+        register(self)
         for worker, lock in enumerate(self._sleep_locks):
             name, args = f"ir_runtime kernels {worker}", (self._words, worker, lock)
             threading.Thread(target=_work, args=args, name=name, daemon=True).start()

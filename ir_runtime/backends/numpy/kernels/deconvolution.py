@@ -11,7 +11,7 @@ import numpy as np
 
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, TensorType, Value
-from ....limits import room
+from ....limits import check_array_size
 from ....ops.convolution.backward import ConvolutionBackpropData
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
@@ -48,7 +48,7 @@ def transposed_convolution(
         epilogue: RowEpilogue = rest[-1]  # type: ignore[assignment]
         begins, lengths = fit(x.shape)
         rows = np.ascontiguousarray(as_rows(x, 1))
-        room(len(rows) * packed.columns, x.itemsize)
+        check_array_size(len(rows) * packed.columns, x.itemsize)
         products = np.empty((len(rows), packed.columns), np.float32)
         gemm(rows, packed, products, lambda block, first: None)
         windows = products.reshape(len(x), *x.shape[2:], *kernel, outputs)
@@ -73,7 +73,7 @@ def _col2im(
         max((n - 1) * s + (k - 1) * d + 1, b + m)
         for n, s, k, d, b, m in zip(counts, strides, kernel, dilations, begins, lengths, strict=True)
     ]
-    room(len(windows) * math.prod(reach) * windows.shape[-1], windows.itemsize)
+    check_array_size(len(windows) * math.prod(reach) * windows.shape[-1], windows.itemsize)
     y = np.zeros((len(windows), *reach, windows.shape[-1]), windows.dtype)
     for element in product(*map(range, kernel)) if windows.size else ():
         target = tuple(

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-from ....forks import before_fork, helping, in_child
+from ....forks import before_fork, in_child, worker_computing
 from ....scoped import setting
 from ...common.blas import Blas
 from ...core.threads import most
@@ -103,7 +103,7 @@ def defer(work: Callable[[Any], None], chunks: Sequence[Any], on_complete: Calla
 
 def _run_deferred(work: Callable[[Any], None], chunk: Any) -> None:
     """Run a chunk that no layer waits for, but a fork has to."""
-    with helping():
+    with worker_computing():
         work(chunk)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ....limits import room
+from ....limits import check_array_size
 
 __all__ = ["MAX_KEPT", "Scratch", "borrow_scratch"]
 
@@ -45,7 +45,7 @@ def borrow_scratch(size: int) -> Iterator[Scratch]:
         scratch = Scratch()
     try:
         if scratch.memory.size < size:
-            room(size, 4)
+            check_array_size(size, 4)
             scratch.memory = np.empty(size, np.float32)
         yield scratch
     finally:
