@@ -40,7 +40,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for module in (interpolation, regions, suppression):
-            patch.setattr(module, "WORTH", 0)
+            patch.setattr(module, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param), numba.backend.around():
             yield
 

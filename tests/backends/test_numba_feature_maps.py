@@ -44,8 +44,8 @@ def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for module in (depthwise, elementwise, groups, joining, movement, pooling):
-            patch.setattr(module, "WORTH", 0)
-        patch.setattr(elementwise, "LEAST", 0)
+            patch.setattr(module, "MIN_PARALLEL_WORK", 0)
+        patch.setattr(elementwise, "MIN_SIZE", 0)
         with at_most(request.param):
             yield
 

@@ -22,8 +22,7 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.target import TARGET, VECTORS
 from ir_runtime.backends.numba.codegen.vectors import LANES
-from ir_runtime.backends.numba.kernels import _gemm as _dense
-from ir_runtime.backends.numba.kernels import _winograd
+from ir_runtime.backends.numba.kernels import _gemm, _winograd
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -40,7 +39,7 @@ COUNTS = [2] if AGAIN in os.environ else [1, 2]
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_dense, "WORTH", 0)
+        patch.setattr(_gemm, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param):
             yield
 
@@ -200,7 +199,7 @@ def test_winograd(data: st.DataObject, names: Sequence[str]) -> None:
         LANES * data.draw(st.integers(1, 5)),
     )
     w = numbers(outputs, channels, 3, 3)
-    assert _winograd.pays(w.shape, [height - 2, width - 2])
+    assert _winograd.is_profitable(w.shape, [height - 2, width - 2])
     agree(op, numbers(batch, channels, height, width), w, names, 1, rtol=5e-5)
 
 

@@ -42,7 +42,7 @@ SIZES = (1, 3, 16, 17, 33, 64, 70, 100)
 def shared(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test alone, and with a second thread for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        patch.setattr(recurrence, "WORTH", 0)
+        patch.setattr(recurrence, "MIN_PARALLEL_WORK", 0)
         with at_most(request.param), backend.around():
             yield
 

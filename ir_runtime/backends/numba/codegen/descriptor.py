@@ -16,7 +16,7 @@ import numpy as np
 
 from ....ir.tensor import Array
 
-__all__ = ["Descriptor", "f32", "i64"]
+__all__ = ["Descriptor", "concatenate", "f32", "i64"]
 
 i64 = Annotated[int, np.int64]
 """A 64-bit integer or address; the attribute of the class is the index for `load_i64`."""
@@ -25,7 +25,7 @@ f32 = Annotated[int, np.float32]
 
 
 class Descriptor:
-    """A record with the layout of a C struct; a class attribute for each field holds its index.
+    """A record with the layout of a C struct; a class attribute for each field holds its index. Subclasses add fields.
 
     The index counts elements of the type of the field. A field ``Annotated[int, Other]``, of another descriptor, is
     counted in 8-byte words; ``Annotated[int, (np.int64, (3,))]`` is an array.
@@ -36,7 +36,9 @@ class Descriptor:
 
     def __init_subclass__(cls) -> None:
         hints = get_type_hints(cls, include_extras=True)
-        fields = [(name, _dtype(hints[name].__metadata__[0])) for name in cls.__annotations__]
+        fields = [
+            (n, _dtype(hint.__metadata__[0])) for n, hint in hints.items() if hasattr(hint, "__metadata__")
+        ]
         cls.dtype = np.dtype(fields, align=True)
         cls.words = cls.dtype.itemsize // 8
         for name, kind in fields:
@@ -54,6 +56,11 @@ class Descriptor:
         if values.keys() != set(names):
             raise TypeError(f"expected the fields {', '.join(names)}, got {', '.join(values)}")
         return np.array(tuple(map(values.__getitem__, names)), cls.dtype)
+
+
+def concatenate(*records: Array) -> Array:
+    """Return records that follow one another in memory, as words."""
+    return np.frombuffer(b"".join(record.tobytes() for record in records), np.int64)
 
 
 def _dtype(kind: Any) -> np.dtype[Any]:

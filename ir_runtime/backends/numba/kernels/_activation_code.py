@@ -17,16 +17,16 @@ from llvmlite import ir
 from ..codegen.language import instruction, routine, types
 from ..codegen.vectors import INTS, LANES, VECTOR, Emit, Load, Store
 
-__all__ = ["Curve", "apply", "exponential"]
+__all__ = ["ActivationKind", "apply_activation", "exp"]
 
 # Where e ** x has come so close to 0 that an f32 has no more than one power of two left for it.
 _LEAST = -86.6
 
 Value = Any
-Shape = Callable[[Emit, Value, Value, Value], Value]
+Formula = Callable[[Emit, Value, Value, Value], Value]
 
 
-class Curve(IntEnum):
+class ActivationKind(IntEnum):
     """What is applied; the numbers are those that kernels are told."""
 
     NONE = 0
@@ -45,7 +45,7 @@ class Curve(IntEnum):
     ERF = 13
 
 
-def exponential(emit: Emit, x: Value) -> Value:
+def exp(emit: Emit, x: Value) -> Value:
     """``e ** x``; 0 below -86.6, infinity above 88.7."""
     builder = emit.builder
     held = emit.minimum(emit.maximum(x, emit.constant(_LEAST)), emit.constant(89))
@@ -86,7 +86,7 @@ def _negative(emit: Emit, x: Value) -> Value:
 
 def _sigmoid(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     one = emit.constant(1)
-    return emit.divide(one, emit.add(one, exponential(emit, _negative(emit, x))))
+    return emit.divide(one, emit.add(one, exp(emit, _negative(emit, x))))
 
 
 def _swish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
@@ -97,7 +97,7 @@ def _swish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 def _tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     """``1 - 2 / (e^2x + 1)``, and near 0, where that cancels, an odd polynomial."""
     one, two = emit.constant(1), emit.constant(2)
-    far = emit.subtract(one, emit.divide(two, emit.add(one, exponential(emit, emit.multiply(x, two)))))
+    far = emit.subtract(one, emit.divide(two, emit.add(one, exp(emit, emit.multiply(x, two)))))
     square = emit.multiply(x, x)
     value = emit.constant(-5.70498872745e-3)
     for term in (2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1):
@@ -136,12 +136,12 @@ def _hswish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 def _elu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     """``a * (e^x - 1)`` below 0."""
-    low = emit.multiply(a, emit.subtract(exponential(emit, x), emit.constant(1)))
+    low = emit.multiply(a, emit.subtract(exp(emit, x), emit.constant(1)))
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), low, x)
 
 
 def _exp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    return exponential(emit, x)
+    return exp(emit, x)
 
 
 def _leaky(emit: Emit, x: Value, a: Value, b: Value) -> Value:
@@ -152,43 +152,43 @@ def _leaky(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 def _mish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
     """``x * tanh(log(1 + e^x))``, as a quotient of polynomials in ``e^x``."""
-    power = exponential(emit, emit.minimum(x, emit.constant(20)))
+    power = exp(emit, emit.minimum(x, emit.constant(20)))
     above = emit.multiply(power, emit.add(power, emit.constant(2)))
     return emit.multiply(x, emit.divide(above, emit.add(above, emit.constant(2))))
 
 
-SHAPES: dict[Curve, Shape] = {
-    Curve.CLAMP: _clamp,
-    Curve.SIGMOID: _sigmoid,
-    Curve.SWISH: _swish,
-    Curve.TANH: _tanh,
-    Curve.GELU: _gelu,
-    Curve.GELU_TANH: _gelu_tanh,
-    Curve.HARD_SIGMOID: _hard_sigmoid,
-    Curve.HSWISH: _hswish,
-    Curve.ELU: _elu,
-    Curve.EXP: _exp,
-    Curve.LEAKY: _leaky,
-    Curve.MISH: _mish,
-    Curve.ERF: lambda emit, x, a, b: _erf(emit, x),
+_FORMULAS: dict[ActivationKind, Formula] = {
+    ActivationKind.CLAMP: _clamp,
+    ActivationKind.SIGMOID: _sigmoid,
+    ActivationKind.SWISH: _swish,
+    ActivationKind.TANH: _tanh,
+    ActivationKind.GELU: _gelu,
+    ActivationKind.GELU_TANH: _gelu_tanh,
+    ActivationKind.HARD_SIGMOID: _hard_sigmoid,
+    ActivationKind.HSWISH: _hswish,
+    ActivationKind.ELU: _elu,
+    ActivationKind.EXP: _exp,
+    ActivationKind.LEAKY: _leaky,
+    ActivationKind.MISH: _mish,
+    ActivationKind.ERF: lambda emit, x, a, b: _erf(emit, x),
 }
 
 
 @instruction(types.int64, types.int64, types.int64, types.float32, types.float32)
-def _bend(emit: Emit, address: Value, count: Value, curve: Value, a: Value, b: Value) -> None:
+def _apply(emit: Emit, address: Value, count: Value, kind: Value, a: Value, b: Value) -> None:
     first, second = emit.splat(a), emit.splat(b)
 
-    def go(shape: Shape) -> None:
+    def go(shape: Formula) -> None:
         def body(offset: Value, load: Load, store: Store) -> None:
             place = emit.at(address, offset)
             store(shape(emit, load(place), first, second), place)
 
         emit.vector_loop(count, body)
 
-    emit.switch(curve, {number: partial(go, shape) for number, shape in SHAPES.items()})
+    emit.switch(kind, {number: partial(go, shape) for number, shape in _FORMULAS.items()})
 
 
 @routine(types.int64, types.int64, types.int64, types.float32, types.float32)
-def apply(address: int, count: int, curve: int, a: float, b: float) -> None:
+def apply_activation(address: int, count: int, kind: int, a: float, b: float) -> None:
     """Apply a curve in place to ``count`` f32 that lie at an address."""
-    _bend(address, count, curve, a, b)
+    _apply(address, count, kind, a, b)

@@ -12,51 +12,51 @@ from ....ops.activation.smooth import Elu, Exp, Gelu, Gelu2, Mish, Sigmoid, Swis
 from ....ops.arithmetic.trigonometry import Tanh
 from ....ops.arithmetic.unary import Erf
 from ...common.layout import is_f32
-from ._activation_code import Curve
+from ._activation_code import ActivationKind
 
-__all__ = ["ACTIVATIONS", "Bend", "bend_of"]
+__all__ = ["ACTIVATION_TYPES", "Activation", "activation_of"]
 
 _INFINITE = float("inf")
 
 
-class Bend(NamedTuple):
+class Activation(NamedTuple):
     """A curve and its two numbers."""
 
-    curve: Curve
+    kind: ActivationKind
     a: float = 0.0
     b: float = 0.0
 
 
-def bend_of(op: Op, inputs: Sequence[Value]) -> Bend | None:
+def activation_of(op: Op, inputs: Sequence[Value]) -> Activation | None:
     """The curve that an operation applies to every f32 of its first input, or ``None``."""
-    if not inputs or not is_f32(*inputs) or type(op) not in _MAKERS:
+    if not inputs or not is_f32(*inputs) or type(op) not in _CONVERTERS:
         return None
-    return _MAKERS[type(op)](op, inputs)
+    return _CONVERTERS[type(op)](op, inputs)
 
 
-def _clamp(op: Op, inputs: Sequence[Value]) -> Bend:
+def _clamp(op: Op, inputs: Sequence[Value]) -> Activation:
     assert isinstance(op, Clamp)
-    return Bend(Curve.CLAMP, op.min, op.max)
+    return Activation(ActivationKind.CLAMP, op.min, op.max)
 
 
-def _swish(op: Op, inputs: Sequence[Value]) -> Bend | None:
+def _swish(op: Op, inputs: Sequence[Value]) -> Activation | None:
     beta = _scalar(inputs[1]) if len(inputs) == 2 else 1.0
-    return None if beta is None else Bend(Curve.SWISH, beta)
+    return None if beta is None else Activation(ActivationKind.SWISH, beta)
 
 
-def _gelu(op: Op, inputs: Sequence[Value]) -> Bend:
+def _gelu(op: Op, inputs: Sequence[Value]) -> Activation:
     tanh = isinstance(op, Gelu) and op.approximation_mode == "tanh"
-    return Bend(Curve.GELU_TANH if tanh else Curve.GELU)
+    return Activation(ActivationKind.GELU_TANH if tanh else ActivationKind.GELU)
 
 
-def _elu(op: Op, inputs: Sequence[Value]) -> Bend:
+def _elu(op: Op, inputs: Sequence[Value]) -> Activation:
     assert isinstance(op, Elu)
-    return Bend(Curve.ELU, op.alpha)
+    return Activation(ActivationKind.ELU, op.alpha)
 
 
-def _prelu(op: Op, inputs: Sequence[Value]) -> Bend | None:
+def _prelu(op: Op, inputs: Sequence[Value]) -> Activation | None:
     slope = _scalar(inputs[1])
-    return None if slope is None else Bend(Curve.LEAKY, slope)
+    return None if slope is None else Activation(ActivationKind.LEAKY, slope)
 
 
 def _scalar(value: Value) -> float | None:
@@ -64,25 +64,27 @@ def _scalar(value: Value) -> float | None:
     return float(known.reshape(())) if known is not None and known.size == 1 else None
 
 
-def _always(curve: Curve, a: float = 0.0, b: float = 0.0) -> Callable[[Op, Sequence[Value]], Bend | None]:
-    bend = Bend(curve, a, b)
-    return lambda op, inputs: bend
+def _fixed(
+    kind: ActivationKind, a: float = 0.0, b: float = 0.0
+) -> Callable[[Op, Sequence[Value]], Activation | None]:
+    activation = Activation(kind, a, b)
+    return lambda op, inputs: activation
 
 
-_MAKERS: dict[type[Op], Callable[[Op, Sequence[Value]], Bend | None]] = {
-    ReLU: _always(Curve.CLAMP, 0.0, _INFINITE),
+_CONVERTERS: dict[type[Op], Callable[[Op, Sequence[Value]], Activation | None]] = {
+    ReLU: _fixed(ActivationKind.CLAMP, 0.0, _INFINITE),
     Clamp: _clamp,
-    Sigmoid: _always(Curve.SIGMOID),
+    Sigmoid: _fixed(ActivationKind.SIGMOID),
     Swish: _swish,
-    Tanh: _always(Curve.TANH),
+    Tanh: _fixed(ActivationKind.TANH),
     Gelu: _gelu,
     Gelu2: _gelu,
-    HSigmoid: _always(Curve.HARD_SIGMOID, 1 / 6, 0.5),
-    HSwish: _always(Curve.HSWISH),
+    HSigmoid: _fixed(ActivationKind.HARD_SIGMOID, 1 / 6, 0.5),
+    HSwish: _fixed(ActivationKind.HSWISH),
     Elu: _elu,
-    Exp: _always(Curve.EXP),
+    Exp: _fixed(ActivationKind.EXP),
     PReLU: _prelu,
-    Mish: _always(Curve.MISH),
-    Erf: _always(Curve.ERF),
+    Mish: _fixed(ActivationKind.MISH),
+    Erf: _fixed(ActivationKind.ERF),
 }
-ACTIVATIONS = tuple(_MAKERS)
+ACTIVATION_TYPES = tuple(_CONVERTERS)

@@ -10,55 +10,55 @@ from llvmlite import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import alloc, load_i64
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit
-from ._quantized import BITS, COLUMNS, GROUPS, ORDER, PARTS, SIZE, Kind
-from ._quantized_column import Column, word_of
-from ._rows import transposed
+from ._quantized import BITS, GROUPS, LANE_ORDER, NIBBLES_PER_LANE, PANEL_COLUMNS, SIZE, Storage
+from ._quantized_column import Column, load_word
+from ._rows import transpose_vectors
 
-__all__ = ["arrange", "dot", "unpack"]
+__all__ = ["permute_row", "dot_column", "dequantize_columns"]
 
 Value = Any
 
 # Sums that do not wait for each other.
-CHAINS = 4
+ACCUMULATORS = 4
 
 
-def _product(emit: Emit, words: Value, x: Value, place: Value, out: Value, kind: Kind) -> None:
+def _emit_dot(emit: Emit, words: Value, x: Value, place: Value, out: Value, kind: Storage) -> None:
     size = LANES * BITS[kind] // 8
     builder, column = emit.builder, Column(emit, kind, words, place)
-    steps = builder.sdiv(word_of(emit, words, SIZE), emit.i64(LANES))
-    many = builder.sdiv(steps, emit.i64(CHAINS))
-    rest = builder.sub(steps, builder.mul(many, emit.i64(CHAINS)))
-    start = [column.codes, x, *[emit.constant(0)] * CHAINS]
-    with emit.loop(word_of(emit, words, GROUPS), start) as (group, now, following):
-        column.enter(group)
+    steps = builder.sdiv(load_word(emit, words, SIZE), emit.i64(LANES))
+    many = builder.sdiv(steps, emit.i64(ACCUMULATORS))
+    rest = builder.sub(steps, builder.mul(many, emit.i64(ACCUMULATORS)))
+    start = [column.codes, x, *[emit.constant(0)] * ACCUMULATORS]
+    with emit.loop(load_word(emit, words, GROUPS), start) as (group, now, following):
+        column.load_group(group)
         with emit.loop(many, now) as (_, (codes, at, *totals), after):
-            after += [emit.at(codes, size * CHAINS), emit.at(at, 4 * LANES * CHAINS)]
+            after += [emit.at(codes, size * ACCUMULATORS), emit.at(at, 4 * LANES * ACCUMULATORS)]
             for step, total in enumerate(totals):
-                numbers = column.numbers(emit.at(codes, size * step))
+                numbers = column.dequantize(emit.at(codes, size * step))
                 after.append(emit.fma(numbers, emit.load(emit.at(at, 4 * LANES * step)), total))
         with emit.loop(rest, after[:3]) as (_, (codes, at, total), last):
-            total = emit.fma(column.numbers(codes), emit.load(at), total)
+            total = emit.fma(column.dequantize(codes), emit.load(at), total)
             last += [emit.at(codes, size), emit.at(at, 4 * LANES), total]
         following += [*last, *after[3:]]
     total = following[2]
     for other in following[3:]:
         total = emit.add(total, other)
-    emit.store(builder.fmul(emit.reduce_add(total), emit.load(column.gain, F32)), out)
+    emit.store(builder.fmul(emit.reduce_add(total), emit.load(column.column_scale, F32)), out)
 
 
 @instruction(*[types.int64] * 5)
 def _dot(emit: Emit, kind: Value, words: Value, x: Value, column: Value, out: Value) -> None:
-    emit.switch(kind, {one: partial(_product, emit, words, x, column, out, one) for one in Kind})
+    emit.switch(kind, {one: partial(_emit_dot, emit, words, x, column, out, one) for one in Storage})
 
 
 @device
-def dot(kind: int, words: int, x: int, column: int, out: int) -> None:
+def dot_column(kind: int, words: int, x: int, column: int, out: int) -> None:
     """One row times one column. One column after the other, codes are read as they lie, which caches foresee.
 
     Args:
         kind: how codes are stored.
         words: those of the matrix.
-        x: the row, as `arrange` puts it.
+        x: the row, as `permute_row` puts it.
         column: which one.
         out: where to put the number.
     """
@@ -66,55 +66,57 @@ def dot(kind: int, words: int, x: int, column: int, out: int) -> None:
 
 
 @instruction(types.int64, types.int64, types.int64)
-def _reorder(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """Numbers in vectors, those of each in the order of `ORDER`."""
+def _permute(emit: Emit, x: Value, count: Value, out: Value) -> None:
+    """Numbers in vectors, those of each in the order of `LANE_ORDER`."""
     with emit.loop(emit.builder.sdiv(count, emit.i64(LANES)), [x, out]) as (_, (at, target), following):
         numbers = emit.load(at)
-        places = ir.Constant(INTS, ORDER)
+        places = ir.Constant(INTS, LANE_ORDER)
         emit.store(emit.builder.shuffle_vector(numbers, ir.Constant(VECTOR, ir.Undefined), places), target)
         following += [emit.at(at, 4 * LANES), emit.at(target, 4 * LANES)]
 
 
 @device
-def arrange(kind: int, words: int, x: int) -> int:
-    """A row as `dot` wants it: the same, or in `alloc`."""
-    if kind != 0 or PARTS == 1:
+def permute_row(kind: int, words: int, x: int) -> int:
+    """A row as `dot_column` wants it: the same, or in `alloc`."""
+    if kind != 0 or NIBBLES_PER_LANE == 1:
         return x
     count = load_i64(words, GROUPS) * load_i64(words, SIZE)
     out: int = alloc(4 * count)
-    _reorder(x, count, out)
+    _permute(x, count, out)
     return out
 
 
-def _columns(
-    emit: Emit, words: Value, first: Value, start: Value, rows: Value, out: Value, kind: Kind
+def _emit_dequantize(
+    emit: Emit, words: Value, first: Value, start: Value, rows: Value, out: Value, kind: Storage
 ) -> None:
     bits = BITS[kind]
     builder = emit.builder
     columns = [Column(emit, kind, words, emit.at(first, j)) for j in range(LANES)]
-    group = builder.sdiv(start, word_of(emit, words, SIZE))
+    group = builder.sdiv(start, load_word(emit, words, SIZE))
     for column in columns:
-        column.enter(group)
-    gains = emit.load(columns[0].gain)
+        column.load_group(group)
+    gains = emit.load(columns[0].column_scale)
     steps = builder.sdiv(rows, emit.i64(LANES))
     offset = builder.sdiv(builder.mul(start, emit.i64(bits)), emit.i64(8))
     with emit.loop(steps, [offset, out]) as (_, (at, target), following):
-        read = [column.numbers(emit.at(column.codes, at)) for column in columns]
-        order = ORDER if kind is Kind.FOUR else range(LANES)
-        for k, row in zip(order, transposed(emit, read), strict=True):
-            emit.store(emit.multiply(row, gains), emit.at(target, 4 * COLUMNS * k))
-        following += [emit.at(at, LANES * bits // 8), emit.at(target, 4 * COLUMNS * LANES)]
+        read = [column.dequantize(emit.at(column.codes, at)) for column in columns]
+        order = LANE_ORDER if kind is Storage.LUT4 else range(LANES)
+        for k, row in zip(order, transpose_vectors(emit, read), strict=True):
+            emit.store(emit.multiply(row, gains), emit.at(target, 4 * PANEL_COLUMNS * k))
+        following += [emit.at(at, LANES * bits // 8), emit.at(target, 4 * PANEL_COLUMNS * LANES)]
 
 
 @instruction(*[types.int64] * 6)
-def _unpack(
+def _dequantize(
     emit: Emit, kind: Value, words: Value, first: Value, start: Value, rows: Value, out: Value
 ) -> None:
-    emit.switch(kind, {one: partial(_columns, emit, words, first, start, rows, out, one) for one in Kind})
+    emit.switch(
+        kind, {one: partial(_emit_dequantize, emit, words, first, start, rows, out, one) for one in Storage}
+    )
 
 
 @device
-def unpack(kind: int, words: int, first: int, start: int, rows: int, out: int) -> None:
+def dequantize_columns(kind: int, words: int, first: int, start: int, rows: int, out: int) -> None:
     """As many columns as a vector is long, as f32, row behind row.
 
     Args:
@@ -125,4 +127,4 @@ def unpack(kind: int, words: int, first: int, start: int, rows: int, out: int) -
         rows: how many, all of one group.
         out: where to put them.
     """
-    _unpack(kind, words, first, start, rows, out)
+    _dequantize(kind, words, first, start, rows, out)

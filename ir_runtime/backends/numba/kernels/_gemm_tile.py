@@ -14,20 +14,20 @@ from ..codegen.language import instruction, routine, types
 from ..codegen.target import TARGET
 from ..codegen.vectors import I64, LANES, Emit, Load, Store
 
-__all__ = ["GRAIN", "SINGLE", "TALL", "WIDE", "multiply"]
+__all__ = ["ROW_MULTIPLE", "SINGLE", "TALL", "WIDE", "gemm_panel"]
 
 Value = Any
 
 WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
 """Vectors of a panel, one of three kinds; two where a tall one has one vector only."""
 
-_BROAD, _LONG = TARGET.wide[0], TARGET.tall[0]
+_WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
 
-GRAIN = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
+ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
 """So many rows are whole tiles of each kind."""
 
 
-def _tile(
+def _micro_kernel(
     emit: Emit, rows: int, vectors: int, places: Value, step: Value, taps: Value, count: Value, depth: Value,
     panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value, high: Value,
 ) -> None:  # fmt: skip
@@ -52,19 +52,19 @@ def _tile(
         high: the upper one.
     """
     start = [emit.load(emit.at(bias, 4 * LANES * j)) for j in range(vectors)] * rows
-    sums = _sums(emit, rows, vectors, start, places, step, taps, count, depth, panel)
+    sums = _accumulate(emit, rows, vectors, start, places, step, taps, count, depth, panel)
     bounds = emit.splat(low), emit.splat(high)
     whole = emit.builder.icmp_signed("==", last, emit.i64(LANES))
     plain: tuple[Load, Store] = emit.load, emit.store
     with emit.builder.if_else(whole) as (then, otherwise):
         with then:
-            _finish(emit, sums, [plain] * vectors, out, stride, other, bounds)
+            _store_tile(emit, sums, [plain] * vectors, out, stride, other, bounds)
         with otherwise:
             access = [*[plain] * (vectors - 1), emit.masked_access(last)]
-            _finish(emit, sums, access, out, stride, other, bounds)
+            _store_tile(emit, sums, access, out, stride, other, bounds)
 
 
-def _sums(
+def _accumulate(
     emit: Emit, rows: int, vectors: int, start: Sequence[Value], places: Value, step: Value, taps: Value,
     count: Value, depth: Value, panel: Value,
 ) -> list[Value]:  # fmt: skip
@@ -86,7 +86,7 @@ def _sums(
     return following[1:]
 
 
-def _finish(
+def _store_tile(
     emit: Emit, sums: Sequence[Value], access: Sequence[tuple[Load, Store]], out: Value, stride: Value,
     other: Value, bounds: tuple[Value, Value],
 ) -> None:  # fmt: skip
@@ -108,7 +108,7 @@ def _finish(
             store(value, emit.at(emit.at(out, step), 4 * LANES * j))
 
 
-def _panel(longest: int, vectors: int) -> Any:
+def _panel_instruction(longest: int, vectors: int) -> Any:
     """The instruction for all rows by one panel: as many tiles of the longest kind as there are, then shorter ones.
 
     Arguments as those of a tile, with the number of rows first, and how far what is added goes from row to row.
@@ -122,7 +122,7 @@ def _panel(longest: int, vectors: int) -> Any:
         for size in (longest, *(n for n in (8, 4, 2, 1) if n < longest)):
             times = builder.sdiv(rows, emit.i64(size))
             with emit.loop(times, state) as (_, (place, target, more), following):
-                _tile(
+                _micro_kernel(
                     emit, size, vectors, place, step, taps, count, depth, panel, target, stride, bias, more, last, low,
                     high,
                 )  # fmt: skip
@@ -139,11 +139,15 @@ def _panel(longest: int, vectors: int) -> Any:
     return instruction(*[types.int64] * 13, types.float32, types.float32)(write)
 
 
-_wide, _tall, _single = _panel(_BROAD, WIDE), _panel(_LONG, TALL), _panel(_LONG, SINGLE)
+_wide, _tall, _single = (
+    _panel_instruction(_WIDE_ROWS, WIDE),
+    _panel_instruction(_TALL_ROWS, TALL),
+    _panel_instruction(_TALL_ROWS, SINGLE),
+)
 
 
 @routine(*[types.int64] * 13, types.float32, types.float32)
-def multiply(
+def gemm_panel(
     vectors: int, rows: int, places: int, step: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip

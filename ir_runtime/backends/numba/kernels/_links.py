@@ -1,4 +1,4 @@
-"""Links of chains: what each element-wise operation is in the language of `_program`."""
+"""Conversion of element-wise layers to operations of `_program`."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ from ....ops.arithmetic.binary import (
 from ....ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
 from ....ops.elementwise import Binary
 from ...common.layout import is_f32
-from ._activations import ACTIVATIONS, bend_of
-from ._program import Code
+from ._activations import ACTIVATION_TYPES, activation_of
+from ._program import Opcode
 
-__all__ = ["LINKED", "Link", "link_of"]
+__all__ = ["ELEMENTWISE_TYPES", "ElementwiseOp", "elementwise_op"]
 
-# The code if the numbers so far are the first input, and if they are the second.
-_PAIRS: dict[type[Op], tuple[Code, Code]] = {
-    Add: (Code.ADD, Code.ADD),
-    Subtract: (Code.SUBTRACT, Code.SUBTRACT_FROM),
-    Multiply: (Code.MULTIPLY, Code.MULTIPLY),
-    Divide: (Code.DIVIDE, Code.DIVIDE_INTO),
-    Maximum: (Code.MAXIMUM, Code.MAXIMUM_OF),
-    Minimum: (Code.MINIMUM, Code.MINIMUM_OF),
-    SquaredDifference: (Code.SQUARED_DIFFERENCE, Code.SQUARED_DIFFERENCE),
+# The opcode if the result so far is the first input, and if it is the second.
+_BINARY: dict[type[Op], tuple[Opcode, Opcode]] = {
+    Add: (Opcode.ADD, Opcode.ADD),
+    Subtract: (Opcode.SUBTRACT, Opcode.SUBTRACT_FROM),
+    Multiply: (Opcode.MULTIPLY, Opcode.MULTIPLY),
+    Divide: (Opcode.DIVIDE, Opcode.DIVIDE_INTO),
+    Maximum: (Opcode.MAXIMUM, Opcode.MAXIMUM_OF),
+    Minimum: (Opcode.MINIMUM, Opcode.MINIMUM_OF),
+    SquaredDifference: (Opcode.SQUARED_DIFFERENCE, Opcode.SQUARED_DIFFERENCE),
 }
-_SINGLES: dict[type[Op], Code] = {
-    Abs: Code.ABSOLUTE,
-    Negative: Code.NEGATIVE,
-    Sqrt: Code.ROOT,
-    Floor: Code.FLOOR,
-    Ceiling: Code.CEILING,
+_UNARY: dict[type[Op], Opcode] = {
+    Abs: Opcode.ABSOLUTE,
+    Negative: Opcode.NEGATIVE,
+    Sqrt: Opcode.ROOT,
+    Floor: Opcode.FLOOR,
+    Ceiling: Opcode.CEILING,
 }
 
 
-LINKED: tuple[type[Op], ...] = (*_PAIRS, *_SINGLES, Round, Power, *ACTIVATIONS)
-"""The operations that may be links."""
+ELEMENTWISE_TYPES: tuple[type[Op], ...] = (*_BINARY, *_UNARY, Round, Power, *ACTIVATION_TYPES)
+"""Operations that can be part of a chain."""
 
 
 @dataclass(frozen=True)
-class Link:
+class ElementwiseOp:
     """One layer of a chain.
 
     Args:
         op: its operation.
-        place: which of its inputs the numbers so far are.
-        inputs: how many others it has.
-        code: what is done, without the number of a curve.
-        settings: two numbers of a curve.
+        place: which of its inputs is the result so far.
+        inputs: how many other inputs it has.
+        code: its opcode.
+        parameters: of an activation.
         constant: the operand, if it is constant.
         paired: whether the operand is another input.
     """
@@ -67,41 +67,45 @@ class Link:
     place: int
     inputs: int
     code: int
-    settings: tuple[float, float] = (0.0, 0.0)
+    parameters: tuple[float, float] = (0.0, 0.0)
     constant: Array | None = None
     paired: bool = False
 
 
-def link_of(op: Op, inputs: Sequence[Value], place: int) -> Link | None:
-    """What a layer does to f32 numbers, its input ``place``; ``None`` if its result may have another shape."""
+def elementwise_op(op: Op, inputs: Sequence[Value], place: int) -> ElementwiseOp | None:
+    """Convert a layer on f32 whose input ``place`` is the result so far; ``None`` if its result may have another shape."""
     if not is_f32(*inputs) or inputs[place].shape.rank is None:
         return None
     others = len(inputs) - 1
-    if place == 0 and (bend := bend_of(op, inputs)) is not None:
-        return Link(op, place, others, Code.CURVE + bend.curve, (bend.a, bend.b))
-    if (code := _single(op, inputs)) is not None:
-        return Link(op, place, others, code)
-    if type(op) not in _PAIRS or not isinstance(op, Binary) or op.auto_broadcast != "numpy":
+    if place == 0 and (activation := activation_of(op, inputs)) is not None:
+        return ElementwiseOp(
+            op, place, others, Opcode.ACTIVATION + activation.kind, (activation.a, activation.b)
+        )
+    if (code := _unary(op, inputs)) is not None:
+        return ElementwiseOp(op, place, others, code)
+    if type(op) not in _BINARY or not isinstance(op, Binary) or op.auto_broadcast != "numpy":
         return None
     other = inputs[1 - place]
-    if not _spreads(other.shape, inputs[place].shape):
+    if not _broadcasts(other.shape, inputs[place].shape):
         return None
     constant = other.known()
-    return Link(op, place, others, _PAIRS[type(op)][place], constant=constant, paired=constant is None)
+    return ElementwiseOp(
+        op, place, others, _BINARY[type(op)][place], constant=constant, paired=constant is None
+    )
 
 
-def _single(op: Op, inputs: Sequence[Value]) -> Code | None:
+def _unary(op: Op, inputs: Sequence[Value]) -> Opcode | None:
     if isinstance(op, Round):
-        return Code.ROUND if op.mode == "half_to_even" else None
+        return Opcode.ROUND if op.mode == "half_to_even" else None
     if isinstance(op, Power):
         exponent = inputs[1].known()
         is_square = exponent is not None and exponent.size == 1 and exponent.reshape(-1)[0] == 2
-        return Code.SQUARE if is_square and _spreads(inputs[1].shape, inputs[0].shape) else None
-    return _SINGLES.get(type(op))
+        return Opcode.SQUARE if is_square and _broadcasts(inputs[1].shape, inputs[0].shape) else None
+    return _UNARY.get(type(op))
 
 
-def _spreads(other: PartialShape, ours: PartialShape) -> bool:
-    """Whether a tensor probably broadcasts to another one, and not the other way round; runs find out."""
+def _broadcasts(other: PartialShape, ours: PartialShape) -> bool:
+    """Return whether ``other`` probably broadcasts to ``ours``, and not the reverse; checked in each run."""
     if other.rank is None or ours.rank is None or other.rank > ours.rank:
         return False
     pairs = zip(other[::-1], ours[::-1], strict=False)

@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 
 from ....ir.array import Packed
+from ....ir.quantized_weights import QuantizedWeights
 from ....ir.element import ElementType as E
 from ....ir.pages import held
-from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array
 from ...common.rounding import ROUNDINGS, dequantized_table, is_exact
 from ..codegen.vectors import LANES
-from ._quantized import BITS, COLUMNS, MATRIX, Kind
+from ._quantized import BITS, MATRIX, PANEL_COLUMNS, Storage
 
 __all__ = ["PackedMatrix", "pack"]
 
-_KINDS = {
-    E.u4: Kind.FOUR, E.i4: Kind.FOUR, E.u2: Kind.FOUR, E.nf4: Kind.FOUR, E.f4e2m1: Kind.FOUR,
-    E.u8: Kind.UNSIGNED, E.i8: Kind.SIGNED, E.f16: Kind.HALF, E.bf16: Kind.BRAIN, E.f8e4m3: Kind.HALF,
-    E.f8e5m2: Kind.HALF,
+_STORAGE = {
+    E.u4: Storage.LUT4, E.i4: Storage.LUT4, E.u2: Storage.LUT4, E.nf4: Storage.LUT4, E.f4e2m1: Storage.LUT4,
+    E.u8: Storage.U8, E.i8: Storage.I8, E.f16: Storage.F16, E.bf16: Storage.BF16, E.f8e4m3: Storage.F16,
+    E.f8e5m2: Storage.F16,
 }  # fmt: skip
 _SMALL_FLOATS = (E.f8e4m3, E.f8e5m2)
-_ROUNDED = {
-    Kind.SIGNED: Kind.SIGNED_ROUNDED, Kind.UNSIGNED: Kind.UNSIGNED_ROUNDED, Kind.HALF: Kind.HALF_ROUNDED,
+_ROUNDED_STORAGE = {
+    Storage.I8: Storage.I8_ROUNDED, Storage.U8: Storage.U8_ROUNDED, Storage.F16: Storage.F16_ROUNDED,
 }  # fmt: skip
 _RANGES = {E.u8: (0.0, 255.0), E.i8: (-128.0, 127.0)}
 # Columns that are put in order at a time.
-_STEP = 512
+_BLOCK_COLUMNS = 512
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PackedMatrix:
         kept: what ``words`` has the addresses of.
     """
 
-    kind: Kind
+    kind: Storage
     words: Array
     columns: int
     groups: int
@@ -56,15 +56,15 @@ class PackedMatrix:
 
     @property
     def panels(self) -> int:
-        """How many times `COLUMNS` it has, rounded up."""
-        return -(-self.columns // COLUMNS)
+        """How many times `PANEL_COLUMNS` it has, rounded up."""
+        return -(-self.columns // PANEL_COLUMNS)
 
     @property
     def depth(self) -> int:
         """Rows as stored."""
         return self.groups * self.padded
 
-    def spread(self, x: Array) -> Array:
+    def pad_rows(self, x: Array) -> Array:
         """Rows that meet the matrix, with zeros where it has gaps; contiguous."""
         if self.padded == self.size:
             return np.ascontiguousarray(x)
@@ -75,20 +75,24 @@ class PackedMatrix:
 
 def pack(weights: QuantizedWeights, rows: bool) -> PackedMatrix | None:
     """A matrix whose outputs are its rows, or its columns; ``None`` for those that kernels cannot take exactly."""
-    kind, groups, rounding = _KINDS.get(weights.element), weights.groups(rows), ROUNDINGS[weights.arithmetic]
+    kind, groups, rounding = (
+        _STORAGE.get(weights.element),
+        weights.groups(rows),
+        ROUNDINGS[weights.arithmetic],
+    )
     if kind is None or groups is None:
         return None
-    if rounding.dropped_bits and weights.scale is not None and kind is not Kind.FOUR:
-        if weights.arithmetic is not E.f16 or kind not in _ROUNDED:
+    if rounding.dropped and weights.scale is not None and kind is not Storage.LUT4:
+        if weights.arithmetic is not E.f16 or kind not in _ROUNDED_STORAGE:
             return None
-        kind = _ROUNDED[kind]
+        kind = _ROUNDED_STORAGE[kind]
     scale, zero = weights.scales(rows)
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     size = depth // groups
     padded = -(-size // LANES) * LANES
-    codes = _stored(weights, rows, kind, groups, padded)
+    codes = _packed_values(weights, rows, kind, groups, padded)
     table = _table(weights.element, weights.arithmetic)
-    if kind not in (Kind.HALF, Kind.BRAIN) and not is_exact(
+    if kind not in (Storage.F16, Storage.BF16) and not exact(
         _range(weights.element, codes, table), scale, zero, rounding
     ):
         return None
@@ -107,11 +111,11 @@ def pack(weights: QuantizedWeights, rows: bool) -> PackedMatrix | None:
 def _range(element: E, codes: Array, table: Array) -> tuple[float, float]:
     if element in _RANGES:
         return _RANGES[element]
-    numbers = table if _KINDS[element] is Kind.FOUR else codes.view(np.float16)
+    numbers = table if _STORAGE[element] is Storage.LUT4 else codes.view(np.float16)
     return float(numbers.min()), float(numbers.max())
 
 
-def _stored(weights: QuantizedWeights, rows: bool, kind: Kind, groups: int, padded: int) -> Array:
+def _packed_values(weights: QuantizedWeights, rows: bool, kind: Storage, groups: int, padded: int) -> Array:
     """Codes ``[outputs, bytes]``."""
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     if rows and groups * padded == depth and weights.element.bits == BITS[kind]:
@@ -119,14 +123,14 @@ def _stored(weights: QuantizedWeights, rows: bool, kind: Kind, groups: int, padd
             return held(weights.codes.raw[: outputs * depth // 2]).reshape(outputs, -1)
         return held(np.ascontiguousarray(weights.codes.reshape(outputs, depth))).view(np.uint8)
     found = np.zeros((outputs, groups * padded * BITS[kind] // 8), np.uint8)
-    for first, some in weights.blocks(rows, _STEP):
-        found[first : first + len(some)] = _spread(
-            _bits(weights.element, some), groups, padded, kind is Kind.FOUR
+    for first, some in weights.blocks(rows, _BLOCK_COLUMNS):
+        found[first : first + len(some)] = _pad_groups(
+            _as_bits(weights.element, some), groups, padded, kind is Storage.LUT4
         )
     return found
 
 
-def _bits(element: E, codes: Array) -> Array:
+def _as_bits(element: E, codes: Array) -> Array:
     """Codes as bits: u8 or u16."""
     if element in _SMALL_FLOATS:
         codes = codes.astype(np.float16)
@@ -134,7 +138,7 @@ def _bits(element: E, codes: Array) -> Array:
     return codes.view(np.uint16 if codes.itemsize == 2 else np.uint8)
 
 
-def _spread(codes: Array, groups: int, padded: int, four: bool) -> Array:
+def _pad_groups(codes: Array, groups: int, padded: int, four: bool) -> Array:
     """Rows of codes as bytes, with zeros behind each group."""
     outputs, depth = codes.shape
     wide = np.zeros((outputs, groups, padded), codes.dtype)
@@ -145,6 +149,6 @@ def _spread(codes: Array, groups: int, padded: int, four: bool) -> Array:
 
 def _table(element: E, arithmetic: E) -> Array:
     """What the codes of 4 bits stand for, in the type that the file computes with; zeros for other codes."""
-    if _KINDS[element] is not Kind.FOUR:
+    if _STORAGE[element] is not Storage.LUT4:
         return np.zeros(16, np.float32)
     return dequantized_table(element, arithmetic)

@@ -1,4 +1,4 @@
-"""Constant matrices, packed in panels: the columns of a tile side by side, row after row."""
+"""Packed weights: matrices in panels as wide as a GEMM tile, the columns of each row contiguous (GotoBLAS, BLIS)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from llvmlite import ir
 
 from ....ir.tensor import Array
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
 from ..codegen.vectors import INTS, LANES, Emit
@@ -16,26 +17,49 @@ from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
 from ._gemm_tile import SINGLE, TALL, WIDE
 
-__all__ = ["WORDS", "Panels", "aligned", "arranged", "packed", "split"]
-
-WORDS = 6
-"""Numbers for a panel: bytes from the first one, vectors, columns of its last vector, first column of the
-result, bytes from the first bias, bytes from the first offset of a tap."""
+__all__ = ["PackedPanels", "Panel", "aligned_empty", "allocate_panels", "pack_panels", "split"]
 
 _ALIGNMENT = 64
 
-# Numbers of panels that are worth a second thread.
-LARGE = 1 << 17
+# Elements from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 17
+
+
+class Panel(Descriptor):
+    """A panel: its column in the result, byte offsets of weights, bias and tap offsets; columns of the last vector."""
+
+    start: i64
+    vectors: i64
+    last_columns: i64
+    column: i64
+    bias: i64
+    tap_offset: i64
+
+
+class PackJob(Descriptor):
+    """The job of `_PACK`: how many panels, addresses, sizes and strides in bytes."""
+
+    panels: i64
+    table: i64
+    filters: i64
+    scale: i64
+    taps: i64
+    depth: i64
+    columns: i64
+    group_stride: i64
+    column_stride: i64
+    tap_stride: i64
+    row_stride: i64
 
 
 @dataclass(frozen=True)
-class Panels:
+class PackedPanels:
     """A packed matrix.
 
     Args:
         numbers: the panels, one after the other.
-        bias: one number for each column, with gaps as in the panels.
-        table: `WORDS` numbers for each panel.
+        bias: a number for each column, with gaps as in the panels.
+        table: a `Panel` for each panel.
     """
 
     numbers: Array
@@ -47,7 +71,7 @@ class Panels:
 
 
 def split(columns: int) -> list[tuple[int, int, int]]:
-    """Panels for so many columns: first column, vectors, and columns of the last vector."""
+    """Split columns into panels: first column, vectors, and columns of the last vector of each."""
     found, first = [], 0
     while first < columns:
         vectors = -(-(columns - first) // LANES)
@@ -58,46 +82,50 @@ def split(columns: int) -> list[tuple[int, int, int]]:
     return found
 
 
-def packed(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> Panels:
+def pack_panels(filters: Array, scale: Array | None, bias: Array | None, across: int = 0) -> PackedPanels:
     """Pack matrices, one for each group.
 
     Args:
-        filters: ``[G, N, taps, depth]``, of any strides: for each column its rows, in the order of use.
-        scale: what each column of all groups is multiplied with; ``None`` for 1.
-        bias: what is added to each column of all groups; ``None`` for 0.
-        across: bytes between the offsets of taps of two groups.
+        filters: ``[G, N, taps, depth]``, of any strides.
+        scale: multiplies each column of all groups; ``None`` for 1.
+        bias: is added to each column of all groups; ``None`` for 0.
+        across: bytes between the tap offsets of two groups.
     """
     groups, columns, taps, depth = filters.shape
-    panels = arranged(groups, columns, taps * depth, bias, across)
+    panels = allocate_panels(groups, columns, taps * depth, bias, across)
     factors = np.ones(groups * columns, np.float32) if scale is None else np.ascontiguousarray(scale)
-    words = [
-        len(panels), panels.table.ctypes.data, filters.ctypes.data, factors.ctypes.data, taps, depth, columns,
-        *filters.strides,
-    ]  # fmt: skip
-    count = threads() if panels.numbers.size >= LARGE else 1
-    parallel_for(_FILL.address, np.array(words, np.int64), panels.numbers, UNUSED, UNUSED, UNUSED, count)
+    by_group, by_column, by_tap, by_row = filters.strides
+    job = PackJob.fill(
+        panels=len(panels), table=panels.table.ctypes.data, filters=filters.ctypes.data, scale=factors.ctypes.data,
+        taps=taps, depth=depth, columns=columns, group_stride=by_group, column_stride=by_column,
+        tap_stride=by_tap, row_stride=by_row,
+    )  # fmt: skip
+    count = threads() if panels.numbers.size >= MIN_PARALLEL_WORK else 1
+    parallel_for(_PACK.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, count)
     return panels
 
 
-def arranged(groups: int, columns: int, depth: int, bias: Array | None = None, across: int = 0) -> Panels:
-    """Panels for matrices of ``depth`` rows, whose numbers are not yet set."""
+def allocate_panels(
+    groups: int, columns: int, depth: int, bias: Array | None = None, across: int = 0
+) -> PackedPanels:
+    """Allocate panels for matrices of ``depth`` rows, with biases but uninitialised weights."""
     parts = split(columns)
     table, start, before = [], 0, 0
     for group in range(groups):
         for first, vectors, last in parts:
             table.append((4 * start, vectors, last, group * columns + first, 4 * before, group * across))
             start, before = start + depth * vectors * LANES, before + vectors * LANES
-    biases = aligned(before)
+    biases = aligned_empty(before)
     biases[...] = 0
     if bias is not None:
         for _, vectors, last, column, place, _ in table:
             count = (vectors - 1) * LANES + last
             biases[place // 4 : place // 4 + count] = bias[column : column + count]
-    return Panels(aligned(start), biases, np.array(table, np.int64).reshape(-1, WORDS))
+    return PackedPanels(aligned_empty(start), biases, np.array(table, np.int64).reshape(-1, Panel.words))
 
 
-def _turned(emit: Emit, vectors: list[Any]) -> list[Any]:
-    """The rows of a square, given its columns: halves that are interleaved, again and again."""
+def _transposed(emit: Emit, vectors: list[Any]) -> list[Any]:
+    """Transpose a square of vectors by interleaving halves repeatedly."""
     count = len(vectors)
     lanes = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
     low, high = (ir.Constant(INTS, part) for part in (lanes[:count], lanes[count:]))
@@ -108,35 +136,35 @@ def _turned(emit: Emit, vectors: list[Any]) -> list[Any]:
 
 
 @instruction(*[types.int64] * 5)
-def _square(emit: Emit, target: Any, apart: Any, source: Any, by_column: Any, factors: Any) -> None:
-    """As many columns as a vector has lanes, of as many rows that lie side by side."""
+def _pack_square(emit: Emit, target: Any, apart: Any, source: Any, by_column: Any, factors: Any) -> None:
+    """Pack `LANES` columns of `LANES` rows that are contiguous."""
     scale = emit.load(factors)
     places = [emit.at(source, emit.builder.mul(by_column, emit.i64(i))) for i in range(LANES)]
-    for i, row in enumerate(_turned(emit, [emit.load(place) for place in places])):
+    for i, row in enumerate(_transposed(emit, [emit.load(place) for place in places])):
         emit.store(emit.multiply(row, scale), emit.at(target, emit.builder.mul(apart, emit.i64(i))))
 
 
 @instruction(*[types.int64] * 3)
-def _line(emit: Emit, target: Any, source: Any, factors: Any) -> None:
-    """As many columns as a vector has lanes, side by side, of one row."""
+def _pack_row(emit: Emit, target: Any, source: Any, factors: Any) -> None:
+    """Pack `LANES` contiguous columns of one row."""
     emit.store(emit.multiply(emit.load(source), emit.load(factors)), target)
 
 
 @device
-def _block(
+def _pack_block(
     target: int, width: int, count: int, rows: int, source: int, by_column: int, by_row: int, factors: int
 ) -> None:
-    """Some rows of a panel."""
+    """Pack some rows of a panel."""
     for first in range(0, width, LANES):
         start, at, scale = source + first * by_column, target + 4 * first, factors + 4 * first
         whole = first + LANES <= count
         if whole and by_row == 4 and rows == LANES:
-            _square(at, 4 * width, start, by_column, scale)
+            _pack_square(at, 4 * width, start, by_column, scale)
             continue
         for k in range(rows):
             row = at + 4 * k * width
             if whole and by_column == 4:
-                _line(row, start + k * by_row, scale)
+                _pack_row(row, start + k * by_row, scale)
                 continue
             for j in range(LANES):
                 if first + j < count:
@@ -145,38 +173,44 @@ def _block(
                     store_f32(row, j, np.float32(0))
 
 
-def _fill(call: int) -> None:
-    """Copy what the panels hold, a unit for each."""
+def _pack_all(call: int) -> None:
+    """Pack matrices; a unit is one panel."""
     job, out, _, _, _, counter = load_args(call)
-    taps, depth, columns = load_i64(job, 4), load_i64(job, 5), load_i64(job, 6)
-    by_group, by_column, by_tap, by_row = (
-        load_i64(job, 7),
-        load_i64(job, 8),
-        load_i64(job, 9),
-        load_i64(job, 10),
-    )
+    taps, depth = load_i64(job, PackJob.taps), load_i64(job, PackJob.depth)
+    columns, by_group = load_i64(job, PackJob.columns), load_i64(job, PackJob.group_stride)
+    by_column, by_tap = load_i64(job, PackJob.column_stride), load_i64(job, PackJob.tap_stride)
+    by_row = load_i64(job, PackJob.row_stride)
     while True:
         unit = fetch_add(counter)
-        if unit >= load_i64(job, 0):
+        if unit >= load_i64(job, PackJob.panels):
             break
-        entry = load_i64(job, 1) + 8 * WORDS * unit
-        width, column = load_i64(entry, 1) * LANES, load_i64(entry, 3)
-        count = width - LANES + load_i64(entry, 2)
+        entry = load_i64(job, PackJob.table) + 8 * Panel.words * unit
+        width, column = load_i64(entry, Panel.vectors) * LANES, load_i64(entry, Panel.column)
+        count = width - LANES + load_i64(entry, Panel.last_columns)
         group = column // columns
-        source = load_i64(job, 2) + group * by_group + (column - group * columns) * by_column
+        source = load_i64(job, PackJob.filters) + group * by_group + (column - group * columns) * by_column
         for tap in range(taps):
             for first in range(0, depth, LANES):
                 rows = min(LANES, depth - first)
-                target = out + load_i64(entry, 0) + 4 * (tap * depth + first) * width
+                target = out + load_i64(entry, Panel.start) + 4 * (tap * depth + first) * width
                 start = source + tap * by_tap + first * by_row
-                _block(target, width, count, rows, start, by_column, by_row, load_i64(job, 3) + 4 * column)
+                _pack_block(
+                    target,
+                    width,
+                    count,
+                    rows,
+                    start,
+                    by_column,
+                    by_row,
+                    load_i64(job, PackJob.scale) + 4 * column,
+                )
 
 
-_FILL = Task(_fill)
+_PACK = Task(_pack_all)
 
 
-def aligned(size: int) -> Array:
-    """So many f32, not yet set, that begin where a line of the cache does."""
+def aligned_empty(size: int) -> Array:
+    """Return an uninitialised f32 array that is aligned to a cache line."""
     raw = np.empty(4 * size + _ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
     return raw[start : start + 4 * size].view(np.float32)

@@ -1,7 +1,7 @@
-"""Chains of element-wise operations as programs, which one kernel reads and carries out block by block.
+"""Programs of element-wise operations, which one kernel interprets block by block.
 
-A block stays in the first cache from the first operation to the last. Each operation is a loop over
-vectors; nothing is compiled for a chain.
+A block stays in the L1 cache from the first operation to the last. Each operation is a loop over vectors; nothing is
+compiled for a program.
 """
 
 from __future__ import annotations
@@ -11,26 +11,55 @@ from enum import IntEnum
 from functools import partial
 from typing import Any
 
+from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..codegen.vectors import F32, Emit, Load, Store
 from ..threading.task import Task, load_args
-from ._activation_code import apply
+from ._activation_code import apply_activation
 
-__all__ = ["BLOCK", "HEAD", "OPERATIONS", "STEP", "WORKER", "Code"]
+__all__ = ["BLOCK", "RUN_PROGRAM", "Opcode", "Operation", "ProgramJob"]
 
 Value = Any
 
-# Numbers in a block.
+# Elements of a block.
 BLOCK = 4096
-# Added to a code whose operand is one number for a row.
+# Added to an opcode whose operand is one number for a row.
 _SINGLE = 50
-# Words of a job: where the number of operations is, before the first of them, and in each.
-OPERATIONS, HEAD, STEP = 5, 8, 8
 
 
-class Code(IntEnum):
-    """What is done with the numbers so far and an operand; those from `ABSOLUTE` on have none."""
+class ProgramJob(Descriptor):
+    """The job of `RUN_PROGRAM`: sizes of images and blocks, and the number of operations."""
+
+    blocks: i64
+    height: i64
+    width: i64
+    block_height: i64
+    block_width: i64
+    operations: i64
+    reserved_0: i64
+    reserved_1: i64
+
+
+class Operation(Descriptor):
+    """An operation and the parameters of an activation.
+
+    ``operand`` is the index of the operand, 0 for a constant; ``address`` is its byte offset, or that of the constant;
+    strides are in bytes.
+    """
+
+    opcode: i64
+    operand: i64
+    address: i64
+    image_stride: i64
+    row_stride: i64
+    column_stride: i64
+    a: f32
+    b: f32
+
+
+class Opcode(IntEnum):
+    """The operations on the result so far and an operand; those from `ABSOLUTE` on are unary."""
 
     ADD = 0
     SUBTRACT = 1
@@ -50,21 +79,21 @@ class Code(IntEnum):
     FLOOR = 24
     CEILING = 25
     ROUND = 26
-    SAME = 27
-    CURVE = 100
-    """Added to the number of a curve."""
+    COPY = 27
+    ACTIVATION = 100
+    """Added to an `ActivationKind`."""
 
 
-# As numbers, since numba knows no enumerations here.
-ABSOLUTE, SAME, CURVE = int(Code.ABSOLUTE), int(Code.SAME), int(Code.CURVE)
+# Integers, as kernels cannot use enumerations.
+ABSOLUTE, COPY, ACTIVATION = int(Opcode.ABSOLUTE), int(Opcode.COPY), int(Opcode.ACTIVATION)
 
 
-def _larger(emit: Emit, x: Value, y: Value) -> Value:
-    """``y`` if it is larger for certain."""
+def _maximum(emit: Emit, x: Value, y: Value) -> Value:
+    """Return ``y`` if it is greater, else ``x``, also if one is NaN."""
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, y), y, x)
 
 
-def _smaller(emit: Emit, x: Value, y: Value) -> Value:
+def _minimum(emit: Emit, x: Value, y: Value) -> Value:
     return emit.builder.select(emit.builder.fcmp_ordered("<", y, x), y, x)
 
 
@@ -73,102 +102,123 @@ def _squared_difference(emit: Emit, x: Value, y: Value) -> Value:
     return emit.multiply(difference, difference)
 
 
-_PAIRS: dict[Code, Callable[[Emit, Value, Value], Value]] = {
-    Code.ADD: lambda emit, x, y: emit.add(x, y),
-    Code.SUBTRACT: lambda emit, x, y: emit.subtract(x, y),
-    Code.SUBTRACT_FROM: lambda emit, x, y: emit.subtract(y, x),
-    Code.MULTIPLY: lambda emit, x, y: emit.multiply(x, y),
-    Code.DIVIDE: lambda emit, x, y: emit.divide(x, y),
-    Code.DIVIDE_INTO: lambda emit, x, y: emit.divide(y, x),
-    Code.MAXIMUM: _larger,
-    Code.MAXIMUM_OF: lambda emit, x, y: _larger(emit, y, x),
-    Code.MINIMUM: _smaller,
-    Code.MINIMUM_OF: lambda emit, x, y: _smaller(emit, y, x),
-    Code.SQUARED_DIFFERENCE: _squared_difference,
+_BINARY: dict[Opcode, Callable[[Emit, Value, Value], Value]] = {
+    Opcode.ADD: lambda emit, x, y: emit.add(x, y),
+    Opcode.SUBTRACT: lambda emit, x, y: emit.subtract(x, y),
+    Opcode.SUBTRACT_FROM: lambda emit, x, y: emit.subtract(y, x),
+    Opcode.MULTIPLY: lambda emit, x, y: emit.multiply(x, y),
+    Opcode.DIVIDE: lambda emit, x, y: emit.divide(x, y),
+    Opcode.DIVIDE_INTO: lambda emit, x, y: emit.divide(y, x),
+    Opcode.MAXIMUM: _maximum,
+    Opcode.MAXIMUM_OF: lambda emit, x, y: _maximum(emit, y, x),
+    Opcode.MINIMUM: _minimum,
+    Opcode.MINIMUM_OF: lambda emit, x, y: _minimum(emit, y, x),
+    Opcode.SQUARED_DIFFERENCE: _squared_difference,
 }
 
-_SINGLES: dict[Code, Callable[[Emit, Value], Value]] = {
-    Code.ABSOLUTE: lambda emit, x: emit.absolute(x),
-    Code.NEGATIVE: lambda emit, x: emit.builder.fneg(x),
-    Code.SQUARE: lambda emit, x: emit.multiply(x, x),
-    Code.ROOT: lambda emit, x: emit.sqrt(x),
-    Code.FLOOR: lambda emit, x: emit.intrinsic("llvm.floor", x),
-    Code.CEILING: lambda emit, x: emit.intrinsic("llvm.ceil", x),
-    Code.ROUND: lambda emit, x: emit.round(x),
-    Code.SAME: lambda emit, x: x,
+_UNARY: dict[Opcode, Callable[[Emit, Value], Value]] = {
+    Opcode.ABSOLUTE: lambda emit, x: emit.absolute(x),
+    Opcode.NEGATIVE: lambda emit, x: emit.builder.fneg(x),
+    Opcode.SQUARE: lambda emit, x: emit.multiply(x, x),
+    Opcode.ROOT: lambda emit, x: emit.sqrt(x),
+    Opcode.FLOOR: lambda emit, x: emit.intrinsic("llvm.floor", x),
+    Opcode.CEILING: lambda emit, x: emit.intrinsic("llvm.ceil", x),
+    Opcode.ROUND: lambda emit, x: emit.round(x),
+    Opcode.COPY: lambda emit, x: x,
 }
 
 
 @instruction(*[types.int64] * 8)
-def _pairs(
+def _binary(
     emit: Emit, code: Value, single: Value, out: Value, x: Value, y: Value, rows: Value, count: Value,
     apart: Value,
 ) -> None:  # fmt: skip
-    """Rows of ``count`` numbers with rows of an operand, or, if ``single``, with one number of it each.
+    """Combine rows of ``count`` elements with rows of an operand, or, if ``single``, with one number for each row.
 
-    Those of the operand lie ``apart`` bytes from each other.
+    Rows of the operand are ``apart`` bytes from each other.
     """
     step = emit.builder.mul(count, emit.i64(4))
 
-    def go(code: Code, single: bool) -> None:
+    def go(code: Opcode, single: bool) -> None:
         with emit.loop(rows, [out, x, y]) as (_, (target, source, other), following):
             same = emit.splat(emit.load(other, F32)) if single else None
 
             def body(offset: Value, load: Load, store: Store) -> None:
                 first = load(emit.at(source, offset))
                 second = same if single else load(emit.at(other, offset))
-                store(_PAIRS[code](emit, first, second), emit.at(target, offset))
+                store(_BINARY[code](emit, first, second), emit.at(target, offset))
 
             emit.vector_loop(count, body)
             following += [emit.at(target, step), emit.at(source, step), emit.at(other, apart)]
 
     number = emit.builder.add(code, emit.builder.mul(single, emit.i64(_SINGLE)))
-    emit.switch(number, {c + s * _SINGLE: partial(go, c, bool(s)) for c in _PAIRS for s in (0, 1)})
+    emit.switch(number, {c + s * _SINGLE: partial(go, c, bool(s)) for c in _BINARY for s in (0, 1)})
 
 
 @instruction(*[types.int64] * 4)
-def _singles(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> None:
-    """``count`` numbers by themselves."""
+def _unary(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> None:
+    """Apply a unary operation to ``count`` elements."""
 
-    def go(code: Code) -> None:
+    def go(code: Opcode) -> None:
         def body(offset: Value, load: Load, store: Store) -> None:
-            store(_SINGLES[code](emit, load(emit.at(x, offset))), emit.at(out, offset))
+            store(_UNARY[code](emit, load(emit.at(x, offset))), emit.at(out, offset))
 
         emit.vector_loop(count, body)
 
-    emit.switch(code, {c: partial(go, c) for c in _SINGLES})
+    emit.switch(code, {c: partial(go, c) for c in _UNARY})
 
 
 @device
-def _carry_out(
+def _execute(
     job: int, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int
 ) -> None:  # fmt: skip
-    """All operations, on rows of ``count`` numbers."""
-    step = job + 8 * HEAD
-    for _ in range(load_i64(job, OPERATIONS)):
-        code = load_i64(step, 0)
+    """Execute all operations on rows of ``count`` elements."""
+    step = job + 8 * ProgramJob.words
+    for _ in range(load_i64(job, ProgramJob.operations)):
+        code = load_i64(step, Operation.opcode)
         if code >= ABSOLUTE:
-            if code < CURVE or x != out:  # curves work in place
-                _singles(min(code, SAME), out, x, rows * count)
-            if code >= CURVE:
-                apply(out, rows * count, code - CURVE, load_f32(step, 12), load_f32(step, 13))
+            if code < ACTIVATION or x != out:  # activations work in place
+                _unary(min(code, COPY), out, x, rows * count)
+            if code >= ACTIVATION:
+                apply_activation(
+                    out,
+                    rows * count,
+                    code - ACTIVATION,
+                    load_f32(step, Operation.a),
+                    load_f32(step, Operation.b),
+                )
         else:
-            slot, down, along = load_i64(step, 1), load_i64(step, 4), load_i64(step, 5)
+            slot, down, along = (
+                load_i64(step, Operation.operand),
+                load_i64(step, Operation.row_stride),
+                load_i64(step, Operation.column_stride),
+            )
             base = first if slot == 1 else second if slot == 2 else 0
-            y = base + load_i64(step, 2) + image * load_i64(step, 3) + row * down + column * along
-            joined = rows == 1 or down == along * count  # rows of the operand follow each other
+            y = (
+                base
+                + load_i64(step, Operation.address)
+                + image * load_i64(step, Operation.image_stride)
+                + row * down
+                + column * along
+            )
+            joined = rows == 1 or down == along * count  # rows of the operand are contiguous
             lines = 1 if joined else rows
-            _pairs(code, along == 0, out, x, y, lines, rows * count // lines, down)
-        step += 8 * STEP
+            _binary(code, along == 0, out, x, y, lines, rows * count // lines, down)
+        step += 8 * Operation.words
         x = out
 
 
-def _work(call: int) -> None:
+def _run_program(call: int) -> None:
     job, out, x, first, second, counter = load_args(call)
-    height, width, tall, wide = load_i64(job, 1), load_i64(job, 2), load_i64(job, 3), load_i64(job, 4)
+    height, width, tall, wide = (
+        load_i64(job, ProgramJob.height),
+        load_i64(job, ProgramJob.width),
+        load_i64(job, ProgramJob.block_height),
+        load_i64(job, ProgramJob.block_width),
+    )
     across = (width + wide - 1) // wide
     per_image = (height + tall - 1) // tall * across
-    blocks = load_i64(job, 0)
+    blocks = load_i64(job, ProgramJob.blocks)
     index = fetch_add(counter)
     while index < blocks:
         image = index // per_image
@@ -176,14 +226,9 @@ def _work(call: int) -> None:
         row, column = rest // across * tall, rest % across * wide
         rows, count = min(tall, height - row), min(wide, width - column)
         at = 4 * ((image * height + row) * width + column)
-        _carry_out(job, first, second, out + at, x + at, image, row, column, rows, count)
+        _execute(job, first, second, out + at, x + at, image, row, column, rows, count)
         index = fetch_add(counter)
 
 
-WORKER = Task(_work)
-"""Carries out a program on images of rows of f32 numbers: reads them as A, operands as B and C.
-
-Its job: how many blocks; rows and numbers in a row; rows and numbers in a block; operations. Then for each: its
-`Code`; its operand, 1 or 2, 0 for a constant; where that begins, in bytes, or the address of a constant; how many bytes
-on it is for the next image, row, number; and two f32, the settings of a curve.
-"""
+RUN_PROGRAM = Task(_run_program)
+"""Run a program on images of rows of f32: A is the data, B and C are operands. The job is followed by `Operation`s."""

@@ -14,15 +14,25 @@ from llvmlite import ir
 from ..codegen.target import TARGET
 from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit
 
-__all__ = ["BITS", "COLUMNS", "MATRIX", "ORDER", "Kind", "as_half", "decoded", "repeated", "rounded"]
+__all__ = [
+    "BITS",
+    "PANEL_COLUMNS",
+    "MATRIX",
+    "LANE_ORDER",
+    "Storage",
+    "round_to_f16",
+    "load_quantized",
+    "splat_bits",
+    "round_mantissa",
+]
 
 Value = Any
 
-VECTORS = TARGET.wide[1]
-COLUMNS = VECTORS * LANES
+PANEL_VECTORS = TARGET.wide[1]
+PANEL_COLUMNS = PANEL_VECTORS * LANES
 # Numbers of 4 bits come into a vector as 32-bit words, repeated, lie there: one of each in turn.
-PARTS = max(LANES // 8, 1)
-ORDER = [lane % PARTS * 8 + lane // PARTS for lane in range(LANES)]
+NIBBLES_PER_LANE = max(LANES // 8, 1)
+LANE_ORDER = [lane % NIBBLES_PER_LANE * 8 + lane // NIBBLES_PER_LANE for lane in range(LANES)]
 
 # Words about a matrix. Scales and zero points go on by so many bytes from a column, and from a group, to the
 # next; a group has so many codes, of which whole vectors can be read. Of columns behind the last one, the
@@ -33,43 +43,43 @@ ORDER = [lane % PARTS * 8 + lane // PARTS for lane in range(LANES)]
 ) = range(16)  # fmt: skip
 
 
-class Kind(IntEnum):
+class Storage(IntEnum):
     """How numbers are stored, and whether their products with scales are rounded to f16."""
 
-    FOUR = 0
+    LUT4 = 0
     """4 bits, an index into 16 numbers; rounded as the words say."""
-    SIGNED = 1
+    I8 = 1
     """8 bits, with a sign."""
-    UNSIGNED = 2
+    U8 = 2
     """8 bits, without."""
-    HALF = 3
+    F16 = 3
     """f16."""
-    BRAIN = 4
+    BF16 = 4
     """bf16, the upper half of f32."""
-    SIGNED_ROUNDED = 5
-    UNSIGNED_ROUNDED = 6
-    HALF_ROUNDED = 7
+    I8_ROUNDED = 5
+    U8_ROUNDED = 6
+    F16_ROUNDED = 7
 
 
-BITS = dict(zip(Kind, (4, 8, 8, 16, 16, 8, 8, 16), strict=True))
+BITS = dict(zip(Storage, (4, 8, 8, 16, 16, 8, 8, 16), strict=True))
 
 
-def repeated(value: int) -> Value:
+def splat_bits(value: int) -> Value:
     """The same bits in every lane."""
     return ir.Constant(INTS, [value] * LANES)
 
 
-def _read(emit: Emit, address: Value, kind: Any) -> Value:
+def _load_unaligned(emit: Emit, address: Value, kind: Any) -> Value:
     """What lies at an address, wherever that is."""
     found = emit.load(address, kind)
     found.align = 1
     return found
 
 
-def _four(emit: Emit, address: Value) -> Value:
-    """Indices of 4 bits, in the order of `ORDER`; higher bits may be anything."""
+def _load_u4(emit: Emit, address: Value) -> Value:
+    """Indices of 4 bits, in the order of `LANE_ORDER`; higher bits may be anything."""
     builder = emit.builder
-    codes = _read(emit, address, ir.IntType(4 * LANES))
+    codes = _load_unaligned(emit, address, ir.IntType(4 * LANES))
     if 4 * LANES < 32:
         codes = builder.zext(codes, I32)
     count = LANES * 32 // codes.type.width
@@ -77,52 +87,52 @@ def _four(emit: Emit, address: Value) -> Value:
     one = builder.insert_element(ir.Constant(wide, ir.Undefined), codes, ir.Constant(I32, 0))
     first = ir.Constant(ir.VectorType(I32, count), [0] * count)
     spread = builder.shuffle_vector(one, ir.Constant(wide, ir.Undefined), first)
-    shifts = ir.Constant(INTS, [4 * (lane // PARTS) for lane in range(LANES)])
+    shifts = ir.Constant(INTS, [4 * (lane // NIBBLES_PER_LANE) for lane in range(LANES)])
     return builder.lshr(builder.bitcast(spread, INTS), shifts)
 
 
-def _signed(emit: Emit, address: Value) -> Value:
-    codes = _read(emit, address, ir.VectorType(ir.IntType(8), LANES))
+def _load_i8(emit: Emit, address: Value) -> Value:
+    codes = _load_unaligned(emit, address, ir.VectorType(ir.IntType(8), LANES))
     return emit.builder.sitofp(emit.builder.sext(codes, INTS), VECTOR)
 
 
-def _unsigned(emit: Emit, address: Value) -> Value:
-    codes = _read(emit, address, ir.VectorType(ir.IntType(8), LANES))
+def _load_u8(emit: Emit, address: Value) -> Value:
+    codes = _load_unaligned(emit, address, ir.VectorType(ir.IntType(8), LANES))
     return emit.builder.sitofp(emit.builder.zext(codes, INTS), VECTOR)
 
 
-def _half(emit: Emit, address: Value) -> Value:
+def _load_f16(emit: Emit, address: Value) -> Value:
     """f16 as f32. Not every machine has an instruction for it; there, the bits are moved."""
     builder = emit.builder
     if TARGET.name != "plain":
-        return builder.fpext(_read(emit, address, ir.VectorType(ir.HalfType(), LANES)), VECTOR)
-    bits = builder.zext(_read(emit, address, ir.VectorType(ir.IntType(16), LANES)), INTS)
-    rest = builder.and_(bits, repeated(0x7FFF))
-    moved = builder.bitcast(builder.shl(rest, repeated(13)), VECTOR)
+        return builder.fpext(_load_unaligned(emit, address, ir.VectorType(ir.HalfType(), LANES)), VECTOR)
+    bits = builder.zext(_load_unaligned(emit, address, ir.VectorType(ir.IntType(16), LANES)), INTS)
+    rest = builder.and_(bits, splat_bits(0x7FFF))
+    moved = builder.bitcast(builder.shl(rest, splat_bits(13)), VECTOR)
     found = builder.bitcast(emit.multiply(moved, emit.constant(2.0**112)), INTS)
-    endless = builder.icmp_unsigned(">=", rest, repeated(0x7C00))
-    found = builder.select(endless, builder.or_(found, repeated(0x7F800000)), found)
-    sign = builder.shl(builder.and_(bits, repeated(0x8000)), repeated(16))
+    endless = builder.icmp_unsigned(">=", rest, splat_bits(0x7C00))
+    found = builder.select(endless, builder.or_(found, splat_bits(0x7F800000)), found)
+    sign = builder.shl(builder.and_(bits, splat_bits(0x8000)), splat_bits(16))
     return builder.bitcast(builder.or_(found, sign), VECTOR)
 
 
-def _brain(emit: Emit, address: Value) -> Value:
-    bits = emit.builder.zext(_read(emit, address, ir.VectorType(ir.IntType(16), LANES)), INTS)
-    return emit.builder.bitcast(emit.builder.shl(bits, repeated(16)), VECTOR)
+def _load_bf16(emit: Emit, address: Value) -> Value:
+    bits = emit.builder.zext(_load_unaligned(emit, address, ir.VectorType(ir.IntType(16), LANES)), INTS)
+    return emit.builder.bitcast(emit.builder.shl(bits, splat_bits(16)), VECTOR)
 
 
-_READ: dict[Kind, Callable[[Emit, Value], Value]] = {
-    Kind.FOUR: _four, Kind.SIGNED: _signed, Kind.UNSIGNED: _unsigned, Kind.HALF: _half, Kind.BRAIN: _brain,
-    Kind.SIGNED_ROUNDED: _signed, Kind.UNSIGNED_ROUNDED: _unsigned, Kind.HALF_ROUNDED: _half,
+_LOADERS: dict[Storage, Callable[[Emit, Value], Value]] = {
+    Storage.LUT4: _load_u4, Storage.I8: _load_i8, Storage.U8: _load_u8, Storage.F16: _load_f16, Storage.BF16: _load_bf16,
+    Storage.I8_ROUNDED: _load_i8, Storage.U8_ROUNDED: _load_u8, Storage.F16_ROUNDED: _load_f16,
 }  # fmt: skip
 
 
-def decoded(emit: Emit, kind: Kind, address: Value) -> Value:
+def load_quantized(emit: Emit, kind: Storage, address: Value) -> Value:
     """The codes at an address as f32; those of 4 bits as indices."""
-    return _READ[kind](emit, address)
+    return _LOADERS[kind](emit, address)
 
 
-def rounded(emit: Emit, numbers: Value, least: Value, factor: Value) -> Value:
+def round_mantissa(emit: Emit, numbers: Value, least: Value, factor: Value) -> Value:
     """Numbers with fewer digits: those below go where a large number is added, and taken away again.
 
     The large number lies so much above the power of two that is in a number that its last digit is the
@@ -130,15 +140,15 @@ def rounded(emit: Emit, numbers: Value, least: Value, factor: Value) -> Value:
     is rounded.
     """
     builder = emit.builder
-    power = builder.and_(builder.bitcast(numbers, INTS), repeated(0x7F800000))
+    power = builder.and_(builder.bitcast(numbers, INTS), splat_bits(0x7F800000))
     power = builder.select(builder.icmp_signed(">", power, least), power, least)
     large = emit.multiply(builder.bitcast(power, VECTOR), factor)
     return emit.subtract(emit.add(numbers, large), large)
 
 
-def as_half(emit: Emit, numbers: Value) -> Value:
+def round_to_f16(emit: Emit, numbers: Value) -> Value:
     """Numbers rounded to f16."""
     builder = emit.builder
     if TARGET.name == "plain":
-        return rounded(emit, numbers, repeated(0x38800000), emit.constant(1.5 * 2.0**13))
+        return round_mantissa(emit, numbers, splat_bits(0x38800000), emit.constant(1.5 * 2.0**13))
     return builder.fpext(builder.fptrunc(numbers, ir.VectorType(ir.HalfType(), LANES)), VECTOR)

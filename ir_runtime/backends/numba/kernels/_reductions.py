@@ -10,16 +10,25 @@ from typing import Any
 
 from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, LANES, Emit, Load, Store
-from ._activation_code import exponential
+from ._activation_code import exp
 
-__all__ = ["centred", "log", "root", "scaled", "shifted", "softened", "squares", "total"]
+__all__ = [
+    "normalize_row",
+    "log",
+    "sqrt",
+    "scale_row",
+    "shift_row",
+    "softmax_terms",
+    "sum_squares",
+    "sum_row",
+]
 
 Value = Any
 # Accumulators of a sum.
-CHAINS = 4
+ACCUMULATORS = 4
 
 
-def _fold(
+def _reduce(
     emit: Emit, count: Value, start: float, step: Callable[[Value, Value, Load, Store], Value],
     join: Callable[[Value, Value], Value],
 ) -> Value:  # fmt: skip
@@ -29,27 +38,30 @@ def _fold(
     """
     builder = emit.builder
     none = emit.constant(start)
-    block = CHAINS * LANES
+    block = ACCUMULATORS * LANES
     many = builder.sdiv(count, emit.i64(block))
-    with emit.loop(many, [emit.i64(0), *[none] * CHAINS]) as (_, (offset, *now), following):
+    with emit.loop(many, [emit.i64(0), *[none] * ACCUMULATORS]) as (_, (offset, *now), following):
         made = [
-            step(total, emit.at(offset, 4 * LANES * j), emit.load, emit.store) for j, total in enumerate(now)
+            step(sum_row, emit.at(offset, 4 * LANES * j), emit.load, emit.store)
+            for j, sum_row in enumerate(now)
         ]
         following += [emit.at(offset, 4 * block), *made]
-    offset, total = following[0], following[1]
+    offset, sum_row = following[0], following[1]
     for other in following[2:]:
-        total = join(total, other)
+        sum_row = join(sum_row, other)
     left = builder.sub(count, builder.mul(many, emit.i64(block)))
     whole = builder.sdiv(left, emit.i64(LANES))
-    with emit.loop(whole, [offset, total]) as (_, (at, now_one), after):
+    with emit.loop(whole, [offset, sum_row]) as (_, (at, now_one), after):
         after += [emit.at(at, 4 * LANES), step(now_one, at, emit.load, emit.store)]
-    offset, total = after
+    offset, sum_row = after
     rest = builder.sub(left, builder.mul(whole, emit.i64(LANES)))
 
     def last() -> list[Value]:
-        return [builder.select(emit.lane_mask(rest), step(total, offset, *emit.masked_access(rest)), total)]
+        return [
+            builder.select(emit.lane_mask(rest), step(sum_row, offset, *emit.masked_access(rest)), sum_row)
+        ]
 
-    return emit.if_else(builder.icmp_signed(">", rest, emit.i64(0)), last, lambda: [total])[0]
+    return emit.if_else(builder.icmp_signed(">", rest, emit.i64(0)), last, lambda: [sum_row])[0]
 
 
 def _larger(emit: Emit, a: Value, b: Value) -> Value:
@@ -57,7 +69,7 @@ def _larger(emit: Emit, a: Value, b: Value) -> Value:
 
 
 @instruction(*[types.int64] * 5, types.float32)
-def softened(
+def softmax_terms(
     emit: Emit, x: Value, mask: Value, count: Value, out: Value, about: Value, factor: Value
 ) -> None:
     """``e ** (x * factor + mask - largest)``, and elsewhere their sum and what was the largest.
@@ -70,26 +82,26 @@ def softened(
     masked = builder.icmp_signed("!=", mask, emit.i64(0))
 
     def raised(add: bool) -> list[Value]:
-        def largest(total: Value, at: Value, load: Load, store: Store) -> Value:
+        def largest(sum_row: Value, at: Value, load: Load, store: Store) -> Value:
             score = emit.multiply(load(emit.at(x, at)), times)
             if add:
                 score = emit.add(score, load(emit.at(mask, at)))
             store(score, emit.at(out, at))
-            return _larger(emit, total, score)
+            return _larger(emit, sum_row, score)
 
-        found = _fold(emit, count, float("-inf"), largest, lambda a, b: _larger(emit, a, b))
+        found = _reduce(emit, count, float("-inf"), largest, lambda a, b: _larger(emit, a, b))
         return [emit.reduce(found, lambda a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))]
 
     (most,) = emit.if_else(masked, lambda: raised(True), lambda: raised(False))
     top = emit.splat(most)
 
-    def power(total: Value, at: Value, load: Load, store: Store) -> Value:
+    def power(sum_row: Value, at: Value, load: Load, store: Store) -> Value:
         place = emit.at(out, at)
-        found = exponential(emit, emit.subtract(load(place), top))
+        found = exp(emit, emit.subtract(load(place), top))
         store(found, place)
-        return emit.add(total, found)
+        return emit.add(sum_row, found)
 
-    sum = emit.reduce_add(_fold(emit, count, 0, power, emit.add))
+    sum = emit.reduce_add(_reduce(emit, count, 0, power, emit.add))
     emit.store(sum, about)
     emit.store(most, emit.at(about, 4))
 
@@ -109,19 +121,19 @@ def _in_place(how: Callable[[Emit, Value, Value], Value]) -> Any:
     return instruction(*[types.int64] * 2, types.float32)(write)
 
 
-scaled, shifted = _in_place(Emit.multiply), _in_place(Emit.add)
+scale_row, shift_row = _in_place(Emit.multiply), _in_place(Emit.add)
 """Multiply numbers with one, or add one to them."""
 
 
 @instruction(*[types.int64] * 3)
-def total(emit: Emit, x: Value, count: Value, out: Value) -> None:
+def sum_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
     """The sum of numbers."""
-    found = _fold(emit, count, 0, lambda sum, at, load, _: emit.add(sum, load(emit.at(x, at))), emit.add)
+    found = _reduce(emit, count, 0, lambda sum, at, load, _: emit.add(sum, load(emit.at(x, at))), emit.add)
     emit.store(emit.reduce_add(found), out)
 
 
 @instruction(*[types.int64] * 3, types.float32)
-def squares(emit: Emit, x: Value, count: Value, out: Value, mean: Value) -> None:
+def sum_squares(emit: Emit, x: Value, count: Value, out: Value, mean: Value) -> None:
     """The sum of the squares of what numbers have more than a mean."""
     middle = emit.splat(mean)
 
@@ -129,11 +141,11 @@ def squares(emit: Emit, x: Value, count: Value, out: Value, mean: Value) -> None
         more = emit.subtract(load(emit.at(x, at)), middle)
         return emit.fma(more, more, sum)
 
-    emit.store(emit.reduce_add(_fold(emit, count, 0, step, emit.add)), out)
+    emit.store(emit.reduce_add(_reduce(emit, count, 0, step, emit.add)), out)
 
 
 @instruction(*[types.int64] * 5, types.float32, types.float32)
-def centred(
+def normalize_row(
     emit: Emit, x: Value, count: Value, scale: Value, shift: Value, out: Value, mean: Value, factor: Value
 ) -> None:
     """``(x - mean) * factor * scale + shift``; scale and shift are rows, too, or 0 for none."""
@@ -166,7 +178,7 @@ def centred(
 
 
 @instruction(types.float32, returns=types.float32)
-def root(emit: Emit, x: Value) -> Value:
+def sqrt(emit: Emit, x: Value) -> Value:
     """The square root of one number."""
     return emit.builder.call(emit.function("llvm.sqrt.f32", F32, F32), [x])
 

@@ -10,13 +10,13 @@ from llvmlite import ir
 from ..codegen.language import instruction, types
 from ..codegen.vectors import F32, I32, LANES, Emit, Load, Store
 
-__all__ = ["copied", "dots", "mixed", "transposed", "turned"]
+__all__ = ["copy_row", "dot_rows", "add_weighted_rows", "transpose_vectors", "transpose_square"]
 
 Value = Any
 
 
 @instruction(*[types.int64] * 3)
-def copied(emit: Emit, x: Value, count: Value, out: Value) -> None:
+def copy_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
     """Copy numbers."""
 
     def body(offset: Value, load: Load, store: Store) -> None:
@@ -26,7 +26,7 @@ def copied(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 
 @instruction(*[types.int64] * 6)
-def dots(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value) -> None:
+def dot_rows(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value) -> None:
     """The products of one row with each of ``rows`` others, which are ``stride`` bytes apart."""
     builder = emit.builder
     at_once = 4
@@ -69,7 +69,9 @@ def dots(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Valu
 
 
 @instruction(*[types.int64] * 6)
-def mixed(emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value) -> None:
+def add_weighted_rows(
+    emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value
+) -> None:
     """Add ``rows`` rows, which are ``stride`` bytes apart, each times its weight, to what is there."""
     builder = emit.builder
     wide = 8
@@ -102,19 +104,19 @@ def mixed(emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, coun
 
 
 @instruction(*[types.int64] * 4)
-def turned(emit: Emit, x: Value, stride: Value, out: Value, width: Value) -> None:
+def transpose_square(emit: Emit, x: Value, stride: Value, out: Value, width: Value) -> None:
     """A square of `LANES` rows, ``stride`` bytes apart, as columns of rows that are ``width`` bytes apart."""
     builder = emit.builder
     rows = [emit.load(emit.at(x, builder.mul(stride, emit.i64(i)))) for i in range(LANES)]
-    for i, row in enumerate(transposed(emit, rows)):
+    for i, row in enumerate(transpose_vectors(emit, rows)):
         emit.store(row, emit.at(out, builder.mul(width, emit.i64(i))))
 
 
-def transposed(emit: Emit, rows: Sequence[Value]) -> list[Value]:
+def transpose_vectors(emit: Emit, rows: Sequence[Value]) -> list[Value]:
     """A square of `LANES` vectors, its rows as columns."""
     found, step = list(rows), 1
     while step < LANES:
-        low, high = _halves(step)
+        low, high = _swap_masks(step)
         for i in range(LANES):
             if not i & step:
                 a, b = found[i], found[i + step]
@@ -124,7 +126,7 @@ def transposed(emit: Emit, rows: Sequence[Value]) -> list[Value]:
     return found
 
 
-def _halves(step: int) -> tuple[Value, Value]:
+def _swap_masks(step: int) -> tuple[Value, Value]:
     """Which lanes of two vectors change places where squares of that size are turned."""
     low = [j if not j & step else LANES + j - step for j in range(LANES)]
     high = [j + step if not j & step else LANES + j for j in range(LANES)]

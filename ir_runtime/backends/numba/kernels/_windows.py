@@ -1,7 +1,7 @@
-"""Windows that slide over rows of channels: several of a row at a time, one vector of channels each.
+"""Sliding windows over NHWC maps: several windows of a row at a time, one vector of channels each.
 
-Where a window reaches beyond the data, it reads a vector of fillers there, so the borders take hardly
-longer than the rest, and nothing is padded.
+Where a window reaches into padding, it reads a vector of fill values, so borders are hardly slower than the rest, and
+nothing is padded.
 """
 
 from __future__ import annotations
@@ -13,53 +13,78 @@ from typing import Any
 import numpy as np
 
 from ....ir.tensor import Array
-from ....ops.window import SlidingWindow
+from ....ops._window import Sliding
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, VECTOR, Emit
 
-__all__ = ["BESIDE", "FEW", "SIZE", "Geometry", "geometry", "reach", "sliding", "strip", "tile", "widened"]
+__all__ = [
+    "WINDOWS",
+    "FEW_WINDOWS",
+    "F32_SIZE",
+    "SlidingWindows",
+    "geometry",
+    "window_range",
+    "sliding_window",
+    "fixed_width_window",
+    "general_window",
+    "pad_channels",
+]
 
 Value = Any
-Write = Callable[..., None]
-"""Writes what `sliding` calls."""
+Emitter = Callable[..., None]
+"""Emits one way of a `sliding_window` instruction."""
 Combine = Callable[[Emit, Value, Value, Value], Value]
-"""Takes what a window has so far, a vector of data, and one of weights."""
+"""Combines the accumulator of a window, a vector of data, and one of weights."""
 
-# Windows beside each other: as many accumulators as hide how long a product takes. The usual lengths of
-# rows are multiples of it.
-BESIDE = 7
-FEW = 3
+# Windows at a time: enough accumulators to hide the latency of FMA; usual row lengths are multiples.
+WINDOWS = 7
+FEW_WINDOWS = 3
 
-Geometry = np.ndarray[tuple[int], np.dtype[np.int64]]
-"""Whole numbers that say where windows lie: `geometry` lists them."""
+F32_SIZE = np.int64(4)
 
-SIZE = np.int64(4)
+
+class SlidingWindows(Descriptor):
+    """Sliding windows over a map, as kernels read them."""
+
+    height: i64
+    width: i64
+    channels: i64
+    out_height: i64
+    out_width: i64
+    kernel_height: i64
+    kernel_width: i64
+    stride_down: i64
+    stride_across: i64
+    dilation_down: i64
+    dilation_across: i64
+    pad_top: i64
+    pad_left: i64
 
 
 def geometry(
-    op: SlidingWindow, lengths: Sequence[int], channels: int, kernel: Sequence[int], spread: Sequence[int]
-) -> Geometry:
-    """Height, width, channels; those of the result; then per axis kernel, stride, dilation, padding before."""
+    op: Sliding, lengths: Sequence[int], channels: int, kernel: Sequence[int], spread: Sequence[int]
+) -> dict[str, int]:
+    """Return the fields of `SlidingWindows`."""
     before = [begin for begin, _ in op.pads(lengths, kernel)]
-    out = op.windows(lengths, kernel)
-    numbers = [*lengths, channels, *out, *kernel, *op.strides, *spread, *before]
-    return np.array(numbers, np.int64)
+    numbers = [*lengths, channels, *op.windows(lengths, kernel), *kernel, *op.strides, *spread, *before]
+    return dict(zip(SlidingWindows.dtype.names or (), map(int, numbers), strict=True))
 
 
 @device
-def reach(first: Value, length: Value, dilation: Value, kernel: Value) -> Any:
-    """The elements of a window that begins at ``first`` that lie in ``length``: from, to."""
+def window_range(first: Value, length: Value, dilation: Value, kernel: Value) -> Any:
+    """Return the range of the elements of a window from ``first`` on that lie inside ``length``."""
     low = (-first + dilation - 1) // dilation if first < 0 else 0
     high = (length - first + dilation - 1) // dilation if length > first else 0
     low, high = min(low, kernel), min(high, kernel)
     return low, max(high, low)
 
 
-def sliding(ways: Mapping[int, Write]) -> Any:
-    """An instruction that takes windows beside each other, in one of several ways.
+def sliding_window(ways: Mapping[int, Emitter]) -> Any:
+    """Return an instruction that computes neighbouring windows, in one of several ways.
 
     Arguments: the number of the way; data, bytes between rows and between columns; weights; rows; result and
-    bytes between its columns; where to start from; index of the first column, columns; fillers; columns of the
+    bytes between its columns; initial values; index of the first column, columns; fill values; columns of the
     kernel, its dilation, and the stride.
     """
 
@@ -69,16 +94,16 @@ def sliding(ways: Mapping[int, Write]) -> Any:
     return instruction(*[types.int64] * 15)(write)
 
 
-def strip(kernel: int, stride: int, bordered: bool) -> Write:
-    """Products with a kernel of fixed width, whose windows share the columns they load; dilation is 1."""
-    beside, columns = BESIDE, (BESIDE - 1) * stride + kernel
+def fixed_width_window(kernel: int, stride: int, padded: bool) -> Emitter:
+    """Emit products with a kernel of fixed width, whose windows share the columns they load; dilation is 1."""
+    beside, columns = WINDOWS, (WINDOWS - 1) * stride + kernel
 
     def write(
         emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, y: Value, step: Value,
         start: Value, first: Value, width: Value, filler: Value, *_: Value,
     ) -> None:  # fmt: skip
         beginning = emit.load(start)
-        load = _bordered(emit, first, width, filler) if bordered else _inside(emit)
+        load = _load_or_fill(emit, first, width, filler) if padded else _load(emit)
         with emit.loop(rows, [x, w, *[beginning] * beside]) as (_, (line, weights, *sums), following):
             taps = [emit.load(emit.at(weights, 4 * LANES * b)) for b in range(kernel)]
             for column in range(columns):
@@ -93,15 +118,15 @@ def strip(kernel: int, stride: int, bordered: bool) -> Write:
     return write
 
 
-def tile(combine: Combine, beside: int) -> Write:
-    """Windows of any size, stride and dilation."""
+def general_window(combine: Combine, beside: int) -> Emitter:
+    """Emit windows of any size, stride and dilation."""
 
     def write(
         emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, y: Value, step: Value,
         start: Value, first: Value, width: Value, filler: Value, kernel: Value, dilation: Value, stride: Value,
     ) -> None:  # fmt: skip
         builder, beginning = emit.builder, emit.load(start)
-        load = _bordered(emit, first, width, filler)
+        load = _load_or_fill(emit, first, width, filler)
         with emit.loop(rows, [x, w, *[beginning] * beside]) as (_, (line, weights, *before), below):
             with emit.loop(kernel, [weights, *before]) as (b, (tap, *sums), following):
                 weight = emit.load(tap)
@@ -116,12 +141,12 @@ def tile(combine: Combine, beside: int) -> Write:
     return write
 
 
-def _inside(emit: Emit) -> Callable[[Value, Value], Value]:
+def _load(emit: Emit) -> Callable[[Value, Value], Value]:
     return lambda address, _: emit.load(address)
 
 
-def _bordered(emit: Emit, first: Value, width: Value, filler: Value) -> Callable[[Value, Value], Value]:
-    """What loads a column if there is one, else fillers."""
+def _load_or_fill(emit: Emit, first: Value, width: Value, filler: Value) -> Callable[[Value, Value], Value]:
+    """Return a function that loads a column of the data, or fill values outside."""
 
     def load(address: Value, column: Value) -> Value:
         exists = emit.builder.icmp_unsigned("<", emit.builder.add(first, column), width)
@@ -135,7 +160,7 @@ def _put(emit: Emit, values: Sequence[Value], y: Value, step: Value) -> None:
         emit.store(value, emit.at(y, emit.builder.mul(step, emit.i64(place))))
 
 
-def widened(x: Array, axis: int = -1) -> Array:
-    """With channels of zeros besides where they are fewer than a vector."""
+def pad_channels(x: Array, axis: int = -1) -> Array:
+    """Pad the channels with zeros to at least one vector."""
     more = max(LANES - x.shape[axis], 0)
     return np.pad(x, [(0, more if n == axis % x.ndim else 0) for n in range(x.ndim)]) if more else x

@@ -20,28 +20,32 @@ import numpy as np
 from ....ir.tensor import Array
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
-from ._epilogue import Epilogue, Finish
-from ._panels import Panels
-from ._winograd_tiles import WORKER
-from ._winograd_transforms import SIDE, transformed
+from ._epilogue import Epilogue
+from ._packed_epilogue import PackedEpilogue
+from ._panels import PackedPanels
+from ._winograd_tiles import WINOGRAD
+from ._winograd_transforms import TILE_ELEMENTS, transform_filters
 
-__all__ = ["Winograd", "pays"]
+__all__ = ["Winograd", "is_profitable"]
 
 # Filters of more channels than this, once transformed, do not stay in the last cache.
-MOST = 256 * 256
+MAX_FILTERS = 256 * 256
 # Smaller maps have too few tiles, and waste too much of those.
-LEAST = 10
+MIN_LENGTH = 10
 # Tiles that a thread takes through all phases; and bytes of them once transformed, which stay in its cache.
-BLOCK = 24
-BYTES = 1 << 19
+TILE_BLOCK = 24
+BLOCK_BYTES = 1 << 19
 
 
-def pays(shape: Sequence[int], out: Sequence[int | None]) -> bool:
+def is_profitable(shape: Sequence[int], out: Sequence[int | None]) -> bool:
     """Whether filters ``[C_out, C_in, 3, 3]`` are better transformed, for results of at least that size."""
     outputs, inputs = shape[:2]
     whole = outputs % LANES == 0 and inputs % LANES == 0
     return (
-        whole and inputs >= 16 and outputs * inputs <= MOST and all(n is not None and n >= LEAST for n in out)
+        whole
+        and inputs >= 16
+        and outputs * inputs <= MAX_FILTERS
+        and all(n is not None and n >= MIN_LENGTH for n in out)
     )
 
 
@@ -56,8 +60,8 @@ class Winograd:
 
     filters: Array
     epilogue: Epilogue
-    panels: Panels = field(init=False)
-    finish: Finish = field(init=False)
+    panels: PackedPanels = field(init=False)
+    finish: PackedEpilogue = field(init=False)
     _kept: tuple[Array, Array, Array, Array] = field(init=False)
     _jobs: dict[Any, Any] = field(default_factory=dict)
 
@@ -67,9 +71,9 @@ class Winograd:
         scale = np.ones(outputs, np.float32) if self.epilogue.scale is None else self.epilogue.scale
         bias = np.zeros(outputs, np.float32) if self.epilogue.shift is None else self.epilogue.shift
         zeros = np.zeros(max(channels, outputs), np.float32)
-        object.__setattr__(self, "panels", transformed(w, scale))
-        object.__setattr__(self, "finish", Finish.of(self.epilogue))
-        WORKER.prepare()
+        object.__setattr__(self, "panels", transform_filters(w, scale))
+        object.__setattr__(self, "finish", PackedEpilogue.of(self.epilogue))
+        WINOGRAD.prepare()
         object.__setattr__(self, "_kept", (w, np.ascontiguousarray(scale), np.ascontiguousarray(bias), zeros))
 
     def run(
@@ -87,10 +91,10 @@ class Winograd:
                 self._jobs.clear()
             found = self._jobs[key] = self._job(shape, pads, y.shape)
         job, size = found
-        first, second = self.finish.partners(extras, 1)
+        first, second = self.finish.extra_arrays(extras, 1)
         if size:
             second = np.empty(size, np.float32)
-        parallel_for(WORKER.address, job, y, x, first, second, threads())
+        parallel_for(WINOGRAD.address, job, y, x, first, second, threads())
 
     def _job(
         self, shape: Sequence[int], pads: Sequence[tuple[int, int]], out: Sequence[int]
@@ -99,16 +103,16 @@ class Winograd:
         n, height, width, channels = shape
         tall, wide, outputs = out[1:]
         tiles = n * -(-tall // 4) * -(-wide // 4)
-        block = max(min(BLOCK, BYTES // (4 * SIDE * max(channels, outputs)) // 6 * 6), 6)
+        block = max(min(TILE_BLOCK, BLOCK_BYTES // (4 * TILE_ELEMENTS * max(channels, outputs)) // 6 * 6), 6)
         shared = tiles < 2 * threads() * block and threads() > 1 and len(self.finish.extras) < 2
         block = tiles if shared else min(block, tiles)
         panels = self.panels
         w, scale, bias, zeros = self._kept
         words = [
             n, height, width, channels, tall, wide, outputs, pads[0][0], pads[1][0], block, -(-tiles // block),
-            len(panels) // SIDE, panels.table.ctypes.data, panels.numbers.ctypes.data, panels.bias.ctypes.data,
+            len(panels) // TILE_ELEMENTS, panels.table.ctypes.data, panels.numbers.ctypes.data, panels.bias.ctypes.data,
             bias.ctypes.data, zeros.ctypes.data, self.finish.words.ctypes.data, self.finish.numbers.ctypes.data,
             w.ctypes.data, scale.ctypes.data, shared,
         ]  # fmt: skip
-        room = SIDE * (block * (channels + outputs) + 2 * LANES) if shared else 0
+        room = TILE_ELEMENTS * (block * (channels + outputs) + 2 * LANES) if shared else 0
         return np.array(words, np.int64), room

@@ -8,12 +8,12 @@ from ..codegen.language import device, routine, types
 from ..codegen.memory import alloc, barrier, fetch_add, free, load_f32, load_i64, store_f32, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
-from ._epilogue import finish
-from ._gemm_tile import multiply
-from ._panels import WORDS
-from ._winograd_transforms import SIDE, from_tiles, to_tiles
+from ._gemm_tile import gemm_panel
+from ._packed_epilogue import apply_post_ops
+from ._panels import Panel
+from ._winograd_transforms import TILE_ELEMENTS, transform_input, transform_output
 
-__all__ = ["WORKER"]
+__all__ = ["WINOGRAD"]
 
 # The words of a job.
 (
@@ -23,7 +23,7 @@ __all__ = ["WORKER"]
 
 
 @routine(*[types.int64] * 7)
-def _tiles_in(job: int, x: int, out: int, apart: int, begin: int, end: int, places: int) -> None:
+def _transform_input(job: int, x: int, out: int, apart: int, begin: int, end: int, places: int) -> None:
     """Transform some tiles; the first of them goes to ``out``."""
     height, width, channels = load_i64(job, _HEIGHT), load_i64(job, _WIDTH), load_i64(job, _CHANNELS)
     down, across = (load_i64(job, _TALL) + 3) // 4, (load_i64(job, _WIDE) + 3) // 4
@@ -39,11 +39,11 @@ def _tiles_in(job: int, x: int, out: int, apart: int, begin: int, end: int, plac
             for b in range(6):
                 lies = inside and 0 <= left + b < width
                 store_i64(places, 6 * a + b, start + b * size if lies else zeros)
-        to_tiles(places, channels // LANES, out + (tile - begin) * size, apart)
+        transform_input(places, channels // LANES, out + (tile - begin) * size, apart)
 
 
 @device
-def _product(
+def _multiply_tiles(
     job: int, index: int, tiles: int, x: int, x_apart: int, out: int, out_apart: int, places: int
 ) -> None:
     """Multiply tiles with one panel of one of the 36 matrices."""
@@ -53,19 +53,19 @@ def _product(
     start = x + element * x_apart
     for i in range(tiles):
         store_i64(places, i, start + i * size)
-    entry = load_i64(job, _TABLE) + 8 * WORDS * index
+    entry = load_i64(job, _TABLE) + 8 * Panel.words * index
     # The column is counted through all 36; within its own matrix it is that much less.
-    column = load_i64(entry, 3) - element * load_i64(job, _COLUMNS)
+    column = load_i64(entry, Panel.column) - element * load_i64(job, _COLUMNS)
     store_i64(places, tiles, 0)
-    multiply(
-        load_i64(entry, 1), tiles, places, 0, places + 8 * tiles, 1, load_i64(job, _CHANNELS),
-        load_i64(job, _WEIGHTS) + load_i64(entry, 0), out + element * out_apart + 4 * column, 4 * load_i64(job, _COLUMNS),
-        load_i64(job, _NO_BIAS), 0, load_i64(entry, 2), np.float32(-np.inf), np.float32(np.inf),
+    gemm_panel(
+        load_i64(entry, Panel.vectors), tiles, places, 0, places + 8 * tiles, 1, load_i64(job, _CHANNELS),
+        load_i64(job, _WEIGHTS) + load_i64(entry, Panel.start), out + element * out_apart + 4 * column, 4 * load_i64(job, _COLUMNS),
+        load_i64(job, _NO_BIAS), 0, load_i64(entry, Panel.last_columns), np.float32(-np.inf), np.float32(np.inf),
     )  # fmt: skip
 
 
 @device
-def _directly(job: int, x: int, y: int, others: int, image: int, line: int, column: int) -> None:
+def _direct_window(job: int, x: int, y: int, others: int, image: int, line: int, column: int) -> None:
     """One window, for all channels, as convolution is defined."""
     height, width, channels = load_i64(job, _HEIGHT), load_i64(job, _WIDTH), load_i64(job, _CHANNELS)
     numbers, filters = load_i64(job, _NUMBERS), load_i64(job, _FILTER)
@@ -91,7 +91,7 @@ def _directly(job: int, x: int, y: int, others: int, image: int, line: int, colu
 
 
 @routine(*[types.int64] * 11)
-def _tiles_out(
+def _transform_output(
     job: int, x: int, y: int, first: int, second: int, tiles: int, apart: int, begin: int, end: int, places: int,
     spare: int,
 ) -> None:  # fmt: skip
@@ -113,7 +113,7 @@ def _tiles_out(
                 lies = a < rows and b < count
                 store_i64(places, 4 * a + b, y + at if lies else spare)
                 store_i64(others, 4 * a + b, first + at if lies else spare)
-        from_tiles(
+        transform_output(
             tiles + (tile - begin) * size, apart, places, others if summed else 0, load_i64(job, _BIAS),
             columns // LANES, check, load_f32(numbers, 0), load_f32(numbers, 1),
         )  # fmt: skip
@@ -121,14 +121,16 @@ def _tiles_out(
             for a in range(rows):
                 for b in range(count):
                     at = corner + (a * wide + b) * size
-                    _directly(job, x, y + at, first + at if summed else 0, image, top + a, left + b)
+                    _direct_window(job, x, y + at, first + at if summed else 0, image, top + a, left + b)
         if load_i64(words, 1) > 0:
             for a in range(rows):
-                finish(words, numbers, first, second, y, corner + a * wide * size, 0, count, columns, size)
+                apply_post_ops(
+                    words, numbers, first, second, y, corner + a * wide * size, 0, count, columns, size
+                )
 
 
 @device
-def _in_blocks(
+def _by_blocks(
     counter: int, job: int, x: int, y: int, first: int, second: int, source: int, target: int, before: int,
     after: int, tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip
@@ -140,14 +142,14 @@ def _in_blocks(
             break
         begin = unit * block
         end = min(begin + block, tiles)
-        _tiles_in(job, x, source, before, begin, end, table)
-        for index in range(SIDE * load_i64(job, _PANELS)):
-            _product(job, index, end - begin, source, before, target, after, table)
-        _tiles_out(job, x, y, first, second, target, after, begin, end, table, spare)
+        _transform_input(job, x, source, before, begin, end, table)
+        for index in range(TILE_ELEMENTS * load_i64(job, _PANELS)):
+            _multiply_tiles(job, index, end - begin, source, before, target, after, table)
+        _transform_output(job, x, y, first, second, target, after, begin, end, table, spare)
 
 
 @device
-def _in_phases(
+def _by_phases(
     counter: int, job: int, x: int, y: int, first: int, source: int, target: int, before: int, after: int,
     tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip
@@ -156,15 +158,15 @@ def _in_phases(
         tile = fetch_add(counter)
         if tile >= tiles:
             break
-        _tiles_in(job, x, source + 4 * tile * load_i64(job, _CHANNELS), before, tile, tile + 1, table)
+        _transform_input(job, x, source + 4 * tile * load_i64(job, _CHANNELS), before, tile, tile + 1, table)
         fetch_add(counter + 8)
     barrier(counter + 8, tiles)
-    products = SIDE * load_i64(job, _PANELS)
+    products = TILE_ELEMENTS * load_i64(job, _PANELS)
     while True:
         index = fetch_add(counter + 16)
         if index >= products:
             break
-        _product(job, index, tiles, source, before, target, after, table)
+        _multiply_tiles(job, index, tiles, source, before, target, after, table)
         fetch_add(counter + 24)
     barrier(counter + 24, products)
     while True:
@@ -172,10 +174,10 @@ def _in_phases(
         if tile >= tiles:
             break
         moved = target + 4 * tile * load_i64(job, _COLUMNS)
-        _tiles_out(job, x, y, first, 0, moved, after, tile, tile + 1, table, spare)
+        _transform_output(job, x, y, first, 0, moved, after, tile, tile + 1, table, spare)
 
 
-def _work(call: int) -> None:
+def _winograd(call: int) -> None:
     job, y, x, first, second, counter = load_args(call)
     channels, columns, block = load_i64(job, _CHANNELS), load_i64(job, _COLUMNS), load_i64(job, _BLOCK_SIZE)
     tiles = load_i64(job, _IMAGES) * ((load_i64(job, _TALL) + 3) // 4) * ((load_i64(job, _WIDE) + 3) // 4)
@@ -184,17 +186,28 @@ def _work(call: int) -> None:
     table = alloc(8 * (block + 40))
     spare = alloc(4 * columns)
     if load_i64(job, _SHARED) != 0:
-        _in_phases(
-            counter, job, x, y, first, second, second + SIDE * before, before, after, tiles, table, spare
+        _by_phases(
+            counter,
+            job,
+            x,
+            y,
+            first,
+            second,
+            second + TILE_ELEMENTS * before,
+            before,
+            after,
+            tiles,
+            table,
+            spare,
         )
     else:
-        source = alloc(SIDE * (before + after))
-        target = source + SIDE * before
-        _in_blocks(counter, job, x, y, first, second, source, target, before, after, tiles, table, spare)
+        source = alloc(TILE_ELEMENTS * (before + after))
+        target = source + TILE_ELEMENTS * before
+        _by_blocks(counter, job, x, y, first, second, source, target, before, after, tiles, table, spare)
         free(source)
     free(table)
     free(spare)
 
 
-WORKER = Task(_work)
+WINOGRAD = Task(_winograd)
 """Convolves; `_winograd` makes its job, the words above in order."""

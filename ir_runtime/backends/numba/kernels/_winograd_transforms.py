@@ -13,21 +13,21 @@ from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f
 from ..codegen.vectors import I64, LANES, Emit
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
-from ._panels import WORDS, Panels, arranged
+from ._panels import PackedPanels, Panel, allocate_panels
 
-__all__ = ["SIDE", "from_tiles", "to_tiles", "transformed"]
+__all__ = ["TILE_ELEMENTS", "transform_output", "transform_input", "transform_filters"]
 
 Value = Any
 
-SIDE = 36
+TILE_ELEMENTS = 36
 """Elements of a tile."""
 
 
-def transformed(w: Array, scale: Array) -> Panels:
+def transform_filters(w: Array, scale: Array) -> PackedPanels:
     """36 matrices ``[C_in, C_out]``, packed."""
     outputs, channels = w.shape[:2]
-    panels = arranged(SIDE, outputs, channels)
-    count = len(panels) // SIDE
+    panels = allocate_panels(TILE_ELEMENTS, outputs, channels)
+    count = len(panels) // TILE_ELEMENTS
     words = [count, panels.table.ctypes.data, w.ctypes.data, scale.ctypes.data, channels]
     parallel_for(
         _TRANSFORM.address, np.array(words, np.int64), panels.numbers, UNUSED, UNUSED, UNUSED, threads()
@@ -36,7 +36,7 @@ def transformed(w: Array, scale: Array) -> Panels:
 
 
 @device
-def _widened(out: int, apart: int, a: float, b: float, c: float) -> None:
+def _transform_three(out: int, apart: int, a: float, b: float, c: float) -> None:
     """Six numbers of three, so many numbers apart."""
     near, half = (a + c) * np.float32(-1 / 6), b * np.float32(1 / 6)
     far, twelfth = a * np.float32(1 / 24) + c * np.float32(1 / 6), b * np.float32(1 / 12)
@@ -48,7 +48,7 @@ def _widened(out: int, apart: int, a: float, b: float, c: float) -> None:
     store_f32(out, 5 * apart, c)
 
 
-def _transform(call: int) -> None:
+def _transform_all(call: int) -> None:
     """Filters into panels, a unit for each of one matrix."""
     job, out, _, _, _, counter = load_args(call)
     count, table, channels = load_i64(job, 0), load_i64(job, 1), load_i64(job, 4)
@@ -58,8 +58,8 @@ def _transform(call: int) -> None:
         unit = fetch_add(counter)
         if unit >= count:
             break
-        entry = table + 8 * WORDS * unit
-        width, column = load_i64(entry, 1) * LANES, load_i64(entry, 3)
+        entry = table + 8 * Panel.words * unit
+        width, column = load_i64(entry, Panel.vectors) * LANES, load_i64(entry, Panel.column)
         for k in range(channels):
             for j in range(width):
                 w, factor = (
@@ -72,20 +72,20 @@ def _transform(call: int) -> None:
                         load_f32(w, 3 + b) * factor,
                         load_f32(w, 6 + b) * factor,
                     )
-                    _widened(rows + 4 * b, 3, one, two, three)
+                    _transform_three(rows + 4 * b, 3, one, two, three)
                 for a in range(6):
                     row = rows + 12 * a
-                    _widened(found + 24 * a, 1, load_f32(row, 0), load_f32(row, 1), load_f32(row, 2))
+                    _transform_three(found + 24 * a, 1, load_f32(row, 0), load_f32(row, 1), load_f32(row, 2))
                 for s in range(36):
-                    start = load_i64(table, WORDS * (s * count + unit))
+                    start = load_i64(table, Panel.words * (s * count + unit))
                     store_f32(out + start, k * width + j, load_f32(found, s))
     free(rows)
 
 
-_TRANSFORM = Task(_transform)
+_TRANSFORM = Task(_transform_all)
 
 
-def _forward(emit: Emit, d: Sequence[Value]) -> list[Value]:
+def _input_transform(emit: Emit, d: Sequence[Value]) -> list[Value]:
     four, five, two = emit.constant(-4), emit.constant(-5), emit.constant(2)
     even, odd = emit.fma(d[2], four, d[4]), emit.fma(d[1], four, d[3])
     wide, narrow = emit.subtract(d[4], d[2]), emit.multiply(emit.subtract(d[3], d[1]), two)
@@ -99,7 +99,7 @@ def _forward(emit: Emit, d: Sequence[Value]) -> list[Value]:
     ]
 
 
-def _backward(emit: Emit, m: Sequence[Value]) -> list[Value]:
+def _output_transform(emit: Emit, m: Sequence[Value]) -> list[Value]:
     near, far = emit.add(m[1], m[2]), emit.add(m[3], m[4])
     across, along = emit.subtract(m[1], m[2]), emit.subtract(m[3], m[4])
     return [
@@ -111,22 +111,22 @@ def _backward(emit: Emit, m: Sequence[Value]) -> list[Value]:
 
 
 @instruction(*[types.int64] * 4)
-def to_tiles(emit: Emit, places: Value, count: Value, out: Value, apart: Value) -> None:
+def transform_input(emit: Emit, places: Value, count: Value, out: Value, apart: Value) -> None:
     """Transform so many vectors of a tile, whose elements lie at the places in a table."""
     builder = emit.builder
-    addresses = [emit.load(emit.at(places, 8 * i), I64) for i in range(SIDE)]
+    addresses = [emit.load(emit.at(places, 8 * i), I64) for i in range(TILE_ELEMENTS)]
     with emit.loop(count) as (i, _, _following):
         offset = builder.mul(i, emit.i64(4 * LANES))
         data = [emit.load(emit.at(address, offset)) for address in addresses]
-        columns = [_forward(emit, data[j::6]) for j in range(6)]
+        columns = [_input_transform(emit, data[j::6]) for j in range(6)]
         for a in range(6):
-            for b, value in enumerate(_forward(emit, [column[a] for column in columns])):
+            for b, value in enumerate(_input_transform(emit, [column[a] for column in columns])):
                 place = builder.mul(apart, emit.i64(6 * a + b))
                 emit.store(value, emit.at(emit.at(out, place), offset))
 
 
 @instruction(*[types.int64] * 7, types.float32, types.float32)
-def from_tiles(
+def transform_output(
     emit: Emit, x: Value, apart: Value, places: Value, others: Value, bias: Value, count: Value, check: Value,
     low: Value, high: Value,
 ) -> None:  # fmt: skip
@@ -139,10 +139,13 @@ def from_tiles(
     bounds = emit.splat(low), emit.splat(high)
     with emit.loop(count, [emit.constant(0)]) as (i, (odd,), following):
         offset = builder.mul(i, emit.i64(4 * LANES))
-        data = [emit.load(emit.at(emit.at(x, builder.mul(apart, emit.i64(n))), offset)) for n in range(SIDE)]
-        columns = [_backward(emit, data[j::6]) for j in range(6)]
+        data = [
+            emit.load(emit.at(emit.at(x, builder.mul(apart, emit.i64(n))), offset))
+            for n in range(TILE_ELEMENTS)
+        ]
+        columns = [_output_transform(emit, data[j::6]) for j in range(6)]
         shift = emit.load(emit.at(bias, offset))
-        found = [v for a in range(4) for v in _backward(emit, [column[a] for column in columns])]
+        found = [v for a in range(4) for v in _output_transform(emit, [column[a] for column in columns])]
         for value in found:
             odd = emit.fma(value, emit.constant(0), odd)
         found = [emit.add(value, shift) for value in found]

@@ -1,4 +1,4 @@
-"""Joining maps of channels: the threads copy what lies beside each other, element by element of the map."""
+"""Concatenation along the channels of NHWC maps, shared by threads."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ... import Kernel
 from ...common.layout import channels_first, is_f32
 from ...core.lengths import accepting, any_lengths
 from .._backend import backend
+from ..codegen.descriptor import Descriptor, concatenate, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import I64, Emit
@@ -22,69 +23,91 @@ from ..threading.task import UNUSED, Task, load_args
 
 __all__: list[str] = []
 
-# Results of fewer numbers than this are left to NumPy, as all are where there is one thread.
-WORTH = 1 << 16
-# Elements of the map that a thread takes at a time, so that what is read stays in the first cache.
-SEVERAL = 32
-# Words for a part: where it lies, bytes between its elements, and its channels.
-_PART = 3
+# Results with fewer elements are left to NumPy, and all if there is one thread.
+MIN_PARALLEL_WORK = 1 << 16
+# Elements of the map of a unit: what is read stays in the L1 cache.
+ROWS_PER_UNIT = 32
+
+
+class ConcatJob(Descriptor):
+    """The job of `CONCAT`."""
+
+    rows: i64
+    parts: i64
+    channels: i64
+
+
+class Part(Descriptor):
+    """One input."""
+
+    data: i64
+    row_stride: i64
+    channels: i64
 
 
 @instruction(*[types.int64] * 3)
-def _copied(emit: Emit, x: Any, size: Any, out: Any) -> None:
-    """Copy so many bytes, as C's library does it best."""
+def _memcpy(emit: Emit, x: Any, size: Any, out: Any) -> None:
+    """Copy ``size`` bytes with memcpy of the C library."""
     pointer = ir.PointerType()
     places = [emit.builder.inttoptr(place, pointer) for place in (out, x)]
     copy = emit.function("memcpy", pointer, pointer, pointer, I64)
     emit.builder.call(copy, [*places, size])
 
 
-def _join(call: int) -> None:
-    """A unit is some elements of the map, of all parts."""
+def _concat(call: int) -> None:
+    """Copy elements of the map from all inputs."""
     job, out, table, _, _, counter = load_args(call)
-    rows, parts, channels = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2)
-    start = fetch_add(counter) * SEVERAL
+    rows, parts, channels = (
+        load_i64(job, ConcatJob.rows),
+        load_i64(job, ConcatJob.parts),
+        load_i64(job, ConcatJob.channels),
+    )
+    start = fetch_add(counter) * ROWS_PER_UNIT
     while start < rows:
-        some = min(SEVERAL, rows - start)
+        some = min(ROWS_PER_UNIT, rows - start)
         target = out + 4 * channels * start
         for part in range(parts):
-            entry = table + 8 * _PART * part
-            stride, count = load_i64(entry, 1), load_i64(entry, 2)
-            source = load_i64(entry, 0) + start * stride
+            entry = table + 8 * Part.words * part
+            stride, count = load_i64(entry, Part.row_stride), load_i64(entry, Part.channels)
+            source = load_i64(entry, Part.data) + start * stride
             for row in range(some):
-                _copied(source + row * stride, 4 * count, target + 4 * channels * row)
+                _memcpy(source + row * stride, 4 * count, target + 4 * channels * row)
             target += 4 * count
-        start = fetch_add(counter) * SEVERAL
+        start = fetch_add(counter) * ROWS_PER_UNIT
 
 
-JOIN = Task(_join)
-"""Its job: elements of the map, parts, and channels of the result; the parts are read as A."""
+CONCAT = Task(_concat)
+"""Concatenate; A has a `Part` for each input."""
 
 
 @backend.accelerates(Concat)
 def channels(op: Concat, *parts: Value) -> Kernel | None:
-    """f32 ``[N, C, H, W]`` along the channels, which are stored last."""
+    """f32 ``[N, C, H, W]`` along the channels, stored as NHWC."""
     if not is_f32(*parts) or op.axis not in (1, -3) or any(part.shape.rank != 4 for part in parts):
         return None
     join, axis = np.concatenate, op.axis
-    JOIN.prepare()
+    CONCAT.prepare()
 
     def kernel(*arrays: Array) -> Array:
         n, _, height, width = arrays[0].shape
         count = sum(x.shape[1] for x in arrays)
         size = n * height * width * count
-        if size < WORTH or threads() == 1 or not all(_in_rows(x, (n, height, width)) for x in arrays):
+        if (
+            size < MIN_PARALLEL_WORK
+            or threads() == 1
+            or not all(_in_rows(x, (n, height, width)) for x in arrays)
+        ):
             return join(arrays, axis)
         y = np.empty((n, height, width, count), np.float32)
-        job = np.array([n * height * width, len(arrays), count], np.int64)
-        parallel_for(JOIN.address, job, y, _table(arrays), UNUSED, UNUSED, threads())
+        job = ConcatJob.fill(rows=n * height * width, parts=len(arrays), channels=count)
+        parallel_for(CONCAT.address, job, y, _table(arrays), UNUSED, UNUSED, threads())
         return channels_first(y)
 
     return accepting(kernel, any_lengths)
 
 
 def _in_rows(x: Array, lengths: tuple[int, int, int]) -> bool:
-    """Whether channels lie side by side, and elements of the map at equal distances."""
+    """Return whether channels are contiguous, and elements of the map at equal distances."""
     images, height, width = lengths
     far, near, down, across = x.strides
     whole = (far == height * down or images == 1) and (down == width * across or height == 1)
@@ -92,5 +115,6 @@ def _in_rows(x: Array, lengths: tuple[int, int, int]) -> bool:
 
 
 def _table(arrays: Sequence[Array]) -> Array:
-    words = [n for x in arrays for n in (x.ctypes.data, x.strides[3], x.shape[1])]
-    return np.array(words, np.int64)
+    return concatenate(
+        *(Part.fill(data=x.ctypes.data, row_stride=x.strides[3], channels=x.shape[1]) for x in arrays)
+    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,15 +20,15 @@ from ...common.layout import channels_first, is_f32, moveaxis
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
 from ..threading.task import UNUSED, contiguous
-from ._epilogue import Epilogue, Fused, Make
-from ._gemm import Dense, Geometry, Layout
-from ._panels import aligned, packed
-from ._winograd import Winograd, pays
+from ._epilogue import Epilogue, FusedKernel, KernelFactory
+from ._gemm import Gemm, Layout, Rows, Windows
+from ._panels import aligned_empty, pack_panels
+from ._winograd import Winograd, is_profitable
 
 __all__: list[str] = []
 
 # Channels of a picture that are taken apart; with more, vectors of channels do better.
-FEW = 4
+MAX_PLANAR_CHANNELS = 4
 
 _NO_OFFSET = np.zeros(1, np.int64)
 
@@ -40,16 +39,16 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
     w = filters.known()
     if w is None or not w.size or not is_f32(data, filters):
         return None
-    return Fused(_way(op, data, w), 1, accepts=_accepts(op, w.shape[1], w.shape[2:]))
+    return FusedKernel(_algorithm(op, data, w), 1, accepts=_accepts(op, w.shape[1], w.shape[2:]))
 
 
-def _way(op: Convolution, data: Value, w: Array) -> Make:
+def _algorithm(op: Convolution, data: Value, w: Array) -> KernelFactory:
     """The way to compute it that suits the filters."""
     if _pointwise(op, w.shape[2:]):
         return lambda epilogue: _pointwise_kernel(w, epilogue)
-    if w.shape[1] <= FEW and w.ndim > 3 and op.dilations[-1] == 1:
-        return lambda epilogue: _picture_kernel(op, w, epilogue)
-    if _transforms(op, data, w):
+    if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim > 3 and op.dilations[-1] == 1:
+        return lambda epilogue: _planar_kernel(op, w, epilogue)
+    if _prefers_winograd(op, data, w):
         return lambda epilogue: _winograd_kernel(op, w, epilogue)
     return lambda epilogue: _windows_kernel(op, w[None], epilogue)
 
@@ -65,7 +64,7 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
     if w is None or not w.size or not is_f32(data, filters) or w.shape[1:3] == (1, 1):
         return None
     accepts = _accepts(op, w.shape[0] * w.shape[2], w.shape[3:])
-    return Fused(lambda epilogue: _windows_kernel(op, w, epilogue), 1, accepts=accepts)
+    return FusedKernel(lambda epilogue: _windows_kernel(op, w, epilogue), 1, accepts=accepts)
 
 
 def _pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
@@ -74,11 +73,11 @@ def _pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
     return single and not any(map(any, op.pads((1,) * len(kernel), kernel)))
 
 
-def _transforms(op: ForwardConvolution, data: Value, w: Array) -> bool:
+def _prefers_winograd(op: Forward, data: Value, w: Array) -> bool:
     """Whether Winograd's way is the shorter one."""
     if w.shape[2:] != (3, 3) or any(n != 1 for n in (*op.strides, *op.dilations)) or data.shape.rank != 4:
         return False
-    return pays(w.shape, [dim.min for dim in op.slide(data.shape[2:], PartialShape(w.shape[2:]))])
+    return is_profitable(w.shape, [dim.min for dim in op.slide(data.shape[2:], PartialShape(w.shape[2:]))])
 
 
 def _winograd_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
@@ -96,8 +95,8 @@ def _winograd_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ke
 
 def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
     outputs, channels = w.shape[:2]
-    panels = packed(w.reshape(1, outputs, 1, channels), epilogue.scale, epilogue.shift)
-    dense = Dense(panels, epilogue, outputs, 1, channels, UNUSED)
+    panels = pack_panels(w.reshape(1, outputs, 1, channels), epilogue.scale, epilogue.shift)
+    dense = Gemm(panels, epilogue, outputs, 1, channels, UNUSED)
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
         y = np.empty((len(x), *x.shape[2:], outputs), np.float32)
@@ -105,7 +104,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
         if rows:
             dense.run(
                 _flat(x), y, extras, 1, rows,
-                lambda: (rows, Layout.MATRIX, 4 * channels, _NO_OFFSET, None),
+                lambda: Rows(rows, Layout.MATRIX, 4 * channels, _NO_OFFSET),
             )  # fmt: skip
         return channels_first(y)
 
@@ -116,16 +115,16 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ker
     """Filters ``[G, C_out, C_in, kernel...]``."""
     groups, outputs, channels, *kernel = w.shape
     filters = w.reshape(groups, outputs, channels, -1).transpose(0, 1, 3, 2)
-    zeros = aligned(groups * channels)
+    zeros = aligned_empty(groups * channels)
     zeros[...] = 0
     all_channels, all_outputs = groups * channels, groups * outputs
     # Elements side by side are one tap if nothing lies between them.
     merged = groups == 1 and op.dilations[-1] == 1
     taps = math.prod(kernel)
-    panels = packed(filters, epilogue.scale, epilogue.shift, 8 * taps)
-    padded = Dense(panels, epilogue, all_outputs, taps, channels, zeros)
+    panels = pack_panels(filters, epilogue.scale, epilogue.shift, 8 * taps)
+    padded = Gemm(panels, epilogue, all_outputs, taps, channels, zeros)
     inside = (
-        Dense(panels, epilogue, all_outputs, taps // kernel[-1], channels * kernel[-1], zeros)
+        Gemm(panels, epilogue, all_outputs, taps // kernel[-1], channels * kernel[-1], zeros)
         if merged
         else padded
     )
@@ -135,14 +134,14 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ker
         out = op.windows(lengths, kernel)
         y = np.empty((len(x), *out, all_outputs), np.float32)
 
-        def describe() -> Any:
+        def describe() -> Rows:
             pads = op.pads(lengths, kernel)
-            layout = Layout.PADDED if any(map(any, pads)) else Layout.INSIDE
-            geometry = Geometry(
+            layout = Layout.PADDED if any(map(any, pads)) else Layout.VALID
+            geometry = Windows(
                 lengths, out, op.strides, [before for before, _ in pads], kernel, op.dilations,
                 4 * all_channels, 4 * all_channels * math.prod(lengths),
             )  # fmt: skip
-            return (
+            return Rows(
                 math.prod(y.shape[:-1]),
                 layout,
                 0,
@@ -158,10 +157,10 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ker
     return compute
 
 
-def _offsets(g: Geometry, layout: Layout, merged: bool, groups: int, channels: int) -> Array:
+def _offsets(g: Windows, layout: Layout, merged: bool, groups: int, channels: int) -> Array:
     """Bytes from the address of a row to each tap, for each group."""
     within = np.zeros(math.prod(g.kernel), np.int64)
-    if layout is Layout.INSIDE:
+    if layout is Layout.VALID:
         along = [1] * len(g.kernel)
         for axis in range(len(g.kernel) - 2, -1, -1):
             along[axis] = along[axis + 1] * g.lengths[axis + 1]
@@ -172,12 +171,12 @@ def _offsets(g: Geometry, layout: Layout, merged: bool, groups: int, channels: i
     return (within + 4 * channels * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)
 
 
-def _picture_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
+def _planar_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
     """Few channels, each a picture of its own, padded as it lies."""
     outputs, channels, *kernel = w.shape
-    panels = packed(w.reshape(1, outputs, 1, -1), epilogue.scale, epilogue.shift)
+    panels = pack_panels(w.reshape(1, outputs, 1, -1), epilogue.scale, epilogue.shift)
     lines = math.prod(kernel[:-1])
-    dense = Dense(panels, epilogue, outputs, channels * lines, kernel[-1], UNUSED)
+    dense = Gemm(panels, epilogue, outputs, channels * lines, kernel[-1], UNUSED)
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         pads = op.pads(x.shape[2:], kernel)
@@ -185,17 +184,17 @@ def _picture_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ker
         y = np.empty((len(x), *out, outputs), np.float32)
         if not y.size:
             return channels_first(y)
-        pictures = _bordered(x, pads)
+        pictures = _pad(x, pads)
         lengths = pictures.shape[2:]
 
-        def describe() -> Any:
+        def describe() -> Rows:
             plane = 4 * math.prod(lengths)
-            geometry = Geometry(
+            geometry = Windows(
                 lengths, out, op.strides, [0] * len(kernel), kernel, op.dilations, 4, channels * plane
             )
-            within = _offsets(geometry, Layout.INSIDE, True, 1, 1)
+            within = _offsets(geometry, Layout.VALID, True, 1, 1)
             offsets = (plane * np.arange(channels)[:, None] + within).reshape(-1)
-            return math.prod(y.shape[:-1]), Layout.INSIDE, 0, offsets, geometry
+            return Rows(math.prod(y.shape[:-1]), Layout.VALID, 0, offsets, geometry)
 
         dense.run(pictures, y, extras, 1, x.shape, describe)
         return channels_first(y)
@@ -203,7 +202,7 @@ def _picture_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ker
     return compute
 
 
-def _bordered(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
+def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
     """``x``, contiguous, with zeros around."""
     if not any(map(any, pads)):
         return np.ascontiguousarray(x)

@@ -1,4 +1,4 @@
-"""Chains of element-wise operations, each chain in one pass over its data."""
+"""Chains of element-wise operations, fused into one pass over the data."""
 
 from __future__ import annotations
 
@@ -16,56 +16,57 @@ from ....ops import Op
 from ... import Kernel
 from ...core.lengths import any_lengths
 from .._backend import backend
+from ..codegen.descriptor import concatenate
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
-from ._links import LINKED, Link, link_of
-from ._program import BLOCK, HEAD, STEP, WORKER, Code
+from ._links import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op
+from ._program import BLOCK, RUN_PROGRAM, Opcode, Operation, ProgramJob
 
-__all__ = ["Chain"]
+__all__ = ["ElementwiseChain"]
 
-# Fewer numbers than this are left to NumPy, which is sooner ready.
-LEAST = 1 << 11
-# Numbers times operations that are worth a second thread.
-WORTH = 1 << 16
-# What a curve takes, in operations.
-CURVE = 4
-# Layouts of inputs for which a chain remembers how to go over them.
-REMEMBERED = 16
-# Operands that are no constants, as programs call them.
-OPERANDS = (1, 2)
+# Results with fewer elements are left to NumPy, whose calls are cheaper.
+MIN_SIZE = 1 << 11
+# Elements times operations from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 16
+# Cost of an activation, in operations.
+ACTIVATION_COST = 4
+# Plans that a chain caches, one for each layout of inputs.
+MAX_PLANS = 16
+# Indices of operands that are not constant.
+OPERAND_SLOTS = (1, 2)
 
 
 @dataclass(frozen=True)
-class Chain:
+class ElementwiseChain:
     """A kernel of element-wise layers, the first of which takes ``arity`` inputs.
 
-    Where lengths do not suit it, it leaves the work, and a refusal, to the operations themselves.
+    Shapes that it does not support are left to the operations themselves.
     """
 
-    links: tuple[Link, ...]
+    ops: tuple[ElementwiseOp, ...]
     arity: int
     _plans: dict[Any, _Plan | None] = field(default_factory=dict, compare=False)
     accepts = staticmethod(any_lengths)
 
     def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
-        """A kernel that also does what ``op`` does."""
-        link = link_of(op, inputs, place)
-        if link is None or link.paired + sum(known.paired for known in self.links) > len(OPERANDS):
+        """Return a kernel that also computes ``op``, or ``None``."""
+        op_ = elementwise_op(op, inputs, place)
+        if op_ is None or op_.paired + sum(known.paired for known in self.ops) > len(OPERAND_SLOTS):
             return None
-        return Chain((*self.links, link), self.arity)
+        return ElementwiseChain((*self.ops, op_), self.arity)
 
     @cached_property
     def _others(self) -> list[int]:
-        """Where among the inputs the operands are that are no constants."""
+        """Return the indices of the inputs that are operands and not constant."""
         places, start = [], 0
-        for index, link in enumerate(self.links):
-            if link.paired:
-                places.append(1 - link.place if index == 0 else start)
-            start += self.arity if index == 0 else link.inputs
+        for index, op_ in enumerate(self.ops):
+            if op_.paired:
+                places.append(1 - op_.place if index == 0 else start)
+            start += self.arity if index == 0 else op_.inputs
         return places
 
     def __call__(self, *arrays: Array) -> Array:
-        x = arrays[self.links[0].place]
+        x = arrays[self.ops[0].place]
         others = [arrays[place] for place in self._others]
         key = (x.shape, x.strides, *(other.shape for other in others))
         try:
@@ -73,7 +74,7 @@ class Chain:
         except KeyError:
             plan = self._remember(key, x, others)
         if plan is None:
-            return self._one_by_one(arrays)
+            return self._op_by_op(arrays)
         out = np.empty(plan.shape, np.float32)
         source = np.ascontiguousarray(x.transpose(plan.order))
         operands = [
@@ -81,84 +82,96 @@ class Chain:
             for other, order in zip(others, plan.orders, strict=True)
         ]
         first, second = (*operands, UNUSED, UNUSED)[:2]
-        parallel_for(WORKER.address, plan.job, out, source, first, second, threads() if plan.large else 1)
+        parallel_for(
+            RUN_PROGRAM.address, plan.job, out, source, first, second, threads() if plan.large else 1
+        )
         return out.transpose(plan.back)
 
     def _remember(self, key: Any, x: Array, others: Sequence[Array]) -> _Plan | None:
-        if len(self._plans) >= REMEMBERED:
+        if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
-        plan = self._plans[key] = _planned(self.links, x, [other.shape for other in others])
+        plan = self._plans[key] = _plan(self.ops, x, [other.shape for other in others])
         return plan
 
-    def _one_by_one(self, arrays: Sequence[Array]) -> Array:
-        """Where an operand makes the result larger, or lies across."""
-        first = self.links[0]
+    def _op_by_op(self, arrays: Sequence[Array]) -> Array:
+        """Evaluate the operations one by one: for operands that broadcast the result or need too many axes."""
+        first = self.ops[0]
         found: Any = first.op.evaluate(*arrays[: self.arity])
         start = self.arity
-        for link in self.links[1:]:
-            inputs = list(arrays[start : start + link.inputs])
-            inputs.insert(link.place, found)
-            found, start = link.op.evaluate(*inputs), start + link.inputs
+        for op_ in self.ops[1:]:
+            inputs = list(arrays[start : start + op_.inputs])
+            inputs.insert(op_.place, found)
+            found, start = op_.op.evaluate(*inputs), start + op_.inputs
         return np.asarray(found)
 
 
 class _Plan(NamedTuple):
-    """How to go over data of one shape and layout."""
+    """The program for data of one shape and layout."""
 
     job: Array
     shape: tuple[int, ...]
-    """That of the result, its axes in the order in which they are stored."""
+    """The shape of the result, its axes in memory order."""
     order: tuple[int, ...]
     orders: list[tuple[int, ...]]
-    """The same axes of the operands."""
+    """Orders of the axes of the operands."""
     back: tuple[int, ...]
     large: bool
     kept: list[Array]
-    """The constants, in that order."""
+    """Constants that the program points to."""
 
 
-def _planned(links: Sequence[Link], x: Array, shapes: Sequence[tuple[int, ...]]) -> _Plan | None:
+def _plan(ops: Sequence[ElementwiseOp], x: Array, shapes: Sequence[tuple[int, ...]]) -> _Plan | None:
     order = stored(x)
     shape = tuple(x.shape[axis] for axis in order)
     waiting = iter(shapes)
     operands = [
-        next(waiting) if link.constant is None else link.constant.shape
-        for link in links
-        if link.paired or link.constant is not None
+        next(waiting) if op_.constant is None else op_.constant.shape
+        for op_ in ops
+        if op_.paired or op_.constant is not None
     ]
-    seen = [_seen(operand, x.shape, order) for operand in operands]
+    seen = [_aligned_shape(operand, x.shape, order) for operand in operands]
     if any(lengths is None for lengths in seen):
         return None
     found = [lengths for lengths in seen if lengths is not None]
-    grouped = _grouped(shape, found)
+    grouped = _collapse_axes(shape, found)
     if grouped is None:
         return None
     (images, height, width), strides = grouped
     tall = min(max(BLOCK // max(width, 1), 1), max(height, 1))
     wide = min(width, BLOCK) or 1
     blocks = images * -(-height // tall) * -(-width // wide) if x.size else 0
-    words: list[int] = [blocks, height, width, tall, wide, len(links), 0, 0]
+    records = [
+        ProgramJob.fill(
+            blocks=blocks, height=height, width=width, block_height=tall, block_width=wide, operations=len(ops),
+            reserved_0=0, reserved_1=0,
+        )
+    ]  # fmt: skip
     kept: list[Array] = []
-    places, slots = iter(strides), iter(OPERANDS)
-    for link in links:
+    places, slots = iter(strides), iter(OPERAND_SLOTS)
+    for op_ in ops:
         slot = address = 0
         apart: tuple[int, ...] = (0, 0, 0)
-        if link.constant is not None:
-            kept.append(_in_order(link.constant, order))
+        if op_.constant is not None:
+            kept.append(_in_memory_order(op_.constant, order))
             address, apart = kept[-1].ctypes.data, next(places)
-        elif link.paired:
+        elif op_.paired:
             slot, apart = next(slots), next(places)
-        settings = np.array(link.settings, np.float32).view(np.int64)
-        words += [link.code, slot, address, *apart, int(settings[0]), 0]
-    assert len(words) == HEAD + STEP * len(links)
-    orders = [_kept_axes(shape, order) for shape in shapes]
-    cost = sum(CURVE if link.code >= Code.CURVE else 1 for link in links)
+        by_image, by_row, by_column = apart
+        a, b = op_.parameters
+        records.append(
+            Operation.fill(
+                opcode=op_.code, operand=slot, address=address, image_stride=by_image, row_stride=by_row,
+                column_stride=by_column, a=a, b=b,
+            )
+        )  # fmt: skip
+    orders = [_operand_axes(shape, order) for shape in shapes]
+    cost = sum(ACTIVATION_COST if op_.code >= Opcode.ACTIVATION else 1 for op_ in ops)
     back = tuple(np.argsort(order).tolist())
-    return _Plan(np.array(words, np.int64), shape, order, orders, back, x.size * cost >= WORTH, kept)
+    return _Plan(concatenate(*records), shape, order, orders, back, x.size * cost >= MIN_PARALLEL_WORK, kept)
 
 
 def stored(x: Array) -> tuple[int, ...]:
-    """The axes from the outermost to the innermost in memory; channels last if they lie apart."""
+    """Return the axes in memory order, or with channels last if they are not contiguous."""
     axes = tuple(range(x.ndim))
     if x.flags.c_contiguous:
         return axes
@@ -168,8 +181,10 @@ def stored(x: Array) -> tuple[int, ...]:
     return (0, *axes[2:], 1)
 
 
-def _seen(operand: tuple[int, ...], ours: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The lengths of an operand that broadcasts to ``ours``, in another order of axes."""
+def _aligned_shape(
+    operand: tuple[int, ...], ours: tuple[int, ...], order: tuple[int, ...]
+) -> tuple[int, ...] | None:
+    """Return the lengths of an operand that broadcasts to ``ours``, with reordered axes; ``None`` if it does not."""
     if len(operand) > len(ours):
         return None
     lengths = (1,) * (len(ours) - len(operand)) + operand
@@ -178,22 +193,22 @@ def _seen(operand: tuple[int, ...], ours: tuple[int, ...], order: tuple[int, ...
     return tuple(lengths[axis] for axis in order)
 
 
-def _kept_axes(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
-    """The order of the axes of an operand that may have fewer."""
+def _operand_axes(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the order of the axes of an operand that may have fewer."""
     missing = len(order) - len(shape)
     return tuple(axis - missing for axis in order if axis >= missing)
 
 
-def _in_order(constant: Array, order: tuple[int, ...]) -> Array:
-    return np.ascontiguousarray(constant.transpose(_kept_axes(constant.shape, order)))
+def _in_memory_order(constant: Array, order: tuple[int, ...]) -> Array:
+    return np.ascontiguousarray(constant.transpose(_operand_axes(constant.shape, order)))
 
 
-def _grouped(
+def _collapse_axes(
     shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]] | None:
-    """Lengths of at most three axes, and how many bytes on each operand is for the next along each.
+    """Return the lengths of at most three axes, and the strides of each operand in bytes; ``None`` if there are more.
 
-    Axes along which all operands do the same are one.
+    Neighbouring axes that all operands either have or broadcast are merged.
     """
     groups: list[tuple[int, tuple[bool, ...]]] = []
     for axis, length in enumerate(shape):
@@ -214,16 +229,16 @@ def _grouped(
     return tuple(length for length, _ in groups), strides
 
 
-@backend.accelerates(*LINKED)
+@backend.accelerates(*ELEMENTWISE_TYPES)
 def elementwise(op: Op, *inputs: Value) -> Kernel | None:
-    """f32, as long as the result is of the shape of one input."""
+    """f32, if the result has the shape of one input."""
     for place in range(min(len(inputs), 2)):
         known = inputs[place].known() is not None
-        link = None if known or _is_small(inputs[place].shape) else link_of(op, inputs, place)
-        if link is not None:
-            return Chain((link,), len(inputs))
+        op_ = None if known or _is_small(inputs[place].shape) else elementwise_op(op, inputs, place)
+        if op_ is not None:
+            return ElementwiseChain((op_,), len(inputs))
     return None
 
 
 def _is_small(shape: PartialShape) -> bool:
-    return shape.rank == 0 or (shape.is_static and math.prod(shape.static) < LEAST)
+    return shape.rank == 0 or (shape.is_static and math.prod(shape.static) < MIN_SIZE)

@@ -1,4 +1,4 @@
-"""Normalizations of groups of channels, or of each: what lies side by side are channels, so sums go down columns."""
+"""Group and instance normalization in NHWC layout: sums over the columns of a map."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
+from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import Task, contiguous, load_args
-from ._epilogue import Epilogue, Finish, Fused, conclude
-from .normalization import WORTH, Mode, factor_of
+from ._epilogue import Epilogue, FusedKernel
+from ._packed_epilogue import PackedEpilogue, apply_epilogue
+from .normalization import MIN_PARALLEL_WORK, Mode, reciprocal_deviation
 
 __all__: list[str] = []
 
-# Elements of the map, and channels at least, that are gone over at a time: they stay in the first cache.
+# Rows of the map, and channels at least, of a block: it stays in the L1 cache.
 ROWS = 64
-WIDE = 4 * LANES
+MIN_CHANNELS = 4 * LANES
 
 
-def _down(term: Callable[[Emit, Any, Any, Any], Any]) -> Any:
-    """An instruction that adds to a row, column by column, what ``term`` makes of several rows and one of means.
-
-    Arguments: the rows, bytes between them, how many, numbers in each; the sums, the means.
-    """
+def _column_reduction(term: Callable[[Emit, Any, Any, Any], Any]) -> Any:
+    """Return an instruction ``(x, stride, rows, count, sums, means)`` that adds a term of each row to the sums."""
 
     def write(emit: Emit, x: Any, stride: Any, rows: Any, count: Any, sums: Any, means: Any) -> None:
         def body(offset: Any, load: Load, store: Store) -> None:
@@ -53,14 +52,17 @@ def _square(emit: Emit, sum: Any, x: Any, mean: Any) -> Any:
     return emit.fma(more, more, sum)
 
 
-_totals, _squares = _down(lambda emit, sum, x, _: emit.add(sum, x)), _down(_square)
+_column_sums, _column_squares = (
+    _column_reduction(lambda emit, sum, x, _: emit.add(sum, x)),
+    _column_reduction(_square),
+)
 
 
 @instruction(*[types.int64] * 8)
-def _centred(
+def _normalize_columns(
     emit: Emit, x: Any, stride: Any, rows: Any, count: Any, out: Any, means: Any, factors: Any, shifts: Any
 ) -> None:
-    """``(x - mean) * factor + shift``, each a row."""
+    """Compute ``(x - mean) * factor + shift`` for rows ``means``, ``factors`` and ``shifts``."""
 
     def body(offset: Any, load: Load, store: Store) -> None:
         mean, factor, shift = (load(emit.at(row, offset)) for row in (means, factors, shifts))
@@ -71,9 +73,26 @@ def _centred(
     emit.vector_loop(count, body)
 
 
+class GroupNormJob(Descriptor):
+    """The job of `NORMALIZE`: units, and those of an image; elements of a map; channels of it, a group and a unit."""
+
+    units: i64
+    blocks: i64
+    size: i64
+    channels: i64
+    group_channels: i64
+    unit_channels: i64
+    mode: i64
+    epsilon: f32
+    scale: i64
+    shift: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
+
+
 @device
 def _mean(sums: int, first: int, width: int, size: int) -> Any:
-    """That of a group, from the sums of its channels, which become 0."""
+    """Return the mean of a group from the sums of its channels, and reset these to 0."""
     total = np.float32(0)
     for c in range(first, first + width):
         total += load_f32(sums, c)
@@ -81,11 +100,26 @@ def _mean(sums: int, first: int, width: int, size: int) -> Any:
     return total / np.float32(width * size)
 
 
-def _normalise(call: int) -> None:
+def _normalize(call: int) -> None:
     job, out, x, partner, second, counter = load_args(call)
-    units, blocks, size, channels = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2), load_i64(job, 3)
-    width, most, mode, eps = load_i64(job, 4), load_i64(job, 5), load_i64(job, 6), load_f32(job, 14)
-    scale, shift, words, numbers = load_i64(job, 8), load_i64(job, 9), load_i64(job, 10), load_i64(job, 11)
+    units, blocks, size, channels = (
+        load_i64(job, GroupNormJob.units),
+        load_i64(job, GroupNormJob.blocks),
+        load_i64(job, GroupNormJob.size),
+        load_i64(job, GroupNormJob.channels),
+    )
+    width, most, mode, eps = (
+        load_i64(job, GroupNormJob.group_channels),
+        load_i64(job, GroupNormJob.unit_channels),
+        load_i64(job, GroupNormJob.mode),
+        load_f32(job, GroupNormJob.epsilon),
+    )
+    scale, shift, words, numbers = (
+        load_i64(job, GroupNormJob.scale),
+        load_i64(job, GroupNormJob.shift),
+        load_i64(job, GroupNormJob.epilogue_words),
+        load_i64(job, GroupNormJob.epilogue_numbers),
+    )
     stride, means = 4 * channels, alloc(8 * most)
     sums = means + 4 * most
     unit = fetch_add(counter)
@@ -95,32 +129,27 @@ def _normalise(call: int) -> None:
         for c in range(2 * most):
             store_f32(means, c, np.float32(0))
         for row in range(0, size, ROWS):
-            _totals(x + start + row * stride, stride, min(ROWS, size - row), count, sums, means)
+            _column_sums(x + start + row * stride, stride, min(ROWS, size - row), count, sums, means)
         for group in range(0, count, width):
             mean = _mean(sums, group, width, size)
             for c in range(group, group + width):
                 store_f32(means, c, mean)
         for row in range(0, size, ROWS):
-            _squares(x + start + row * stride, stride, min(ROWS, size - row), count, sums, means)
+            _column_squares(x + start + row * stride, stride, min(ROWS, size - row), count, sums, means)
         for group in range(0, count, width):
-            factor = factor_of(_mean(sums, group, width, size), eps, mode)
+            factor = reciprocal_deviation(_mean(sums, group, width, size), eps, mode)
             for c in range(group, group + width):
                 store_f32(sums, c, factor * load_f32(scale, first + c))
         for row in range(0, size, ROWS):
             at, rows = start + row * stride, min(ROWS, size - row)
-            _centred(x + at, stride, rows, count, out + at, means, sums, shift + 4 * first)
-            conclude(words, numbers, partner, second, out, at, 4 * first, rows, count, stride)
+            _normalize_columns(x + at, stride, rows, count, out + at, means, sums, shift + 4 * first)
+            apply_epilogue(words, numbers, partner, second, out, at, 4 * first, rows, count, stride)
         unit = fetch_add(counter)
     free(means)
 
 
-NORMALISE = Task(_normalise)
-"""Takes whole groups of channels of an image.
-
-Its job: units, those of an image; elements of a map, channels; channels of a group and of a unit; a `Mode`; the f32
-that is added to the variance; addresses of what each channel is multiplied with in the end, of what is added to it,
-and of the words and numbers of what follows.
-"""
+NORMALIZE = Task(_normalize)
+"""Normalize whole groups of channels of an image."""
 
 
 @backend.accelerates(GroupNormalization)
@@ -131,24 +160,24 @@ def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -
         return None
     if not data.shape.rank or not data.shape[1].is_static:
         return None
-    make = partial(_kernel, op.num_groups, Mode.INSIDE, op.epsilon, 2)
-    return Fused(make, 1, Epilogue(factors, shifts))
+    make = partial(_kernel, op.num_groups, Mode.EPS_INSIDE, op.epsilon, 2)
+    return FusedKernel(make, 1, Epilogue(factors, shifts))
 
 
 @backend.accelerates(MVN)
 def instance_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
-    """f32 over all axes behind the channels, which are more than one."""
+    """f32 over all axes after the channels, of which there are at least two."""
     rank, found = data.shape.rank, axes.ints()
     if not is_f32(data) or not rank or rank < 4 or found is None:
         return None
     if {axis % rank for axis in found} != set(range(2, rank)):
         return None
-    return Fused(partial(_kernel, None, Mode.of(op), op.eps, 1), 1, accepts=any_lengths)
+    return FusedKernel(partial(_kernel, None, Mode.of(op), op.eps, 1), 1, accepts=any_lengths)
 
 
 def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: Epilogue) -> Kernel:
-    """Of so many groups, or of each channel; before the inputs of ``epilogue`` are ``others``, not read here."""
-    ending = Finish.of(epilogue)
+    """Return a kernel for ``groups`` or, if ``None``, for each channel; ``others`` inputs after the data are unused."""
+    packed = PackedEpilogue.of(epilogue)
     rows = [
         np.full(1, usual, np.float32) if row is None else row.reshape(-1)
         for row, usual in ((epilogue.scale, 1), (epilogue.shift, 0))
@@ -158,13 +187,14 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
     def job_for(images: int, channels: int, size: int) -> tuple[Array, Any]:
         width = channels // groups if groups else 1
         several = math.lcm(width, LANES)
-        most = min(several * -(-WIDE // several), channels)
+        most = min(several * -(-MIN_CHANNELS // several), channels)
         blocks = -(-channels // most)
         kept = [np.ascontiguousarray(np.broadcast_to(row, channels)) for row in rows]
-        words = [images * blocks, blocks, size, channels, width, most, mode, 0]
-        arrays = (*kept, ending.words, ending.numbers)
-        job = np.array([*words, *(array.ctypes.data for array in arrays)], np.int64)
-        job.view(np.float32)[14] = eps
+        job = GroupNormJob.fill(
+            units=images * blocks, blocks=blocks, size=size, channels=channels, group_channels=width,
+            unit_channels=most, mode=mode, epsilon=eps, scale=kept[0].ctypes.data, shift=kept[1].ctypes.data,
+            epilogue_words=packed.words.ctypes.data, epilogue_numbers=packed.numbers.ctypes.data,
+        )  # fmt: skip
         return job, kept
 
     def kernel(x: Array, *rest: Array) -> Array:
@@ -172,9 +202,15 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
         y = np.empty(source.shape, np.float32)
         if y.size:
             job, _ = job_for(len(x), x.shape[1], math.prod(x.shape[2:]))
-            first, second = ending.partners(rest[others:], 1)
+            first, second = packed.extra_arrays(rest[others:], 1)
             parallel_for(
-                NORMALISE.address, job, y, source, first, second, threads() if y.size >= WORTH else 1
+                NORMALIZE.address,
+                job,
+                y,
+                source,
+                first,
+                second,
+                threads() if y.size >= MIN_PARALLEL_WORK else 1,
             )
         return channels_first(y)
 

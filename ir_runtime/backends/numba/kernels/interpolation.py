@@ -1,4 +1,4 @@
-"""Maps of channels resized along their spatial axes, in one pass over the result."""
+"""Interpolation over two spatial axes in NHWC layout, in one pass over the result."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ... import Kernel
 from ...common.interpolation import ResizePlan, resize, resize_kernel
 from ...common.layout import is_f32
 from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import instruction, types
 from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
@@ -24,10 +25,10 @@ from ..threading.task import UNUSED, Task, contiguous, load_args
 
 __all__ = ["blend"]
 
-# Multiplications that are worth a second thread.
-WORTH = 1 << 17
-# Neighbours of an element, along both axes, beyond which one axis after the other is faster.
-MOST = 36
+# Multiplications from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 17
+# Taps of an element, along both axes, beyond which one axis after the other is faster.
+MAX_TAPS = 36
 
 Number = Any
 
@@ -37,10 +38,9 @@ def blend(
     emit: Emit, out: Number, lines: Number, weights: Number, tall: Number, columns: Number, factors: Number,
     wide: Number, count: Number,
 ) -> None:  # fmt: skip
-    """The channels of one element: weighted sums over some rows, of some columns each.
+    """Compute the channels of one element: a weighted sum of ``tall`` rows of ``wide`` columns each.
 
-    Arguments: the result; addresses of rows, their weights, how many; offsets of columns, their weights, how
-    many; channels.
+    ``lines`` are addresses of rows with ``weights``; ``columns`` are byte offsets with ``factors``.
     """
     none = emit.constant(0)
 
@@ -59,12 +59,37 @@ def blend(
     emit.vector_loop(count, body)
 
 
+class ResizeJob(Descriptor):
+    """The job of `RESIZE`: sizes, taps per element along both axes, and addresses of byte offsets and weights."""
+
+    image_bytes: i64
+    channels: i64
+    rows: i64
+    image_rows: i64
+    columns: i64
+    height_taps: i64
+    width_taps: i64
+    row_offsets: i64
+    row_weights: i64
+    column_offsets: i64
+    column_weights: i64
+
+
 def _resize(call: int) -> None:
     job, out, x, _, _, counter = load_args(call)
-    image, channels = load_i64(job, 0), load_i64(job, 1)
-    count, lines, columns = load_i64(job, 2), load_i64(job, 3), load_i64(job, 4)
-    tall, wide, rows, weights = load_i64(job, 5), load_i64(job, 6), load_i64(job, 7), load_i64(job, 8)
-    places, factors = load_i64(job, 9), load_i64(job, 10)
+    image, channels = load_i64(job, ResizeJob.image_bytes), load_i64(job, ResizeJob.channels)
+    count, lines, columns = (
+        load_i64(job, ResizeJob.rows),
+        load_i64(job, ResizeJob.image_rows),
+        load_i64(job, ResizeJob.columns),
+    )
+    tall, wide, rows, weights = (
+        load_i64(job, ResizeJob.height_taps),
+        load_i64(job, ResizeJob.width_taps),
+        load_i64(job, ResizeJob.row_offsets),
+        load_i64(job, ResizeJob.row_weights),
+    )
+    places, factors = load_i64(job, ResizeJob.column_offsets), load_i64(job, ResizeJob.column_weights)
     table = alloc(8 * tall)
     index = fetch_add(counter)
     while index < count:
@@ -83,11 +108,7 @@ def _resize(call: int) -> None:
 
 
 RESIZE = Task(_resize)
-"""Takes rows of the result through all images.
-
-Its job: bytes of an image, channels; rows of the result through all images, of one image, and their elements;
-neighbours along both axes; addresses of the offsets of rows in bytes and of their weights, and those of columns.
-"""
+"""Compute rows of the results of all images."""
 
 
 @backend.accelerates(Interpolate4, Interpolate11)
@@ -96,30 +117,32 @@ def interpolation(op: Interpolate4 | Interpolate11, data: Value, *others: Value)
     if not is_f32(data) or data.shape.rank != 4:
         return None
     RESIZE.prepare()
-    return resize_kernel(op, _planned)
+    return resize_kernel(op, _kernel)
 
 
-def _planned(plan: ResizePlan) -> Callable[[Array], Array]:
+def _kernel(plan: ResizePlan) -> Callable[[Array], Array]:
     axes = [next((step for step in plan.steps if step.number == axis), None) for axis in (1, 2)]
     taps = math.prod(1 if step is None else len(step) for step in axes)
-    if not plan.steps or taps > MOST:
+    if not plan.steps or taps > MAX_TAPS:
         return partial(resize, plan)
     images, height, width, channels = plan.before
     row = 4 * channels * width
     tall, wide = (
-        _neighbours(step, length, size)
+        _taps(step, length, size)
         for step, length, size in zip(axes, (height, width), (row, 4 * channels), strict=True)
     )
-    words = [
-        row * height, channels, images * plan.after[1], *plan.after[1:3], tall[0].shape[1], wide[0].shape[1],
-        *(array.ctypes.data for array in (*tall, *wide)),
-    ]  # fmt: skip
-    job, kept = np.array(words, np.int64), (tall, wide)
+    job = ResizeJob.fill(
+        image_bytes=row * height, channels=channels, rows=images * plan.after[1], image_rows=plan.after[1],
+        columns=plan.after[2], height_taps=tall[0].shape[1], width_taps=wide[0].shape[1],
+        row_offsets=tall[0].ctypes.data, row_weights=tall[1].ctypes.data,
+        column_offsets=wide[0].ctypes.data, column_weights=wide[1].ctypes.data,
+    )  # fmt: skip
+    kept = (tall, wide)
     work = math.prod(plan.after) * taps
 
     def run(rows: Array) -> Array:
         y = np.empty(plan.after, np.float32)
-        shared = threads() if work >= WORTH else 1
+        shared = threads() if work >= MIN_PARALLEL_WORK else 1
         parallel_for(RESIZE.address, job, y.reshape(-1), contiguous(rows), UNUSED, UNUSED, shared)
         return y
 
@@ -127,8 +150,8 @@ def _planned(plan: ResizePlan) -> Callable[[Array], Array]:
     return run
 
 
-def _neighbours(step: Taps | None, length: int, size: int) -> tuple[Array, Array]:
-    """For each place its neighbours, in bytes, and their weights; an axis that stays has one for each."""
+def _taps(step: Taps | None, length: int, size: int) -> tuple[Array, Array]:
+    """Return the byte offsets of the taps of each element, and their weights; an unchanged axis has one tap."""
     if step is None:
         return np.arange(length, dtype=np.int64)[:, None] * size, np.ones((length, 1), np.float32)
     return np.ascontiguousarray(step.index * size, np.int64), np.ascontiguousarray(step.weight, np.float32)

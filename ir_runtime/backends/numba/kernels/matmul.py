@@ -13,9 +13,9 @@ from ...common.layout import is_f32
 from ...core.lengths import axis_length
 from .._backend import backend
 from ..threading.task import UNUSED, contiguous
-from ._epilogue import Epilogue, Fused
-from ._gemm import Dense, Layout
-from ._panels import packed
+from ._epilogue import Epilogue, FusedKernel
+from ._gemm import Gemm, Layout, Rows
+from ._panels import pack_panels
 
 __all__: list[str] = []
 
@@ -23,7 +23,7 @@ _NO_OFFSET = np.zeros(1, np.int64)
 
 
 @backend.accelerates(MatMul)
-def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
+def constant_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     """f32 rows, of any batch, by one constant matrix."""
     known = b.known()
     if known is None or not known.size or not is_f32(a, b) or math.prod(known.shape[:-2]) != 1:
@@ -34,15 +34,20 @@ def by_weights(op: MatMul, a: Value, b: Value) -> Kernel | None:
     weights = matrix.T if op.transpose_b else matrix
 
     def make(epilogue: Epilogue) -> Kernel:
-        return _product(weights, op.transpose_a, epilogue)
+        return _kernel(weights, op.transpose_a, epilogue)
 
-    return Fused(make, accepts=axis_length(-2 if op.transpose_a else -1, len(weights)))
+    return FusedKernel(make, accepts=axis_length(-2 if op.transpose_a else -1, len(weights)))
 
 
-def _product(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:
+def _kernel(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:
     depth, columns = weights.shape
-    dense = Dense(
-        packed(weights.T[None, :, None], epilogue.scale, epilogue.shift), epilogue, columns, 1, depth, UNUSED
+    dense = Gemm(
+        pack_panels(weights.T[None, :, None], epilogue.scale, epilogue.shift),
+        epilogue,
+        columns,
+        1,
+        depth,
+        UNUSED,
     )
 
     def kernel(x: Array, _: Array, *extras: Array) -> Array:
@@ -52,7 +57,7 @@ def _product(weights: Array, transposed: bool, epilogue: Epilogue) -> Kernel:
         if rows:
             dense.run(
                 contiguous(x), y, extras, -1, rows,
-                lambda: (rows, Layout.MATRIX, 4 * depth, _NO_OFFSET, None),
+                lambda: Rows(rows, Layout.MATRIX, 4 * depth, _NO_OFFSET),
             )  # fmt: skip
         return y
 

@@ -15,23 +15,31 @@ from ....ops.shape.reshape import Reshape
 from ... import Kernel
 from ...common.layout import channels_first
 from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import I32, LANES, Emit
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, contiguous, load_args
-from ._windows import SIZE
+from ._windows import F32_SIZE
 
 __all__: list[str] = []
 
-# Elements of the map that a thread takes at a time, and numbers that are worth a second thread.
-SEVERAL = 64
-WORTH = 1 << 16
+# Elements of the map of a unit, and numbers from which on several threads are faster.
+ROWS_PER_UNIT = 64
+MIN_PARALLEL_WORK = 1 << 16
+
+
+class ShuffleJob(Descriptor):
+    """The job of `SHUFFLE`."""
+
+    rows: i64
+    half_channels: i64
 
 
 @instruction(types.int64, types.int64, types.int64)
 def _interleave(emit: Emit, x: Any, other: Any, y: Any) -> None:
-    """A vector from each of two addresses, one number from here and one from there."""
+    """Interleave a vector from each of two addresses."""
     first, second = emit.load(x), emit.load(other)
     for part in range(2):
         picked = [place // 2 + LANES * (place % 2) for place in range(part * LANES, (part + 1) * LANES)]
@@ -40,25 +48,25 @@ def _interleave(emit: Emit, x: Any, other: Any, y: Any) -> None:
 
 
 @device
-def _shuffled(x: int, y: int, half: int) -> None:
+def _shuffle_row(x: int, y: int, half: int) -> None:
     for c in range(0, half, LANES):
-        at = SIZE * min(c, half - LANES)
-        _interleave(x + at, x + SIZE * half + at, y + 2 * at)
+        at = F32_SIZE * min(c, half - LANES)
+        _interleave(x + at, x + F32_SIZE * half + at, y + 2 * at)
 
 
 def _shuffle(call: int) -> None:
     job, y, x, _, _, counter = load_args(call)
-    count, half = load_i64(job, 0), load_i64(job, 1)
-    start = fetch_add(counter) * SEVERAL
+    count, half = load_i64(job, ShuffleJob.rows), load_i64(job, ShuffleJob.half_channels)
+    start = fetch_add(counter) * ROWS_PER_UNIT
     while start < count:
-        for index in range(start, min(start + SEVERAL, count)):
-            at = SIZE * 2 * half * index
-            _shuffled(x + at, y + at, half)
-        start = fetch_add(counter) * SEVERAL
+        for index in range(start, min(start + ROWS_PER_UNIT, count)):
+            at = F32_SIZE * 2 * half * index
+            _shuffle_row(x + at, y + at, half)
+        start = fetch_add(counter) * ROWS_PER_UNIT
 
 
 SHUFFLE = Task(_shuffle)
-"""Takes elements of a map. Its job: how many there are, and half the number of their channels."""
+"""Shuffle the channels of elements of a map."""
 
 
 @backend.accelerates(Reshape)
@@ -81,8 +89,8 @@ def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
         if not stored.flags.c_contiguous or result(x.shape) != (images, half * groups, height, width):
             return op.evaluate(x, target)
         y = np.empty((images, height, width, groups * half), np.float32)
-        job = np.array([images * height * width, half], np.int64)
-        shared = threads() if y.size >= WORTH else 1
+        job = ShuffleJob.fill(rows=images * height * width, half_channels=half)
+        shared = threads() if y.size >= MIN_PARALLEL_WORK else 1
         parallel_for(SHUFFLE.address, job, y, contiguous(stored), UNUSED, UNUSED, shared)
         return channels_first(y)
 

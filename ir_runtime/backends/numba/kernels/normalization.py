@@ -1,4 +1,4 @@
-"""Normalizations over rows: their means, softmax."""
+"""Normalization over rows: layer normalization (MVN), RMS normalization and softmax."""
 
 from __future__ import annotations
 
@@ -17,33 +17,68 @@ from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
+from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, contiguous, load_args
-from ._epilogue import Epilogue, Finish, Fused, conclude
-from ._reductions import centred, log, root, scaled, shifted, softened, squares, total
+from ._epilogue import Epilogue, FusedKernel
+from ._packed_epilogue import PackedEpilogue, apply_epilogue
+from ._reductions import log, normalize_row, scale_row, shift_row, softmax_terms, sqrt, sum_row, sum_squares
 
-__all__ = ["WORTH", "Mode", "factor_of"]
+__all__ = ["MIN_PARALLEL_WORK", "Mode", "reciprocal_deviation"]
 
-# Numbers in a unit of work, and fewer than which are not worth a second thread.
-UNIT = 1 << 12
-WORTH = 1 << 14
+# Elements of a unit of work, and from how many on several threads are faster.
+UNIT_SIZE = 1 << 12
+MIN_PARALLEL_WORK = 1 << 14
+
+
+class NormalizationJob(Descriptor):
+    """The job of `_NORMALIZE`; addresses are 0 for none."""
+
+    rows: i64
+    length: i64
+    rows_per_unit: i64
+    mode: i64
+    scale: i64
+    shift: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
+    epsilon: f32
+
+
+class SoftmaxJob(Descriptor):
+    """The job of `_SOFTMAX`."""
+
+    rows: i64
+    length: i64
+    rows_per_unit: i64
+    logarithm: i64
 
 
 @device
-def factor_of(variance: Any, eps: float, mode: int) -> Any:
-    """What numbers of that variance, or mean of squares, are multiplied with; ``mode`` is a `Mode`."""
+def reciprocal_deviation(variance: Any, eps: float, mode: int) -> Any:
+    """Return the factor for a variance or mean of squares; ``mode`` is a `Mode`."""
     if mode == 0:
         return np.float32(1)
-    return np.float32(1) / (root(variance) + eps if mode == 2 else root(variance + eps))
+    return np.float32(1) / (sqrt(variance) + eps if mode == 2 else sqrt(variance + eps))
 
 
-def _normalise(call: int) -> None:
+def _normalize(call: int) -> None:
     job, out, x, partner, second, counter = load_args(call)
-    rows, length, unit, mode = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2), load_i64(job, 3)
-    scale, shift, words, numbers = load_i64(job, 4), load_i64(job, 5), load_i64(job, 6), load_i64(job, 7)
-    eps = load_f32(job, 16)
+    rows, length, unit, mode = (
+        load_i64(job, NormalizationJob.rows),
+        load_i64(job, NormalizationJob.length),
+        load_i64(job, NormalizationJob.rows_per_unit),
+        load_i64(job, NormalizationJob.mode),
+    )
+    scale, shift, words, numbers = (
+        load_i64(job, NormalizationJob.scale),
+        load_i64(job, NormalizationJob.shift),
+        load_i64(job, NormalizationJob.epilogue_words),
+        load_i64(job, NormalizationJob.epilogue_numbers),
+    )
+    eps = load_f32(job, NormalizationJob.epsilon)
     stride = 4 * length
     first = fetch_add(counter) * unit
     while first < rows:
@@ -51,97 +86,100 @@ def _normalise(call: int) -> None:
             source, target = x + row * stride, out + row * stride
             mean = np.float32(0)
             if mode != 3:
-                total(source, length, target)
+                sum_row(source, length, target)
                 mean = load_f32(target, 0) / np.float32(length)
             factor = np.float32(1)
             if mode != 0:
-                squares(source, length, target, mean)
+                sum_squares(source, length, target, mean)
                 variance = load_f32(target, 0) / np.float32(length)
-                factor = factor_of(variance, eps, mode)
-            centred(source, length, scale, shift, target, mean, factor)
-            conclude(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
+                factor = reciprocal_deviation(variance, eps, mode)
+            normalize_row(source, length, scale, shift, target, mean, factor)
+            apply_epilogue(words, numbers, partner, second, out, row * stride, 0, 1, length, stride)
         first = fetch_add(counter) * unit
 
 
-def _soften(call: int) -> None:
-    job, out, x, notes, _, counter = load_args(call)
-    rows, length, unit, logarithm = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2), load_i64(job, 3)
+def _softmax(call: int) -> None:
+    job, out, x, sums, _, counter = load_args(call)
+    rows, length, unit, logarithm = (
+        load_i64(job, SoftmaxJob.rows),
+        load_i64(job, SoftmaxJob.length),
+        load_i64(job, SoftmaxJob.rows_per_unit),
+        load_i64(job, SoftmaxJob.logarithm),
+    )
     stride = 4 * length
-    about = notes + fetch_add(counter + 8) * 4 * _APART
+    about = sums + fetch_add(counter + 8) * 4 * _SUM_STRIDE
     first = fetch_add(counter) * unit
     while first < rows:
         for row in range(first, min(first + unit, rows)):
             source, target = x + row * stride, out + row * stride
-            softened(source, 0, length, target, about, np.float32(1))
+            softmax_terms(source, 0, length, target, about, np.float32(1))
             sum, top = load_f32(about, 0), load_f32(about, 1)
             if logarithm != 0:
-                centred(source, length, 0, 0, target, top, np.float32(1))
-                shifted(target, length, -log(sum))
+                normalize_row(source, length, 0, 0, target, top, np.float32(1))
+                shift_row(target, length, -log(sum))
             else:
-                scaled(target, length, np.float32(1) / sum)
+                scale_row(target, length, np.float32(1) / sum)
         first = fetch_add(counter) * unit
 
 
-# Numbers from what one thread notes to what the next does: a line of the cache.
-_APART = 32
-_NORMALISE, _SOFTEN = Task(_normalise), Task(_soften)
+# f32 between the sums of two threads, which are on cache lines of their own.
+_SUM_STRIDE = 32
+_NORMALIZE, _SOFTMAX = Task(_normalize), Task(_softmax)
 
 
 class Mode(IntEnum):
     """What rows are divided by."""
 
     NONE = 0
-    INSIDE = 1
-    """The root of variance plus epsilon."""
-    OUTSIDE = 2
-    """The root of the variance, plus epsilon."""
-    SQUARES = 3
-    """The root of the mean of squares plus epsilon; no mean is subtracted."""
+    EPS_INSIDE = 1
+    """``sqrt(variance + epsilon)``."""
+    EPS_OUTSIDE = 2
+    """``sqrt(variance) + epsilon``."""
+    RMS = 3
+    """``sqrt(mean(x**2) + epsilon)``; no mean is subtracted."""
 
     @classmethod
     def of(cls, op: MVN) -> Mode:
-        """What an operation says."""
+        """Return the mode of an operation."""
         if not op.normalize_variance:
             return cls.NONE
-        return cls.INSIDE if op.eps_mode == "inside_sqrt" else cls.OUTSIDE
+        return cls.EPS_INSIDE if op.eps_mode == "inside_sqrt" else cls.EPS_OUTSIDE
 
 
-def normalising(mode: Mode, eps: float, others: int) -> Kernel:
-    """A kernel for rows along the last axis of its first input, before ``others`` that it need not read."""
+def normalization_kernel(mode: Mode, eps: float, others: int) -> Kernel:
+    """Return a kernel for rows along the last axis of its first input, which is followed by ``others`` unused inputs."""
 
     def make(epilogue: Epilogue) -> Kernel:
-        done = Finish.of(epilogue)
-        job = np.zeros(9, np.int64)
-        kept = [
+        packed = PackedEpilogue.of(epilogue)
+        rows = [
             None if row is None else np.ascontiguousarray(row) for row in (epilogue.scale, epilogue.shift)
         ]
-        job[3:8] = (
-            mode,
-            *(0 if row is None else row.ctypes.data for row in kept),
-            done.words.ctypes.data,
-            done.numbers.ctypes.data,
-        )
-        job.view(np.float32)[16] = eps
+        scale, shift = (0 if row is None else row.ctypes.data for row in rows)
+        job = NormalizationJob.fill(
+            rows=0, length=0, rows_per_unit=0, mode=mode, scale=scale, shift=shift, epsilon=eps,
+            epilogue_words=packed.words.ctypes.data, epilogue_numbers=packed.numbers.ctypes.data,
+        )  # fmt: skip
 
         def kernel(x: Array, *rest: Array) -> Array:
             y = np.empty(x.shape, np.float32)
             if y.size:
-                length, (one, two) = x.shape[-1], done.partners(rest[others:], -1)
+                length, (one, two) = x.shape[-1], packed.extra_arrays(rest[others:], -1)
                 now = job.copy()
-                now[:3] = y.size // length, length, max(UNIT // length, 1)
+                now["rows"], now["length"] = y.size // length, length
+                now["rows_per_unit"] = max(UNIT_SIZE // length, 1)
                 parallel_for(
-                    _NORMALISE.address, now, y.reshape(-1), contiguous(x), one, two, _threads(y.size)
+                    _NORMALIZE.address, now, y.reshape(-1), contiguous(x), one, two, _threads(y.size)
                 )  # fmt: skip
             return y
 
-        kernel.kept = (kept, done)  # type: ignore[attr-defined]
+        kernel.kept = (rows, packed)  # type: ignore[attr-defined]
         return kernel
 
-    return Fused(make, accepts=any_lengths)
+    return FusedKernel(make, accepts=any_lengths)
 
 
 def _threads(size: int) -> int:
-    return threads() if size >= WORTH else 1
+    return threads() if size >= MIN_PARALLEL_WORK else 1
 
 
 @backend.accelerates(MVN)
@@ -150,12 +188,12 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
     rank = data.shape.rank
     if not is_f32(data) or not rank or axes.ints() not in ((-1,), (rank - 1,)):
         return None
-    return normalising(Mode.of(op), op.eps, 1)
+    return normalization_kernel(Mode.of(op), op.eps, 1)
 
 
 @backend.accelerates(SoftMax, LogSoftmax)
 def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
-    """f32 along any axis; where that is not the last one, what lies along it is brought together."""
+    """f32 along any axis; other axes than the last are moved there."""
     rank = data.shape.rank
     if not is_f32(data) or not rank:
         return None
@@ -166,9 +204,14 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
         y = np.empty(x.shape, np.float32)
         if y.size:
             length, count = x.shape[-1], _threads(y.size)
-            job = np.array([y.size // length, length, max(UNIT // length, 1), logarithm], np.int64)
-            notes = np.empty(count * _APART, np.float32)
-            parallel_for(_SOFTEN.address, job, y.reshape(-1), contiguous(x), notes, UNUSED, count)
+            job = SoftmaxJob.fill(
+                rows=y.size // length,
+                length=length,
+                rows_per_unit=max(UNIT_SIZE // length, 1),
+                logarithm=logarithm,
+            )
+            sums = np.empty(count * _SUM_STRIDE, np.float32)
+            parallel_for(_SOFTMAX.address, job, y.reshape(-1), contiguous(x), sums, UNUSED, count)
         return y.swapaxes(axis, -1) if axis != rank - 1 else y
 
     return accepting(kernel, any_lengths)
@@ -180,4 +223,6 @@ def rms_norm(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     found = match_rms_norm(context, layer)
     if not isinstance(found, RMSNorm):
         return found
-    return Fusion(found.layers, found.reads, normalising(Mode.SQUARES, found.epsilon, len(found.reads) - 1))
+    return Fusion(
+        found.layers, found.reads, normalization_kernel(Mode.RMS, found.epsilon, len(found.reads) - 1)
+    )

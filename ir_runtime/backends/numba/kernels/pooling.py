@@ -1,4 +1,4 @@
-"""Poolings of windows over rows of channels, and means over all of space."""
+"""Max and average pooling, adaptive average pooling, and spatial means in NHWC layout."""
 
 from __future__ import annotations
 
@@ -27,39 +27,70 @@ from ....ops.reduction import ReduceMean
 from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
+from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, contiguous, load_args
-from ._reductions import scaled
-from ._windows import BESIDE, SIZE, geometry, reach, sliding, tile, widened
+from ._reductions import scale_row
+from ._windows import (
+    F32_SIZE,
+    WINDOWS,
+    SlidingWindows,
+    general_window,
+    geometry,
+    pad_channels,
+    sliding_window,
+    window_range,
+)
 
 __all__: list[str] = []
 
-# Numbers read that are worth a second thread.
-WORTH = 1 << 17
-# Vectors of channels that are added up beside each other.
-ABREAST = 4
+# Elements read from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 17
+# Vectors of channels that are summed at a time.
+MAX_VECTORS = 4
 
 _LOWEST = float(lowest(np.dtype(np.float32)))
 _UNREAD = np.empty(0)
 
 
-def _larger(emit: Emit, found: Any, x: Any, _: Any) -> Any:
-    """The larger one; NaN never is."""
+def _max(emit: Emit, found: Any, x: Any, _: Any) -> Any:
+    """Return the maximum, ignoring NaN."""
     return emit.builder.select(emit.builder.fcmp_ordered(">", x, found), x, found)
 
 
-def _sum(emit: Emit, found: Any, x: Any, _: Any) -> Any:
+def _add(emit: Emit, found: Any, x: Any, _: Any) -> Any:
     return emit.add(found, x)
 
 
-# The largest, and the sum, of several windows beside each other; one more for one at a time.
-_LARGEST, _SUM = 0, 2
-_slide = sliding({
-    _LARGEST: tile(_larger, BESIDE), _LARGEST + 1: tile(_larger, 1), _SUM: tile(_sum, BESIDE), _SUM + 1: tile(_sum, 1),
+# Maximum and sum of several windows at a time; add 1 for one window at a time.
+_MAX, _AVERAGE = 0, 2
+_slide = sliding_window({
+    _MAX: general_window(_max, WINDOWS), _MAX + 1: general_window(_max, 1), _AVERAGE: general_window(_add, WINDOWS), _AVERAGE + 1: general_window(_add, 1),
 })  # fmt: skip
+
+
+class PoolJob(SlidingWindows):
+    """The job of `POOL`: ``factor`` multiplies sums; 0 divides them by the elements inside the data."""
+
+    rows: i64
+    mode: i64
+    fill_values: i64
+    factor: f32
+
+
+class AdaptivePoolJob(Descriptor):
+    """The job of `ADAPTIVE_MEAN`: ``vectors`` of channels of an element are a unit."""
+
+    height: i64
+    width: i64
+    channels: i64
+    out_height: i64
+    out_width: i64
+    units: i64
+    vectors: i64
 
 
 @device
@@ -67,9 +98,9 @@ def _vectors(
     form: int, x: int, down: int, right: int, rows: int, y: int, filler: int, first: int, width: int,
     kernel: int, dilation: int, stride: int, channels: int,
 ) -> None:  # fmt: skip
-    """Windows beside each other, for all channels."""
+    """Compute neighbouring windows for all channels."""
     for c in range(0, channels, LANES):
-        at = SIZE * min(c, channels - LANES)
+        at = F32_SIZE * min(c, channels - LANES)
         a, b = x + at, y + at
         _slide(
             form, a, down, right, 0, rows, b, right, filler, first, width, filler, kernel, dilation, stride
@@ -77,25 +108,40 @@ def _vectors(
 
 
 def _pool(call: int) -> None:
-    g, y, x, _, _, counter = load_args(call)
+    job, y, x, _, _, counter = load_args(call)
     height, width, channels, lines, columns = (
-        load_i64(g, 0),
-        load_i64(g, 1),
-        load_i64(g, 2),
-        load_i64(g, 3),
-        load_i64(g, 4),
+        load_i64(job, PoolJob.height),
+        load_i64(job, PoolJob.width),
+        load_i64(job, PoolJob.channels),
+        load_i64(job, PoolJob.out_height),
+        load_i64(job, PoolJob.out_width),
     )
-    tall, wide, across, along = load_i64(g, 5), load_i64(g, 6), load_i64(g, 7), load_i64(g, 8)
-    spread, apart, above, before = load_i64(g, 9), load_i64(g, 10), load_i64(g, 11), load_i64(g, 12)
-    count, form, filler, factor = load_i64(g, 13), load_i64(g, 14), load_i64(g, 15), load_f32(g, 32)
-    beside = BESIDE if columns >= BESIDE else 1
+    tall, wide, across, along = (
+        load_i64(job, PoolJob.kernel_height),
+        load_i64(job, PoolJob.kernel_width),
+        load_i64(job, PoolJob.stride_down),
+        load_i64(job, PoolJob.stride_across),
+    )
+    spread, apart, above, before = (
+        load_i64(job, PoolJob.dilation_down),
+        load_i64(job, PoolJob.dilation_across),
+        load_i64(job, PoolJob.pad_top),
+        load_i64(job, PoolJob.pad_left),
+    )
+    count, form, filler, factor = (
+        load_i64(job, PoolJob.rows),
+        load_i64(job, PoolJob.mode),
+        load_i64(job, PoolJob.fill_values),
+        load_f32(job, PoolJob.factor),
+    )
+    beside = WINDOWS if columns >= WINDOWS else 1
     form += beside == 1
-    step, row = SIZE * channels, SIZE * channels * width
+    step, row = F32_SIZE * channels, F32_SIZE * channels * width
     index = fetch_add(counter)
     while index < count:
         image = index // lines
         top = (index - image * lines) * across - above
-        low, high = reach(top, height, spread, tall)
+        low, high = window_range(top, height, spread, tall)
         source = x + (image * height + top + low * spread) * row
         target = y + index * columns * step
         for place in range(0, columns, beside):
@@ -105,26 +151,22 @@ def _pool(call: int) -> None:
                 form, source + first * step, row * spread, step, high - low, target + column * step, filler,
                 first, width, wide, apart, along, channels,
             )  # fmt: skip
-        if form >= _SUM and factor > 0:
-            scaled(target, columns * channels, factor)
-        elif form >= _SUM:
+        if form >= _AVERAGE and factor > 0:
+            scale_row(target, columns * channels, factor)
+        elif form >= _AVERAGE:
             for column in range(columns):
-                left, right = reach(column * along - before, width, apart, wide)
+                left, right = window_range(column * along - before, width, apart, wide)
                 inside = max((high - low) * (right - left), 1)
-                scaled(target + column * step, channels, np.float32(1) / np.float32(inside))
+                scale_row(target + column * step, channels, np.float32(1) / np.float32(inside))
         index = fetch_add(counter)
 
 
 POOL = Task(_pool)
-"""Takes rows of the result through all images.
-
-Its job: the numbers of `geometry`; how many rows; 0 for the largest, 2 for the mean; where a vector lies of what
-padding holds; and an f32, what sums are multiplied with, or 0 to divide them by the elements inside.
-"""
+"""Compute rows of the results of all images."""
 
 
-def _rectangle(abreast: int) -> Any:
-    """The mean over a rectangle for several vectors of channels, added up row by row."""
+def _rectangle_mean(abreast: int) -> Any:
+    """Return an instruction for the mean over a rectangle for several vectors of channels, summed row by row."""
 
     def write(
         emit: Emit, x: Any, down: Any, right: Any, rows: Any, columns: Any, y: Any, factor: Any
@@ -144,26 +186,26 @@ def _rectangle(abreast: int) -> Any:
     return instruction(*[types.int64] * 6, types.float32)(write)
 
 
-_mean_abreast, _mean_double, _mean_single = _rectangle(ABREAST), _rectangle(2), _rectangle(1)
+_mean_wide, _mean_double, _mean_single = _rectangle_mean(MAX_VECTORS), _rectangle_mean(2), _rectangle_mean(1)
 
 
-def _adapt(call: int) -> None:
-    g, y, x, _, _, counter = load_args(call)
+def _adaptive_mean(call: int) -> None:
+    job, y, x, _, _, counter = load_args(call)
     height, width, channels, lines, columns = (
-        load_i64(g, 0),
-        load_i64(g, 1),
-        load_i64(g, 2),
-        load_i64(g, 3),
-        load_i64(g, 4),
+        load_i64(job, AdaptivePoolJob.height),
+        load_i64(job, AdaptivePoolJob.width),
+        load_i64(job, AdaptivePoolJob.channels),
+        load_i64(job, AdaptivePoolJob.out_height),
+        load_i64(job, AdaptivePoolJob.out_width),
     )
-    count, vectors = load_i64(g, 5), load_i64(g, 6)
-    step = SIZE * channels
+    count, vectors = load_i64(job, AdaptivePoolJob.units), load_i64(job, AdaptivePoolJob.vectors)
+    step = F32_SIZE * channels
     span = LANES * vectors
     groups = (channels + span - 1) // span
     index = fetch_add(counter)
     while index < count:
         place = index // groups
-        at = SIZE * min((index - place * groups) * span, channels - span)
+        at = F32_SIZE * min((index - place * groups) * span, channels - span)
         image, column = place // (lines * columns), place % columns
         across = place // columns - image * lines
         top, left = across * height // lines, column * width // columns
@@ -171,8 +213,8 @@ def _adapt(call: int) -> None:
         breadth = ((column + 1) * width + columns - 1) // columns - left
         source = x + ((image * height + top) * width + left) * step + at
         target, factor = y + place * step + at, np.float32(1) / np.float32(rows * breadth)
-        if vectors == ABREAST:
-            _mean_abreast(source, width * step, step, rows, breadth, target, factor)
+        if vectors == MAX_VECTORS:
+            _mean_wide(source, width * step, step, rows, breadth, target, factor)
         elif vectors == 2:
             _mean_double(source, width * step, step, rows, breadth, target, factor)
         else:
@@ -180,36 +222,32 @@ def _adapt(call: int) -> None:
         index = fetch_add(counter)
 
 
-ADAPT = Task(_adapt)
-"""Takes vectors of channels of each element of the result: the mean over a window, windows as equal as possible.
-
-Its job: height, width, channels; height and width of the result; how many there are; how many vectors are taken
-at a time.
-"""
+ADAPTIVE_MEAN = Task(_adaptive_mean)
+"""Compute means over windows that are as equal as possible; a unit is some channels of an element."""
 
 
 @backend.accelerates(MaxPool1)
-def largest(op: MaxPool1, data: Value) -> Kernel | None:
+def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
     """f32 over two spatial axes. As in the reference, no result is NaN, nor below the lowest number."""
-    return _pooling(op, _LARGEST, _LOWEST) if _fits(op, data) else None
+    return _pooling(op, _MAX, _LOWEST) if _is_supported(op, data) else None
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
-def largest_only(op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
-    """As before, where nobody asks for indices."""
-    if not _fits(op, data) or 1 not in unread:
+def max_pool_values(op: MaxWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
+    """f32 over two spatial axes, where the indices are not read."""
+    if not _is_supported(op, data) or 1 not in unread:
         return None
-    kernel = _pooling(op, _LARGEST, _LOWEST)
+    kernel = _pooling(op, _MAX, _LOWEST)
     return lambda x: (kernel(x), _UNREAD)
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
-def mean(op: AvgPoolBase, data: Value) -> Kernel | None:
+def average_pool(op: Average, data: Value) -> Kernel | None:
     """f32 over two spatial axes."""
-    return _pooling(op, _SUM, 0) if _fits(op, data) else None
+    return _pooling(op, _AVERAGE, 0) if _is_supported(op, data) else None
 
 
-def _fits(op: Pooling, data: Value) -> bool:
+def _is_supported(op: Pooling, data: Value) -> bool:
     return is_f32(data) and len(op.kernel) == 2
 
 
@@ -218,26 +256,27 @@ def _pooling(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
 
     @lru_cache(maxsize=16)
     def job_for(images: int, lengths: tuple[int, ...], channels: int) -> tuple[Array, tuple[int, ...]]:
-        places = geometry(op, lengths, channels, op.kernel, op.spread())
-        factor = np.zeros(2, np.float32)
-        if isinstance(op, AvgPoolBase) and not op.exclude_pad and any(map(any, op.pads(lengths, op.kernel))):
-            factor[0] = 1 / math.prod(op.kernel)
-        out = (images, *places[3:5], channels)
-        words = [*places, images * out[1], form, filler.ctypes.data, *factor.view(np.int64)]
-        return np.array(words, np.int64), out
+        windows, factor = geometry(op, lengths, channels, op.kernel, op.spread()), 0.0
+        if isinstance(op, Average) and not op.exclude_pad and any(map(any, op.pads(lengths, op.kernel))):
+            factor = 1 / math.prod(op.kernel)
+        out = (images, windows["out_height"], windows["out_width"], channels)
+        job = PoolJob.fill(
+            **windows, rows=images * out[1], mode=form, fill_values=filler.ctypes.data, factor=factor
+        )
+        return job, out
 
     def kernel(x: Array) -> Array:
-        rows = widened(channels_last(x))
+        rows = pad_channels(channels_last(x))
         job, shape = job_for(len(x), x.shape[2:], rows.shape[-1])
         y = np.empty(shape, np.float32)
-        shared = threads() if y.size * math.prod(op.kernel) >= WORTH else 1
+        shared = threads() if y.size * math.prod(op.kernel) >= MIN_PARALLEL_WORK else 1
         parallel_for(POOL.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
-        return channels_first(_narrowed(y, x.shape[1]))
+        return channels_first(_drop_padding(y, x.shape[1]))
 
     return kernel
 
 
-def _narrowed(y: Array, channels: int) -> Array:
+def _drop_padding(y: Array, channels: int) -> Array:
     return y if y.shape[-1] == channels else np.ascontiguousarray(y[..., :channels])
 
 
@@ -247,12 +286,12 @@ def adaptive(op: AdaptiveAvgPool, data: Value, output_size: Value) -> Kernel | N
     counts = output_size.ints()
     if not is_f32(data) or counts is None or data.shape.rank != 4 or len(counts) != 2 or min(counts) < 1:
         return None
-    return lambda x, _: _means(x, counts) if x.size else op.evaluate(x, np.array(counts))
+    return lambda x, _: _adaptive_means(x, counts) if x.size else op.evaluate(x, np.array(counts))
 
 
 @backend.accelerates(ReduceMean)
 def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
-    """f32 over the two axes behind the channels."""
+    """f32 over the two axes after the channels."""
     found = axes.ints()
     if not is_f32(data) or data.shape.rank != 4 or found is None or {axis % 4 for axis in found} != {2, 3}:
         return None
@@ -261,19 +300,22 @@ def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
     def kernel(x: Array, _: Array) -> Array:
         if not x.size:
             return op.evaluate(x, constant)
-        means = _means(x, (1, 1))
+        means = _adaptive_means(x, (1, 1))
         return means if op.keep_dims else means[:, :, 0, 0]
 
     return kernel
 
 
-def _means(x: Array, counts: tuple[int, ...]) -> Array:
-    rows = widened(channels_last(x))
+def _adaptive_means(x: Array, counts: tuple[int, ...]) -> Array:
+    rows = pad_channels(channels_last(x))
     n, height, width, channels = rows.shape
     y = np.empty((n, *counts, channels), np.float32)
-    vectors = next(n for n in (ABREAST, 2, 1) if channels >= n * LANES)
+    vectors = next(n for n in (MAX_VECTORS, 2, 1) if channels >= n * LANES)
     groups = -(-channels // (LANES * vectors))
-    job = np.array([height, width, channels, *counts, n * math.prod(counts) * groups, vectors], np.int64)
-    shared = threads() if x.size >= WORTH else 1
-    parallel_for(ADAPT.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
-    return channels_first(_narrowed(y, x.shape[1]))
+    job = AdaptivePoolJob.fill(
+        height=height, width=width, channels=channels, out_height=counts[0], out_width=counts[1],
+        units=n * math.prod(counts) * groups, vectors=vectors,
+    )  # fmt: skip
+    shared = threads() if x.size >= MIN_PARALLEL_WORK else 1
+    parallel_for(ADAPTIVE_MEAN.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
+    return channels_first(_drop_padding(y, x.shape[1]))

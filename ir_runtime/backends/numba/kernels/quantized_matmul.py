@@ -17,46 +17,49 @@ from ..codegen.memory import fetch_add, free, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, contiguous, load_args
-from ._dequantize import arrange, dot, unpack
-from ._epilogue import Epilogue, Finish, Fused, add_rows, conclude
-from ._gemm_tile import multiply
+from ._dequantize import dequantize_columns, dot_column, permute_row
+from ._epilogue import Epilogue, FusedKernel
+from ._gemm_tile import gemm_panel
+from ._packed_epilogue import PackedEpilogue, add_rows, apply_epilogue
 from ._packed_matrix import PackedMatrix, pack
-from ._quantized import COLUMNS, GAIN, GROUPS, KIND, MATRIX, SIZE, VECTORS
+from ._quantized import GAIN, GROUPS, KIND, MATRIX, PANEL_COLUMNS, PANEL_VECTORS, SIZE
 
 __all__: list[str] = []
 
 # Rows of a panel that are unpacked at a time: they stay in the second cache.
-DEPTH = 256
+DEPTH_BLOCK = 256
 # Fewer multiplications than this are not worth a second thread.
-WORTH = 1 << 17
+MIN_PARALLEL_WORK = 1 << 17
 # A thread takes so many panels at a time, for one row.
-AT_ONCE = 2
+PANELS_PER_UNIT = 2
 
 # Words of a job: those of the matrix, how the work is split, bias, and what an epilogue has.
 PANELS, ROWS, BIAS, FINISH, NUMBERS, JOB = range(MATRIX, MATRIX + 6)
 
 
-def _one(call: int) -> None:
+def _single_row(call: int) -> None:
     """One row by all panels."""
     job, out, row, others, _, counter = load_args(call)
     kind, panels, bias = load_i64(job, KIND), load_i64(job, PANELS), load_i64(job, BIAS)
     words, numbers = load_i64(job, FINISH), load_i64(job, NUMBERS)
-    x = arrange(kind, job, row)
-    first = fetch_add(counter) * AT_ONCE
+    x = permute_row(kind, job, row)
+    first = fetch_add(counter) * PANELS_PER_UNIT
     while first < panels:
-        for panel in range(first, min(first + AT_ONCE, panels)):
-            at = 4 * COLUMNS * panel
-            for column in range(COLUMNS):
-                dot(kind, job, x, COLUMNS * panel + column, out + at + 4 * column)
+        for panel in range(first, min(first + PANELS_PER_UNIT, panels)):
+            at = 4 * PANEL_COLUMNS * panel
+            for column in range(PANEL_COLUMNS):
+                dot_column(kind, job, x, PANEL_COLUMNS * panel + column, out + at + 4 * column)
             if words != 0:
-                add_rows(out + at, bias + at, COLUMNS)
-                conclude(words, numbers, load_i64(others, 0), load_i64(others, 1), out, at, at, 1, COLUMNS, 0)
-        first = fetch_add(counter) * AT_ONCE
+                add_rows(out + at, bias + at, PANEL_COLUMNS)
+                apply_epilogue(
+                    words, numbers, load_i64(others, 0), load_i64(others, 1), out, at, at, 1, PANEL_COLUMNS, 0
+                )
+        first = fetch_add(counter) * PANELS_PER_UNIT
     if x != row:
         free(x)
 
 
-def _many(call: int) -> None:
+def _many_rows(call: int) -> None:
     """Several rows by all panels, each of which is unpacked a part at a time."""
     job, out, places, others, scratch, counter = load_args(call)
     kind, panels, rows, bias = (
@@ -66,40 +69,49 @@ def _many(call: int) -> None:
         load_i64(job, BIAS),
     )
     size, words, numbers = load_i64(job, SIZE), load_i64(job, FINISH), load_i64(job, NUMBERS)
-    depth, stride, none = load_i64(job, GROUPS) * size, 4 * COLUMNS * panels, load_i64(others, 2)
-    scratch += fetch_add(counter + 8) * 4 * (DEPTH * COLUMNS + 16)
-    offset = scratch + 4 * DEPTH * COLUMNS
+    depth, stride, none = load_i64(job, GROUPS) * size, 4 * PANEL_COLUMNS * panels, load_i64(others, 2)
+    scratch += fetch_add(counter + 8) * 4 * (DEPTH_BLOCK * PANEL_COLUMNS + 16)
+    offset = scratch + 4 * DEPTH_BLOCK * PANEL_COLUMNS
     panel = fetch_add(counter)
     while panel < panels:
-        at = 4 * COLUMNS * panel
+        at = 4 * PANEL_COLUMNS * panel
         start = 0
         while start < depth:
-            stop = min(start + DEPTH, depth)
+            stop = min(start + DEPTH_BLOCK, depth)
             k = start
             while k < stop:
                 end = min((k // size + 1) * size, stop)
-                for column in range(0, COLUMNS, LANES):
-                    place = scratch + 4 * (COLUMNS * (k - start) + column)
-                    unpack(kind, job, COLUMNS * panel + column, k, end - k, place)
+                for column in range(0, PANEL_COLUMNS, LANES):
+                    place = scratch + 4 * (PANEL_COLUMNS * (k - start) + column)
+                    dequantize_columns(kind, job, PANEL_COLUMNS * panel + column, k, end - k, place)
                 k = end
             store_i64(offset, 0, 4 * start)
-            multiply(
-                VECTORS, rows, places, 0, offset, 1, stop - start, scratch, out + at, stride,
+            gemm_panel(
+                PANEL_VECTORS, rows, places, 0, offset, 1, stop - start, scratch, out + at, stride,
                 none if start > 0 else bias + at, out + at if start > 0 else 0, LANES, -np.inf, np.inf,
             )  # fmt: skip
             start = stop
         if words != 0:
-            conclude(
-                words, numbers, load_i64(others, 0), load_i64(others, 1), out, at, at, rows, COLUMNS, stride
+            apply_epilogue(
+                words,
+                numbers,
+                load_i64(others, 0),
+                load_i64(others, 1),
+                out,
+                at,
+                at,
+                rows,
+                PANEL_COLUMNS,
+                stride,
             )
         panel = fetch_add(counter)
 
 
-ONE, MANY = Task(_one), Task(_many)
+SINGLE_ROW, MANY_ROWS = Task(_single_row), Task(_many_rows)
 
 
 @backend.quantized(MatMul)
-def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
+def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
     """f32 rows, of any batch, by one compressed matrix on the right."""
     if (weights := quantized_operand(op, a, b)) is None:
         return None
@@ -107,12 +119,12 @@ def by_codes(op: MatMul, a: Value, b: Value) -> Kernel | None:
     if matrix is None:
         return None
     accepts = axis_length(-1, weights.shape[1 if op.transpose_b else 0])
-    if matrix.columns % COLUMNS:
-        return RowKernel(_Product(matrix, Epilogue()).then_finished, 2, accepts=accepts)
-    return Fused(lambda epilogue: _Product(matrix, epilogue), accepts=accepts)
+    if matrix.columns % PANEL_COLUMNS:
+        return RowKernel(_QuantizedMatmul(matrix, Epilogue()).with_row_epilogue, 2, accepts=accepts)
+    return FusedKernel(lambda epilogue: _QuantizedMatmul(matrix, epilogue), accepts=accepts)
 
 
-class _Product:
+class _QuantizedMatmul:
     """Rows times a compressed matrix, and what follows."""
 
     def __init__(self, matrix: PackedMatrix, epilogue: Epilogue) -> None:
@@ -121,16 +133,16 @@ class _Product:
             _per_column(matrix, np.full(1, usual, np.float32) if row is None else row)
             for row, usual in ((epilogue.scale, 1), (epilogue.shift, 0))
         )
-        self._finish = Finish.of(epilogue)
-        self._none = np.zeros(COLUMNS, np.float32)
-        idle = epilogue.shift is None and not epilogue.stages
+        self._finish = PackedEpilogue.of(epilogue)
+        self._none = np.zeros(PANEL_COLUMNS, np.float32)
+        idle = epilogue.shift is None and not epilogue.post_ops
         job = np.zeros(JOB, np.int64)
         job[:MATRIX] = matrix.words
         job[GAIN], job[PANELS], job[BIAS] = _address(self._gain), matrix.panels, _address(self._bias)
         job[FINISH:] = 0 if idle else _address(self._finish.words), _address(self._finish.numbers)
         self._job = job
 
-    def then_finished(self, x: Array, w: Array, finish: RowEpilogue) -> Array:
+    def with_row_epilogue(self, x: Array, w: Array, finish: RowEpilogue) -> Array:
         """The same, finished by NumPy: where the last panel has columns that the result lacks."""
         y = self(x, w)
         finish(y.reshape(-1, y.shape[-1]), 0)
@@ -139,32 +151,32 @@ class _Product:
     def __call__(self, x: Array, _: Array, *extras: Array) -> Array:
         matrix = self._matrix
         rows = math.prod(x.shape[:-1])
-        y = np.empty((rows, matrix.panels * COLUMNS), np.float32)
-        others = self._finish.partners(extras, -1)
+        y = np.empty((rows, matrix.panels * PANEL_COLUMNS), np.float32)
+        others = self._finish.extra_arrays(extras, -1)
         addresses = np.array([*map(_address, others), self._none.ctypes.data], np.int64).view(np.float32)
         if rows:
-            spread = matrix.spread(x.reshape(rows, -1))
-            (self._one if rows == 1 else self._many)(spread, y, addresses)
+            pad_rows = matrix.pad_rows(x.reshape(rows, -1))
+            (self._single_row if rows == 1 else self._many_rows)(pad_rows, y, addresses)
         if y.shape[1] != matrix.columns:
             y = np.ascontiguousarray(y[:, : matrix.columns])
         return y.reshape(*x.shape[:-1], matrix.columns)
 
-    def _one(self, x: Array, y: Array, others: Array) -> None:
-        count = _threads(y.size * x.size, -(-self._matrix.panels // AT_ONCE))
-        parallel_for(ONE.address, self._job, contiguous(y), contiguous(x), others, UNUSED, count)
+    def _single_row(self, x: Array, y: Array, others: Array) -> None:
+        count = _threads(y.size * x.size, -(-self._matrix.panels // PANELS_PER_UNIT))
+        parallel_for(SINGLE_ROW.address, self._job, contiguous(y), contiguous(x), others, UNUSED, count)
 
-    def _many(self, x: Array, y: Array, others: Array) -> None:
+    def _many_rows(self, x: Array, y: Array, others: Array) -> None:
         job = self._job.copy()
         job[ROWS] = len(x)
         places = x.ctypes.data + np.arange(len(x), dtype=np.int64) * (4 * x.shape[1])
         count = _threads(y.size * x.shape[1], self._matrix.panels)
-        scratch = np.empty(count * (DEPTH * COLUMNS + 16), np.float32)
-        parallel_for(MANY.address, job, contiguous(y), places.view(np.float32), others, scratch, count)
+        scratch = np.empty(count * (DEPTH_BLOCK * PANEL_COLUMNS + 16), np.float32)
+        parallel_for(MANY_ROWS.address, job, contiguous(y), places.view(np.float32), others, scratch, count)
 
 
 def _per_column(matrix: PackedMatrix, row: Array) -> Array:
     """A number for each column, also for those of the last panel that the matrix lacks."""
-    full = np.zeros(matrix.panels * COLUMNS, np.float32)
+    full = np.zeros(matrix.panels * PANEL_COLUMNS, np.float32)
     full[: matrix.columns] = row
     return full
 
@@ -174,4 +186,4 @@ def _address(array: Array) -> int:
 
 
 def _threads(size: int, units: int) -> int:
-    return min(threads(), max(units, 1)) if size >= WORTH else 1
+    return min(threads(), max(units, 1)) if size >= MIN_PARALLEL_WORK else 1

@@ -1,9 +1,10 @@
-"""Recurrent cells, alone and along sequences: one product for all inputs, then the steps."""
+"""RNN, GRU and LSTM cells and sequences: one matrix product for all inputs, then the steps."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,21 +18,21 @@ from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, contiguous
-from ._activation_code import Curve
+from ._activation_code import ActivationKind
 from ._epilogue import Epilogue
-from ._gemm import Dense, Layout
-from ._gemm_tile import GRAIN, WIDE
-from ._panels import Panels, packed
-from ._recurrent_steps import STEPS, Kind
+from ._gemm import Gemm, Layout, Rows
+from ._gemm_tile import ROW_MULTIPLE, WIDE
+from ._panels import PackedPanels, pack_panels
+from ._recurrent_steps import RUN_STEPS, CellKind, StepsJob
 
 __all__: list[str] = []
 
-# Multiplications of a step that are worth a second thread: it waits for the others after each.
-WORTH = 1 << 17
+# Multiplications of a step from which on several threads are faster, which wait for each other after each step.
+MIN_PARALLEL_WORK = 1 << 17
 
-_CURVES = {"relu": Curve.CLAMP, "sigmoid": Curve.SIGMOID, "tanh": Curve.TANH}
-# The gates of an LSTM are f, i, c, o; those with the same function come first.
-_ORDER = (0, 1, 3, 2)
+_ACTIVATIONS = {"relu": ActivationKind.CLAMP, "sigmoid": ActivationKind.SIGMOID, "tanh": ActivationKind.TANH}
+# Gates of an LSTM are stored as f, i, c, o; the kernel wants those with the same function first.
+_LSTM_GATE_ORDER = (0, 1, 3, 2)
 _NO_OFFSET = np.zeros(1, np.int64)
 
 
@@ -56,13 +57,13 @@ def sequence(
 def step(
     op: RNNCell | GRUCell | LSTMCell4 | LSTMCell1, *inputs: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """One step of a sequence that has no more; f32 with constant weights and biases, and nothing unusual."""
+    """A sequence of one step: f32 with constant weights and biases in the usual format."""
     states = 2 if isinstance(op, LSTM) else 1
     if len(inputs) != 4 + states or not is_f32(*inputs[: 1 + states]):
         return None
     if isinstance(op, LSTMCell1) and (op.input_forget or op.weights_format != "fico"):
         return None
-    w, r, b = (_lifted(value) for value in inputs[1 + states :])
+    w, r, b = (_with_direction(value) for value in inputs[1 + states :])
     if (runner := _runner(op, (False,), w, r, b)) is None:
         return None
 
@@ -76,8 +77,8 @@ def step(
     return kernel
 
 
-def _lifted(value: Value) -> Value:
-    """With an axis for one direction."""
+def _with_direction(value: Value) -> Value:
+    """Add an axis for one direction."""
     known = value.known()
     return value if known is None else Value.constant(known[None])
 
@@ -91,52 +92,49 @@ def _runner(op: Recurrent, passes: Sequence[bool], w: Value, r: Value, b: Value)
     return Runner.of(op, passes, weights, recurrent, biases)
 
 
-def _kind(op: Recurrent) -> Kind:
+def _kind(op: Recurrent) -> CellKind:
     if isinstance(op, GRU):
-        return Kind.GRU_AFTER if op.linear_before_reset else Kind.GRU
-    return Kind.LSTM if isinstance(op, LSTM) else Kind.RNN
+        return CellKind.GRU_AFTER if op.linear_before_reset else CellKind.GRU
+    return CellKind.LSTM if isinstance(op, LSTM) else CellKind.RNN
 
 
 @dataclass(frozen=True)
 class Runner:
-    """The packed weights of all directions, and what else there is to know of a cell."""
+    """A cell with packed weights for all directions."""
 
-    kind: Kind
+    kind: CellKind
     backwards: Array
-    """A number for each direction: whether it goes from the end to the beginning."""
-    inputs: Dense
-    recurrent: Panels
+    """For each direction, whether it goes from the end to the beginning."""
+    inputs: Gemm
+    recurrent: PackedPanels
     gates: int
     hidden: int
-    settings: Array = field(repr=False)
-    """The words of a job from the curves on to the bounds."""
+    functions: tuple[ActivationKind, ...]
+    clip: float
 
     @classmethod
     def of(cls, op: Recurrent, passes: Sequence[bool], w: Array, r: Array, b: Array) -> Runner:
-        """Pack ``w[directions, gates * hidden, input]`` and its like."""
+        """Pack ``w[directions, gates * hidden, input]``, ``r`` and ``b``."""
         directions, rows, inputs = w.shape
         hidden, kind = r.shape[-1], _kind(op)
         gates = rows // hidden
         later = np.zeros((directions, gates, hidden), np.float32)
-        if kind is Kind.GRU_AFTER:  # the bias of a product that is reset
+        if kind is CellKind.GRU_AFTER:  # the bias of a product that is reset
             later[:, 2] = b[:, 3 * hidden :]
-        given = _ordered(w, kind, hidden).reshape(1, directions * rows, 1, inputs)
-        bias = _ordered(b[:, :rows], kind, hidden).reshape(-1)
-        again = _ordered(r, kind, hidden).reshape(directions * gates, hidden, 1, hidden)
-        STEPS.prepare()
-        dense = Dense(packed(given, None, bias), Epilogue(), directions * rows, 1, inputs, UNUSED)
-        # There may be more: a second direction has the functions of the first.
-        curves = [int(_CURVES[name]) for name in op.activations[:3]]
-        clip = np.float32(op.clip) if op.clip > 0 else np.float32(np.inf)
-        bounds = np.array([-clip, clip], np.float32).view(np.int64)
-        settings = np.array([*curves, *[0] * (3 - len(curves)), *bounds], np.int64)
+        given = _reorder_gates(w, kind, hidden).reshape(1, directions * rows, 1, inputs)
+        bias = _reorder_gates(b[:, :rows], kind, hidden).reshape(-1)
+        again = _reorder_gates(r, kind, hidden).reshape(directions * gates, hidden, 1, hidden)
+        RUN_STEPS.prepare()
+        dense = Gemm(pack_panels(given, None, bias), Epilogue(), directions * rows, 1, inputs, UNUSED)
+        # There may be more: the second direction has the functions of the first.
+        functions = tuple(_ACTIVATIONS[name] for name in op.activations[:3])
         return cls(
-            kind, np.array(passes, np.int64), dense, packed(again, None, later.reshape(-1)), gates, hidden,
-            settings,
+            kind, np.array(passes, np.int64), dense, pack_panels(again, None, later.reshape(-1)), gates, hidden,
+            functions, op.clip if op.clip > 0 else math.inf,
         )  # fmt: skip
 
     def takes(self, x: Array, lengths: Array, *states: Array) -> bool:
-        """Whether there is something to do, and nothing that is refused."""
+        """Return whether the inputs are valid and not empty; the reference handles others."""
         expected = (len(x), len(self.backwards), self.hidden)
         if not x.size or x.shape[2] != self.inputs.depth or lengths.shape != x.shape[:1]:
             return False
@@ -145,14 +143,14 @@ class Runner:
         return bool((lengths >= 0).all() and (lengths <= x.shape[1]).all())
 
     def run(self, x: Array, lengths: Array, hidden: Array, cell: Array | None = None) -> tuple[Array, ...]:
-        """Go along ``x[batch, time, input]`` from states ``[batch, directions, hidden]``."""
+        """Run over ``x[batch, time, input]`` from states ``[batch, directions, hidden]``."""
         batch, time, inputs = x.shape
         directions, rows = len(self.backwards), batch * time
         lengths = np.ascontiguousarray(lengths, np.int64)
         whole = bool((lengths == time).all())
         given = np.empty(rows * directions * self.gates * self.hidden, np.float32)
         self.inputs.run(
-            contiguous(x), given, (), -1, rows, lambda: (rows, Layout.MATRIX, 4 * inputs, _NO_OFFSET, None)
+            contiguous(x), given, (), -1, rows, lambda: Rows(rows, Layout.MATRIX, 4 * inputs, _NO_OFFSET)
         )
         shape = (batch, directions, time, self.hidden)
         y = np.empty(shape, np.float32) if whole else np.zeros(shape, np.float32)
@@ -166,7 +164,7 @@ class Runner:
         return y, *found
 
     def _last(self, y: Array, lengths: Array) -> Array:
-        """The hidden states after the last steps, ``[batch, directions, hidden]``."""
+        """Return the hidden states after the last steps, ``[batch, directions, hidden]``."""
         ends = np.where(self.backwards, 0, np.maximum(lengths - 1, 0)[:, None])
         return np.asarray(y[np.arange(len(y))[:, None], np.arange(len(self.backwards)), ends])
 
@@ -174,34 +172,34 @@ class Runner:
         self, y: Array, given: Array, hidden: Array, states: Sequence[Array], lengths: Array
     ) -> None:
         batch, directions, time, size = y.shape
-        panels, steps = self.recurrent, int(lengths.max(initial=0))
-        parts = len(panels) // (directions * self.gates)
-        chunk = min(batch, GRAIN)
+        steps = int(lengths.max(initial=0))
+        parts = len(self.recurrent) // (directions * self.gates)
+        chunk = min(batch, ROW_MULTIPLE)
         chunks = -(-batch // chunk)
         units = directions * parts * chunks
-        phases = 2 if self.kind is Kind.GRU else 1
+        phases = 2 if self.kind is CellKind.GRU else 1
         work = batch * directions * self.gates * size * size
-        count = min(threads(), units) if work >= WORTH else 1
+        count = min(threads(), units) if work >= MIN_PARALLEL_WORK else 1
         counters = np.zeros(steps * phases * (units + 1) if count > 1 else 1, np.int64)
         other = np.empty(hidden.size if phases == 2 else 1, np.float32)
         cell = states[0] if states else other
-        room = chunk * (8 + self.gates * 4 * LANES * WIDE)
-        job = np.array(
-            [
-                self.kind, steps, batch, directions, size, time, parts, self.gates, chunk, chunks,
-                panels.table.ctypes.data, panels.numbers.ctypes.data, panels.bias.ctypes.data,
-                lengths.ctypes.data, self.backwards.ctypes.data, hidden.ctypes.data, cell.ctypes.data,
-                other.ctypes.data, _NO_OFFSET.ctypes.data, phases, *self.settings, units, count,
-                counters.ctypes.data, room,
-            ],
-            np.int64,
+        f, g, h = (*self.functions, *[0] * 3)[:3]
+        panels = self.recurrent
+        job = StepsJob.fill(
+            kind=self.kind, steps=steps, batch=batch, directions=directions, hidden=size, time=time, panels=parts,
+            gates=self.gates, chunk=chunk, chunks=chunks, table=panels.table.ctypes.data,
+            weights=panels.numbers.ctypes.data, bias=panels.bias.ctypes.data, lengths=lengths.ctypes.data,
+            backwards=self.backwards.ctypes.data, hidden_states=hidden.ctypes.data, cell_states=cell.ctypes.data,
+            reset_states=other.ctypes.data, tap_offset=_NO_OFFSET.ctypes.data, phases=phases, activation_f=f,
+            activation_g=g, activation_h=h, low=-self.clip, high=self.clip, units=units, threads=count,
+            counters=counters.ctypes.data, scratch_bytes=chunk * (8 + self.gates * 4 * LANES * WIDE),
         )  # fmt: skip
-        parallel_for(STEPS.address, job, y.reshape(-1), given, UNUSED, UNUSED, count)
+        parallel_for(RUN_STEPS.address, job, y.reshape(-1), given, UNUSED, UNUSED, count)
 
 
-def _ordered(array: Array, kind: Kind, hidden: int) -> Array:
-    """``[directions, gates * hidden, ...]`` with the gates in the order of the steps."""
-    if kind is not Kind.LSTM:
+def _reorder_gates(array: Array, kind: CellKind, hidden: int) -> Array:
+    """Return ``[directions, gates * hidden, ...]`` with the gates in the order of the kernel."""
+    if kind is not CellKind.LSTM:
         return array
     gates = array.reshape(len(array), 4, hidden, *array.shape[2:])
-    return np.asarray(gates[:, list(_ORDER)]).reshape(array.shape)
+    return np.asarray(gates[:, list(_LSTM_GATE_ORDER)]).reshape(array.shape)

@@ -1,4 +1,4 @@
-"""Means of points in the bins of regions: along each axis, points are elements with weights, as in a resized map."""
+"""ROIAlign: the mean of bilinear samples in the bins of regions; samples along each axis are elements with weights."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ....ops.detection.roi_align import MOST_POINTS, ROIAlign3, ROIAlign9
 from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, contiguous, load_args
@@ -20,27 +21,49 @@ from .interpolation import blend
 
 __all__: list[str] = []
 
-# Multiplications that are worth a second thread.
-WORTH = 1 << 17
-# Points along an axis, of all regions, that are not worth their memory.
-MANY = 1 << 22
+# Multiplications from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 17
+# Samples along an axis, of all regions, that take too much memory.
+MAX_SAMPLES = 1 << 22
+
+
+class RoiAlignJob(Descriptor):
+    """The job of `ALIGN`: sizes; addresses of the image of each region, and of samples along rows and columns."""
+
+    rows: i64
+    image_bytes: i64
+    channels: i64
+    bin_rows: i64
+    bin_columns: i64
+    images: i64
+    row_starts: i64
+    row_offsets: i64
+    row_weights: i64
+    column_starts: i64
+    column_offsets: i64
+    column_weights: i64
+    max_row_samples: i64
 
 
 def _align(call: int) -> None:
     job, out, x, _, _, counter = load_args(call)
-    count, image, channels = load_i64(job, 0), load_i64(job, 1), load_i64(job, 2)
-    lines, columns = load_i64(job, 3), load_i64(job, 4)
+    count, image, channels = (
+        load_i64(job, RoiAlignJob.rows),
+        load_i64(job, RoiAlignJob.image_bytes),
+        load_i64(job, RoiAlignJob.channels),
+    )
+    lines, columns = load_i64(job, RoiAlignJob.bin_rows), load_i64(job, RoiAlignJob.bin_columns)
     entries, row_starts, rows, row_weights = (
-        load_i64(job, 5),
-        load_i64(job, 6),
-        load_i64(job, 7),
-        load_i64(job, 8),
+        load_i64(job, RoiAlignJob.images),
+        load_i64(job, RoiAlignJob.row_starts),
+        load_i64(job, RoiAlignJob.row_offsets),
+        load_i64(job, RoiAlignJob.row_weights),
     )
     column_starts, places, column_weights, most = (
-        load_i64(job, 9),
-        load_i64(job, 10),
-        load_i64(job, 11),
-        load_i64(job, 12),
+        load_i64(job, RoiAlignJob.column_starts),
+        load_i64(job, RoiAlignJob.column_offsets),
+        load_i64(job, RoiAlignJob.column_weights),
+        load_i64(job, RoiAlignJob.max_row_samples),
     )
     table = alloc(8 * most)
     index = fetch_add(counter)
@@ -63,22 +86,17 @@ def _align(call: int) -> None:
 
 
 ALIGN = Task(_align)
-"""Takes rows of bins through all regions.
-
-Its job: how many there are; bytes of an image, channels; rows and columns of bins of a region; addresses: of the
-image of each region; of where the elements of each row of bins begin, their offsets in bytes, and their weights;
-the same of columns; and the most elements that a row of bins has.
-"""
+"""Compute rows of bins of all regions."""
 
 
 @dataclass(frozen=True)
-class Taps:
-    """For each bin along an axis, of all regions, elements and their weights.
+class BinSamples:
+    """Samples of each bin along an axis, of all regions.
 
     Args:
-        starts: where the elements of a bin begin, and where the last ones end.
+        starts: where the samples of a bin begin, and where the last ones end.
         index: the elements.
-        weight: their weights, which add up to 1 where all points lie inside.
+        weight: their weights, which add up to 1 where all samples lie inside.
     """
 
     starts: Array
@@ -86,14 +104,14 @@ class Taps:
     weight: Array
 
     @classmethod
-    def of(cls, first: Array, size: Array, bins: int, samples: Array, length: int) -> Taps:
-        """Along an axis of ``length`` elements.
+    def of(cls, first: Array, size: Array, bins: int, samples: Array, length: int) -> BinSamples:
+        """Return the samples along an axis of ``length`` elements.
 
         Args:
-            first: where regions begin.
-            size: how long they are.
-            bins: how many a region is divided into.
-            samples: how many points each of those has.
+            first: starts of the regions.
+            size: lengths of the regions.
+            bins: bins of a region.
+            samples: samples of a bin of each region.
             length: elements of the axis.
         """
         most = 2 * int(samples.max(initial=0))
@@ -122,7 +140,7 @@ class Taps:
 
 @backend.accelerates(ROIAlign3, ROIAlign9)
 def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Value) -> Kernel | None:
-    """f32, the mean of points."""
+    """f32, the mean of samples."""
     if op.mode != "avg" or not is_f32(data, rois):
         return None
     ALIGN.prepare()
@@ -130,7 +148,7 @@ def align(op: ROIAlign3 | ROIAlign9, data: Value, rois: Value, batch_indices: Va
 
 
 def _aligned(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array) -> Array:
-    """Regions that are refused, or not to be pooled, are left to the reference."""
+    """Compute the result; invalid and very large regions are left to the reference."""
     images, channels, height, width = x.shape
     if not x.size or not len(rois) or rois.shape != (len(entries), 4) or not np.isfinite(rois).all():
         return op.evaluate(x, rois, entries)
@@ -144,29 +162,30 @@ def _aligned(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array) -
     down, across = _samples(op, tall, op.pooled_h), _samples(op, wide, op.pooled_w)
     if not (down * op.pooled_h * across * op.pooled_w <= MOST_POINTS).all():
         return op.evaluate(x, rois, entries)
-    if len(rois) * max(op.pooled_h * down.max(), op.pooled_w * across.max()) > MANY:
+    if len(rois) * max(op.pooled_h * down.max(), op.pooled_w * across.max()) > MAX_SAMPLES:
         return op.evaluate(x, rois, entries)
-    rows = Taps.of(top, tall, op.pooled_h, down.astype(np.int64), height)
-    columns = Taps.of(left, wide, op.pooled_w, across.astype(np.int64), width)
+    rows = BinSamples.of(top, tall, op.pooled_h, down.astype(np.int64), height)
+    columns = BinSamples.of(left, wide, op.pooled_w, across.astype(np.int64), width)
     y = np.empty((len(rois), op.pooled_h, op.pooled_w, channels), np.float32)
-    kept = [
-        np.ascontiguousarray(entries, np.int64), rows.starts, rows.index * (4 * channels * width), rows.weight,
-        columns.starts, columns.index * (4 * channels), columns.weight,
-    ]  # fmt: skip
+    entries = np.ascontiguousarray(entries, np.int64)
+    row_offsets, column_offsets = rows.index * (4 * channels * width), columns.index * (4 * channels)
     most = int(np.diff(rows.starts).max(initial=0))
-    words = [
-        len(rois) * op.pooled_h, 4 * channels * width * height, channels, op.pooled_h, op.pooled_w,
-        *(array.ctypes.data for array in kept), most,
-    ]  # fmt: skip
+    job = RoiAlignJob.fill(
+        rows=len(rois) * op.pooled_h, image_bytes=4 * channels * width * height, channels=channels,
+        bin_rows=op.pooled_h, bin_columns=op.pooled_w, images=entries.ctypes.data,
+        row_starts=rows.starts.ctypes.data, row_offsets=row_offsets.ctypes.data,
+        row_weights=rows.weight.ctypes.data, column_starts=columns.starts.ctypes.data,
+        column_offsets=column_offsets.ctypes.data, column_weights=columns.weight.ctypes.data, max_row_samples=most,
+    )  # fmt: skip
     work = channels * len(columns.index) * most
-    shared = threads() if work >= WORTH else 1
+    shared = threads() if work >= MIN_PARALLEL_WORK else 1
     maps = contiguous(channels_last(x))
-    parallel_for(ALIGN.address, np.array(words, np.int64), y.reshape(-1), maps, UNUSED, UNUSED, shared)
+    parallel_for(ALIGN.address, job, y.reshape(-1), maps, UNUSED, UNUSED, shared)
     return channels_first(y)
 
 
 def _samples(op: ROIAlign3 | ROIAlign9, size: Array, bins: int) -> Any:
-    """Points of a bin along an axis, as real numbers: there may be very many."""
+    """Return the samples of a bin along an axis as floats: there may be very many."""
     if op.sampling_ratio:
         return np.full(len(size), op.sampling_ratio, np.float64)
     return np.maximum(np.ceil((size / bins).astype(np.float64)), 0)

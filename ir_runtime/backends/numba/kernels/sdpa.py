@@ -19,9 +19,9 @@ from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
 from ._attention import (
-    ATTEND,
     BATCH,
     BLOCK,
+    BLOCKED,
     CAUSAL,
     DECODE,
     FACTOR,
@@ -37,14 +37,14 @@ from ._attention import (
 )  # fmt: skip
 from ._gemm_tile import WIDE
 
-__all__ = ["attend"]
+__all__ = ["grouped_attention"]
 
 # Scores of a block; with keys and values they fit the second cache.
-SCORES = 1 << 16
+BLOCK_SCORES = 1 << 16
 # At most so many queries are answered without packing keys.
-FEW = 4
+MAX_DECODE_ROWS = 4
 # Fewer multiplications than this are not worth a second thread.
-WORTH = 1 << 16
+MIN_PARALLEL_WORK = 1 << 16
 _ZEROS = np.zeros(WIDE * LANES, np.float32)
 
 
@@ -68,7 +68,7 @@ def attention(
         )
         if not q.size > 0 or not v.size > 0:
             return op.evaluate(q, k, v, *rest)
-        return attend(q, k, v, mask, factor, op.causal)
+        return grouped_attention(q, k, v, mask, factor, op.causal)
 
     return accepting(kernel, attention_lengths)
 
@@ -76,10 +76,10 @@ def attention(
 @backend.pattern(ScaledDotProductAttention)
 def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
     """Attention whose keys and values are repeated for every head of the queries that shares them."""
-    return match_grouped_queries(context, layer, attention, attend)
+    return match_grouped_queries(context, layer, attention, grouped_attention)
 
 
-def attend(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
+def grouped_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
     """The mean of values ``[batch, shared heads, keys, values]`` for queries ``[batch, heads, queries, width]``.
 
     Heads are a multiple of the shared ones. The result lies so that the heads of a token are side by side.
@@ -87,21 +87,21 @@ def attend(q: Array, k: Array, v: Array, mask: Array | None, factor: float, caus
     batch, heads, rows, width = q.shape
     groups, keys, values = k.shape[1], k.shape[2], v.shape[3]
     out = np.empty((batch, rows, heads, values), np.float32)
-    q, k, v = map(_whole_rows, (q, k, v))
+    q, k, v = map(_contiguous_rows, (q, k, v))
     job = np.zeros(WORDS, np.int64)
     job[BATCH : VALUES + 1] = batch, heads, heads // groups, rows, keys, width, values
     for place, array in ((Q, q), (K, k), (V, v), (OUT, out.transpose(0, 2, 1, 3))):
         job[place : place + 4] = array.ctypes.data, *array.strides[:3]
     if mask is not None:
-        mask = _added(mask)
+        mask = _additive_mask(mask)
         if mask.shape[-1] != keys:
             mask = np.repeat(mask, keys, -1)
         added = np.broadcast_to(mask, (batch, heads, rows, keys))
         job[MASK : MASK + 4] = added.ctypes.data, *added.strides[:3]
     job[CAUSAL], job[ZEROS] = causal, _ZEROS.ctypes.data
     job.view(np.float32)[2 * FACTOR] = factor
-    lines, few = -(-keys // LANES) * LANES, rows <= FEW
-    worth = batch * heads * rows * keys * (width + values) >= WORTH
+    lines, few = -(-keys // LANES) * LANES, rows <= MAX_DECODE_ROWS
+    worth = batch * heads * rows * keys * (width + values) >= MIN_PARALLEL_WORK
     if few:
         units, size = batch * groups, lines * heads // groups * rows
     else:
@@ -113,20 +113,20 @@ def attend(q: Array, k: Array, v: Array, mask: Array | None, factor: float, caus
     job[SCRATCH] = 4 * size
     count = min(threads(), units) if worth else 1
     scratch = np.empty(count * size, np.float32)
-    parallel_for((DECODE if few else ATTEND).address, job, out.reshape(-1), scratch, UNUSED, UNUSED, count)
+    parallel_for((DECODE if few else BLOCKED).address, job, out.reshape(-1), scratch, UNUSED, UNUSED, count)
     return out.transpose(0, 2, 1, 3)
 
 
 def _block(rows: int, keys: int, heads: int) -> int:
     """Queries at a time: what the cache has room for, and no fewer parts than threads."""
-    most = max(SCORES // keys, 16)
+    most = max(BLOCK_SCORES // keys, 16)
     parts = -(-rows // most)
     if heads % threads():
         parts = max(parts, min(threads(), -(-rows // 32)))
     return -(-rows // parts)
 
 
-def _whole_rows(x: Array) -> Array:
+def _contiguous_rows(x: Array) -> Array:
     """The same with numbers of a row side by side."""
     return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else np.ascontiguousarray(x)
 
@@ -134,11 +134,11 @@ def _whole_rows(x: Array) -> Array:
 _last: tuple[weakref.ref[Array], Array] | None = None
 
 
-def _added(mask: Array) -> Array:
+def _additive_mask(mask: Array) -> Array:
     """A mask as what is added to scores; that of truth values is kept for the next layer, which often has the same."""
     global _last
     if mask.dtype != np.bool_:
-        return _whole_rows(mask)
+        return _contiguous_rows(mask)
     last = _last
     if last is not None and last[0]() is mask:
         return last[1]

@@ -19,7 +19,7 @@ from ....ops.matrix.matmul import MatMul
 from ... import Fusion, MatchContext, Refusal
 from ...common.layout import is_f32
 from .._backend import backend
-from .sdpa import attend
+from .sdpa import grouped_attention
 
 __all__: list[str] = []
 
@@ -75,11 +75,11 @@ class _Scores:
         known = [mask for mask in fixed if mask is not None]
         if len(known) == len(fixed):
             added = _sum(known[: len(self.masks)], known[len(self.masks) :])
-            return Fusion(self.layers, self._reads(context, values), _Attention(self.factor, added))
+            return Fusion(self.layers, self._reads(context, values), _AttentionKernel(self.factor, added))
         if len(fixed) > 1 or self.windows:
             return Refusal("of several masks, one is not constant")
         return Fusion(
-            self.layers, self._reads(context, values, *self.masks), _Attention(self.factor, None, True)
+            self.layers, self._reads(context, values, *self.masks), _AttentionKernel(self.factor, None, True)
         )
 
     def _reads(self, context: MatchContext, *first: Port) -> tuple[Port, ...]:
@@ -163,7 +163,7 @@ def _sum(masks: Sequence[Array], windows: Sequence[Array]) -> Array | None:
 
 
 @dataclass(frozen=True)
-class _Attention:
+class _AttentionKernel:
     """The kernel: a factor, and what is added, unless that is the input behind the values."""
 
     factor: float
@@ -179,11 +179,11 @@ class _Attention:
         if not q.size or not k.size or not v.size:
             return self._small(q, k, v, mask)
         if mask is None or mask.shape[0] in (1, batch[0]):
-            return attend(q, k, v, mask, self.factor, False)
+            return grouped_attention(q, k, v, mask, self.factor, False)
         out = np.empty((batch[0], q.shape[2], batch[1], v.shape[3]), np.float32).transpose(0, 2, 1, 3)
         for start in range(0, batch[0], len(mask)):
             part = slice(start, start + len(mask))
-            out[part] = attend(q[part], k[part], v[part], mask, self.factor, False)
+            out[part] = grouped_attention(q[part], k[part], v[part], mask, self.factor, False)
         return out
 
     def _small(self, q: Array, k: Array, v: Array, mask: Array | None) -> Array:

@@ -1,0 +1,139 @@
+"""The GEMM kernel: writes the addresses of rows to an indirection buffer, and multiplies them with packed panels.
+
+A unit is a chunk of rows by one panel. Convolution is an implicit GEMM: instead of copying windows (im2col), the kernel
+fills a buffer with pointers to them (Dukhan 2019, "The Indirect Convolution Algorithm", arXiv:1907.02129). Where windows
+lie inside the data, a tap is a row of a window; where they reach into padding, a tap is one element, and the pointer of an
+element outside is that of a row of zeros. So nothing is copied or padded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..codegen.language import device
+from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
+from ..codegen.vectors import LANES
+from ..threading.task import Task, load_args
+from ._gemm_job import GemmJob, WindowRecord
+from ._gemm_tile import gemm_panel
+from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
+from ._panels import Panel
+
+__all__ = ["GEMM"]
+
+
+@device
+def _matrix_rows(places: int, base: int, rows: int, apart: int) -> None:
+    """Write the addresses of the rows of a matrix."""
+    for r in range(rows):
+        store_i64(places, r, base + r * apart)
+
+
+@device
+def _window(g: int, index: int) -> Any:
+    """Return the image of a window, and its position along three axes."""
+    deep, tall = load_i64(g, WindowRecord.out), load_i64(g, WindowRecord.out + 1)
+    wide = load_i64(g, WindowRecord.out + 2)
+    line = index // wide
+    plane = line // tall
+    image = plane // deep
+    return image, plane - image * deep, line - plane * tall, index - line * wide
+
+
+@device
+def _valid_windows(places: int, x: int, g: int, first: int, rows: int) -> None:
+    """Write the addresses of the first elements of windows that lie inside the data."""
+    element, image = load_i64(g, WindowRecord.element), load_i64(g, WindowRecord.image)
+    tall, wide = load_i64(g, WindowRecord.lengths + 1), load_i64(g, WindowRecord.lengths + 2)
+    wide_out = load_i64(g, WindowRecord.out + 2)
+    r, index = 0, first
+    while r < rows:
+        n, plane, line, column = _window(g, index)
+        d, h = plane * load_i64(g, WindowRecord.strides), line * load_i64(g, WindowRecord.strides + 1)
+        start = x + n * image + (d * tall + h) * wide * element
+        step = load_i64(g, WindowRecord.strides + 2) * element
+        count = min(wide_out - column, rows - r)
+        for i in range(count):
+            store_i64(places, r + i, start + (column + i) * step)
+        r, index = r + count, index + count
+
+
+@device
+def _padded_windows(places: int, x: int, g: int, first: int, rows: int, step: int, zeros: int) -> None:
+    """Write the addresses of all elements of windows; a table of ``step`` bytes for each element of the kernel."""
+    element, image = load_i64(g, WindowRecord.element), load_i64(g, WindowRecord.image)
+    deep, tall = load_i64(g, WindowRecord.lengths), load_i64(g, WindowRecord.lengths + 1)
+    wide, wide_out = load_i64(g, WindowRecord.lengths + 2), load_i64(g, WindowRecord.out + 2)
+    r, index = 0, first
+    while r < rows:
+        n, plane, line, column = _window(g, index)
+        top = plane * load_i64(g, WindowRecord.strides) - load_i64(g, WindowRecord.pads)
+        left = line * load_i64(g, WindowRecord.strides + 1) - load_i64(g, WindowRecord.pads + 1)
+        count = min(wide_out - column, rows - r)
+        stride, before = load_i64(g, WindowRecord.strides + 2), load_i64(g, WindowRecord.pads + 2)
+        table = places + 8 * r
+        for a in range(load_i64(g, WindowRecord.kernel)):
+            d = top + a * load_i64(g, WindowRecord.dilations)
+            for b in range(load_i64(g, WindowRecord.kernel + 1)):
+                h = left + b * load_i64(g, WindowRecord.dilations + 1)
+                lies = 0 <= d < deep and 0 <= h < tall
+                start = x + n * image + (d * tall + h) * wide * element
+                for c in range(load_i64(g, WindowRecord.kernel + 2)):
+                    w = column * stride - before + c * load_i64(g, WindowRecord.dilations + 2)
+                    for i in range(count):
+                        inside = lies and 0 <= w < wide
+                        store_i64(table, i, start + w * element if inside else zeros)
+                        w += stride
+                    table += step
+        r, index = r + count, index + count
+
+
+@Task
+def GEMM(call: int) -> None:
+    """Multiply rows of A with a packed matrix; B and C are the extra tensors of post-ops."""
+    job, out, x, first, second, counter = load_args(call)
+    rows, chunk = load_i64(job, GemmJob.rows), load_i64(job, GemmJob.chunk)
+    panels, taps = load_i64(job, GemmJob.panels), load_i64(job, GemmJob.taps)
+    layout, stride = load_i64(job, GemmJob.layout), load_i64(job, GemmJob.out_stride)
+    geometry, words = load_i64(job, GemmJob.windows), load_i64(job, GemmJob.epilogue_words)
+    numbers, zeros = load_i64(job, GemmJob.epilogue_numbers), load_i64(job, GemmJob.zeros)
+    summed, stages = load_i64(words, EpilogueHeader.has_residual), load_i64(words, EpilogueHeader.post_ops)
+    low, high = load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high)
+    chunks = (rows + chunk - 1) // chunk
+    step = 8 * chunk if layout == 2 else 0
+    places = alloc(8 * chunk * (taps if layout == 2 else 1))
+    known = -1
+    while True:
+        unit = fetch_add(counter)
+        if unit >= chunks * panels:
+            break
+        if load_i64(job, GemmJob.by_panel) != 0:
+            panel, part = unit // chunks, unit % chunks
+        else:
+            part, panel = unit // panels, unit % panels
+        start = part * chunk
+        count = min(chunk, rows - start)
+        if part != known:
+            if layout == 0:
+                _matrix_rows(
+                    places, x + start * load_i64(job, GemmJob.row_stride), count, load_i64(job, GemmJob.row_stride)
+                )  # fmt: skip
+            elif layout == 1:
+                _valid_windows(places, x, geometry, start, count)
+            else:
+                _padded_windows(places, x, geometry, start, count, step, zeros)
+            known = part
+        entry = load_i64(job, GemmJob.table) + 8 * Panel.words * panel
+        vectors, last = load_i64(entry, Panel.vectors), load_i64(entry, Panel.last_columns)
+        column = 4 * load_i64(entry, Panel.column)
+        at = start * stride + column
+        gemm_panel(
+            vectors, count, places, step, load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset),
+            taps, load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
+            out + at, stride, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias),
+            first + at if summed != 0 else 0, last, low, high,
+        )  # fmt: skip
+        if stages > 0:
+            width = (vectors - 1) * LANES + last
+            apply_post_ops(words, numbers, first, second, out, at, column, count, width, stride)
+    free(places)

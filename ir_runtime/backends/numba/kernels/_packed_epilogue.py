@@ -1,0 +1,187 @@
+"""Packed epilogues: post-ops as kernels read them, and the functions that apply them to blocks of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....ir.tensor import Array
+from ...common.layout import moved
+from ..codegen.descriptor import Descriptor, concatenate, f32, i64
+from ..codegen.language import device, instruction, routine, types
+from ..codegen.memory import load_f32, load_i64
+from ..codegen.vectors import Emit, Load, Store
+from ..threading.task import UNUSED, contiguous
+from ._activation_code import ActivationKind, apply_activation
+from ._epilogue import MAX_EXTRAS, Epilogue, PostOpKind
+
+__all__ = ["PackedEpilogue", "add_rows", "apply_epilogue", "apply_post_ops"]
+
+_NO_EXTRAS = [UNUSED] * MAX_EXTRAS
+
+
+class EpilogueHeader(Descriptor):
+    """How an epilogue begins; `PostOpRecord`s follow."""
+
+    has_residual: i64
+    post_ops: i64
+
+
+class PostOpRecord(Descriptor):
+    """A post-op: its `PostOpKind` and `ActivationKind`, the index of its extra tensor, the address of its row; 0: none."""
+
+    kind: i64
+    activation: i64
+    extra: i64
+    row: i64
+
+
+class Bounds(Descriptor):
+    """Limits of the result after the residual; the `Parameters` of all post-ops follow."""
+
+    low: f32
+    high: f32
+
+
+class Parameters(Descriptor):
+    """Parameters of an activation."""
+
+    a: f32
+    b: f32
+
+
+@dataclass(frozen=True)
+class PackedEpilogue:
+    """The post-ops of an epilogue, as kernels read them.
+
+    Args:
+        words: an `EpilogueHeader` and the `PostOpRecord`s.
+        numbers: `Bounds` and the `Parameters` of each post-op.
+        extras: indices of the other inputs that are read, in this order.
+        rows: arrays that the records point to.
+        cost: work for each element, in multiplications.
+    """
+
+    words: Array
+    numbers: Array
+    extras: tuple[int, ...]
+    rows: tuple[Array, ...] = ()
+    cost: int = 0
+
+    @classmethod
+    def of(cls, epilogue: Epilogue) -> PackedEpilogue:
+        """Pack an epilogue; a leading residual and bounds are separate from the post-ops."""
+        post_ops = list(epilogue.post_ops)
+        extras = tuple(post_op.extra for post_op in post_ops if post_op.extra >= 0)
+        residual = bool(post_ops) and post_ops[0].kind is PostOpKind.ADD and post_ops[0].extra >= 0
+        if residual:
+            del post_ops[0]
+        low, high = -np.inf, np.inf
+        if post_ops and post_ops[0].activation.kind is ActivationKind.CLAMP:
+            _, low, high = post_ops.pop(0).activation
+        slots = iter(range(1 + residual, MAX_EXTRAS + 1))
+        records = [
+            PostOpRecord.fill(
+                kind=post_op.kind, activation=post_op.activation.kind,
+                extra=next(slots) if post_op.extra >= 0 else 0,
+                row=0 if post_op.row is None else post_op.row.ctypes.data,
+            )
+            for post_op in post_ops
+        ]  # fmt: skip
+        parameters = [Parameters.fill(a=post_op.activation.a, b=post_op.activation.b) for post_op in post_ops]
+        rows = tuple(post_op.row for post_op in post_ops if post_op.row is not None)
+        cost = 8 + sum(24 if post_op.kind is PostOpKind.ACTIVATION else 4 for post_op in post_ops)
+        words = concatenate(EpilogueHeader.fill(has_residual=residual, post_ops=len(post_ops)), *records)
+        return cls(words, concatenate(Bounds.fill(low=low, high=high), *parameters), extras, rows, cost)
+
+    def extra_arrays(self, extras: Sequence[Array], axis: int) -> list[Array]:
+        """Return the tensors that are read, columns last: `MAX_EXTRAS` arrays."""
+        if not self.extras:
+            return _NO_EXTRAS
+        found = [contiguous(moved(extras[index], axis, -1)) for index in self.extras]
+        return found + [UNUSED] * (MAX_EXTRAS - len(found))
+
+
+def _row_instruction(name: str, combine: Callable[[Emit, Any, Any], Any]) -> Any:
+    """Return an instruction ``(out, other, count)`` that combines two rows element by element, in place."""
+
+    def write(emit: Emit, out: Any, other: Any, count: Any) -> None:
+        def body(offset: Any, load: Load, store: Store) -> None:
+            place = emit.at(out, offset)
+            store(combine(emit, load(place), load(emit.at(other, offset))), place)
+
+        emit.vector_loop(count, body)
+
+    write.__name__ = name
+    return instruction(*[types.int64] * 3)(write)
+
+
+add_rows = _row_instruction("add_rows", lambda emit, x, y: emit.add(x, y))
+_multiply = _row_instruction("multiply_rows", lambda emit, x, y: emit.multiply(x, y))
+_subtract = _row_instruction("subtract_rows", lambda emit, x, y: emit.subtract(x, y))
+
+
+@device
+def apply_epilogue(
+    words: int, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int,
+    count: int, stride: int,
+) -> None:  # fmt: skip
+    """Apply residual, bounds and post-ops to a stored block; parameters as those of `apply_post_ops`."""
+    low, high = load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high)
+    row_count, length = rows, count
+    if stride == 4 * count:  # contiguous rows are one
+        row_count, length = 1, rows * count
+    for row in range(row_count):
+        at = start + row * stride
+        if load_i64(words, EpilogueHeader.has_residual) != 0:
+            add_rows(out + at, first + at, length)
+        if low > -np.inf or high < np.inf:
+            apply_activation(out + at, length, 1, low, high)
+    if load_i64(words, EpilogueHeader.post_ops) > 0:
+        apply_post_ops(words, numbers, first, second, out, start, column, rows, count, stride)
+
+
+@routine(*[types.int64] * 10)
+def apply_post_ops(
+    words: int, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int,
+    count: int, stride: int,
+) -> None:  # fmt: skip
+    """Apply the post-ops to a stored block.
+
+    Args:
+        words: an `EpilogueHeader` and the `PostOpRecord`s.
+        numbers: `Bounds` and the `Parameters` of each post-op.
+        first: the first extra tensor; 0 if there is none.
+        second: the second one.
+        out: the result.
+        start: byte offset of the block in the result and in the extra tensors.
+        column: byte offset of the block in a row.
+        rows: rows of the block.
+        count: elements of a row of the block.
+        stride: bytes between rows.
+    """
+    for stage in range(load_i64(words, EpilogueHeader.post_ops)):
+        at = words + 8 * (EpilogueHeader.words + PostOpRecord.words * stage)
+        parameters = numbers + 8 * (Bounds.words + Parameters.words * stage)
+        kind, curve = load_i64(at, PostOpRecord.kind), load_i64(at, PostOpRecord.activation)
+        slot, row = load_i64(at, PostOpRecord.extra), load_i64(at, PostOpRecord.row)
+        a, b = load_f32(parameters, Parameters.a), load_f32(parameters, Parameters.b)
+        other, apart = row + column, 0
+        if slot != 0:
+            other, apart = (first if slot == 1 else second) + start, stride
+        lines, length = rows, count
+        if row == 0 and stride == 4 * count:  # contiguous rows are one
+            lines, length = 1, rows * count
+        for i in range(lines):
+            target, partner = out + start + i * stride, other + i * apart
+            if kind == 0:
+                apply_activation(target, length, curve, a, b)
+            elif kind == 1:
+                add_rows(target, partner, length)
+            elif kind == 2:
+                _multiply(target, partner, length)
+            else:
+                _subtract(target, partner, length)
