@@ -88,9 +88,8 @@ def _padded_windows(places: int, x: int, g: int, first: int, rows: int, step: in
         r, index = r + count, index + count
 
 
-@Task
-def GEMM(call: int) -> None:
-    """Multiply rows of A with a packed matrix; B and C are the extra tensors of post-ops."""
+def _gemm(call: int) -> None:
+    """Multiply rows by panels; a unit is a chunk of rows by one panel."""
     job, out, x, first, second, counter = load_args(call)
     rows, chunk = load_i64(job, GemmJob.rows), load_i64(job, GemmJob.chunk)
     panels, taps = load_i64(job, GemmJob.panels), load_i64(job, GemmJob.taps)
@@ -137,3 +136,7 @@ def GEMM(call: int) -> None:
             width = (vectors - 1) * LANES + last
             apply_post_ops(words, numbers, first, second, out, at, column, count, width, stride)
     free(places)
+
+
+GEMM = Task(_gemm)
+"""Multiplies rows of A with a packed matrix; B and C are the extra tensors of post-ops."""

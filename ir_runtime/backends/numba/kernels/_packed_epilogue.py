@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.tensor import Array
-from ...common.layout import moved
+from ...common.layout import moveaxis
 from ..codegen.descriptor import Descriptor, concatenate, f32, i64
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.memory import load_f32, load_i64
@@ -101,7 +101,7 @@ class PackedEpilogue:
         """Return the tensors that are read, columns last: `MAX_EXTRAS` arrays."""
         if not self.extras:
             return _NO_EXTRAS
-        found = [contiguous(moved(extras[index], axis, -1)) for index in self.extras]
+        found = [contiguous(moveaxis(extras[index], axis, -1)) for index in self.extras]
         return found + [UNUSED] * (MAX_EXTRAS - len(found))
 
 

@@ -82,7 +82,7 @@ def pack(weights: QuantizedWeights, rows: bool) -> PackedMatrix | None:
     )
     if kind is None or groups is None:
         return None
-    if rounding.dropped and weights.scale is not None and kind is not Storage.LUT4:
+    if rounding.dropped_bits and weights.scale is not None and kind is not Storage.LUT4:
         if weights.arithmetic is not E.f16 or kind not in _ROUNDED_STORAGE:
             return None
         kind = _ROUNDED_STORAGE[kind]
@@ -92,7 +92,7 @@ def pack(weights: QuantizedWeights, rows: bool) -> PackedMatrix | None:
     padded = -(-size // LANES) * LANES
     codes = _packed_values(weights, rows, kind, groups, padded)
     table = _table(weights.element, weights.arithmetic)
-    if kind not in (Storage.F16, Storage.BF16) and not exact(
+    if kind not in (Storage.F16, Storage.BF16) and not is_exact(
         _range(weights.element, codes, table), scale, zero, rounding
     ):
         return None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.tensor import Array
-from ....ops._window import Sliding
+from ....ops.window import SlidingWindow
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, VECTOR, Emit
@@ -63,7 +63,7 @@ class SlidingWindows(Descriptor):
 
 
 def geometry(
-    op: Sliding, lengths: Sequence[int], channels: int, kernel: Sequence[int], spread: Sequence[int]
+    op: SlidingWindow, lengths: Sequence[int], channels: int, kernel: Sequence[int], spread: Sequence[int]
 ) -> dict[str, int]:
     """Return the fields of `SlidingWindows`."""
     before = [begin for begin, _ in op.pads(lengths, kernel)]

@@ -73,7 +73,7 @@ def _pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
     return single and not any(map(any, op.pads((1,) * len(kernel), kernel)))
 
 
-def _prefers_winograd(op: Forward, data: Value, w: Array) -> bool:
+def _prefers_winograd(op: ForwardConvolution, data: Value, w: Array) -> bool:
     """Whether Winograd's way is the shorter one."""
     if w.shape[2:] != (3, 3) or any(n != 1 for n in (*op.strides, *op.dilations)) or data.shape.rank != 4:
         return False
@@ -171,7 +171,7 @@ def _offsets(g: Windows, layout: Layout, merged: bool, groups: int, channels: in
     return (within + 4 * channels * np.arange(groups)[:, None]).reshape(-1).astype(np.int64)
 
 
-def _planar_kernel(op: Forward, w: Array, epilogue: Epilogue) -> Kernel:
+def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
     """Few channels, each a picture of its own, padded as it lies."""
     outputs, channels, *kernel = w.shape
     panels = pack_panels(w.reshape(1, outputs, 1, -1), epilogue.scale, epilogue.shift)

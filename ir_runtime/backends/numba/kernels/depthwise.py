@@ -222,7 +222,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue) -> Kernel:
         y = np.empty(shape, np.float32)
         shared = threads() if y.size * math.prod(kernel) >= MIN_PARALLEL_WORK else 1
         source = contiguous(pad_channels(channels_last(x)))
-        partners = [contiguous(rows_of(pad_channels(extras[index], 1), 1)) for index in post_ops.extras]
+        partners = [contiguous(as_rows(pad_channels(extras[index], 1), 1)) for index in post_ops.extras]
         first, second = (*partners, UNUSED, UNUSED)[:2]
         parallel_for(DEPTHWISE.address, job, y, source, first, second, shared)
         found = channels_first(np.ascontiguousarray(y[..., :channels]) if short else y)

@@ -123,7 +123,7 @@ SUPPRESS = Task(_suppress)
 
 
 @backend.accelerates(*NMS_VERSIONS)
-def nms(op: Indices | Softened, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
+def nms(op: IndicesOnlyNms | SoftNms, *inputs: Value, unread: Collection[int] = ()) -> Kernel | None:
     """f32."""
     if not is_f32(*inputs[:2]):
         return None

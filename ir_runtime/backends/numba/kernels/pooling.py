@@ -233,7 +233,7 @@ def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
 
 
 @backend.accelerates(MaxPool8, MaxPool14)
-def max_pool_values(op: MaxWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
+def max_pool_values(op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()) -> Kernel | None:
     """f32 over two spatial axes, where the indices are not read."""
     if not _is_supported(op, data) or 1 not in unread:
         return None
@@ -242,7 +242,7 @@ def max_pool_values(op: MaxWithIndices, data: Value, unread: Collection[int] = (
 
 
 @backend.accelerates(AvgPool1, AvgPool14, AvgPool16)
-def average_pool(op: Average, data: Value) -> Kernel | None:
+def average_pool(op: AvgPoolBase, data: Value) -> Kernel | None:
     """f32 over two spatial axes."""
     return _pooling(op, _AVERAGE, 0) if _is_supported(op, data) else None
 
@@ -257,7 +257,7 @@ def _pooling(op: Pooling, form: int, fill: float) -> Callable[[Array], Array]:
     @lru_cache(maxsize=16)
     def job_for(images: int, lengths: tuple[int, ...], channels: int) -> tuple[Array, tuple[int, ...]]:
         windows, factor = geometry(op, lengths, channels, op.kernel, op.spread()), 0.0
-        if isinstance(op, Average) and not op.exclude_pad and any(map(any, op.pads(lengths, op.kernel))):
+        if isinstance(op, AvgPoolBase) and not op.exclude_pad and any(map(any, op.pads(lengths, op.kernel))):
             factor = 1 / math.prod(op.kernel)
         out = (images, windows["out_height"], windows["out_width"], channels)
         job = PoolJob.fill(
