@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.array import Packed
-from ....ir.quantized_weights import QuantizedWeights
 from ....ir.element import ElementType as E
 from ....ir.pages import held
+from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array
 from ...common.rounding import ROUNDINGS, dequantized_table, is_exact
 from ..codegen.vectors import LANES
