@@ -1,4 +1,4 @@
-"""Parts, joins and views cost one call of NumPy; what is alike shares functions and slots."""
+"""Split, concat and views cost one call of NumPy; equal layers share functions and slots."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def read(net: Net) -> ir.Model:
 
 
 def agree(model: ir.Model, backend: str, *feeds: Array) -> ExecutionPlan:
-    """Run it, also watched; the plan if the results are the reference's."""
+    """Run a model, also with an observer; return the plan if the results are those of the reference."""
     compiled, reference = (ir.compile_model(model, backend=name) for name in (backend, "reference"))
     wanted = list(reference(list(feeds)).values())
-    for found in (compiled(list(feeds)), compiled(list(feeds), observers=[Watching()])):
+    for found in (compiled(list(feeds)), compiled(list(feeds), observers=[Observer()])):
         for ours, theirs in zip(found.values(), wanted, strict=True):
             np.testing.assert_array_equal(ours, theirs)
     return compiled._plan
 
 
-class Watching:
-    """Sees every step."""
+class Observer:
+    """Checks the arrays of every step."""
 
     def before(self, step: ir.Step, inputs: Sequence[Array]) -> None:
         assert all(isinstance(array, np.ndarray) for array in inputs)
@@ -94,7 +94,7 @@ REGIONS: list[tuple[Callable[[Net, End], list[End]], int]] = [
 
 @backends
 @pytest.mark.parametrize(("regions", "axis"), REGIONS)
-def test_regions_that_are_joined_are_one_step(
+def test_concatenated_regions_are_one_step(
     regions: Callable[[Net, End], list[End]], axis: int, backend: str
 ) -> None:
     net = Net()
@@ -104,7 +104,7 @@ def test_regions_that_are_joined_are_one_step(
 
 
 @backends
-def test_parts_that_others_read_are_made_for_them_too(backend: str) -> None:
+def test_parts_with_other_readers_are_computed_for_them(backend: str) -> None:
     net = Net()
     first, second = parts(net, net.parameter("x", "4,8", out="FP32 4 8"), [3, 5], 1)
     net.result(net.op("Concat", second, first, out="FP32 4 8", axis=1))
@@ -115,7 +115,7 @@ def test_parts_that_others_read_are_made_for_them_too(backend: str) -> None:
 
 @backends
 @pytest.mark.parametrize("dims", ["-1 8", f"{MAX_ELEMENTS} 8"])
-def test_regions_are_joined_one_by_one_where_they_may_be_large(dims: str, backend: str) -> None:
+def test_large_regions_are_not_fused(dims: str, backend: str) -> None:
     net = Net()
     x = net.parameter("x", dims.replace("-1", "?").replace(" ", ","), out=f"FP32 {dims}")
     first, second = parts(net, x, [3, 5], 1, int(dims.split()[0]))
@@ -126,7 +126,7 @@ def test_regions_are_joined_one_by_one_where_they_may_be_large(dims: str, backen
 
 
 @backends
-def test_regions_of_two_tensors_are_joined_one_by_one(backend: str) -> None:
+def test_regions_of_two_tensors_are_not_fused(backend: str) -> None:
     net = Net()
     x, y = (net.parameter(name, "4,8", out="FP32 4 8") for name in "xy")
     ends = [parts(net, end, [4, 4], 1)[i] for i, end in enumerate((x, y))]
@@ -135,7 +135,7 @@ def test_regions_of_two_tensors_are_joined_one_by_one(backend: str) -> None:
 
 
 @backends
-def test_a_region_that_is_joined_with_nothing(backend: str) -> None:
+def test_concat_of_a_single_region(backend: str) -> None:
     net = Net()
     first, _ = parts(net, net.parameter("x", "4,8", out="FP32 4 8"), [3, 5], 1)
     net.result(net.op("Concat", first, out="FP32 4 3", axis=1))
@@ -145,7 +145,7 @@ def test_a_region_that_is_joined_with_nothing(backend: str) -> None:
 @backends
 @pytest.mark.parametrize("dims", ["4 8", "-1 8"])
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_where_one_part_is_read_no_other_is_made(number: int, dims: str, backend: str) -> None:
+def test_only_the_part_that_is_read_is_computed(number: int, dims: str, backend: str) -> None:
     net = Net()
     x = net.parameter("x", dims.replace("-1", "?").replace(" ", ","), out=f"FP32 {dims}")
     end = parts(net, net.op("ReLU", x, out=f"FP32 {dims}"), [1, 2, 5], 1, -1)[number]
@@ -162,7 +162,7 @@ def test_where_one_part_is_read_no_other_is_made(number: int, dims: str, backend
 @pytest.mark.parametrize("indices", [1, -1, 4, [3, 0, 0], [-4, 3], [4, 0], []], ids=str)
 @pytest.mark.parametrize("element", ["i32", "i64"])
 def test_known_indices(indices: Any, element: str, backend: str) -> None:
-    """Outside of the axis, they pick zeros."""
+    """Indices out of range select zeros."""
     net = Net()
     x = net.parameter("x", "4,8", out="FP32 4 8")
     picked = net.op("Gather", x, net.constant(indices, element), net.constant(0), out="FP32",
@@ -174,7 +174,7 @@ def test_known_indices(indices: Any, element: str, backend: str) -> None:
 
 
 def views(length: int) -> ir.Model:
-    """Layers that give other shapes, orders and parts of what was before."""
+    """Make a model of views: reshapes, transposes and slices."""
     net = Net()
     end = net.parameter("x", "4,8", out="FP32 4 8")
     for _ in range(length // 6):
@@ -189,7 +189,7 @@ def views(length: int) -> ir.Model:
 
 
 @backends
-def test_what_is_alike_shares_functions_and_slots(backend: str) -> None:
+def test_equal_layers_share_functions_and_slots(backend: str) -> None:
     plan = agree(views(300), backend, X)
     assert len(plan.steps) > 300
     assert sum(array is None for array in plan.slots) < 10
@@ -206,7 +206,7 @@ def test_a_trivial_view_costs_three_calls(backend: str) -> None:
 
 @backends
 def test_results_that_are_read_later_keep_their_slots(backend: str) -> None:
-    """Every result is read twice, and far behind."""
+    """Every result is read twice, many layers later."""
     net = Net()
     ends = [net.parameter("x", "4,8", out="FP32 4 8")]
     for number in range(20):

@@ -1,4 +1,4 @@
-"""Products with compressed weights on the backend ``numpy``: all kinds of codes, scales, zero points and shapes."""
+"""Matrix products with quantized weights on numpy: all types, scales, zero points and shapes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROWS = [(1,), (5,), (40,), (2, 3), (0,), ()]
 def weights(
     element: E, size: tuple[int, int, int], by_rows: bool, zero: str = "", arithmetic: E = E.f32
 ) -> QuantizedWeights:
-    """Random codes, scales and zero points: none, "one", "groups", or "fractions"."""
+    """Return random quantized values, scales and zero points: none, "one", "groups", or "fractions"."""
     outputs, inputs, group = size
     rng = np.random.default_rng(size)
     shape = (outputs, inputs // group, group) if by_rows else (inputs // group, group, outputs)
@@ -58,27 +58,27 @@ def weights(
     )
 
 
-def plain(made: QuantizedWeights) -> Array:
-    """The matrix, step by step in the type of the file."""
-    codes = made.codes.unpack() if isinstance(made.codes, Packed) else made.codes
-    numbers = convert(codes, made.arithmetic, made.element)
-    if made.zero is not None:
-        numbers = numbers - made.zero
-    if made.scale is not None:
-        numbers = numbers * made.scale
-    return np.asarray(numbers.astype(np.float32).reshape(made.shape))
+def dequantized(quantized: QuantizedWeights) -> Array:
+    """Dequantize the matrix step by step, in the type of the file."""
+    codes = quantized.codes.unpack() if isinstance(quantized.codes, Packed) else quantized.codes
+    numbers = convert(codes, quantized.arithmetic, quantized.element)
+    if quantized.zero is not None:
+        numbers = numbers - quantized.zero
+    if quantized.scale is not None:
+        numbers = numbers * quantized.scale
+    return np.asarray(numbers.astype(np.float32).reshape(quantized.shape))
 
 
-def check(made: QuantizedWeights, by_rows: bool, rows: tuple[int, ...]) -> None:
-    """What the kernel gives is what the plain matrix gives."""
-    inputs = made.shape[1 if by_rows else 0]
+def check(quantized: QuantizedWeights, by_rows: bool, rows: tuple[int, ...]) -> None:
+    """Compare the kernel with a product of the dequantized matrix."""
+    inputs = quantized.shape[1 if by_rows else 0]
     x = np.random.default_rng(0).standard_normal((*rows, inputs)).astype(np.float32)
     a = Value(TensorType(E.f32, PartialShape([-1] * len(rows) + [inputs])))
-    b = Value(TensorType(E.f32, PartialShape(made.shape)), quantized=made)
+    b = Value(TensorType(E.f32, PartialShape(quantized.shape)), quantized=quantized)
     kernel = backend.kernel_packed(MatMul(transpose_a=False, transpose_b=by_rows), (a, b))
     assert kernel is not None
     found = kernel(x, np.empty(0))
-    matrix = plain(made).astype(np.float64)
+    matrix = dequantized(quantized).astype(np.float64)
     wanted = x.astype(np.float64) @ (matrix.T if by_rows else matrix)
     assert isinstance(found, np.ndarray)
     assert found.dtype == np.float32
@@ -90,9 +90,9 @@ def check(made: QuantizedWeights, by_rows: bool, rows: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("element", ELEMENTS, ids=str)
 def test_any_shape(element: E, size: tuple[int, int, int], by_rows: bool) -> None:
     for arithmetic in (E.f32, E.f16):
-        made = weights(element, size, by_rows, arithmetic=arithmetic)
+        quantized = weights(element, size, by_rows, arithmetic=arithmetic)
         for rows in ROWS:
-            check(made, by_rows, rows)
+            check(quantized, by_rows, rows)
 
 
 @pytest.mark.parametrize("arithmetic", [E.f32, E.f16, E.bf16], ids=str)
@@ -106,22 +106,22 @@ def test_zero_points(element: E, zero: str, arithmetic: E) -> None:
 
 
 @pytest.mark.parametrize("element", [E.u4, E.u8], ids=str)
-def test_zero_points_that_are_not_whole(element: E) -> None:
+def test_fractional_zero_points(element: E) -> None:
     for rows in ((1,), (30,)):
         check(weights(element, (130, 64, 16), True, "fractions"), True, rows)
 
 
 @pytest.mark.parametrize("arithmetic", [E.f32, E.f16], ids=str)
 @pytest.mark.parametrize("scale", [None, 0.25, 0.3])
-def test_one_scale_for_all_or_none(scale: float | None, arithmetic: E) -> None:
-    made = weights(E.i4, (64, 48, 48), True, arithmetic=arithmetic)
+def test_a_scalar_scale_or_none(scale: float | None, arithmetic: E) -> None:
+    quantized = weights(E.i4, (64, 48, 48), True, arithmetic=arithmetic)
     one = None if scale is None else np.full((1, 1, 1), scale, arithmetic.dtype)
     for rows in ((1,), (30,)):
-        check(replace(made, scale=one), True, rows)
+        check(replace(quantized, scale=one), True, rows)
 
 
-def test_all_products_in_f16_are_rounded_as_the_file_says() -> None:
-    """Every scale of f16 that is not too large, with every code; times 1 and 0 they come out as they are."""
+def test_products_in_f16_are_rounded_as_in_the_file() -> None:
+    """Multiply every f16 scale that is not too large by every quantized value, and the result by 1 and 0."""
     bits = np.arange(1, 0x6800, dtype=np.uint16)
     for element in (E.i4, E.i8):
         numbers = np.arange(2**element.bits, dtype=np.uint8)
@@ -133,19 +133,19 @@ def test_all_products_in_f16_are_rounded_as_the_file_says() -> None:
             if element.bits == 4
             else np.ascontiguousarray(codes).view(np.int8)
         )
-        made = QuantizedWeights(stored, element, scale, None, codes.shape, E.f16)
+        quantized = QuantizedWeights(stored, element, scale, None, codes.shape, E.f16)
         a = Value(TensorType(E.f32, PartialShape([-1, numbers.size])))
-        b = Value(TensorType(E.f32, PartialShape(codes.shape)), quantized=made)
+        b = Value(TensorType(E.f32, PartialShape(codes.shape)), quantized=quantized)
         kernel = backend.kernel_packed(MatMul(transpose_a=False, transpose_b=True), (a, b))
         assert kernel is not None
         ones = np.eye(numbers.size, dtype=np.float32)
-        wanted = plain(made).T
+        wanted = dequantized(quantized).T
         np.testing.assert_array_equal(kernel(ones, np.empty(0)), wanted)
         np.testing.assert_array_equal(kernel(ones[1:2], np.empty(0)), wanted[1:2])
 
 
-def test_what_would_not_be_exact_is_declined() -> None:
-    """Fractions less than the smallest normal number of f16, and zero points that f16 rounds."""
+def test_inexact_products_are_declined() -> None:
+    """Decline products below the smallest normal f16, and zero points that f16 rounds."""
     small = weights(E.nf4, (64, 64, 32), True, arithmetic=E.f16)
     assert small.scale is not None
     declined = [
@@ -153,19 +153,19 @@ def test_what_would_not_be_exact_is_declined() -> None:
         weights(E.u4, (64, 64, 32), True, "fractions", E.f16),
     ]
     a = Value(TensorType(E.f32, PartialShape([-1, 64])))
-    for made in declined:
-        b = Value(TensorType(E.f32, PartialShape(made.shape)), quantized=made)
+    for quantized in declined:
+        b = Value(TensorType(E.f32, PartialShape(quantized.shape)), quantized=quantized)
         assert backend.kernel_packed(MatMul(transpose_a=False, transpose_b=True), (a, b)) is None
 
 
 @pytest.mark.parametrize("element", [E.u4, E.i8, E.nf4], ids=str)
 @pytest.mark.parametrize("by_rows", [True, False])
-def test_nothing_is_unpacked_for_good(element: E, by_rows: bool) -> None:
-    """Neither when compiling nor in a run is there an array as large as the f32 matrix, or a quarter of it."""
-    made = weights(element, (3072, 2048, 128), by_rows)
-    whole = 4 * made.shape[0] * made.shape[1]
+def test_weights_stay_quantized(element: E, by_rows: bool) -> None:
+    """Neither compiling nor running allocates as much as a quarter of the f32 matrix."""
+    quantized = weights(element, (3072, 2048, 128), by_rows)
+    f32_size = 4 * quantized.shape[0] * quantized.shape[1]
     a = Value(TensorType(E.f32, PartialShape([-1, 2048])))
-    b = Value(TensorType(E.f32, PartialShape(made.shape)), quantized=made)
+    b = Value(TensorType(E.f32, PartialShape(quantized.shape)), quantized=quantized)
     x = np.ones((1, 2048), np.float32)
     tracemalloc.start()
     try:
@@ -177,6 +177,6 @@ def test_nothing_is_unpacked_for_good(element: E, by_rows: bool) -> None:
         running = tracemalloc.get_traced_memory()[1] - held
     finally:
         tracemalloc.stop()
-    assert held < 1.2 * whole * element.bits / 32
-    assert compiling < held + whole / 4
-    assert running < whole / 8
+    assert held < 1.2 * f32_size * element.bits / 32
+    assert compiling < held + f32_size / 4
+    assert running < f32_size / 8

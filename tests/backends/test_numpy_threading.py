@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ir_runtime.backends.common.tape import replay
+from ir_runtime.backends.numpy import backend
 from ir_runtime.backends.numpy.threading import event as event
 from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.backends.numpy.threading import pool as pool
@@ -126,3 +127,19 @@ def test_calls_are_made_in_order() -> None:
     said: list[object] = []
     replay([(said.append, (1,)), (said.extend, ([2, 3],))])
     assert said == [1, 2, 3]
+
+
+def test_blas_has_its_threads_again_after_a_run() -> None:
+    before = parallel._blas._get() if parallel._blas._get else None
+    with backend.around(), backend.around():
+        assert before is None or parallel._blas._get() == 1
+    assert before is None or parallel._blas._get() == before
+
+
+def test_a_failure_on_another_thread_is_raised() -> None:
+    def work(chunk: int) -> None:
+        if chunk == 3:
+            raise ValueError("chunk 3")
+
+    with backend.around(), pytest.raises(ValueError, match="chunk 3"):
+        parallel.parallel_for(work, range(9), 0)

@@ -1,4 +1,4 @@
-"""A layer that does next to nothing costs next to nothing, and still does what it should."""
+"""The overhead of a trivial layer is small, and its result is right."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ir_runtime.backends import available
 from ir_runtime.ir.tensor import Array
 
 X: Array = np.array([[-2.5, np.nan, 0, 3]], np.float32)
-ONES = {"Add": 1, "Subtract": 3, "Multiply": -2, "Divide": 4, "Maximum": 0.5, "Minimum": 2}
-ALONE = ("ReLU", "Abs", "Negative", "Floor", "Tanh", "Sign", "Exp")
+BINARY = {"Add": 1, "Subtract": 3, "Multiply": -2, "Divide": 4, "Maximum": 0.5, "Minimum": 2}
+UNARY = ("ReLU", "Abs", "Negative", "Floor", "Tanh", "Sign", "Exp")
 
 
 def chain(types: list[str], shape: str = "1,4", first: bool = True) -> ir.Model:
-    """Layers in a row; the constant is the first or the second input."""
+    """Make a chain of layers; the constant is the first or the second input."""
     net = Net()
     dims = "FP32 " + shape.replace(",", " ").replace("?", "-1")
     end: End = net.parameter("x", shape.replace("?", "-1"), out=dims)
-    constants = {name: net.constant([number], "f32") for name, number in ONES.items() if name in types}
+    constants = {name: net.constant([number], "f32") for name, number in BINARY.items() if name in types}
     for number, type in enumerate(types):
-        others = [constants[type]] if type in ONES else []
+        others = [constants[type]] if type in BINARY else []
         ends = [*others, end] if first else [end, *others]
         end = net.op(type, *ends, out=dims, name=f"layer_{number}")
     net.result(end)
@@ -37,15 +37,15 @@ def run(model: ir.Model, backend: str, x: Array) -> Array:
 @pytest.mark.parametrize("backend", available())
 @pytest.mark.parametrize("shape", ["1,4", "?,4", "?,?"])
 @pytest.mark.parametrize("first", [True, False])
-def test_chains_give_what_the_layers_do(backend: str, shape: str, first: bool) -> None:
-    for types in ([a, b] for a in (*ONES, *ALONE) for b in ("Add", "Divide", "Maximum", "ReLU", "Abs")):
+def test_chains_agree_with_the_reference(backend: str, shape: str, first: bool) -> None:
+    for types in ([a, b] for a in (*BINARY, *UNARY) for b in ("Add", "Divide", "Maximum", "ReLU", "Abs")):
         model = chain(types, shape, first)
         np.testing.assert_allclose(
             run(model, backend, X), run(model, "reference", X), 1e-5, 1e-6, err_msg=str(types)
         )
 
 
-def test_an_input_is_not_changed_by_a_chain() -> None:
+def test_a_chain_does_not_change_its_input() -> None:
     x = X.copy()
     run(chain(["Abs", "Add", "ReLU"]), "numpy", x)
     np.testing.assert_array_equal(x, X)
@@ -61,7 +61,7 @@ def test_a_trivial_layer_costs_two_calls(types: list[str]) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 20])
-def test_the_layer_that_fails_is_named_wherever_it_stands(number: int) -> None:
+def test_the_layer_that_fails_is_named(number: int) -> None:
     net = Net()
     end, zero = net.parameter("x", "2", "i32", out="I32 2"), net.parameter("zero", "2", "i32", out="I32 2")
     for index in range(21):

@@ -1,1 +1,1 @@
-"""Fast kernels made of calls of NumPy."""
+"""Kernels made of NumPy calls."""

@@ -1,0 +1,18 @@
+"""Fixtures for tests of the backends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ir_runtime.backends.numpy.threading import parallel
+
+
+@pytest.fixture(params=[1, 3], ids=["1 thread", "3 threads"], scope="module")
+def one_and_three_threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run every test of a module with one thread, and with three even for the smallest layer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parallel, "max_threads", request.param)
+        patch.setattr(parallel, "WORTH", 0)
+        yield
