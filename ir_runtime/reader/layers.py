@@ -8,42 +8,25 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from ..codes import Code
-from ..diagnostics import Diagnostics, Location, Mark
+from ..diagnostics import Diagnostics, Location
 from ..errors import IRError, LimitError, ParseError, ValidationError
-from ..ir.element import ElementType
 from ..ir.graph import Body, Graph, Layer, PortSpec
 from ..ir.port_map import PORT_MAPS
-from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType
 from ..limits import DEFAULT, Limits
 from ..ops import Op, load_extensions
 from .bodies import read_body
+from .constants import ConstantReader, ConstantSizes, declared_by_port
 from .document import Element, attributes, integer
 from .names import rt_info, tensor_names
 from .opsets import resolve
-from .ports import PortReader, check_size, dim_text
+from .ports import PortReader, check_size
 from .unknown import did_you_mean, unknown_operation
-from .weights import Weights, packed_bytes
+from .weights import Weights
 
 __all__ = ["FORMER_IR", "NEWEST_IR", "LayerReader"]
 
 FORMER_IR, NEWEST_IR = 10, 11
-
-
-@dataclass(slots=True)
-class ConstantSizes:
-    """The total size of the constants of a file, including those in bodies."""
-
-    claimed: int = 0
-    copied: int = 0
-
-    def add(self, element: ElementType, size: int, limits: Limits, where: Location) -> None:
-        """Count a constant before it is read; strings and booleans are copied, other types are views."""
-        self.claimed += size
-        limits.check("constant_bytes", self.claimed, where)
-        if element in (ElementType.string, ElementType.boolean):
-            self.copied += size
-            limits.check("memory", self.copied, where)
 
 
 @dataclass(slots=True)
@@ -64,7 +47,7 @@ class LayerReader:
     """Whether the id of some layer could not be read."""
     version: int | None = NEWEST_IR
     """The version of the IR; ``None`` for pages of the specification, where layers may have no name."""
-    claims: ConstantSizes = field(default_factory=ConstantSizes)
+    sizes: ConstantSizes = field(default_factory=ConstantSizes)
     resolved: dict[tuple[str, str], type[Op] | None] = field(default_factory=dict)
     """Operations found so far, by type and version."""
     types: dict[tuple[str | None, ...], TensorType] = field(default_factory=dict)
@@ -119,7 +102,7 @@ class LayerReader:
         name = "/".join((*self.path, element.get("name") or f"{type}_{number}"))
         where = Location(self.file, element.sourceline, name, operation)
         data = _attributes(element)
-        said = _implied(cls, element, data) if self.version == FORMER_IR else data
+        said = declared_by_port(cls, element, data) if self.version == FORMER_IR else data
         ports = PortReader(self.file, self.report, self.limits, self.types)
         inputs, outputs = _inputs(ports, element, where), tuple(ports.read(element, "output", where))
         bodies = self._bodies(cls, element, inputs, outputs, where)
@@ -234,7 +217,8 @@ class LayerReader:
         self, cls: type[Op], data: Mapping[str, str], bodies: Mapping[str, Body], where: Location
     ) -> Op:
         if cls.name == "Constant":
-            return self._constant(cls.parse(data, value=None), where)
+            constants = ConstantReader(self.report, self.weights, self.limits, self.sizes)
+            return constants.read(cls.parse(data, value=None), where)
         op = cls.parse(data, **bodies) if bodies or not cls.pure else self._shared(cls, data)
         if cls.name == "Parameter":
             check_size(vars(op)["shape"], self.limits, where)
@@ -245,29 +229,6 @@ class LayerReader:
         if said not in self.built:
             self.built[said] = cls.parse(data)
         return self.built[said]
-
-    def _constant(self, op: Op, where: Location) -> Op:
-        element, shape, offset, size = (
-            vars(op)[name] for name in ("element_type", "shape", "offset", "size")
-        )
-        check_size(shape, self.limits, where)
-        lengths = _fixed(shape)
-        if element is ElementType.dynamic:
-            raise ValidationError(
-                "a constant must have an element type, got dynamic", code=Code.BAD_ATTRIBUTE
-            )
-        self.claims.add(element, max(size, packed_bytes(element, lengths)), self.limits, where)
-        value = self.weights.tensor(element, lengths, offset, size, where)
-        self._check_rest(element, lengths, size, where)
-        return op.replace(value=value)
-
-    def _check_rest(self, element: ElementType, shape: tuple[int, ...], size: int, where: Location) -> None:
-        """Warn of constants with more bytes than they need; OpenVINO accepts them."""
-        taken = packed_bytes(element, shape)
-        if 0 < taken < size and element is not ElementType.string:
-            type = f"{element}[{','.join(map(str, shape))}]"
-            message = f"attribute 'size' is {size}, but {type} takes {taken} bytes; the rest is ignored"
-            self.report.warning(Code.WEIGHTS_RANGE, message, where, mark=Mark("size"))
 
 
 @lru_cache
@@ -285,28 +246,6 @@ def _inputs(reader: PortReader, element: Element, where: Location) -> tuple[Port
     ports = tuple(reader.read(element, "input", where))
     names = tensor_names(element.get("output_names"))  # a Result may name the output of the model
     return tuple(replace(port, names=(*names, *port.names)) for port in ports) if names else ports
-
-
-def _fixed(shape: PartialShape) -> tuple[int, ...]:
-    if not shape.is_static:
-        raise ValidationError(f"a constant must have a static shape, got {shape}", code=Code.BAD_ATTRIBUTE)
-    return shape.static
-
-
-def _implied(cls: type[Op] | None, element: Element, data: Mapping[str, str]) -> Mapping[str, str]:
-    """Take the type and shape of a constant from its port, where OpenVINO 2020 declared them."""
-    if cls is None or cls.name != "Constant" or (port := element.find("output/port")) is None:
-        return data
-    said = {"element_type": _label(port), "shape": ",".join(map(dim_text, port.iterfind("dim")))}
-    return {**{k: v for k, v in said.items() if v is not None}, **data}
-
-
-def _label(port: Element) -> str | None:
-    """Return the element type of a port as an attribute spells it, if it has one."""
-    try:
-        return ElementType.of_port(port.get("precision", "")).label
-    except ValueError:
-        return None
 
 
 def _attributes(element: Element) -> Mapping[str, str]:
