@@ -14,5 +14,5 @@ def one_and_three_threads(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run every test of a module with one thread, and with three even for the smallest layer."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "max_threads", request.param)
-        patch.setattr(parallel, "WORTH", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         yield

@@ -35,7 +35,7 @@ def tiles(request: pytest.FixtureRequest) -> Iterator[None]:
         how: str = request.param
         patch.setattr(parallel, "max_threads", 3 if how.startswith("on threads") else 1)
         patch.setattr(panels, "TILED", panels.TILED and not how.endswith("unpacked"))
-        patch.setattr(parallel, "WORTH", 0)
+        patch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
         patch.setattr(gemm, "EPILOGUE_BLOCK", 40 if how == "many tiles" else 1 << 30)
         patch.setattr(tile_plan, "MAX_RECOMPUTE", -1 if how == "untiled" else 100)
         yield

@@ -110,7 +110,7 @@ def test_an_interrupt_anywhere(
     backend: str, way: Callable[[Calls], None], every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One run for each place, or some of the places, where Python looks for interrupts."""
-    monkeypatch.setattr(parallel, "WORTH", 0)
+    monkeypatch.setattr(parallel, "MIN_PARALLEL_WORK", 0)
     calls = Calls(backend)
     way(calls)
     state, threads = calls.state(), os_threads()

@@ -180,7 +180,7 @@ def busy(scene: Scene, over: threading.Event) -> list[threading.Thread]:
 
 def main(backend: str, way: str, count: str) -> None:
     global SCENE
-    parallel.WORTH = 0  # also layers as small as these are shared
+    parallel.MIN_PARALLEL_WORK = 0  # also layers as small as these are shared
     SCENE = Scene.of(backend)
     over = threading.Event()
     threads = busy(SCENE, over)

@@ -68,9 +68,15 @@ def _share_everything() -> None:
     """Let threads share layers however small they are."""
     for name in FAST:
         loaded(name)
-    for name, module in list(sys.modules.items()):
-        if name.startswith(backends.__name__) and hasattr(module, "WORTH"):
-            module.WORTH = 0
+    sharing = [
+        module
+        for name, module in list(sys.modules.items())
+        if name.startswith(backends.__name__) and hasattr(module, "MIN_PARALLEL_WORK")
+    ]
+    shared_by = {module.__name__.split(".")[2] for module in sharing}
+    assert shared_by >= set(FAST), f"no kernel of {set(FAST) - shared_by} has MIN_PARALLEL_WORK"
+    for module in sharing:
+        module.MIN_PARALLEL_WORK = 0
 
 
 @dataclass(slots=True)

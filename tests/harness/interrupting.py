@@ -19,7 +19,7 @@ def interrupt(*_: object) -> None:
 
 
 def main(backend: str) -> None:
-    parallel.WORTH = 0
+    parallel.MIN_PARALLEL_WORK = 0
     scene = Scene.of(backend)
     start = time.perf_counter()
     scene.compiled(scene.x)

@@ -24,7 +24,7 @@ __all__ = ["compiling", "defer", "multithreaded_blas", "parallel_for", "single_b
 
 # Multiplications (or work that takes as long), in several calls of NumPy, that are worth a second thread: after each
 # call, two threads may wait some 10 µs for each other. The caller runs the chunks that a worker has not begun.
-WORTH = 1 << 24
+MIN_PARALLEL_WORK = 1 << 24
 
 _blas = Blas()
 _pool = ThreadPool()
@@ -39,7 +39,7 @@ def multithreaded_blas() -> contextlib.AbstractContextManager[None]:
 
 def thread_count(size: int) -> int:
     """Return the number of threads that should share so many multiplications."""
-    return most(max_threads) if size >= WORTH else 1
+    return most(max_threads) if size >= MIN_PARALLEL_WORK else 1
 
 
 def parallel_for(work: Callable[[Any], None], chunks: Sequence[Any], size: int) -> None:
