@@ -1,1 +1,1 @@
-"""What a model is made of: dimensions, shapes, element types, values, layers, graphs."""
+"""The intermediate representation: dimensions, shapes, element types, values, layers, graphs."""

@@ -1,4 +1,4 @@
-"""Arrays of numbers, and the packed ones whose numbers take less than a byte."""
+"""Arrays, and packed arrays of sub-byte elements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
-    """Numbers of less than a byte, left as a file has them until somebody wants them."""
+    """Sub-byte elements, packed as in the file until they are used."""
 
     raw: Array
     """The bytes, a view of the file."""
@@ -27,10 +27,10 @@ class Packed:
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     def unpack(self) -> Array:
-        """The numbers, one a byte; a new array each time."""
+        """Return the elements, one per byte, in a new array."""
         codes = unpack(self.raw, self.element.bits, self.size)
         return codes.view(self.element.dtype).reshape(self.shape)

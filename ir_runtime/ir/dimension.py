@@ -1,4 +1,4 @@
-"""Lengths, and other integers, of which only bounds may be known before a model runs."""
+"""Dimensions and intervals: integers of which only bounds may be known before a model runs."""
 
 from __future__ import annotations
 
@@ -9,31 +9,21 @@ from typing import TypeAlias
 
 from ..codes import Code
 from ..errors import InputError
+from .bounds import add, is_number, multiply, negate, parse_bounds
+from .symbol import Symbol
 
 __all__ = ["Dimension", "DimensionLike", "Interval", "Symbol"]
 
-# Bounds beyond what any number in a tensor, or a product of two, can be: layers in a row may go on
-# multiplying until the numbers themselves take time and memory.
-_FARTHEST = 1 << 128
-
-
-class Symbol:
-    """An identity: two dimensions that carry the same symbol are equal at run time."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return self.name
+# Bounds beyond any number in a tensor, or a product of two, are dropped: a chain of layers could
+# multiply until the numbers themselves take time and memory.
+_MAX_BOUND = 1 << 128
 
 
 class Interval:
     """An integer known to lie in ``[min, max]``; ``None`` means no bound on that side.
 
-    Shape arithmetic meets negative numbers on its way (``-1``, ``length - 5``), so its numbers
-    are intervals. What comes out as never negative is a `Dimension`.
+    Shape arithmetic has negative intermediate results (``-1``, ``length - 5``), so its numbers
+    are intervals. Results that are never negative are a `Dimension`.
 
     >>> Dimension(2, 8) - 5
     Interval(-3, 3)
@@ -61,7 +51,7 @@ class Interval:
 
     @property
     def is_static(self) -> bool:
-        """Whether a single number is left."""
+        """Whether only one number is possible."""
         return self._min is not None and self._min == self._max
 
     @property
@@ -90,10 +80,10 @@ class Interval:
         if self == 0 and isinstance(other, Interval):
             return other
         low, high = _bounds(other)
-        return span(_add(self._min, low), _add(self._max, high))
+        return span(add(self._min, low), add(self._max, high))
 
     def __neg__(self) -> Interval:
-        return span(_negate(self._max), _negate(self._min))
+        return span(negate(self._max), negate(self._min))
 
     def __sub__(self, other: IntervalLike) -> Interval:
         if isinstance(other, Interval) and other.symbol is not None and other.symbol is self.symbol:
@@ -112,7 +102,7 @@ class Interval:
         if low == high == 0:
             return Dimension(0)
         if self._min is not None and self._min >= 0 and low is not None and low >= 0:
-            return span(self._min * low, _times(self._max, high))
+            return span(self._min * low, multiply(self._max, high))
         if None in (self._min, self._max, low, high):
             return Interval()
         corners = [a * b for a in (self._min, self._max) for b in (low, high)]  # type: ignore[operator]
@@ -147,7 +137,7 @@ class Dimension(Interval):
 
     def __init__(self, min: int | str = -1, max: int | None = None, symbol: Symbol | None = None) -> None:
         if isinstance(min, str):
-            min, max = _parse(min)
+            min, max = parse_bounds(min)
         elif max is None:
             min, max = (0, None) if min < 0 else (min, min)
         elif max < 0:
@@ -160,7 +150,7 @@ class Dimension(Interval):
     def of(cls, length: DimensionLike) -> Dimension:
         """Read ``3``, ``"?"``, ``-1``, ``"1..8"``, ``"..8"``, ``(1, 8)``, a dimension or an interval."""
         if type(length) is int:
-            return _usual(length)
+            return _cached(length)
         if isinstance(length, Dimension):
             return length
         if isinstance(length, Interval):
@@ -168,7 +158,7 @@ class Dimension(Interval):
         if isinstance(length, tuple | list):
             return cls(*length)
         if isinstance(length, str):
-            return _usual(int(length)) if _is_number(length) else cls(length)
+            return _cached(int(length)) if is_number(length) else cls(length)
         try:
             return cls(operator.index(length))
         except TypeError:
@@ -226,7 +216,7 @@ class Dimension(Interval):
         return self.symbol is not None
 
     def merge(self, other: Dimension) -> Dimension | None:
-        """The lengths both allow, or ``None`` if there are none."""
+        """Return the lengths that both allow, or ``None`` if there are none."""
         if self._min == other._min and self._max == other._max:
             return other if self.symbol is None else self
         low = max(self._min, other._min)
@@ -236,7 +226,7 @@ class Dimension(Interval):
         return Dimension.between(low, high, self.symbol or other.symbol)
 
     def join(self, other: Dimension) -> Dimension:
-        """The lengths either allows."""
+        """Return the lengths that either allows."""
         if self == other:
             return self
         high = None if self._max is None or other._max is None else max(self._max, other._max)
@@ -261,15 +251,13 @@ class Dimension(Interval):
         return other.refines(self)
 
     def same_scheme(self, other: Dimension) -> bool:
-        """Whether both are the same length, or both are not known."""
-        return (
-            self._min == other._min
-            if self.is_static and other.is_static
-            else self.is_dynamic is other.is_dynamic
-        )
+        """Whether both are the same length, or both are dynamic."""
+        if self.is_static and other.is_static:
+            return self._min == other._min
+        return self.is_dynamic is other.is_dynamic
 
     def to_string(self) -> str:
-        """As files write it."""
+        """Return the text as files write it."""
         return str(self)
 
     def __str__(self) -> str:
@@ -283,58 +271,29 @@ class Dimension(Interval):
         return f"<Dimension: {self}>"
 
 
-# A model has many tensors, and few lengths.
-_usual = lru_cache(4096)(Dimension)
+# A model has many tensors, but few different lengths.
+_cached = lru_cache(4096)(Dimension)
 
 IntervalLike: TypeAlias = Interval | int
 DimensionLike: TypeAlias = Dimension | Interval | int | str | tuple[int, int] | list[int]
 
 
 def span(low: int | None, high: int | None) -> Interval:
-    """The interval between two bounds: a `Dimension` where it cannot be negative.
+    """Return the interval between two bounds: a `Dimension` if it cannot be negative.
 
     >>> span(0, 1 << 200), span(1 << 200, 1 << 200).min == 1 << 128
     (<Dimension: ?>, True)
     """
-    if low is not None and not -_FARTHEST <= low <= _FARTHEST:
-        low = _FARTHEST if low > 0 else None
-    if high is not None and not -_FARTHEST <= high <= _FARTHEST:
-        high = -_FARTHEST if high < 0 else None
+    if low is not None and not -_MAX_BOUND <= low <= _MAX_BOUND:
+        low = _MAX_BOUND if low > 0 else None
+    if high is not None and not -_MAX_BOUND <= high <= _MAX_BOUND:
+        high = -_MAX_BOUND if high < 0 else None
     if low is None or low < 0:
         return Interval(low, high)
     return Dimension.between(low, high)
-
-
-def _parse(text: str) -> tuple[int, int | None]:
-    low, dots, high = (part.strip() for part in text.partition(".."))
-    if not dots and low in ("?", "-1"):
-        return 0, None
-    ends = [None if dots and part in ("", "-1") else part for part in (low, high if dots else low)]
-    if any(part is not None and not _is_number(part) for part in ends):
-        raise ValueError(f"{text[:40]!r} is not a length such as 3, ?, 1..8 or ..8")
-    first, last = (None if part is None else int(part) for part in ends)
-    return first or 0, last
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal()
 
 
 def _bounds(number: IntervalLike) -> tuple[int | None, int | None]:
     if isinstance(number, Interval):
         return number._min, number._max
     return int(number), int(number)
-
-
-def _add(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a + b
-
-
-def _times(a: int | None, b: int | None) -> int | None:
-    if a == 0 or b == 0:
-        return 0
-    return None if a is None or b is None else a * b
-
-
-def _negate(a: int | None) -> int | None:
-    return None if a is None else -a

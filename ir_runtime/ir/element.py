@@ -17,8 +17,8 @@ __all__ = ["ElementType"]
 class ElementType(Enum):
     """An element type of the IR: its name, the NumPy dtype that computes it, its bits in a file.
 
-    Types that NumPy lacks come from ml_dtypes; ``u1``, ``u3``, ``u6`` and ``nf4`` are carried as
-    their codes in ``uint8``. ``dynamic`` stands for a type not known yet.
+    Types that NumPy lacks come from ml_dtypes; ``u1``, ``u3``, ``u6`` and ``nf4`` are stored as
+    codes in ``uint8``. ``dynamic`` stands for a type not known yet.
 
     >>> ElementType.parse("FP32"), ElementType.from_dtype("float16").bits
     (<Type: 'float32'>, 16)
@@ -109,7 +109,7 @@ class ElementType(Enum):
 
     @property
     def is_encoded(self) -> bool:
-        """Whether NumPy sees codes in ``uint8``, not numbers."""
+        """Whether arrays hold codes in ``uint8`` instead of numbers."""
         return self in (ElementType.u1, ElementType.u3, ElementType.u6, ElementType.nf4)
 
     @property
@@ -119,7 +119,7 @@ class ElementType(Enum):
 
     @property
     def integral(self) -> bool:
-        """Whether it holds whole numbers; OpenVINO counts ``boolean`` among them."""
+        """Whether it holds integers; OpenVINO counts ``boolean`` among them."""
         return not self.real and self not in (ElementType.string, ElementType.dynamic)
 
     def is_real(self) -> bool:
@@ -127,7 +127,7 @@ class ElementType(Enum):
         return self.real
 
     def is_integral(self) -> bool:
-        """Whether it holds whole numbers; OpenVINO counts ``boolean`` among them."""
+        """Whether it holds integers; OpenVINO counts ``boolean`` among them."""
         return self.integral
 
     @property
@@ -164,7 +164,7 @@ class ElementType(Enum):
         return self is ElementType.dynamic
 
     def merge(self, other: ElementType) -> ElementType | None:
-        """What both allow, or ``None`` if they exclude each other."""
+        """Return the more specific of both types, or ``None`` if they are incompatible."""
         if self is other or other is ElementType.dynamic:
             return self
         return other if self is ElementType.dynamic else None

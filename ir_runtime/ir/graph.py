@@ -1,4 +1,4 @@
-"""Layers and how they are connected. Frozen: what passes learn lives beside it."""
+"""Layers and edges. Graphs are immutable: passes keep what they find elsewhere, or build new graphs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PortSpec:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer: its operation with its attributes, and its ports as declared.
+    """One layer: its operation with its attributes, and its ports as declared; the fields are those of ``<layer>``.
 
     ``op`` is ``None`` where the operation is unknown or its attributes are invalid;
     ``attributes`` always has them as the file wrote them.
@@ -69,7 +69,7 @@ class Layer:
     rt_info: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
 
     def bodies(self) -> tuple[Body, ...]:
-        """The graphs inside the layer."""
+        """Return the graphs inside the layer."""
         return bodies_of(self.op) if self.op else ()
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class Layer:
 class Graph:
     """Layers and edges, neither of which can be changed.
 
-    ``severed`` are inputs without an edge about which the reader has said something.
+    ``severed`` are inputs without an edge that the reader has reported already.
     """
 
     def __init__(self, layers: Iterable[Layer], edges: Iterable[Edge], severed: Iterable[Port] = ()) -> None:
@@ -91,7 +91,7 @@ class Graph:
 
     @cached_property
     def network(self) -> nx.MultiDiGraph:
-        """The same as a frozen ``networkx.MultiDiGraph``, made when somebody asks for it.
+        """The graph as a frozen ``networkx.MultiDiGraph``, built on first use.
 
         Nodes are layer ids and carry ``layer``; an edge's key is the index of the input it ends at, and
         its ``source`` is the index of the output it comes from. So two edges between the same two layers
@@ -106,21 +106,21 @@ class Graph:
 
     @cached_property
     def order(self) -> tuple[Layer, ...]:
-        """Layers in topological order, lower ids first. Layers on or behind a cycle are left out."""
-        waiting: dict[int, int] = {}
-        behind: dict[int, list[int]] = {}
+        """Layers in topological order, lower ids first (Kahn 1962). Layers on or after a cycle are left out."""
+        in_degree: dict[int, int] = {}
+        successors: dict[int, list[int]] = {}
         for source, target in self.edges:
-            waiting[target.layer] = waiting.get(target.layer, 0) + 1
-            behind.setdefault(source.layer, []).append(target.layer)
-        ready = [n for n in self.layers if n not in waiting]
+            in_degree[target.layer] = in_degree.get(target.layer, 0) + 1
+            successors.setdefault(source.layer, []).append(target.layer)
+        ready = [n for n in self.layers if n not in in_degree]
         heapq.heapify(ready)
         order = []
         while ready:
             layer = heapq.heappop(ready)
             order.append(self.layers[layer])
-            for reader in behind.get(layer, ()):
-                waiting[reader] -= 1
-                if not waiting[reader]:
+            for reader in successors.get(layer, ()):
+                in_degree[reader] -= 1
+                if not in_degree[reader]:
                     heapq.heappush(ready, reader)
         return tuple(order)
 
@@ -139,49 +139,49 @@ class Graph:
         return {port: tuple(sorted(found)) for port, found in readers.items()}
 
     def sources(self, layer: Layer) -> tuple[Port | None, ...]:
-        """The output that feeds each input of ``layer``; ``None`` where nothing does."""
+        """Return the output that feeds each input of ``layer``; ``None`` for unconnected ones."""
         return self._sources[layer.id]
 
     def readers(self, port: Port) -> tuple[Port, ...]:
-        """The inputs that read an output."""
+        """Return the inputs that read an output."""
         return self._readers.get(port, ())
 
     def cycles(self) -> list[list[Layer]]:
-        """Layers that depend on each other in a ring, one ring for each knot; none in a valid graph."""
+        """Return one cycle of each strongly connected component; none in a valid graph."""
         if len(self.order) == len(self.layers):
             return []
         import networkx as nx
 
-        knots = nx.strongly_connected_components(self.network)
-        rings = [nx.find_cycle(self.network.subgraph(knot)) for knot in knots if self._is_knot(knot)]
+        components = nx.strongly_connected_components(self.network)
+        cycles = [nx.find_cycle(self.network.subgraph(c)) for c in components if self._is_cyclic(c)]
         return sorted(
-            ([self.layers[edge[0]] for edge in ring] for ring in rings), key=lambda ring: ring[0].id
+            ([self.layers[edge[0]] for edge in cycle] for cycle in cycles), key=lambda cycle: cycle[0].id
         )
 
-    def _is_knot(self, layers: set[int]) -> bool:
+    def _is_cyclic(self, layers: set[int]) -> bool:
         return len(layers) > 1 or any(self.network.has_edge(layer, layer) for layer in layers)
 
     @property
     def walk(self) -> Iterator[Layer]:
-        """All layers: those of `order`, then those on and behind cycles, each knot before what reads it."""
+        """All layers: those of `order`, then those on and after cycles, each component before its readers."""
         yield from self.order
         if len(self.order) < len(self.layers):
             import networkx as nx
 
             done = {layer.id for layer in self.order}
             rest = nx.condensation(nx.DiGraph(self.network.subgraph(self.layers.keys() - done)))
-            for knot in nx.topological_sort(rest):
-                yield from (self.layers[n] for n in sorted(rest.nodes[knot]["members"]))
+            for component in nx.topological_sort(rest):
+                yield from (self.layers[n] for n in sorted(rest.nodes[component]["members"]))
 
     def everywhere(self) -> Iterator[Layer]:
-        """All layers in the order of the file, those inside bodies, too."""
+        """Yield all layers in the order of the file, including those inside bodies."""
         for layer in self.layers.values():
             yield layer
             for body in layer.bodies():
                 yield from body.graph.everywhere()
 
     def of_type(self, *types: str) -> list[Layer]:
-        """Layers of the given types, in the order of the file."""
+        """Return the layers of the given types, in the order of the file."""
         return [layer for layer in self.layers.values() if layer.type in types]
 
     def __iter__(self) -> Iterator[Layer]:

@@ -1,6 +1,6 @@
-"""Numbers of less than a byte, as OpenVINO packs them. Knows nothing of the IR.
+"""Packing of sub-byte elements, as in OpenVINO. Knows nothing of the IR.
 
-Codes are the bits of a number as an unsigned integer. 2 and 4 bits start at the low end of a byte,
+Codes are the bits of an element as an unsigned integer. 2 and 4 bits start at the low end of a byte,
 1 bit at the high end. 3 and 6 bits are split over three bytes: the low parts of a group first, then
 the high parts of all of it, each from the high end of its byte::
 
@@ -25,7 +25,7 @@ _SPLIT = {3: (2, 1), 6: (4, 2)}
 
 
 def packed_size(bits: int, count: int) -> int:
-    """Bytes that ``count`` numbers take.
+    """Return the number of bytes of ``count`` packed elements.
 
     >>> packed_size(4, 3), packed_size(1, 9), packed_size(3, 3), packed_size(6, 5)
     (2, 2, 3, 6)
@@ -36,7 +36,7 @@ def packed_size(bits: int, count: int) -> int:
 
 
 def unpack(raw: Bytes, bits: int, count: int) -> Codes:
-    """The first ``count`` codes of 1, 2, 3, 4 or 6 bits in an array of bytes, one a byte.
+    """Unpack the first ``count`` codes of 1, 2, 3, 4 or 6 bits, to one per byte.
 
     >>> unpack(np.array([0x21, 0x43], np.uint8), 4, 3)
     array([1, 2, 3], dtype=uint8)
@@ -53,7 +53,7 @@ def unpack(raw: Bytes, bits: int, count: int) -> Codes:
 
 
 def pack(codes: Codes, bits: int) -> Bytes:
-    """The bytes of codes, the other way round; what is left of the last group is 0.
+    """Pack codes into bytes; the rest of the last group is 0.
 
     >>> pack(np.array([1, 2, 3], np.uint8), 4)
     array([33,  3], dtype=uint8)

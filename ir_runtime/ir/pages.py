@@ -1,10 +1,10 @@
-"""Constants that are views of a mapped file: their memory, and what to do about a file that is cut off.
+"""Constants in memory-mapped files: releasing their pages, and files that are truncated while mapped.
 
-Once a kernel has its own copy of one, nobody reads the file's, but its pages still count as this process's memory.
-They can be let go at any time: should somebody read them after all, the system brings them back.
+Once a kernel has a copy of a constant, the mapped pages are no longer read but still count as memory of the process.
+They can be released at any time (``MADV_DONTNEED``); a later read maps them again.
 
-Whoever touches what is mapped behind the end of a file dies by a signal. So what is read in every run is read from the
-file, not mapped; and of what may be, the file's length is looked at before.
+Access beyond the end of a truncated file raises SIGBUS. So constants that are read in every run are copied from the
+file, and the length of the file is checked before mapped ones are read.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from ..errors import ParseError
 from ..limits import check_array_size
 from .tensor import Array
 
-__all__ = ["WORTH", "MappedFile", "held", "is_mapped", "let_go"]
+__all__ = ["MIN_BYTES", "MappedFile", "held", "is_mapped", "let_go"]
 
-# Constants that are smaller are not worth a call to the system.
-WORTH = 1 << 16
-# Bytes that are read at once.
-_AT_ONCE = 1 << 28
+# Smaller constants are not worth a system call.
+MIN_BYTES = 1 << 16
+# Bytes per read.
+_READ_SIZE = 1 << 28
 _DONT_NEED: int | None = getattr(mmap, "MADV_DONTNEED", None)
 
 
 class MappedFile(mmap.mmap):
-    """A file that is mapped, and still open."""
+    """A memory-mapped file that stays open."""
 
     name: str
     number: int
-    """Its descriptor, which is closed with it."""
+    """Its file descriptor, which is closed with it."""
 
     @classmethod
     def of(cls, file: IO[bytes], name: str) -> MappedFile:
@@ -51,7 +51,7 @@ class MappedFile(mmap.mmap):
         return mapped
 
     def check(self) -> None:
-        """Look at the length of the file.
+        """Check the length of the file.
 
         Raises:
             ParseError: if it has become shorter.
@@ -60,7 +60,7 @@ class MappedFile(mmap.mmap):
             raise self._shorter(length)
 
     def copied(self, start: int, size: int) -> Array:
-        """Bytes of the file, read from it.
+        """Read bytes of the file into a new array.
 
         Raises:
             ParseError: if it has become shorter, or cannot be read.
@@ -70,7 +70,7 @@ class MappedFile(mmap.mmap):
         found, done = np.empty(size, np.uint8), 0
         try:
             while done < size:
-                count = os.preadv(self.number, [found.data[done : done + _AT_ONCE]], start + done)
+                count = os.preadv(self.number, [found.data[done : done + _READ_SIZE]], start + done)
                 if not count:
                     raise self._shorter(start + done)
                 done += count
@@ -89,12 +89,12 @@ class MappedFile(mmap.mmap):
 
 
 def is_mapped(array: Array) -> bool:
-    """Whether an array lies in a file that is mapped."""
+    """Whether an array is a view of a mapped file."""
     return _file_of(array) is not None
 
 
 def held(array: Array) -> Array:
-    """A constant in memory of its own, read-only; itself, if it lies in no file, or none that can be cut off.
+    """Copy a constant from a mapped file to a read-only array; return other arrays unchanged.
 
     Raises:
         ParseError: if the file has become shorter, or cannot be read.
@@ -112,8 +112,8 @@ def held(array: Array) -> Array:
 
 
 def let_go(array: Array) -> None:
-    """Let the pages go that lie wholly within a constant, if it lies in a mapped file."""
-    if array.nbytes < WORTH or _DONT_NEED is None or not array.flags.c_contiguous:
+    """Release the pages that lie within a constant, if it is a view of a mapped file."""
+    if array.nbytes < MIN_BYTES or _DONT_NEED is None or not array.flags.c_contiguous:
         return
     mapped = _file_of(array)
     if mapped is None:
@@ -132,7 +132,7 @@ def _file_of(array: Array) -> MappedFile | None:
 
 
 def _root(array: Array) -> Array:
-    """The array that all of these are views of, and that is none itself."""
+    """Return the array that owns the memory of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array

@@ -11,7 +11,7 @@ PORT_MAPS = {"body": "port_map", "then_body": "then_port_map", "else_body": "els
 
 
 class Cut(NamedTuple):
-    """How a tensor is taken apart, or put together, along an axis: one part for each iteration.
+    """How a tensor is sliced, or concatenated, along an axis: one part for each iteration.
 
     ``start`` and ``end`` are elements, both included; negative ones count from the end.
     """
@@ -23,7 +23,7 @@ class Cut(NamedTuple):
     part_size: int = 1
 
     def count(self, length: int) -> int:
-        """How many parts an axis of the given length has.
+        """Return the number of parts of an axis of the given length.
 
         >>> Cut(0).count(5), Cut(0, -1, 0, -2, 2).count(6), Cut(0).count(0)
         (5, 3, 0)
@@ -32,7 +32,7 @@ class Cut(NamedTuple):
         return (abs(end - start) + 1) // self.part_size if length else 0
 
     def part(self, length: int, iteration: int) -> slice:
-        """Where the part for an iteration lies, in an axis of the given length.
+        """Return the slice of an iteration, in an axis of the given length.
 
         >>> [Cut(0, -1, 0, -1).part(3, i) for i in range(2)]
         [slice(2, 3, None), slice(1, 2, None)]
@@ -50,7 +50,7 @@ class Cut(NamedTuple):
 
 
 class BodyInput(NamedTuple):
-    """An input of the layer that a Parameter of the body receives, whole or in parts."""
+    """An input of the layer that feeds a Parameter of the body, whole or sliced."""
 
     port: int
     parameter: int
@@ -58,7 +58,7 @@ class BodyInput(NamedTuple):
 
 
 class BodyOutput(NamedTuple):
-    """A Result of the body that an output of the layer takes: the last one, or all of them joined."""
+    """A Result of the body that feeds an output of the layer: of the last iteration, or of all, concatenated."""
 
     port: int
     result: int
@@ -66,7 +66,7 @@ class BodyOutput(NamedTuple):
 
 
 class BackEdge(NamedTuple):
-    """What a Result gives in one iteration, a Parameter receives in the next."""
+    """A loop-carried value: the Result of one iteration feeds the Parameter of the next."""
 
     result: int
     parameter: int

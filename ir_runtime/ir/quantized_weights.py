@@ -1,4 +1,4 @@
-"""Weights of a few bits each, with scales: what they stand for without making them."""
+"""Quantized weights with scales and zero points, dequantized on the fly by kernels."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class QuantizedWeights:
     """A matrix of f32 that is stored as ``(codes - zero) * scale``, then reshaped.
 
     Args:
-        codes: the numbers as the file has them.
-        element: their type.
-        scale: factors that broadcast to the shape of the codes; ``None`` for 1.
-        zero: what is subtracted first, likewise; ``None`` for 0.
+        codes: the quantized values as the file has them.
+        element: their element type.
+        scale: scales, which broadcast to the storage shape; ``None`` for 1.
+        zero: zero points, likewise; ``None`` for 0.
         shape: rows and columns of the matrix.
         arithmetic: the type to which differences and products are rounded: f16, bf16 or f32.
     """
@@ -35,13 +35,13 @@ class QuantizedWeights:
 
     @property
     def storage_shape(self) -> tuple[int, ...]:
-        """The shape of the codes, in which groups may have an axis of their own."""
+        """The shape of the quantized values, in which groups may have an axis of their own."""
         return tuple(self.codes.shape)
 
     def groups(self, rows: bool) -> int | None:
-        """How many groups with a scale of their own follow each other along the columns, or the rows.
+        """Return the number of quantization groups along the columns, or the rows.
 
-        ``None`` if scales do not go along with the other axis that way.
+        ``None`` if scales vary along the other axis in another way.
         """
         within, shape = (-1, self.storage_shape) if rows else (-2, self.storage_shape)
         if len(shape) == 2:
@@ -58,10 +58,7 @@ class QuantizedWeights:
         return count
 
     def scales(self, rows: bool) -> tuple[Array, Array | None]:
-        """Scale and zero point, as f32 ``[outputs, groups]``; outputs are the rows, or the columns.
-
-        Where there are no zero points, nothing is subtracted.
-        """
+        """Return scales and zero points, as f32 ``[outputs, groups]``; outputs are the rows, or the columns."""
         scale = np.ones(1, np.float32) if self.scale is None else self.scale
         zero = None if self.zero is None else self._per_group(self.zero, rows)
         return self._per_group(scale, rows), zero
@@ -73,7 +70,7 @@ class QuantizedWeights:
         return full[:, :, 0] if rows else full[:, 0].T
 
     def blocks(self, rows: bool, step: int) -> Iterator[tuple[int, Array]]:
-        """The codes ``[outputs, inputs]`` of so many outputs at a time, so that what is unpacked stays small."""
+        """Yield the quantized values ``[outputs, inputs]`` of ``step`` outputs at a time, to unpack little at once."""
         outputs = self.shape[0 if rows else 1]
         whole = None if rows else self.rows_of(0, self.shape[0]).T
         for first in range(0, outputs, step):
@@ -81,10 +78,10 @@ class QuantizedWeights:
             yield first, self.rows_of(first, last) if whole is None else whole[first:last]
 
     def rows_of(self, first: int, last: int) -> Array:
-        """The codes of some rows of the matrix, one number each."""
+        """Return the unpacked quantized values of some rows."""
         if not isinstance(self.codes, Packed):
             return self.codes.reshape(self.shape)[first:last]
-        # Codes fill whole bytes, or three of them, some at a time.
+        # Packed values fill whole bytes, or groups of three bytes.
         columns, unit = self.shape[1], 3 if 8 % self.element.bits else 1
         together = 8 * unit // self.element.bits
         begin, end = first * columns, last * columns

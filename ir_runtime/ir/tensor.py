@@ -1,4 +1,4 @@
-"""What is known of a tensor before it exists."""
+"""Abstract values of inference: the type of a tensor and, as far as they are known, its contents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TensorType:
     shape: PartialShape
 
     def join(self, other: TensorType) -> TensorType:
-        """What a tensor of either type has in common."""
+        """Return the most specific type of tensors of either type (least upper bound)."""
         same = self.element is other.element
         return TensorType(self.element if same else ElementType.dynamic, self.shape.join(other.shape))
 
@@ -36,7 +36,7 @@ class TensorType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounds:
-    """Real numbers of which it is known between which others they lie, each in an array of its type."""
+    """Elementwise bounds of real numbers, as arrays of their type."""
 
     lower: Array
     """Minus infinity where there is no bound."""
@@ -44,7 +44,7 @@ class Bounds:
     """Infinity where there is no bound."""
 
     def where(self, certain: Array) -> Bounds:
-        """The same where it is certain; no bounds elsewhere."""
+        """Keep the bounds where ``certain``; drop them elsewhere."""
         element = self.lower.dtype
         return Bounds(
             np.where(certain, self.lower, -np.inf).astype(element),
@@ -65,11 +65,11 @@ class Value:
     data: Array | None = None
     bounds: Bounds | None = None
     quantized: QuantizedWeights | None = None
-    """How contents are stored that are left packed; to kernels that multiply them so."""
+    """Weights that stay quantized; for kernels that take them so."""
 
     @classmethod
     def constant(cls, data: Any, element: ElementType | None = None) -> Value:
-        """A tensor whose contents are known."""
+        """Return the value of a tensor with known contents."""
         array = np.asarray(data)
         return cls(
             TensorType(element or ElementType.from_dtype(array.dtype), PartialShape(array.shape)), array
@@ -77,12 +77,12 @@ class Value:
 
     @classmethod
     def unknown(cls, element: ElementType, shape: PartialShape) -> Value:
-        """A tensor of which only the type is known."""
+        """Return a value of which only the type is known."""
         return cls(TensorType(element, shape))
 
     @classmethod
     def bounded(cls, element: ElementType, numbers: Array) -> Value:
-        """Integers, some of which may be intervals; plain numbers once none is."""
+        """Return integers, some of which may be intervals; plain numbers if none is."""
         shape = PartialShape(numbers.shape)
         if all(isinstance(n, int | np.integer) or n.is_static for n in numbers.flat):
             numbers = np.array([int(n) for n in numbers.flat], element.dtype).reshape(numbers.shape)
@@ -90,7 +90,7 @@ class Value:
 
     @property
     def shape(self) -> PartialShape:
-        """The shape, as far as it is known."""
+        """The partial shape."""
         return self.type.shape
 
     @property
@@ -100,7 +100,7 @@ class Value:
 
     @property
     def count(self) -> Dimension:
-        """The number of elements, as far as it is known."""
+        """The number of elements, which may be dynamic."""
         if self.shape.rank is None:
             return Dimension()
         if self.shape.is_static:
@@ -111,34 +111,34 @@ class Value:
         return Dimension.of(count)
 
     def known(self) -> Array | None:
-        """The contents, if every number is known."""
+        """Return the contents, if every number is known."""
         bounded = self.data is not None and self.data.dtype == object
         return None if bounded and self.element is not ElementType.string else self.data
 
     def ints(self) -> tuple[int, ...] | None:
-        """The contents as a flat tuple of numbers, if every number is known."""
+        """Return the contents as a flat tuple of integers, if every number is known."""
         known = self.known()
         return None if known is None else tuple(int(n) for n in known.flat)
 
     def numbers(self) -> tuple[int | Interval, ...] | None:
-        """The contents as a flat tuple in which some numbers may have only bounds."""
+        """Return the contents as a flat tuple in which some numbers may be intervals."""
         if self.data is None or self.data.dtype.kind not in "iuO" or self.element is ElementType.string:
             return None
         return tuple(n if isinstance(n, Interval) and n.is_dynamic else int(n) for n in self.data.flat)
 
     def dims(self) -> tuple[Dimension, ...] | None:
-        """The contents as lengths, each of which may be unknown; negative ones are unknown."""
+        """Return the contents as dimensions; negative numbers become dynamic."""
         numbers = self.numbers()
         return None if numbers is None else tuple(map(Dimension.of, numbers))
 
     def symbolic(self) -> Array | None:
-        """The contents as an array of ``dtype=object``, for arithmetic on intervals."""
+        """Return the contents as an array of ``dtype=object``, for interval arithmetic."""
         numbers = self.numbers()
         return None if self.data is None or numbers is None else objects(numbers, self.data.shape)
 
 
 def objects(numbers: Iterable[int | Interval], shape: tuple[int, ...]) -> Array:
-    """An array of ``dtype=object``; NumPy left alone would try to look into the elements."""
+    """Return an array of ``dtype=object``; NumPy alone would try to iterate over the elements."""
     flat = list(numbers)
     array = np.empty(len(flat), object)
     array[:] = flat

@@ -1,30 +1,24 @@
-"""What operations with bodies share: what a body is fed, what it gives, and how iterations are joined."""
+"""Inference of operations with bodies: inputs and outputs of a body, and the fixed point of a loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from .. import deadline
 from ..codes import Code
 from ..errors import ExecutionError, InferenceError
 from ..ir.dimension import Dimension
 from ..ir.element import ElementType
 from ..ir.graph import Body, Port
-from ..ir.port_map import BodyOutput, Cut
+from ..ir.port_map import Cut
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
-from ..limits import Limits, current
 from ._axes import normalize_axis
 from ._define.operation import Element
 from ._define.types import EVERY
 
 __all__ = [
     "T_OUTER",
-    "Iterations",
     "Visit",
     "check_one",
     "check_ties",
@@ -34,6 +28,7 @@ __all__ = [
     "infer_iterations",
     "iterated",
     "only",
+    "out_of_range",
 ]
 
 T_OUTER = Element("T", EVERY, "any type, on each port", shared=False)
@@ -95,103 +90,12 @@ def check_ties(body: Body) -> None:
             )
 
 
-@dataclass(slots=True)
-class Iterations:
-    """Runs a body again and again, and keeps what the outputs need."""
-
-    body: Body
-    every: Sequence[Array]
-    visit: Visit
-    feeds: dict[int, Any] = field(default_factory=dict)
-    results: Mapping[int, Array] = field(default_factory=dict)
-    parts: dict[BodyOutput, list[Array]] = field(default_factory=dict)
-    done: int = 0
-    limits: Limits = field(default_factory=current)
-    kept: int = 0
-    """Bytes of the parts so far."""
-
-    def __post_init__(self) -> None:
-        self.feeds = feeds_of(self.body, self.every)
-        self.parts = {o: [] for o in self.body.outputs if o.cut}
-
-    def run_once(self) -> None:
-        """One iteration; what it gives goes round to the next."""
-        deadline.check()
-        self.limits.check("trips", self.done + 1)
-        for entry in self.body.inputs:
-            if entry.cut:
-                self.feeds[entry.parameter] = _part(entry.port, self.every[entry.port], entry.cut, self.done)
-        if self.body.iteration is not None:
-            self.feeds[self.body.iteration] = self._number()
-        self.results = self.visit(self.body, self.feeds)
-        for output, parts in self.parts.items():
-            parts.append(self.results[output.result])
-            self.kept += parts[-1].nbytes
-        self.limits.check("memory", self.kept)
-        self.feeds |= {edge.parameter: self.results[edge.result] for edge in self.body.back_edges}
-        self.done += 1
-
-    def _number(self) -> Array:
-        op = self.body.parameters[self.body.iteration].op  # type: ignore[index]
-        type = vars(op)["element_type"].dtype if op else np.dtype(np.int64)
-        rank = vars(op)["shape"].rank if op else 0
-        return np.full((1,) * (rank or 0), self.done, type)
-
-    def outputs(self, empty: Mapping[int, TensorType]) -> tuple[Array, ...]:
-        """What each output of the layer is after the last iteration.
-
-        Args:
-            empty: types of the Results, for outputs that join the parts of no iteration.
-        """
-        found = {o.port: self._output(o, empty) for o in self.body.outputs}
-        return tuple(found[port] for port in sorted(found))
-
-    def _output(self, output: BodyOutput, empty: Mapping[int, TensorType]) -> Array:
-        if output.cut:
-            return _joined(self.parts[output], output.cut, empty.get(output.result))
-        if output.result in self.results:
-            return self.results[output.result]
-        for edge in self.body.back_edges:
-            if edge.result == output.result and edge.parameter in self.feeds:
-                return self.feeds[edge.parameter]  # type: ignore[no-any-return]
-        raise ExecutionError(
-            f"there was no iteration, so output {output.port}, counted from 0, has no value: it is what the last "
-            f"iteration gives"
-        )
-
-
-def _part(port: int, x: Array, cut: Cut, iteration: int) -> Array:
-    axis = normalize_axis(cut.axis, x.ndim)
-    where = cut.part(x.shape[axis], iteration)
-    if where.start < 0 or where.stop > x.shape[axis]:
-        raise ExecutionError(_beyond(port, axis, x.shape[axis], where, iteration))
-    return x[(slice(None),) * axis + (where,)]
-
-
-def _beyond(port: int, axis: int, length: int, where: slice, iteration: int) -> str:
+def out_of_range(port: int, axis: int, length: int, where: slice, iteration: int) -> str:
+    """Return the message about a part that lies outside of its input."""
     return (
         f"iteration {iteration} takes elements {where.start} to {where.stop - 1} along axis {axis} of input {port}, "
         f"counted from 0, but that axis has length {length}"
     )
-
-
-def _joined(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> Array:
-    if not parts:
-        if type is None or type.shape.rank is None:
-            raise ExecutionError(
-                "there was no iteration, and the body does not declare a shape for the parts that an output joins"
-            )
-        shape = [d.min for d in type.shape]
-        shape[normalize_axis(cut.axis, len(shape))] = 0
-        return np.empty(shape, type.element.dtype)
-    axis = normalize_axis(cut.axis, parts[0].ndim)
-    frames = {PartialShape(part.shape).replace({axis: -1}) for part in parts}
-    if len(frames) > 1:
-        shapes = " and ".join(sorted(map(str, frames))[:2])
-        raise ExecutionError(
-            f"iterations give parts of shapes {shapes}, which cannot be joined along axis {axis}"
-        )
-    return np.concatenate(parts[::-1] if cut.stride < 0 else parts, axis=axis)
 
 
 def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
@@ -216,7 +120,7 @@ def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
     for iteration in (0, count - 1)[:count]:
         where = cut.part(length, iteration)
         if where.start < 0 or where.stop > length:
-            raise InferenceError(_beyond(port, axis, length, where, iteration))
+            raise InferenceError(out_of_range(port, axis, length, where, iteration))
     return Dimension(count)
 
 

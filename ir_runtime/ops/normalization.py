@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 
 from ..errors import InferenceError
-from ..ir.dimension import Dimension
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels.statistics import compute_dtype, mean, sum_along
 from ._axes import axes_of, normalize_axes, normalize_axis, reduced_shape
+from ._channels import per_channel, with_channels
 from ._define.operation import Input, Op, Output, attr, op
 from ._define.types import T_FLOAT, T_INDEX, T_INDEX_64
 from ._lengths import check_vector, count_of
@@ -196,7 +196,7 @@ class GroupNormalization(Op):
     epsilon: float = attr(gt=0, doc="added to the variance")
 
     def infer(self, data: Value, scale: Value, bias: Value) -> PartialShape:
-        shape = _with_channels(data, {"scale": scale, "bias": bias})
+        shape = with_channels(data, {"scale": scale, "bias": bias})
         if shape.rank is None:
             return shape
         channels = shape[1]
@@ -214,7 +214,7 @@ class GroupNormalization(Op):
         grouped = grouped.astype(compute_dtype(data.dtype), copy=False)
         modern = MVN(normalize_variance=True, eps=self.epsilon, eps_mode="inside_sqrt")
         normal = modern.normalize(grouped, tuple(range(2, grouped.ndim))).reshape(data.shape)
-        factor, shift = (_per_channel(a, data.ndim) for a in (scale, bias))
+        factor, shift = (per_channel(a, data.ndim) for a in (scale, bias))
         return np.asarray(normal * factor + shift).astype(data.dtype, copy=False)
 
 
@@ -234,10 +234,10 @@ class BatchNormInference(Op):
     epsilon: float = attr(default_with_warning="0", ge=0, doc="added to the variance")
 
     def infer(self, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value) -> PartialShape:
-        return _with_channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
+        return with_channels(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
 
     def evaluate(self, data: Array, gamma: Array, beta: Array, mean: Array, variance: Array) -> Array:
-        g, b, m, v = (_per_channel(a, data.ndim) for a in (gamma, beta, mean, variance))
+        g, b, m, v = (per_channel(a, data.ndim) for a in (gamma, beta, mean, variance))
         x = data.astype(compute_dtype(data.dtype), copy=False)
         deviation = np.sqrt(v + v.dtype.type(self.epsilon))
         return np.asarray((x - m) / deviation * g + b).astype(data.dtype, copy=False)
@@ -265,31 +265,6 @@ class BatchNormInference1(Op):
 
     def evaluate(self, gamma: Array, beta: Array, data: Array, mean: Array, variance: Array) -> Array:
         return self.modern().evaluate(data, gamma, beta, mean, variance)
-
-
-def _with_channels(data: Value, settings: dict[str, Value]) -> PartialShape:
-    """The shape of the data, whose second dimension is as long as each of the settings."""
-    shape = data.shape
-    if shape.rank is not None and shape.rank < 2:
-        raise InferenceError(f"data has shape {shape}; at least two axes are expected, [N, C, ...]")
-    channels = Dimension() if shape.rank is None else shape[1]
-    for name, value in settings.items():
-        check_vector(value, name)
-        if value.shape.rank == 1:
-            both = channels.merge(value.shape[0])
-            if both is None:
-                known = shape.rank is not None and shape[1] == channels
-                there = f"data {shape} has" if known else "by the inputs before it there are"
-                raise InferenceError(f"{name} has length {value.shape[0]}, but {there} {channels} channels")
-            channels = both
-    if channels == 0:
-        raise InferenceError(f"axis 1 of data {shape}, the channels, has length 0; at least 1 is expected")
-    return shape if shape.rank is None else shape.replace({1: channels})
-
-
-def _per_channel(numbers: Array, rank: int) -> Array:
-    """One number per channel, such that it meets the second axis of a tensor."""
-    return numbers.astype(compute_dtype(numbers.dtype), copy=False).reshape(-1, *[1] * (rank - 2))
 
 
 def _check_axes(data: Value, axes: Value) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Port
-from ..ir.pages import WORTH, held, is_mapped, let_go
+from ..ir.pages import MIN_BYTES, held, is_mapped, let_go
 from ..ir.tensor import Array, TensorType, Value
 from ..limits import current
 from .fold import evaluated
@@ -56,7 +56,7 @@ class CompileState:
         known = self.contents(port)
         if known is None:
             return self._stand_in(port) if port in self.packed else None
-        return held(known) if known.nbytes < WORTH or not self.fold else known
+        return held(known) if known.nbytes < MIN_BYTES or not self.fold else known
 
     def _stand_in(self, port: Port) -> Array:
         """Zeros in the place of weights that stay packed: their shape, but no memory."""

@@ -26,7 +26,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One constraint on the open lengths of inputs.
+    """One constraint on the open lengths of inputs; the fields are those of its JSON record.
 
     >>> str(Constraint("at most", ("seq",), "seq ≤ 512"))
     'seq ≤ 512'

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from inspect import get_annotations
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
+from ...codes import Code
+from ...diagnostics import Diagnostic
+from ...errors import ValidationError
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...nearest import nearest
 
-__all__ = ["MISSING", "Attribute", "attr", "blob_field", "body_field", "read_schema"]
+__all__ = ["MISSING", "Attribute", "attr", "blob_field", "body_field", "raise_invalid", "read_schema"]
 
 # Characters of a text that is remembered: a file may have as many and as long ones as it likes.
 _USUAL = 64
@@ -23,7 +26,7 @@ MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribute:
-    """One attribute: its type, default and bounds, read from a class annotation."""
+    """One attribute: its type, and what `attr` declares, field by field."""
 
     name: str
     type: Any
@@ -126,6 +129,15 @@ def blob_field(*, doc: str = "") -> Any:
 def body_field(*, doc: str = "") -> Any:
     """Declare a graph inside a layer."""
     return Attribute("", None, doc=doc, external=True)
+
+
+def raise_invalid(problems: Collection[str]) -> None:
+    """Raise one `ValidationError` for all problems, if there are any."""
+    if not problems:
+        return
+    found = tuple(Diagnostic(Code.BAD_ATTRIBUTE, problem) for problem in problems)
+    text = "; ".join(d.message for d in found)
+    raise ValidationError(text, code=Code.BAD_ATTRIBUTE, diagnostics=found)
 
 
 def read_schema(cls: type) -> Mapping[str, Attribute]:

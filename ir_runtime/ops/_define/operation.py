@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from inspect import signature
-from types import CodeType
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
-from ...codes import Code
-from ...diagnostics import Diagnostic
-from ...errors import InferenceError, ValidationError
+from ...errors import InferenceError
 from ...ir.element import ElementType
 from ...ir.graph import Body, bodies_of
-from ...ir.shape import PartialShape
 from ...ir.signature import Element, Input, Output, bind, port_at
-from ...ir.tensor import Array, Bounds, TensorType, Value, objects
+from ...ir.tensor import TensorType, Value
 from .._index import MODULES
-from .attributes import Attribute, attr, blob_field, body_field, read_schema
-from .bounds import fit
+from .attributes import Attribute, attr, blob_field, body_field, raise_invalid, read_schema
 from .monotonicity import propagate_bounds
 from .registry import Registry
+from .values import keywords_of, to_value
 
 __all__ = [
     "Element",
@@ -85,7 +80,7 @@ class Op:
         ports = [port for name, port in found.items() if getattr(cls, name) is not None]
         cls.inputs = tuple(p for p in ports if isinstance(p, Input))
         cls.outputs = tuple(p for p in ports if isinstance(p, Output))
-        cls._needs = _keywords(cls.evaluate)
+        cls._needs = keywords_of(cls.evaluate)
 
     def __init__(self, **values: Any) -> None:
         problems = []
@@ -97,7 +92,7 @@ class Op:
                 problems.append(f"attribute {attribute.xml!r} {problem}")
         if values:
             raise TypeError(f"{type(self).__name__} has no attribute {', '.join(values)}")
-        _raise_all(problems)
+        raise_invalid(problems)
         self._agree()
 
     def _with(self, fields: Mapping[str, Any]) -> Self:
@@ -146,7 +141,7 @@ class Op:
                 problems.append(f"attribute {attribute.xml!r} {problem}")
         if payloads:
             raise TypeError(f"{cls.__name__} has no attribute {', '.join(payloads)}")
-        _raise_all((*problems, *missing))
+        raise_invalid((*problems, *missing))
         return cls.__new__(cls)._with(fields)
 
     @classmethod
@@ -241,7 +236,7 @@ class Op:
         with np.errstate(all="ignore"):
             found = self.propagate(*inputs)
         contents = found if isinstance(found, tuple) else (found,) * len(types)
-        return tuple(_value(t, c) for t, c in zip(types, contents, strict=True))
+        return tuple(to_value(t, c) for t, c in zip(types, contents, strict=True))
 
     @classmethod
     def port_of(cls, index: int) -> Input | None:
@@ -259,7 +254,7 @@ class Op:
         try:
             self.verify()
         except ValueError as problem:
-            _raise_all([str(problem)])
+            raise_invalid([str(problem)])
 
 
 @cache
@@ -270,40 +265,6 @@ def _omitted_defaults(cls: type[Op]) -> tuple[tuple[str, str], ...]:
         for attribute in every
         if attribute.default_with_warning is not None
     )
-
-
-def _keywords(function: Callable[..., Any]) -> frozenset[str]:
-    """The names that a function takes as keywords only."""
-    code: CodeType | None = getattr(function, "__code__", None)
-    if code is None or hasattr(function, "__wrapped__"):
-        asked = signature(function).parameters.values()
-        return frozenset(p.name for p in asked if p.kind is p.KEYWORD_ONLY)
-    return frozenset(code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount])
-
-
-def _value(type: TensorType, contents: Array | Bounds | None) -> Value:
-    if contents is None:
-        return Value(type)
-    if isinstance(contents, Bounds):
-        if not np.array_equal(contents.lower, contents.upper):
-            return Value(TensorType(type.element, PartialShape(contents.lower.shape)), bounds=contents)
-        contents = contents.lower
-    if contents.dtype == object and type.element is not ElementType.string:
-        return Value.bounded(type.element, _fitting(contents, type.element))
-    return Value(TensorType(type.element, PartialShape(contents.shape)), contents)
-
-
-def _fitting(numbers: Array, element: ElementType) -> Array:
-    """Integers as they are in their type, which those that kernels compute without one may not be."""
-    return objects((fit(n, element) for n in numbers.flat), numbers.shape) if element.integral else numbers
-
-
-def _raise_all(problems: Collection[str]) -> None:
-    if not problems:
-        return
-    found = tuple(Diagnostic(Code.BAD_ATTRIBUTE, problem) for problem in problems)
-    text = "; ".join(d.message for d in found)
-    raise ValidationError(text, code=Code.BAD_ATTRIBUTE, diagnostics=found)
 
 
 registry: Registry[type[Op]] = Registry(__package__.rpartition(".")[0], MODULES)

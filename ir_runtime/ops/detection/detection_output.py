@@ -1,4 +1,4 @@
-"""What is found in the end: boxes from deltas to prior boxes, of each class those that are left."""
+"""The detection output of SSD: decode deltas to prior boxes, then non-maximum suppression per class."""
 
 from __future__ import annotations
 
@@ -14,21 +14,15 @@ from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float, descending, greedy_nms
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
+from ._counts import common_quotient
 from ._ranks import of_rank
 
 Kept = list[tuple[int, Array]]
 """The boxes left of each class, best first."""
 
-_HINTS = {
-    "proposals": "a prior takes 4 numbers with attribute 'normalized' true, 5 with false",
-    "class_preds": "class_preds holds a number for each prior and class",
-    "box_logits": "box_logits holds 4 numbers for each prior; and for each class, if 'share_location' is false",
-    "aux_class_preds": "aux_class_preds holds 2 numbers for each prior",
-}
-
 
 class DetectionOutputBase(Op):
-    """What both versions share. Computed in f32 at least.
+    """Base of both versions; its 15 attributes are those of the specification. Computed in f32 at least.
 
     Where priors are not normalized, those from the first on whose image id is -1 do not count, as in
     the plugin.
@@ -118,7 +112,7 @@ class DetectionOutputBase(Op):
                 raise InferenceError(
                     f"aux_box_preds {aux_box_preds.shape} must be of the shape of box_logits, {logits}"
                 )
-        priors = _quotient([*lengths, *self._per_prior(logits, predictions)], "priors")
+        priors = common_quotient([*lengths, *self._per_prior(logits, predictions)], "priors")
         for name, value in (("box_logits", logits), ("class_preds", predictions)):
             if priors == 0 and not value[1].contains(0):
                 raise InferenceError(f"{name} is {value}, but proposals {boxes} holds no priors")
@@ -151,7 +145,7 @@ class DetectionOutputBase(Op):
         lengths = [(predictions[1], count, "class_preds")] if count else []
         if count and not self.share_location:
             lengths.append((logits[1], count * 4, "box_logits"))
-        return _quotient(lengths, "classes")
+        return common_quotient(lengths, "classes")
 
     def _most(self, images: Dimension, classes: Dimension, priors: Dimension) -> Interval:
         if self.keep_top_k[0] > 0:
@@ -236,7 +230,7 @@ class DetectionOutputBase(Op):
         return np.clip(boxes, 0, 1) if self.clip_before_nms else boxes
 
     def _left(self, boxes: Array, scores: Array) -> Kept:
-        """What is left of a batch entry, by class, given boxes [classes or 1, n, 4] and scores [classes, n]."""
+        """Return the boxes kept of a batch entry, by class, given boxes [classes or 1, n, 4] and scores [classes, n]."""
         kept = self._of_best_classes(boxes, scores) if self.decrease_label_id else self._of_all(boxes, scores)
         most = self.keep_top_k[0]
         if most < 0 or sum(len(places) for _, places in kept) <= most:
@@ -289,27 +283,3 @@ class DetectionOutput1(DetectionOutputBase):
 @op("DetectionOutput-8", spec="detection/detectionoutput-8")
 class DetectionOutput8(DetectionOutputBase):
     """As version 1; the number of classes follows from the inputs."""
-
-
-def _quotient(lengths: list[tuple[Dimension, int, str]], what: str) -> Dimension:
-    """The number that each length is a multiple of, all of which must say the same."""
-    found = Dimension()
-    for length, each, name in lengths:
-        if not length.is_static:
-            continue
-        count, rest = divmod(length.__index__(), each)
-        if rest:
-            raise InferenceError(
-                f"the last dim of {name} is {length}, no multiple of {each}, as it holds {each} numbers for each of "
-                f"the {what}",
-                hint=_HINTS[name],
-            )
-        merged = found.merge(Dimension(count))
-        if merged is None:
-            raise InferenceError(
-                f"the last dim of {name} is {length}, {each} numbers for each of {count} {what}, but the inputs before "
-                f"are for {found}",
-                hint=_HINTS[name],
-            )
-        found = merged
-    return found

@@ -1,30 +1,23 @@
-"""Regions that may hold something: anchors moved by deltas, the best of those that do not overlap."""
+"""Region proposals of Faster R-CNN, from generated anchors."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
-from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 from .._define.operation import Input, Op, Output, attr, op
-from .._define.types import T_FLOAT, check_index_types
-from .._lengths import product
-from ..boxes import T_BOX
+from .._define.types import T_FLOAT
 from ._ranks import of_rank
-
-# What logarithms of factors are at most, so that a delta gone wrong does not give endless boxes.
-LARGEST_LOG = math.log(1000 / 16)
 
 
 class ProposalBase(Op):
-    """What the versions of Proposal share.
+    """Base of the versions of Proposal; its 14 attributes are those of the specification.
 
     Boxes below min_size keep a score of 0, and come last, as in OpenVINO. For the framework
     tensorflow OpenVINO's plugin also exchanges the height and width of the image; the reference,
@@ -164,151 +157,3 @@ class Proposal4(ProposalBase):
 
     def evaluate(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
         return self.propose(class_probs, bbox_deltas, image_shape)
-
-
-class GenerateProposalsBase(Op):
-    """What operations share that are given anchors."""
-
-    min_size: float = attr(default_with_warning="0", doc="what sides are at least")
-    nms_threshold: float = attr(default_with_warning="0", doc="the overlap that is still allowed")
-    pre_nms_count: int = attr(ge=0, doc="how many boxes are compared at most")
-    post_nms_count: int = attr(ge=0, doc="how many boxes are left at most")
-
-    keeps_small: ClassVar[bool] = False
-    """Whether boxes below min_size are kept, with a score of 0."""
-
-    def select(
-        self,
-        image: Array,
-        anchors: Array,
-        deltas: Array,
-        scores: Array,
-        smallest: Any,
-        extra: tuple[float, float],
-    ) -> tuple[Array, Array]:
-        """What is left of an image, given anchors and deltas [n, 4] and scores [n].
-
-        ``extra`` is by how much sides are longer than coordinates say: of boxes, and when compared.
-        """
-        of = scores.dtype.type
-        boxes = decode_deltas(anchors, deltas, extra[0], LARGEST_LOG)
-        boxes = np.clip(boxes, 0, image[[1, 0, 1, 0]] - of(extra[0]))
-        large = (boxes[:, 2:] - boxes[:, :2] + of(extra[0]) >= smallest).all(axis=-1)
-        if self.keeps_small:
-            scores = scores * large
-        order = descending(scores, most=self.pre_nms_count)
-        if not self.keeps_small:
-            order = order[large[order]]
-        left = order[greedy_nms(boxes[order], self.nms_threshold, self.post_nms_count, extra=extra[1])]
-        left = left[: self.post_nms_count]
-        return boxes[left], scores[left]
-
-
-@op("GenerateProposals-9")
-class GenerateProposals(GenerateProposalsBase):
-    """Boxes that ``deltas`` make of ``anchors``, for each image the best of those that do not overlap."""
-
-    im_info = Input(T_BOX, "[N, 3 or 4]: height and width of the image, one scale of min_size or two")
-    anchors = Input(T_BOX, "[H, W, anchors, 4]: x1, y1, x2, y2")
-    deltas = Input(T_BOX, "[N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides")
-    scores = Input(T_BOX, "[N, anchors, H, W]")
-    rois = Output(T_BOX, "[n, 4]: the boxes of all images")
-    roi_scores = Output(T_BOX, "[n]: their scores")
-    rois_num = Output("roi_num_type", "[N]: how many are of each image")
-
-    normalized: bool = attr(True, doc="whether sides are differences of coordinates; if not, 1 more")
-    nms_eta: float = attr(1.0, doc="for a threshold that adapts itself; like OpenVINO's, this one does not")
-    roi_num_type: ElementType = attr(ElementType.i64, doc="element type of the counts, i64 or i32")
-
-    def verify(self) -> None:
-        """Require an index type."""
-        check_index_types(roi_num_type=self.roi_num_type)
-
-    def infer(self, im_info: Value, anchors: Value, deltas: Value, scores: Value) -> tuple[PartialShape, ...]:
-        info = of_rank(im_info, "im_info", "[N, 3 or 4]")
-        grid = of_rank(anchors, "anchors", "[H, W, anchors, 4]")
-        if not info[1].compatible(Dimension(3, 4)):
-            raise InferenceError(f"im_info must be [N, 3] or [N, 4], found {info}")
-        values = _merged(
-            scores,
-            PartialShape([info[0], grid[2], grid[0], grid[1]]),
-            "scores",
-            f"im_info {info} and anchors {grid}",
-        )
-        moved = _merged(
-            deltas, PartialShape([values[0], values[1] * 4, *values[2:]]), "deltas", f"scores {values}"
-        )
-        if not grid[3].contains(4):
-            raise InferenceError(f"anchors must be [H, W, anchors, 4], 4 numbers each, found {grid}")
-        images = moved[0]
-        most = Dimension.of(images * self.post_nms_count).max
-        rows = Dimension.between(0, most)
-        return PartialShape([rows, 4]), PartialShape([rows]), PartialShape([images])
-
-    def evaluate(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, ...]:
-        boxes, kind = as_float(anchors).reshape(-1, 4), scores.dtype
-        count = anchors.shape[2]
-        height, width = scores.shape[2:]
-        found = [(np.zeros((0, 4), boxes.dtype), np.zeros(0, boxes.dtype))]
-        for info, delta, score in zip(as_float(im_info), as_float(deltas), as_float(scores), strict=True):
-            factors = info[[-1, 2]]  # of width, of height
-            moved = delta.reshape(count, 4, height, width).transpose(2, 3, 0, 1).reshape(-1, 4)
-            extra = 0.0 if self.normalized else 1.0
-            smallest = np.asarray(factors * info.dtype.type(self.min_size))
-            ranked = score.transpose(1, 2, 0).ravel()
-            found.append(self.select(info, boxes, moved, ranked, smallest, (extra, extra)))
-        rois, probs = (np.concatenate(part).astype(kind) for part in zip(*found, strict=True))
-        counts = [len(part) for _, part in found[1:]]
-        return rois, probs, np.array(counts, self.roi_num_type.dtype)
-
-
-@op("ExperimentalDetectronGenerateProposalsSingleImage-6")
-class GenerateProposalsSingleImage(GenerateProposalsBase):
-    """Boxes that ``deltas`` make of ``anchors``, the best of those that do not overlap.
-
-    Boxes below min_size have a score of 0, and so come last, where the page leaves them out.
-    """
-
-    keeps_small = True
-
-    im_info = Input(T_FLOAT, "[3]: height and width of the image, and a scale that does not matter")
-    anchors = Input(T_FLOAT, "[H * W * anchors, 4]: x1, y1, x2, y2")
-    deltas = Input(T_FLOAT, "[4 * anchors, H, W]: steps of the centre, logarithms of factors of sides")
-    scores = Input(T_FLOAT, "[anchors, H, W]")
-    rois = Output(T_FLOAT, "[post_nms_count, 4]: the boxes, then zeros")
-    roi_scores = Output(T_FLOAT, "[post_nms_count]: their scores, then zeros")
-
-    def infer(
-        self, im_info: Value, anchors: Value, deltas: Value, scores: Value
-    ) -> tuple[PartialShape, PartialShape]:
-        _merged(im_info, PartialShape([3]), "im_info")
-        boxes = _merged(anchors, PartialShape([-1, 4]), "anchors")[0]
-        values = of_rank(scores, "scores", "[anchors, H, W]")
-        count = product(values)
-        if not boxes.compatible(count):
-            raise InferenceError(
-                f"anchors are {boxes}, but scores {values} are {count}, one for each of H * W * anchors"
-            )
-        _merged(deltas, PartialShape([values[0] * 4, *values[1:]]), "deltas", f"scores {values}")
-        return PartialShape([self.post_nms_count, 4]), PartialShape([self.post_nms_count])
-
-    def evaluate(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
-        count, height, width = scores.shape
-        moved = as_float(deltas).reshape(count, 4, height, width).transpose(2, 3, 0, 1).reshape(-1, 4)
-        ranked = as_float(scores).transpose(1, 2, 0).ravel()
-        smallest = ranked.dtype.type(self.min_size)
-        found = self.select(as_float(im_info), as_float(anchors), moved, ranked, smallest, (1, 0))
-        rois, probs = (
-            np.zeros((self.post_nms_count, 4), scores.dtype),
-            np.zeros(self.post_nms_count, scores.dtype),
-        )
-        rois[: len(found[0])], probs[: len(found[1])] = found
-        return rois, probs
-
-
-def _merged(value: Value, expected: PartialShape, name: str, others: str = "") -> PartialShape:
-    merged = value.shape.merge(expected)
-    if merged is None:
-        by = f" to go with {others}" if others else ""
-        raise InferenceError(f"{name} must be of shape {expected}{by}, found {value.shape}")
-    return merged

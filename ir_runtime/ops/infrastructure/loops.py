@@ -12,7 +12,6 @@ from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
 from .._bodies import (
     T_OUTER,
-    Iterations,
     Visit,
     check_one,
     check_ties,
@@ -23,6 +22,7 @@ from .._bodies import (
 )
 from .._define.operation import Element, Input, Op, Output, body_field, op
 from .._define.types import SIGNED, T_BOOLEAN
+from .._iterations import Iterations
 
 __all__ = ["Loop", "TensorIterator"]
 

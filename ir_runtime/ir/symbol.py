@@ -1,0 +1,17 @@
+"""Symbols of dimensions."""
+
+from __future__ import annotations
+
+__all__ = ["Symbol"]
+
+
+class Symbol:
+    """An identity: two dimensions that carry the same symbol are equal at run time."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
