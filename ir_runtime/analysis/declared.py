@@ -53,7 +53,7 @@ class Agreement:
             f"input port {spec.id} declares {spec.type}, but output port {number} of {giver} "
             f"at line {giver.where.line} gives {value.type}",
             _place(layer, spec),
-            "correct the port, or let the edge start where it should",
+            "correct the port or the edge",
             mark=Mark(port=spec.id, dim=_first(spec.type.shape, value.shape)),
             causes=self._causes(source, value.shape, spec.type.shape),
         )

@@ -49,8 +49,8 @@ def check_claims(file: IO[bytes], path: str, limits: Limits) -> None:
             ) from None
         if count * itemsize > size:
             raise InputError(
-                f"{start} says it holds {count * itemsize} bytes, but has only {size}",
-                hint="the file is cut off, or was made by hand",
+                f"{start} declares {count * itemsize} bytes, but has only {size}",
+                hint="the file is cut off, or is corrupt",
             )
     file.seek(0)
 

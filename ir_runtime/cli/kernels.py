@@ -12,7 +12,7 @@ from .render import dump
 
 __all__ = ["kernels"]
 
-_HINT = "set IR_RUNTIME_CACHE to the absolute path of a folder that nobody else can write to"
+_HINT = "set IR_RUNTIME_CACHE to the absolute path of a folder that only you can write to"
 
 
 @click.command()

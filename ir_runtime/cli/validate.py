@@ -83,7 +83,7 @@ def validate(
     """
     files = [file for model in models for file in _matching(model)]
     if weights is not None and len(files) > 1:
-        raise click.UsageError("--weights goes with one MODEL")
+        raise click.UsageError("--weights needs exactly one MODEL")
     if max_findings is not None:
         limits = replace(limits, findings=max_findings)
     how = {"weights": weights, "shapes": shapes_of(shapes) or None, "limits": limits}

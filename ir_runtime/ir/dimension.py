@@ -143,7 +143,7 @@ class Dimension(Interval):
         elif max < 0:
             max = None
         if min < 0 or (max is not None and max < min):
-            raise ValueError(f"no length lies between {min} and {max}")
+            raise ValueError(f"no length is between {min} and {max}")
         super().__init__(int(min), max if max is None else int(max), symbol)
 
     @classmethod

@@ -51,7 +51,7 @@ def load(
     if _WHOLE.match(found.data) or b"<layer" not in found.data:
         if values or example is not None:
             raise InputError(
-                f"{found.name} is a whole model, which has no examples and no open ports",
+                f"{found.name} is a whole model, which has no examples and no unconnected inputs",
                 hint="values and examples are for pages of the specification",
             )
         root = parse(found.data, found.name, limits=limits)

@@ -66,7 +66,7 @@ class Weights:
                 "the model has constants, but no weights were found",
                 code=Code.WEIGHTS_MISSING,
                 where=where,
-                hint=self.missing or "constants lie in the .bin of a whole model; a page has none",
+                hint=self.missing or "constants are stored in the .bin of a whole model; a page has none",
             )
         if needed and offset + size > len(self):
             raise ParseError(

@@ -127,8 +127,8 @@ def test_all_commands_that_read_models_have_both(folder: Path, invoke: Invoke, c
         (header("(1099511627776,)"), 2, "a tensor has 1099511627776 elements"),
         (header("(4294967296, 2147483648, 8)"), 2, "elements"),
         (header("(1000000,)"), 2, "4000000 bytes of memory are needed at once; the limit is 1048576"),
-        (header("(1000,)"), 2, "says it holds 4000 bytes"),
-        (header("(1000,)", version=2), 2, "says it holds 4000 bytes"),
+        (header("(1000,)"), 2, "declares 4000 bytes"),
+        (header("(1000,)", version=2), 2, "declares 4000 bytes"),
         (header("(-1,)"), 2, "x.npy"),
         (header("(" * 5000 + ")" * 4000), 2, "x.npy"),
         (MAGIC + b"\2\0" + struct.pack("<I", 2**31), 2, "x.npy"),
@@ -170,7 +170,7 @@ def test_an_archive_that_grows_without_measure(folder: Path, invoke: Invoke) -> 
     ("content", "says"),
     [
         (header("(1099511627776,)"), "a tensor has 1099511627776 elements"),
-        (header("(1000,)") + b"\0" * 10, "says it holds 4000 bytes, but has only"),
+        (header("(1000,)") + b"\0" * 10, "declares 4000 bytes, but has only"),
         (b"\0" * 5_000_000, "which is not an array"),
     ],
 )

@@ -11,6 +11,9 @@ from harness.spoken import lost, messages
 
 # An operation, type or setting may come first, as may XML; other words have a small letter there.
 _CAPITAL = re.compile(r"[A-Z][a-z]+\b(?![A-Z-])")
+_UNUSUAL = re.compile(
+    r"^there (is|are) no\b|(?<!there )\bis no [a-z]|whole number|\btexts\b|\b(no|any|some)body\b|depend on themselves|cannot be meant"
+)
 _PYTHON = re.compile(r"\b(ndarray|dtype|NoneType|tuple|kwargs|ndim)\b")
 
 
@@ -35,6 +38,11 @@ def test_messages_have_one_style() -> None:
     assert [str(m) for m in said if _CAPITAL.match(m.text) and "…" not in m.text.split()[0]] == []
     assert [str(m) for m in said if m.text.endswith(".") and not m.text.endswith("..")] == []
     assert [str(m) for m in said if _PYTHON.search(m.text) and m.file != "ir_runtime/ir/element.py"] == []
+
+
+def test_messages_have_the_usual_forms() -> None:
+    """Such as: unknown x, x is not a y, x must be y, expected x, got y."""
+    assert [str(m) for m in messages() if is_for_users(m) and _UNUSUAL.search(m.text)] == []
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def _report_dead_branch(layer: Layer, name: str, report: Diagnostics) -> None:
         Code.DEAD_BRANCH,
         f"<{name}> never runs, as the condition is a constant",
         layer.where,
-        "if that is not meant, correct the condition; else leave only the other branch in the model",
+        "if that is not intended, correct the condition; else keep only the other branch",
     )
 
 

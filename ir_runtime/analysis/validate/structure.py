@@ -23,7 +23,7 @@ def check(graph: Graph, report: Diagnostics) -> None:
             Code.CYCLE,
             f"the graph has a cycle: {path}",
             cycle[0].where,
-            "one of the edges between them goes the wrong way",
+            "one of the edges between them is wrong",
         )
 
 

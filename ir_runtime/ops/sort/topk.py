@@ -95,7 +95,7 @@ def _chosen(data: PartialShape, axis: int, k: int | Interval) -> Dimension:
     if low is not None and length.max is not None and low > length.max:
         raise InferenceError(
             f"k asks for {low} elements along axis {axis}, but data {data} has {length} there",
-            hint="attribute 'axis' may be meant to be another one" if _fits_elsewhere(data, low) else "",
+            hint="attribute 'axis' may be wrong" if _fits_elsewhere(data, low) else "",
         )
     most = min((n for n in (high, length.max) if n is not None), default=None)
     return Dimension.between(max(low or 0, 1) if length.min or low else 0, most)
