@@ -5,22 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..codes import Code
 from ..errors import InputError
-from ..executor.observers import Profile
 from ..executor.step import Observer
 from ..forks import register
 from ..ir.tensor import Array
 from .background import Background
 from .executable import Executable
 from .feeding import bind
-from .profiling import ProfilingInfo, profiling_info
 from .request_tensors import RequestTensors
 from .results import OVDict
 from .state import VariableState, variable_states
 from .tensor import Tensor
+
+# Profiling is imported when it is used: most programs start sooner without it.
+if TYPE_CHECKING:
+    from ..executor.observers import Profile
+    from .profiling import ProfilingInfo
 
 __all__ = ["Request"]
 
@@ -33,7 +36,7 @@ class Request(RequestTensors):
         self._variables: dict[str, Array] = {}
         self._background: Background | None = None
         self._callback: Callable[[Any], None] | None = None
-        self._profile = Profile()
+        self._profile: Profile | None = None
         self.latency = 0.0
         """How long the last run took, in milliseconds."""
         self.userdata: Any = None
@@ -108,6 +111,8 @@ class Request(RequestTensors):
     def _run(self, feeds: list[Array], observers: tuple[Observer, ...] = ()) -> OVDict:
         watching = list(observers)
         if str(self._compiled.config.get("PERF_COUNT")).upper() in ("TRUE", "YES"):
+            from ..executor.observers import Profile
+
             self._profile = Profile()
             watching.append(self._profile)
         start = time.perf_counter()
@@ -182,7 +187,9 @@ class Request(RequestTensors):
 
     def get_profiling_info(self) -> list[ProfilingInfo]:
         """How long each layer took in the last run, if the model was compiled with ``PERF_COUNT``."""
-        return profiling_info(self._profile, self._compiled.backend)
+        from .profiling import profiling_info
+
+        return [] if self._profile is None else profiling_info(self._profile, self._compiled.backend)
 
     @property
     def profiling_info(self) -> list[ProfilingInfo]:
