@@ -30,7 +30,7 @@ from ...ops.arithmetic.unary import Abs, Ceiling, Floor, Log, Negative, Sign, Sq
 from .blas import AVX512
 from .layout import repeat_row
 
-__all__ = ["ACTIVATIONS", "UFUNCS", "Activation", "broadcast_binary", "activation_of"]
+__all__ = ["ACTIVATIONS", "UFUNCS", "Activation", "activation_of", "broadcast_binary"]
 
 Activation: TypeAlias = Callable[[Array, Array], None]
 """Takes numbers and the array for the results: the same, or one of the same shape; 1-D and contiguous is fastest."""

@@ -21,16 +21,16 @@ from .layout import as_rows, is_f32, same_shape
 from .tape import Call
 
 __all__ = [
-    "MINMAX_UFUNCS",
     "BINARY_UFUNCS",
-    "RowEpilogue",
+    "MINMAX_UFUNCS",
     "OutOfPlaceEpilogue",
-    "RowKernel",
     "PostOp",
-    "epilogue_factory",
-    "constant_row",
-    "match_post_op",
+    "RowEpilogue",
+    "RowKernel",
     "binary_ufunc",
+    "constant_row",
+    "epilogue_factory",
+    "match_post_op",
 ]
 
 

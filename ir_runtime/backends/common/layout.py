@@ -15,6 +15,7 @@ from ...ops.window import Pads
 
 __all__ = [
     "FEW_CHANNELS",
+    "as_rows",
     "axes_by_stride",
     "channels_first",
     "channels_last",
@@ -23,9 +24,8 @@ __all__ = [
     "keep_freed_memory",
     "moveaxis",
     "pad_spatial",
-    "as_rows",
-    "same_shape",
     "repeat_row",
+    "same_shape",
 ]
 
 # The most bytes that glibc's allocator can be made to keep.

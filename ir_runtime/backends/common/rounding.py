@@ -12,7 +12,7 @@ from ...ir.tensor import Array, Value
 from ...ops.conversion import convert
 from ...ops.matrix.matmul import MatMul
 
-__all__ = ["ROUNDINGS", "Rounding", "is_exact", "dequantized_table", "quantized_operand"]
+__all__ = ["ROUNDINGS", "Rounding", "dequantized_table", "is_exact", "quantized_operand"]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ...common.epilogue import binary_ufunc, constant_row
 from ...common.layout import flat_view, is_f32, moveaxis, same_shape
 from ...core.lengths import any_lengths
 
-__all__ = ["SMALL", "Chain", "apply_activation", "activation_kernel", "broadcast_kernel"]
+__all__ = ["SMALL", "Chain", "activation_kernel", "apply_activation", "broadcast_kernel"]
 
 
 # Constants are broadcast to the shape of tensors that are no larger: NumPy adds equal shapes in a third of the time.
@@ -122,17 +122,17 @@ _ZERO = Value.constant(np.float32(0))
 def apply_activation(activation: Activation, x: Array, out: Array | None = None) -> Array:
     """Apply an activation to every element, into ``out`` or a new array of the same memory layout."""
     if x.flags.c_contiguous and (out is None or out is x):
-        made = np.empty(x.shape, np.float32) if out is None else out
-        activation(x.reshape(-1), made.reshape(-1))
-        return made
-    line = flat_view(x)
-    if line is None:
+        result = np.empty(x.shape, np.float32) if out is None else out
+        activation(x.reshape(-1), result.reshape(-1))
+        return result
+    source = flat_view(x)
+    if source is None:
         x = out = x.copy(order="C")
-        line = x.reshape(-1)
+        source = x.reshape(-1)
     result = np.empty_like(x) if out is None else out
     target = flat_view(result)
     assert target is not None
-    activation(line, target)
+    activation(source, target)
     return result
 
 

@@ -54,12 +54,12 @@ class _Table:
         self._weights = weights
         outputs, inputs = weights.shape
         self._groups = weights.groups(True) or 1
-        codes, bits = weights.codes, inputs * weights.element.bits
-        if isinstance(codes, Packed) and bits % 8:
-            codes = codes.unpack()
-        self._packed = isinstance(codes, Packed)
-        raw = codes.raw[: outputs * bits // 8] if isinstance(codes, Packed) else codes
-        self._codes = raw.reshape(outputs, -1)
+        values, bits = weights.codes, inputs * weights.element.bits
+        if isinstance(values, Packed) and bits % 8:
+            values = values.unpack()
+        self._packed = isinstance(values, Packed)
+        raw = values.raw[: outputs * bits // 8] if isinstance(values, Packed) else values
+        self._values = raw.reshape(outputs, -1)
         self._scale, self._zero = (self._per_group(array) for array in (weights.scale, weights.zero))
 
     def _per_group(self, array: Array | None) -> Array | None:
@@ -80,10 +80,10 @@ class _Table:
     def rows(self, indices: Array) -> Array:
         """Dequantize some rows to f32, computing in the type of the file."""
         element, arithmetic = self._weights.element, self._weights.arithmetic
-        codes = self._codes[indices]
+        values = self._values[indices]
         if self._packed:
-            codes = Packed(codes.reshape(-1), element, (len(indices), self._weights.shape[1])).unpack()
-        numbers = convert(codes, arithmetic, element).reshape(len(indices), self._groups, -1)
+            values = Packed(values.reshape(-1), element, (len(indices), self._weights.shape[1])).unpack()
+        numbers = convert(values, arithmetic, element).reshape(len(indices), self._groups, -1)
         if self._zero is not None:
             numbers = numbers - self._zero[indices][..., None]
         if self._scale is not None:

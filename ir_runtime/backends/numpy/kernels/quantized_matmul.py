@@ -121,8 +121,8 @@ class _Dequantization:
     def steps(self, place: slice, blocks: RowBlocks) -> tuple[Step, ...]:
         """Return the steps before rounding, for some columns."""
         steps = ((np.subtract, self.zero), (np.multiply, self.factor))
-        made = ((ufunc, _rows_of_blocks(array, place, blocks)) for ufunc, array in steps)
-        return tuple((ufunc, rows) for ufunc, rows in made if rows is not None)
+        rows_of_steps = ((ufunc, _rows_of_blocks(array, place, blocks)) for ufunc, array in steps)
+        return tuple((ufunc, rows) for ufunc, rows in rows_of_steps if rows is not None)
 
 
 def _dequantized_values(element: E, arithmetic: E) -> Array | None:

@@ -23,16 +23,16 @@ from ...common.layout import INNER_LOOP
 
 __all__ = [
     "BLOCK_SIZE",
-    "StorageFormat",
-    "LookupFormat",
-    "Int4Format",
     "DequantizeScratch",
+    "Int4Format",
+    "Int8Format",
+    "LookupFormat",
     "RowBlocks",
     "Step",
-    "Int8Format",
+    "StorageFormat",
     "apply_rows",
-    "quantized_blocks",
     "panel_columns",
+    "quantized_blocks",
 ]
 
 # The most rows of a block, and columns of a panel: together as many numbers as are dequantized at a time.

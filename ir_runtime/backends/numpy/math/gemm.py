@@ -7,7 +7,7 @@ from ...common.epilogue import RowEpilogue
 from ..threading.parallel import parallel_for, thread_count
 from .panels import Panels
 
-__all__ = ["EPILOGUE_COST", "block_count", "row_blocks", "apply_epilogue", "gemm", "split_range"]
+__all__ = ["EPILOGUE_COST", "apply_epilogue", "block_count", "gemm", "row_blocks", "split_range"]
 
 # The epilogue of an element takes as long as so many multiplications.
 EPILOGUE_COST = 32

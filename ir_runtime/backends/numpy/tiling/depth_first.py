@@ -84,7 +84,9 @@ def _steps(chain: Sequence[TiledLayer], plan: TilePlan, index: int, scratch: Scr
 def _step(make: Callable[..., Tape], *operands: Operand) -> Step:
     """Replay the tape that ``make`` returns: made once if all operands are in scratch memory, else for each run."""
     if any(map(callable, operands)):
-        return lambda run: replay(make(*(place(run) if callable(place) else place for place in operands)))
+        return lambda run: replay(
+            make(*(operand(run) if callable(operand) else operand for operand in operands))
+        )
     tape = make(*operands)
     return lambda run: replay(tape)
 

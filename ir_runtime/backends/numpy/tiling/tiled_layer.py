@@ -35,7 +35,7 @@ Untiled: TypeAlias = Callable[[Array, RowEpilogue], Array]
 class TiledLayer:
     """A 2-D convolution with constant filters, or an element-wise layer (without ``op``), and its post-ops.
 
-    It has more than 8 fields since they describe one kernel of one layer; nothing else is passed around with it.
+    Its ten fields are what a chain needs of a layer: shape, cost, the ways to run it, and its post-ops.
     """
 
     op: ForwardConvolution | None
