@@ -76,7 +76,7 @@ class Agreement:
         return True
 
     def is_declared(self, layer: Layer, values: Sequence[Value]) -> bool:
-        """Whether all outputs are exactly as declared, which is the common case."""
+        """Return whether all outputs are exactly as declared, which is the common case."""
         return len(values) == len(layer.outputs) and _are_declared(layer.outputs, values)
 
     def outputs(self, layer: Layer, values: Sequence[Value], quiet: bool = False) -> list[Value]:
@@ -148,7 +148,7 @@ class Agreement:
 
 
 def _are_declared(ports: Sequence[PortSpec], values: Sequence[Value | None]) -> bool:
-    """Whether each value has exactly the static type that its port declares."""
+    """Return whether each value has exactly the static type that its port declares."""
     for port, value in zip(ports, values, strict=True):
         if value is None or (type := port.type) is None or type.element is not value.type.element:
             return False
@@ -158,7 +158,7 @@ def _are_declared(ports: Sequence[PortSpec], values: Sequence[Value | None]) -> 
 
 
 def agree(declared: TensorType, found: TensorType) -> bool:
-    """Whether some tensor has both types."""
+    """Return whether some tensor has both types."""
     return _same_element(declared, found) and declared.shape.compatible(found.shape)
 
 

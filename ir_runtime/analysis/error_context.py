@@ -31,7 +31,7 @@ class Failing(Protocol):
 
 
 def is_placed(reason: Exception) -> bool:
-    """Whether an error names a layer already."""
+    """Return whether an error names a layer already."""
     return isinstance(reason, ExecutionError | LimitError) and reason.where is not None
 
 

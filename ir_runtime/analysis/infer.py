@@ -60,7 +60,7 @@ def infer(
         depth: how deep the graph is nested in bodies.
     """
     compare = parameters is None if compare is None else compare
-    walk = _Walk(graph, report, parameters or {}, compare, explain, depth)
+    walk = _Walk(graph, report, _Options(parameters or {}, compare, explain, depth))
     for layer in graph.walk:
         deadline.check(layer.where)
         walk.visit(layer)
@@ -87,14 +87,20 @@ class _Outcome(NamedTuple):
         return self.refusal is None and not any(map(len, self.in_bodies))
 
 
+class _Options(NamedTuple):
+    """What `infer` is asked to do."""
+
+    parameters: Mapping[int, Value]
+    compare: bool
+    explain: bool
+    depth: int
+
+
 @dataclass(slots=True)
 class _Walk:
     graph: Graph
     report: Diagnostics
-    parameters: Mapping[int, Value]
-    compare: bool
-    explain: bool
-    depth: int = 0
+    options: _Options
     known: Inferred = field(default_factory=Inferred)
     cache: dict[tuple[object, ...], tuple[Value, ...]] = field(default_factory=dict)
     """Inferred outputs by operation and inputs: many layers of a model are equal."""
@@ -104,13 +110,13 @@ class _Walk:
     causes: Causes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.agreement = Agreement(self.graph, self.report, self._why if self.explain else None)
+        self.agreement = Agreement(self.graph, self.report, self._why if self.options.explain else None)
         self.causes = Causes(self.graph, self.known)
 
     def visit(self, layer: Layer) -> None:
         """Infer the outputs of a layer whose inputs are known."""
         received = [self._received(layer, i, s) for i, s in enumerate(self.graph.sources(layer))]
-        declared = self.agreement.inputs(layer, received) if self.compare else None
+        declared = self.agreement.inputs(layer, received) if self.options.compare else None
         if declared is None:
             values, refusal, in_bodies = self._infer(layer, received)
         else:
@@ -118,21 +124,21 @@ class _Walk:
         for report in in_bodies:
             self.report.extend(report)
         if refusal is not None:
-            why = self.causes.of_refusal(layer, _not_none(received)) if self.explain else ()
+            why = self.causes.of_refusal(layer, _not_none(received)) if self.options.explain else ()
             self.report.error(refusal.code, refusal.message, layer.where, refusal.hint, causes=why)
         values += _declared(layer)[len(values) :]  # the number of outputs may be unknown
         self._store(layer, values)
-        fed = self.compare and layer.id in self.parameters
+        fed = self.options.compare and layer.id in self.options.parameters
         if fed and self.agreement.parameter(layer, values[0].type, self._is_sound_as_declared):
             return
-        if self.compare and not self.agreement.is_declared(layer, values):
+        if self.options.compare and not self.agreement.is_declared(layer, values):
             self._store(layer, self.agreement.outputs(layer, values, quiet=declared is not None))
 
     def _is_sound_as_declared(self) -> bool:
-        """Whether the graph has no findings with what its Parameters declare."""
+        """Return whether the graph has no findings with what its Parameters declare."""
         if self.as_declared is None:
             self.as_declared = Diagnostics()
-            infer(self.graph, self.as_declared, compare=False, depth=self.depth)
+            infer(self.graph, self.as_declared, compare=False, depth=self.options.depth)
         return self.as_declared.ok
 
     def _store(self, layer: Layer, values: Sequence[Value]) -> None:
@@ -150,15 +156,15 @@ class _Walk:
     ) -> _Outcome:
         """Infer from what the layer declares, else from what it receives, whichever it accepts."""
         one = self._infer(layer, declared)
-        if one.is_sound or self.depth >= _MAX_DEPTH:
+        if one.is_sound or self.options.depth >= _MAX_DEPTH:
             return one
         other = self._infer(layer, received)
         return other if other.is_sound else one
 
     def _infer(self, layer: Layer, inputs: Sequence[Value | None]) -> _Outcome:
         """Infer the outputs; use the declared ones if the operation refuses its inputs."""
-        if layer.id in self.parameters:
-            return _Outcome([_with_symbols(layer, self.parameters[layer.id])])
+        if layer.id in self.options.parameters:
+            return _Outcome([_with_symbols(layer, self.options.parameters[layer.id])])
         if layer.op is None or None in inputs:
             return _Outcome(_declared(layer))
         key = None if (bodies := layer.bodies()) else _cache_key(layer.op, inputs)
@@ -196,7 +202,8 @@ class _BodyInference:
     def __call__(self, body: Body, feeds: Mapping[int, Value]) -> dict[int, Value]:
         walk = self._walk
         report = Diagnostics(walk.report.most)
-        inner = infer(body.graph, report, feeds, walk.compare, walk.explain, walk.depth + 1)
+        _, compare, explain, depth = walk.options
+        inner = infer(body.graph, report, feeds, compare, explain, depth + 1)
         self._walk.known.bodies[self._layer.id, body.name] = inner
         self._reports[body.name] = report
         unfed = {layer.id: Value(_UNKNOWN) for layer in body.graph.of_type("Result")}
@@ -205,7 +212,7 @@ class _BodyInference:
     @property
     def is_deep(self) -> bool:
         """Whether the body is nested too deep to be inferred repeatedly."""
-        return self._walk.depth >= _MAX_DEPTH
+        return self._walk.options.depth >= _MAX_DEPTH
 
     def reports(self) -> list[Diagnostics]:
         """Return the findings in the bodies."""

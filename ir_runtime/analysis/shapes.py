@@ -33,7 +33,7 @@ class OpenLength:
     bounds: str
 
     def record(self) -> dict[str, Any]:
-        """The same as plain data, for JSON."""
+        """Return the same as plain data, for JSON."""
         return asdict(self)
 
 
@@ -58,7 +58,7 @@ class PortShape:
         return "[...]" if self.shape is None else f"[{','.join(map(str, self.shape))}]"
 
     def record(self) -> dict[str, Any]:
-        """The same as plain data, for JSON."""
+        """Return the same as plain data, for JSON."""
         return asdict(self)
 
 
@@ -114,7 +114,7 @@ class _Lister:
         return names(self._graph, roles, [(dim,) for dim in dims])
 
     def _named(self, layer: int) -> TensorType:
-        """The type of a Parameter, whose open lengths have their names as symbols."""
+        """Return the type of a Parameter, whose open lengths have their names as symbols."""
         type, symbols = self._types[layer], self._symbols
         if type.shape.rank is None:
             return type
@@ -182,7 +182,7 @@ def _row(
 
 
 def _dim(dim: Dimension, formula: str | None, names: Collection[str]) -> int | str:
-    """A number, a name that is known to hold, a formula, or bounds."""
+    """Return a number, a name that is known to hold, a formula, or bounds."""
     if dim.is_static:
         return dim.min
     if dim.symbol is not None and dim.symbol.name in names:
@@ -193,5 +193,5 @@ def _dim(dim: Dimension, formula: str | None, names: Collection[str]) -> int | s
 
 
 def _is_same(declared: PartialShape, found: PartialShape) -> bool:
-    """Whether a file says what was found, or nothing."""
+    """Return whether a file says what was found, or nothing."""
     return declared.rank is None or str(declared) == str(found)

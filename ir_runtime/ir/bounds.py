@@ -18,7 +18,7 @@ def parse_bounds(text: str) -> tuple[int, int | None]:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a decimal number."""
+    """Return whether a text is a decimal number."""
     return text.isascii() and text.isdecimal()
 
 

@@ -166,7 +166,7 @@ class Dimension(Interval):
 
     @classmethod
     def between(cls, min: int = 0, max: int | None = None, symbol: Symbol | None = None) -> Dimension:
-        """The lengths from ``min`` to ``max``; without ``max``, all from ``min``."""
+        """Return the lengths from ``min`` to ``max``; without ``max``, all from ``min``."""
         return cls(min, -1 if max is None else max, symbol)
 
     @property
@@ -190,7 +190,7 @@ class Dimension(Interval):
         return self.get_max_length()
 
     def get_length(self) -> int:
-        """The length.
+        """Return the length.
 
         Raises:
             InputError: if it is not known.
@@ -200,19 +200,19 @@ class Dimension(Interval):
         return self._min
 
     def get_min_length(self) -> int:
-        """The shortest length."""
+        """Return the shortest length."""
         return self._min
 
     def get_max_length(self) -> int:
-        """The longest length, or -1 if there is no bound."""
+        """Return the longest length, or -1 if there is no bound."""
         return -1 if self._max is None else self._max
 
     def get_symbol(self) -> Symbol | None:
-        """The symbol that equal dimensions share."""
+        """Return the symbol that equal dimensions share."""
         return self.symbol
 
     def has_symbol(self) -> bool:
-        """Whether it is known to equal other dimensions."""
+        """Return whether it is known to equal other dimensions."""
         return self.symbol is not None
 
     def merge(self, other: Dimension) -> Dimension | None:
@@ -233,25 +233,25 @@ class Dimension(Interval):
         return Dimension.between(min(self._min, other._min), high)
 
     def compatible(self, other: Dimension) -> bool:
-        """Whether some length fits both."""
+        """Return whether some length fits both."""
         return self.merge(other) is not None
 
     def contains(self, length: int) -> bool:
-        """Whether ``length`` is possible."""
+        """Return whether ``length`` is possible."""
         return self._min <= length and (self._max is None or length <= self._max)
 
     def refines(self, other: Dimension) -> bool:
-        """Whether every length this allows is allowed by ``other``."""
+        """Return whether every length this allows is allowed by ``other``."""
         return self._min >= other._min and (
             other._max is None or (self._max is not None and self._max <= other._max)
         )
 
     def relaxes(self, other: Dimension) -> bool:
-        """Whether every length that ``other`` allows is allowed by this."""
+        """Return whether every length that ``other`` allows is allowed by this."""
         return other.refines(self)
 
     def same_scheme(self, other: Dimension) -> bool:
-        """Whether both are the same length, or both are dynamic."""
+        """Return whether both are the same length, or both are dynamic."""
         if self.is_static and other.is_static:
             return self._min == other._min
         return self.is_dynamic is other.is_dynamic

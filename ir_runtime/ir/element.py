@@ -96,7 +96,7 @@ class ElementType(Enum):
 
     @classmethod
     def from_dtype(cls, dtype: Any) -> ElementType:
-        """The element type that a NumPy dtype stands for.
+        """Return the element type that a NumPy dtype stands for.
 
         Raises:
             ValueError: if there is none, as for complex numbers.
@@ -123,11 +123,11 @@ class ElementType(Enum):
         return not self.real and self not in (ElementType.string, ElementType.dynamic)
 
     def is_real(self) -> bool:
-        """Whether it is a floating-point type."""
+        """Return whether it is a floating-point type."""
         return self.real
 
     def is_integral(self) -> bool:
-        """Whether it holds integers; OpenVINO counts ``boolean`` among them."""
+        """Return whether it holds integers; OpenVINO counts ``boolean`` among them."""
         return self.integral
 
     @property
@@ -156,11 +156,11 @@ class ElementType(Enum):
         return _C_NAMES.get(self.label, self.label)
 
     def is_static(self) -> bool:
-        """Whether it is known."""
+        """Return whether it is known."""
         return self is not ElementType.dynamic
 
     def is_dynamic(self) -> bool:
-        """Whether it is not known."""
+        """Return whether it is not known."""
         return self is ElementType.dynamic
 
     def merge(self, other: ElementType) -> ElementType | None:
@@ -170,20 +170,20 @@ class ElementType(Enum):
         return other if self is ElementType.dynamic else None
 
     def compatible(self, other: ElementType) -> bool:
-        """Whether some tensor fits both."""
+        """Return whether some tensor fits both."""
         return self.merge(other) is not None
 
     def to_dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype of arrays of this type."""
+        """Return the NumPy dtype of arrays of this type."""
         found: np.dtype[Any] = self.dtype
         return found
 
     def to_string(self) -> str:
-        """The name as files write it."""
+        """Return the name as files write it."""
         return self.label
 
     def get_type_name(self) -> str:
-        """The name as files write it."""
+        """Return the name as files write it."""
         return self.label
 
     def get_size(self) -> int:

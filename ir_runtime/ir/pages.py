@@ -89,7 +89,7 @@ class MappedFile(mmap.mmap):
 
 
 def is_mapped(array: Array) -> bool:
-    """Whether an array is a view of a mapped file."""
+    """Return whether an array is a view of a mapped file."""
     return _file_of(array) is not None
 
 

@@ -64,7 +64,7 @@ class Rank(int):
     is_dynamic = False
 
     def get_length(self) -> int:
-        """The number."""
+        """Return the number."""
         return int(self)
 
 
@@ -82,7 +82,7 @@ def _lengths_of(dims: tuple[Dimension, ...]) -> tuple[int, ...] | None:
 
 
 def _inside(text: str) -> str:
-    """What stands between brackets, which may be left out."""
+    """Return what stands between brackets, which may be left out."""
     if text.startswith("[") != text.endswith("]"):
         raise ValueError(f"{text[:40]!r} lacks a bracket")
     return text.removeprefix("[").removesuffix("]").strip()
@@ -111,7 +111,7 @@ class PartialShape(Sequence[Dimension]):
 
     @classmethod
     def dynamic(cls, rank: int | Dimension | None = None) -> PartialShape:
-        """A shape of which nothing, or only the rank, is known."""
+        """Return a shape of which nothing, or only the rank, is known."""
         return cls(None if rank is None else [-1] * operator.index(rank))
 
     @property
@@ -135,7 +135,7 @@ class PartialShape(Sequence[Dimension]):
         return tuple(map(operator.index, self)) if self._lengths is None else self._lengths
 
     def to_shape(self) -> Shape:
-        """The lengths.
+        """Return the lengths.
 
         Raises:
             InputError: if one of them is not known.
@@ -145,15 +145,15 @@ class PartialShape(Sequence[Dimension]):
         return Shape(self.static)
 
     def get_shape(self) -> Shape:
-        """The lengths; see `to_shape`."""
+        """Return the lengths; see `to_shape`."""
         return self.to_shape()
 
     def get_min_shape(self) -> Shape:
-        """The shortest length of each dimension."""
+        """Return the shortest length of each dimension."""
         return Shape(d.min for d in self)
 
     def get_max_shape(self) -> Shape:
-        """The longest length of each dimension; the largest number of 64 bits where there is no bound."""
+        """Return the longest length of each dimension; the largest number of 64 bits where there is no bound."""
         return Shape(_FAR if d.max is None else d.max for d in self)
 
     def get_dimension(self, index: int) -> Dimension:
@@ -165,11 +165,11 @@ class PartialShape(Sequence[Dimension]):
         return str(self)
 
     def replace(self, lengths: Mapping[int, DimensionLike]) -> PartialShape:
-        """The same shape with some dimensions changed."""
+        """Return the same shape with some dimensions changed."""
         return PartialShape([lengths.get(i, d) for i, d in enumerate(self)])
 
     def merge(self, other: PartialShape) -> PartialShape | None:
-        """What both shapes allow, or ``None`` if they exclude each other."""
+        """Return what both shapes allow, or ``None`` if they exclude each other."""
         if self._dims is None or (self._lengths is not None and self._lengths == other._lengths):
             return other
         if other._dims is None:
@@ -180,19 +180,19 @@ class PartialShape(Sequence[Dimension]):
         return None if None in merged else PartialShape([d for d in merged if d is not None])
 
     def join(self, other: PartialShape) -> PartialShape:
-        """What either shape allows."""
+        """Return what either shape allows."""
         if self.rank is None or self.rank != other.rank:
             return PartialShape.dynamic()
         return PartialShape([a.join(b) for a, b in zip(self, other, strict=True)])
 
     def compatible(self, other: PartialShape) -> bool:
-        """Whether some tensor fits both."""
+        """Return whether some tensor fits both."""
         if self._lengths is not None and other._lengths is not None:
             return self._lengths == other._lengths
         return self.merge(other) is not None
 
     def contains(self, shape: Sequence[int]) -> bool:
-        """Whether a tensor of this shape is possible."""
+        """Return whether a tensor of this shape is possible."""
         if self._dims is None:
             return True
         return len(self._dims) == len(shape) and all(
@@ -200,17 +200,17 @@ class PartialShape(Sequence[Dimension]):
         )
 
     def refines(self, other: PartialShape) -> bool:
-        """Whether every shape this allows is allowed by ``other``."""
+        """Return whether every shape this allows is allowed by ``other``."""
         if other._dims is None:
             return True
         return self.rank == other.rank and all(a.refines(b) for a, b in zip(self, other, strict=True))
 
     def relaxes(self, other: PartialShape) -> bool:
-        """Whether every shape that ``other`` allows is allowed by this."""
+        """Return whether every shape that ``other`` allows is allowed by this."""
         return other.refines(self)
 
     def same_scheme(self, other: PartialShape) -> bool:
-        """Whether both know the same lengths, and leave the others open."""
+        """Return whether both know the same lengths, and leave the others open."""
         if self._dims is None or other._dims is None:
             return self._dims is other._dims
         return len(self) == len(other) and all(a.same_scheme(b) for a, b in zip(self, other, strict=True))
@@ -234,7 +234,7 @@ class PartialShape(Sequence[Dimension]):
         return self._dims
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same is known of both; which lengths are known to be equal does not count."""
+        """Return whether the same is known of both; which lengths are known to be equal does not count."""
         if isinstance(other, PartialShape):
             if self._lengths is not None or other._lengths is not None:
                 return self._lengths == other._lengths

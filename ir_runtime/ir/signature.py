@@ -1,4 +1,4 @@
-"""Ports of operations as they are declared, and which element types inputs give them."""
+"""The signature of an operation: declared ports, type variables, and binding them to inputs."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Element:
 
     @property
     def default(self) -> ElementType:
-        """The type to take where a fragment of a model does not say."""
+        """The type to use where a model fragment does not declare one."""
         usual = (ElementType.f32, ElementType.i64, ElementType.boolean)
         return next((e for e in usual if e in self.allowed), self.allowed[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input port. A variadic one takes all inputs from its place on."""
+    """An input port. A variadic one takes all inputs from its position on."""
 
     element: Element
     doc: str = ""
@@ -55,14 +55,14 @@ class Output:
 
 
 def port_at(ports: Sequence[Input], index: int) -> Input | None:
-    """The input at a position; the variadic one serves all from its place on."""
+    """Return the input at a position; the variadic one serves all from its place on."""
     if index < len(ports):
         return ports[index]
     return ports[-1] if ports and ports[-1].variadic else None
 
 
 def bind(ports: Sequence[Input], inputs: Sequence[Value]) -> dict[str, ElementType]:
-    """The element types that type variables have, given the inputs.
+    """Bind type variables to the element types of the inputs.
 
     Raises:
         InferenceError: if there are too many or too few inputs, one has a type that is not allowed, or two that
@@ -102,5 +102,5 @@ def _arity(ports: Sequence[Input], required: int) -> str:
 
 
 def _named(port: Input, index: int) -> str:
-    """What messages call an input: one of many by its place, counted from 0."""
+    """Return what messages call an input: one of many by its place, counted from 0."""
     return f"input {index}" if port.variadic else f"input {port.name!r}"

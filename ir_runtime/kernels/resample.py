@@ -145,7 +145,7 @@ class Filter:
         return Taps(axis.number, _inside(index, axis), cubic_weights(at - low, self.cube_coeff))
 
     def _linear(self, axis: Axis, stretch: bool) -> Taps:
-        """A triangle filter around the coordinate; a narrow one may cover no position."""
+        """Return a triangle filter around the coordinate; a narrow one may cover no position."""
         slope = np.float32(axis.scale if stretch else 1)
         reach = 2 if axis.scale > 1 else int(np.ceil(np.float32(2) / slope))
         at = self._at(axis)

@@ -31,7 +31,7 @@ def normalize_axes(axes: Iterable[int], rank: int, name: str = "axis", of: str =
 
 
 def axes_of(axes: Array) -> tuple[int, ...]:
-    """The axes in a scalar or 1-D array, as NumPy takes them."""
+    """Return the axes in a scalar or 1-D array, as NumPy takes them."""
     return tuple(axes.ravel().tolist())
 
 
@@ -42,7 +42,7 @@ def check_list(value: Value, name: str) -> None:
 
 
 def reduced_shape(shape: PartialShape, axes: Value, keep_dims: bool) -> PartialShape:
-    """The shape left after reducing ``axes``, whose contents may be unknown."""
+    """Return the shape left after reducing ``axes``, whose contents may be unknown."""
     check_list(axes, "axes")
     known = axes.ints()
     if shape.rank is None:

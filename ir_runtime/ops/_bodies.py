@@ -47,7 +47,7 @@ def check_one(value: Value, name: str) -> None:
 
 
 def only(array: Array, name: str) -> Any:
-    """The element of a tensor that must have one."""
+    """Return the element of a tensor that must have one."""
     if array.size != 1:
         shape = PartialShape(array.shape)
         raise ExecutionError(f"{name} must be one number or truth value, not of shape {shape}")
@@ -55,12 +55,12 @@ def only(array: Array, name: str) -> Any:
 
 
 def feeds_of(body: Body, every: Sequence[Any]) -> dict[int, Any]:
-    """What each Parameter of a body receives whole, given all inputs of the layer."""
+    """Return what each Parameter of a body receives whole, given all inputs of the layer."""
     return {i.parameter: every[i.port] for i in body.inputs if i.cut is None and i.port < len(every)}
 
 
 def given(body: Body, results: Mapping[int, Any], count: int) -> list[Any]:
-    """What each output of the layer takes from the Results of a body."""
+    """Return what each output of the layer takes from the Results of a body."""
     by_port = {o.port: o.result for o in body.outputs}
     missing = set(range(count)) - by_port.keys()
     if missing:
@@ -99,7 +99,7 @@ def out_of_range(port: int, axis: int, length: int, where: slice, iteration: int
 
 
 def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
-    """How many parts the inputs that are cut have, as far as known; 1 where none is."""
+    """Return how many parts the inputs that are cut have, as far as known; 1 where none is."""
     found = [(i.port, _parts(i.port, shapes[i.port], i.cut)) for i in body.inputs if i.cut]
     known = [(port, count) for port, count in found if count.is_static]
     if len({count for _, count in known}) > 1:
@@ -109,7 +109,7 @@ def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
 
 
 def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
-    """How many parts an input has, all of which must lie inside."""
+    """Return how many parts an input has, all of which must lie inside."""
     if shape.rank is None:
         return Dimension()
     axis = normalize_axis(cut.axis, shape.rank)
@@ -125,7 +125,7 @@ def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
 
 
 def infer_iterations(body: Body, every: Sequence[Value], visit: Visit) -> Mapping[int, Value]:
-    """What each Result of a body gives, whatever the iteration."""
+    """Return what each Result of a body gives, whatever the iteration."""
     feeds = {p: Value(v.type) if _goes_round(body, p) else v for p, v in feeds_of(body, every).items()}
     for entry in body.inputs:
         if entry.cut:
@@ -138,7 +138,7 @@ def infer_iterations(body: Body, every: Sequence[Value], visit: Visit) -> Mappin
 def iterated(
     body: Body, results: Mapping[int, Value], trips: Dimension, count: int
 ) -> tuple[TensorType, ...]:
-    """The types of the outputs after any number of iterations that ``trips`` allows."""
+    """Return the types of the outputs after any number of iterations that ``trips`` allows."""
     cuts = {o.port: o.cut for o in body.outputs}
     last = [value.type for value in given(body, results, count)]
     return tuple(_output_type(cuts[port], type, trips) for port, type in enumerate(last))
@@ -182,7 +182,7 @@ def _of_any_shape(value: Value) -> Value:
 
 
 def _stays(before: PartialShape, after: PartialShape) -> bool:
-    """Whether what comes round has the shape that it had before, and lengths equal the same ones."""
+    """Return whether what comes round has the shape that it had before, and lengths equal the same ones."""
     if before.rank is None or not after.refines(before):
         return before.rank is None
     return all(b.symbol is None or b.symbol is a.symbol for b, a in zip(before, after, strict=True))

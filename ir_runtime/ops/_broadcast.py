@@ -21,7 +21,7 @@ NAMES = ("shape", "shape")
 def broadcast_shapes(
     a: PartialShape, b: PartialShape, rule: Rule = "numpy", names: Names = NAMES
 ) -> PartialShape:
-    """The shape of an element-wise operation on two inputs, which messages call by their names.
+    """Return the shape of an element-wise operation on two inputs, which messages call by their names.
 
     Raises:
         InferenceError: if no tensors of these shapes go together.
@@ -46,7 +46,7 @@ def broadcast_shapes(
 
 
 def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
-    """The dimension two dimensions broadcast to, or ``None`` if they do not.
+    """Return the dimension two dimensions broadcast to, or ``None`` if they do not.
 
     >>> broadcast_dims(Dimension(1), Dimension(2, 8)), broadcast_dims(Dimension(), Dimension(4))
     (<Dimension: 2..8>, <Dimension: 4>)
@@ -71,7 +71,7 @@ def broadcast_dims(a: Dimension, b: Dimension) -> Dimension | None:
 def broadcast_onto(
     a: PartialShape, b: PartialShape, rule: Rule = "numpy", names: Names = NAMES
 ) -> PartialShape:
-    """The shape ``a``, which ``b`` must fit without changing it, with what ``b`` tells of its dims.
+    """Return the shape ``a``, which ``b`` must fit without changing it, with what ``b`` tells of its dims.
 
     >>> broadcast_onto(PartialShape("?,?,4"), PartialShape("1,3,1"))
     <PartialShape: [?,3,4]>

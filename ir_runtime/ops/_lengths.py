@@ -50,7 +50,7 @@ def _shown(number: int | Interval) -> str:
 
 
 def count_of(value: Value, name: str = "an input") -> int | None:
-    """How many numbers a list holds that has one for each axis, or for each part, if that is known."""
+    """Return how many numbers a list holds that has one for each axis, or for each part, if that is known."""
     if value.count.min > _MOST:
         raise InferenceError(
             f"{name} of shape {value.shape} holds {value.count} numbers; at most {_MOST} are allowed where "
@@ -60,7 +60,7 @@ def count_of(value: Value, name: str = "an input") -> int | None:
 
 
 def common_count(**inputs: Value | None) -> int | None:
-    """How many numbers each of some 1-D inputs holds, if that is known; all must hold as many."""
+    """Return how many numbers each of some 1-D inputs holds, if that is known; all must hold as many."""
     given = {name: value for name, value in inputs.items() if value is not None}
     for name, value in given.items():
         check_vector(value, name)
@@ -73,7 +73,7 @@ def common_count(**inputs: Value | None) -> int | None:
 
 
 def length_of(value: Value, name: str, least: int = 0) -> Dimension:
-    """The length that one number asks for, a scalar or alone in a list, as far as it is known."""
+    """Return the length that one number asks for, a scalar or alone in a list, as far as it is known."""
     if value.shape.rank not in (None, 0, 1) or not value.count.contains(1):
         raise InferenceError(f"{name} must be one number, not of shape {value.shape}")
     (number,) = value.numbers() or (Interval(),)
@@ -85,7 +85,7 @@ def length_of(value: Value, name: str, least: int = 0) -> Dimension:
 
 
 def lengths_of(value: Value, name: str) -> tuple[Dimension, ...] | None:
-    """The lengths that a 1-D input asks for, as far as known; ``None`` if not even how many."""
+    """Return the lengths that a 1-D input asks for, as far as known; ``None`` if not even how many."""
     check_vector(value, name)
     numbers = value.numbers()
     if numbers is None:
@@ -109,5 +109,5 @@ def multiples(length: Dimension, of: int) -> Dimension | None:
 
 
 def product(lengths: Iterable[Interval]) -> Dimension:
-    """The number of elements that lengths make."""
+    """Return the number of elements that lengths make."""
     return Dimension.of(reduce(mul, lengths, Dimension(1)))

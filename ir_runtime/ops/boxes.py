@@ -17,7 +17,7 @@ T_NUMBER = Element("T_NUMBER", _UP_TO_32, "f32, f16 or bf16", shared=False)
 
 
 def box_counts(boxes: Value, scores: Value, size: int = 4) -> tuple[Dimension, Dimension, Dimension]:
-    """How many batch entries, classes and boxes there are."""
+    """Return how many batch entries, classes and boxes there are."""
     for name, value in (("boxes", boxes), ("scores", scores)):
         if value.shape.rank not in (None, 3):
             layout = f"[batches, boxes, {size}]" if name == "boxes" else "[batches, classes, boxes]"
@@ -49,7 +49,7 @@ def check_number(value: Value | None, name: str, most_rank: int = 1) -> None:
 
 
 def at_most(limit: Value | None) -> int | None:
-    """The largest that the limit may be; 0 if there is none, ``None`` if that is not known."""
+    """Return the largest that the limit may be; 0 if there is none, ``None`` if that is not known."""
     if limit is None:
         return 0
     numbers = limit.numbers()

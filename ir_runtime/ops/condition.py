@@ -127,7 +127,7 @@ def _ordinary(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _known_or(number: Number, value: Value) -> Array | None:
-    """The contents of a tensor, or the same number everywhere if nothing but its shape is known."""
+    """Return the contents of a tensor, or the same number everywhere if nothing but its shape is known."""
     if (
         value.data is not None
         or value.shape.is_dynamic

@@ -104,7 +104,7 @@ def _whole(data: Array, target: ElementType) -> Array:
 
 
 def _cut(numbers: Array, target: ElementType) -> Array:
-    """The lowest bits of i64 numbers, as many as the type has."""
+    """Return the lowest bits of i64 numbers, as many as the type has."""
     if target.bits >= 8:
         return numbers.astype(target.dtype)
     codes = numbers & ((1 << target.bits) - 1)

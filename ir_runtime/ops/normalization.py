@@ -257,7 +257,7 @@ class BatchNormInference1(Op):
     epsilon: float = attr(default_with_warning="0", ge=0, doc="added to the variance")
 
     def modern(self) -> BatchNormInference:
-        """The same as version 5."""
+        """Return the same as version 5."""
         return BatchNormInference(epsilon=self.epsilon)
 
     def infer(self, gamma: Value, beta: Value, data: Value, mean: Value, variance: Value) -> PartialShape:

@@ -72,7 +72,7 @@ class Recurrent(Op):
             )
 
     def sizes(self) -> dict[str, Dimension]:
-        """The lengths of axes that attributes tell, by name."""
+        """Return the lengths of axes that attributes tell, by name."""
         return {
             "hidden": Dimension(self.hidden_size),
             "gates": Dimension(self.gates * self.hidden_size),
@@ -81,7 +81,7 @@ class Recurrent(Op):
         }
 
     def fit(self, layout: Mapping[str, Sequence[str]], *values: Value | None) -> Sizes:
-        """The length of every axis, with what the inputs tell."""
+        """Return the length of every axis, with what the inputs tell."""
         found = self.sizes()
         for port, value in zip(self.inputs, values, strict=True):
             if value is not None:
@@ -100,13 +100,13 @@ class Recurrent(Op):
             raise InferenceError(reason.message, hint=hint) from None
 
     def origin(self, axis: str) -> str:
-        """Where the length of an axis comes from that attributes tell."""
+        """Return where the length of an axis comes from that attributes tell."""
         if axis == "hidden":
             return "attribute 'hidden_size'"
         return f"{self.sizes()[axis].min // self.hidden_size} times attribute 'hidden_size'"
 
     def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
-        """The kernel with its weights."""
+        """Return the kernel with its weights."""
         raise NotImplementedError
 
 
@@ -118,7 +118,7 @@ class RNN(Recurrent):
     gates = 1
 
     def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
-        """The kernel with its weights."""
+        """Return the kernel with its weights."""
         return kernels.RNN(*_wide(w, r, b), self.activations, self.clip)
 
 
@@ -136,11 +136,11 @@ class GRU(Recurrent):
     gates = 3
 
     def sizes(self) -> dict[str, Dimension]:
-        """The lengths of axes that attributes tell, by name."""
+        """Return the lengths of axes that attributes tell, by name."""
         return super().sizes() | {"biases": Dimension((3 + self.linear_before_reset) * self.hidden_size)}
 
     def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
-        """The kernel with its weights."""
+        """Return the kernel with its weights."""
         return kernels.GRU(*_wide(w, r, b), self.activations, self.clip, self.linear_before_reset)
 
 
@@ -155,7 +155,7 @@ class LSTM(Recurrent):
     gates = 4
 
     def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
-        """The kernel with its weights."""
+        """Return the kernel with its weights."""
         return kernels.LSTM(*_wide(w, r, b), self.activations, self.clip)
 
 
@@ -177,11 +177,11 @@ class RecurrentSequence(Recurrent):
     )
 
     def sizes(self) -> dict[str, Dimension]:
-        """The lengths of axes that attributes tell, by name."""
+        """Return the lengths of axes that attributes tell, by name."""
         return super().sizes() | {"directions": Dimension(len(self.passes()))}
 
     def origin(self, axis: str) -> str:
-        """Where the length of an axis comes from that attributes tell."""
+        """Return where the length of an axis comes from that attributes tell."""
         if axis == "directions":
             return f"as attribute 'direction' is {self.direction}"
         return super().origin(axis)
@@ -191,7 +191,7 @@ class RecurrentSequence(Recurrent):
         return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[self.direction]
 
     def infer_run(self, *values: Value) -> tuple[PartialShape, ...]:
-        """The shapes of all hidden states and of the last states."""
+        """Return the shapes of all hidden states and of the last states."""
         found = self.fit(SEQUENCE, *values)
         y = PartialShape([found[axis] for axis in ("batch", "directions", "time", "hidden")])
         last = PartialShape([found[axis] for axis in ("batch", "directions", "hidden")])

@@ -24,7 +24,7 @@ Axes = tuple[int, ...]
 
 
 class Reduction(Op):
-    """What all reductions share. A member says how to reduce along a tuple of axes.
+    """Base of all reductions. A member says how to reduce along a tuple of axes.
 
     Empty axes leave the data as they are: the pages say so of every reduction, where OpenVINO's
     ReduceL1 and ReduceL2 still take absolute values. The pages forbid repeated axes; OpenVINO
@@ -108,7 +108,7 @@ class UfuncReduction(Reduction):
         return np.asarray(self.ufunc.reduce(data, axis=axes, dtype=wide, keepdims=self.keep_dims, **how))
 
     def each(self, choose: Callable[[Number, Number], Number], data: Array, axes: Axes) -> Array:
-        """The reduction of integers of which only bounds may be known."""
+        """Return the reduction of integers of which only bounds may be known."""
         if not data.size:
             raise TypeError("what nothing reduces to depends on the type")
         for axis in axes:

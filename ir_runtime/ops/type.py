@@ -59,7 +59,7 @@ class Convert(Op):
         return convert(data, self.destination_type, source)
 
     def propagate(self, *inputs: Value) -> Any:
-        """The contents, or their bounds, which become real numbers and whole ones again."""
+        """Return the contents, or their bounds, which become real numbers and whole ones again."""
         (data,) = inputs
         if data.bounds is not None:
             return from_reals(data.bounds, data.element, self.destination_type)
@@ -88,7 +88,7 @@ class ConvertLike(Op):
         return convert(data, target, source)
 
     def propagate(self, *inputs: Value) -> Array | None:
-        """The contents, of which ``like`` has no part."""
+        """Return the contents, of which ``like`` has no part."""
         data, like = inputs
         if data.data is None or data.data.size > MAX_PROPAGATED or like.element is ElementType.dynamic:
             return None
@@ -131,7 +131,7 @@ class ConvertPromoteTypes(Op):
         return convert(input_0, found, a), convert(input_1, found, b)
 
     def common(self, a: TensorType, b: TensorType) -> ElementType:
-        """The type that both become; dynamic if ranks decide and are not known."""
+        """Return the type that both become; dynamic if ranks decide and are not known."""
         if a.element is b.element or ElementType.dynamic in (a.element, b.element):
             return a.element if a.element is b.element else ElementType.dynamic
         if self.pytorch_scalar_promotion and _kind(a.element) == _kind(b.element):
@@ -144,7 +144,7 @@ class ConvertPromoteTypes(Op):
         return self._wide(a.element, b.element)
 
     def _like(self, scalar: ElementType, tensor: ElementType) -> ElementType:
-        """The tensor's type, if it is wide enough; of unsigned scalars OpenVINO wants half the bits only."""
+        """Return the tensor's type, if it is wide enough; of unsigned scalars OpenVINO wants half the bits only."""
         halved = scalar.label in UNSIGNED and tensor.label in SIGNED
         fits = scalar.bits <= tensor.bits * (2 if halved else 1)
         if scalar.label in SIGNED and tensor.label in UNSIGNED:

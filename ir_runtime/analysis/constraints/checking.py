@@ -149,7 +149,7 @@ def _at_boundary(samples: Samples, candidate: Candidate) -> Iterator[Trial]:
 
 
 def _is_proved(samples: Samples, candidate: Candidate) -> bool:
-    """Whether inference refuses all boxes that violate the candidate."""
+    """Return whether inference refuses all boxes that violate the candidate."""
     parts = [_allowed(samples, box) for box in candidate.boxes]
     return bool(parts) and all(part is None or samples.probe(part).accepted is False for part in parts)
 

@@ -59,7 +59,7 @@ def confirmed(
 
 
 def _at_accepted(runs: _Runs, found: Constraints) -> Iterator[str]:
-    """What there is to say about runs at a small and a large one of the accepted combinations."""
+    """Yield what there is to say about runs at a small and a large one of the accepted combinations."""
     first, *others = sorted(found.accepted, key=lambda trial: trial.size)
     if why := runs.failure_of(first, found):
         yield f"whether it runs: {why}"
@@ -103,7 +103,7 @@ class _Runs:
 
     @staticmethod
     def skipped(why: str) -> bool:
-        """Whether something was not run."""
+        """Return whether something was not run."""
         return why.startswith("not run")
 
     def _try(self, trial: Trial, where: str) -> str:

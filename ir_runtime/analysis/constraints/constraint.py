@@ -49,7 +49,7 @@ class Constraint:
     trials: tuple[Trial, ...] = field(default=(), repr=False)
 
     def record(self) -> dict[str, object]:
-        """The same as plain data, for JSON."""
+        """Return the same as plain data, for JSON."""
         return {
             "kind": self.kind,
             "symbols": list(self.symbols),
@@ -90,7 +90,7 @@ class Constraints:
         return len(self.found)
 
     def record(self) -> dict[str, object]:
-        """The same as plain data, for JSON."""
+        """Return the same as plain data, for JSON."""
         return {
             "symbols": {self.inputs[dim]: name for dim, name in self.symbols.items()},
             "constraints": [constraint.record() for constraint in self.found],

@@ -107,7 +107,7 @@ class _Search:
         return next((t for t in (tried, *others) if t.answer.accepted), best)
 
     def is_infeasible(self, box: dict[Dim, Dimension], depth: int) -> bool:
-        """Whether inference refuses a box, or all parts of it (branch and bound)."""
+        """Return whether inference refuses a box, or all parts of it (branch and bound)."""
         answer = self.probe(box)
         if answer.accepted is False:
             return True

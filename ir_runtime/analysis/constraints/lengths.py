@@ -56,12 +56,12 @@ class Pattern:
         return self.low if self.low == self.high else None
 
     def contains(self, length: int) -> bool:
-        """Whether the length fits."""
+        """Return whether the length fits."""
         inside = self.low <= length and (self.high is None or length <= self.high)
         return inside and length % self.step in self.residues
 
     def nearest(self, length: int) -> int:
-        """The length that fits and is closest to the one given."""
+        """Return the length that fits and is closest to the one given."""
         high = self.high if self.high is not None else max(length, self.low) + self.step
         length = min(max(length, self.low), high)
         near = (n for d in range(self.step + 1) for n in (length - d, length + d) if self.contains(n))
@@ -198,7 +198,7 @@ class _Search:
                     break
 
     def _holds(self, found: Pattern) -> bool:
-        """Whether further samples fit: inside the bounds, between multiples, and beyond the bounds."""
+        """Return whether further samples fit: inside the bounds, between multiples, and beyond the bounds."""
         return all(self.ask(n) is not (not found.contains(n)) for n in self._checks(found))
 
     def _checks(self, found: Pattern) -> Iterable[int]:

@@ -90,7 +90,7 @@ class Probe:
         return answer
 
     def accepts(self, lengths: Lengths) -> bool | None:
-        """Whether the graph accepts the lengths; ``None`` if undecided."""
+        """Return whether the graph accepts the lengths; ``None`` if undecided."""
         return self(lengths).accepted
 
     def set_reference(self, lengths: Lengths) -> None:

@@ -95,11 +95,11 @@ class Samples:
         return max(low, 1), min(highs, default=None)
 
     def accepts(self, point: Point) -> bool | None:
-        """Whether the graph accepts a point; directions that are not given are as in the base point."""
+        """Return whether the graph accepts a point; directions that are not given are as in the base point."""
         return self.probe.accepts(self.dependent_dims.at(point))
 
     def fits(self, lengths: Mapping[Dim, int]) -> bool:
-        """Whether the Parameters allow the lengths."""
+        """Return whether the Parameters allow the lengths."""
         return all(n > 0 and self.probe.bounds(dim).contains(n) for dim, n in lengths.items())
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Attributes of operations: types, defaults, bounds, and how they are read from XML."""
+"""Attributes of operations: types, defaults, bounds, and parsing from XML."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ...nearest import nearest
 
 __all__ = ["MISSING", "Attribute", "attr", "blob_field", "body_field", "raise_invalid", "read_schema"]
 
-# Characters of a text that is remembered: a file may have as many and as long ones as it likes.
-_USUAL = 64
+# Strings up to this length are cached; longer ones would let a file fill memory.
+_MAX_CACHED = 64
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
 
@@ -38,7 +38,7 @@ class Attribute:
     xml: str = ""
     external: bool = False
     default_with_warning: str | None = None
-    """What OpenVINO takes where a file does not say it, though the page asks for it."""
+    """The default that OpenVINO uses where a file omits it though the specification requires it."""
     choices: tuple[Any, ...] = field(init=False, default=(), repr=False)
     """The values that an enumeration, or each item of a list of them, may have."""
     bounded: bool = field(init=False, default=False, repr=False)
@@ -56,7 +56,7 @@ class Attribute:
     def parse(self, text: str) -> Any:
         """Read it from a string in a file; `ValueError` says what is allowed."""
         try:
-            value = _usual(self, text) if len(text) <= _USUAL else _parse(self.type, text)
+            value = _parse_cached(self, text) if len(text) <= _MAX_CACHED else _parse(self.type, text)
         except ValueError as near:
             raise ValueError(f"{self.allows()}, not {text!r}{near}") from None
         return self.check(value, text)
@@ -70,10 +70,10 @@ class Attribute:
         items = value if isinstance(value, tuple) else (value,)
         for item in items if self.choices else ():
             if item not in self.choices:
-                near = _near(str(item), map(str, self.choices))
-                raise ValueError(f"{self.allows()}, not {_said(value, text)}{near}")
+                near = _suggestion(str(item), map(str, self.choices))
+                raise ValueError(f"{self.allows()}, not {_quoted(value, text)}{near}")
         if self.bounded and not all(map(self._within, items)):
-            raise ValueError(f"{self.allows()}, not {_said(value, text)}")
+            raise ValueError(f"{self.allows()}, not {_quoted(value, text)}")
         return value
 
     def _within(self, item: Any) -> bool:
@@ -84,7 +84,7 @@ class Attribute:
         )
 
     def allows(self) -> str:
-        """What it may be, in words.
+        """Return what it may be, in words.
 
         >>> Attribute("strides", tuple[int, ...], gt=0).allows()
         'must be a list of integers greater than 0'
@@ -114,9 +114,10 @@ def attr(
         gt: each number must be greater than this.
         ge: each number must be at least this.
         le: each number must be at most this.
-        doc: what it does, for the operation's page.
+        doc: its description, for the page of the operation.
         xml: its name in files, where that is no Python name (``exclude-pad``).
-        default_with_warning: what OpenVINO takes, as files write it, where a file does not say it, though the page asks for it.
+        default_with_warning: the default that OpenVINO uses, as files write it, where a file omits it though the
+            specification requires it.
     """
     return Attribute("", None, default, gt, ge, le, doc, xml, default_with_warning=default_with_warning)
 
@@ -141,7 +142,7 @@ def raise_invalid(problems: Collection[str]) -> None:
 
 
 def read_schema(cls: type) -> Mapping[str, Attribute]:
-    """The attributes a class annotates, with those of its bases first."""
+    """Return the attributes a class annotates, with those of its bases first."""
     schema = {}
     for name, kind in _annotated(cls).items():
         given = getattr(cls, name, MISSING)
@@ -176,8 +177,8 @@ def _choices(kind: Any) -> tuple[Any, ...]:
 
 
 @lru_cache(4096)
-def _usual(attribute: Attribute, text: str) -> Any:
-    """Texts that are met again and again; what they are read as never changes."""
+def _parse_cached(attribute: Attribute, text: str) -> Any:
+    """Parse a string with caching: attribute values repeat."""
     return _parse(attribute.type, text)
 
 
@@ -197,7 +198,7 @@ def _parse(kind: Any, text: str) -> Any:
     try:
         return ElementType.of_attribute(text) if kind is ElementType else kind(text)
     except ValueError:
-        near = _near(text, map(str, ElementType)) if kind is ElementType else ""
+        near = _suggestion(text, map(str, ElementType)) if kind is ElementType else ""
         raise ValueError(near) from None
 
 
@@ -219,22 +220,22 @@ def _choose(choices: tuple[Any, ...], text: str) -> Any:
     # OpenVINO compares the names of enumerations without regard to case.
     by_text = {str(choice).lower(): choice for choice in choices}
     if text.lower() not in by_text:
-        raise ValueError(_near(text, by_text))
+        raise ValueError(_suggestion(text, by_text))
     return by_text[text.lower()]
 
 
-def _said(value: Any, text: str | None) -> str:
+def _quoted(value: Any, text: str | None) -> str:
     return repr(_text(value) if text is None else text)
 
 
 def _text(value: Any) -> str:
-    """A value as files write it."""
+    """Return a value as files write it."""
     if isinstance(value, tuple):
         return ",".join(map(_text, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _near(text: str, choices: Iterable[str]) -> str:
+def _suggestion(text: str, choices: Iterable[str]) -> str:
     near = nearest(text.lower(), choices)
     return f"; did you mean {near!r}?" if near else ""
 

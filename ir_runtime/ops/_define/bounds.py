@@ -1,7 +1,6 @@
-"""Arithmetic on integers of which only bounds may be known, one number at a time.
+"""Interval arithmetic beyond the operators of `Interval`: division by intervals, remainders, comparisons.
 
-What `Interval` cannot do with operators: division by intervals, remainders, comparisons. Every
-function also takes plain integers, and all of them return bounds that contain the truth.
+Every function also takes plain integers; the bounds that it returns contain all possible results.
 """
 
 from __future__ import annotations
@@ -35,26 +34,26 @@ UNDECIDED = Dimension(0, 1)
 """A truth value that is not known yet."""
 
 LARGEST_EXPONENT, LARGEST_POWER = 64, 2**31 - 1
-# So many pairs of numbers are gone through one by one.
-FEW = 64
-# Unbounded numbers of these types are lengths and the like: far from where they would wrap around.
+# At most so many pairs of numbers are enumerated.
+MAX_PAIRS = 64
+# Unbounded numbers of types at least this wide are lengths, which do not come near to wrapping around.
 WIDE = 32
 
 
 def ends(number: Number) -> Ends:
-    """The lower and the upper bound."""
+    """Return the lower and the upper bound."""
     return (number.min, number.max) if isinstance(number, Interval) else (int(number), int(number))
 
 
 def same(x: Number, y: Number) -> bool:
-    """Whether both are the same unknown number."""
+    """Return whether both are the same unknown number."""
     return (
         isinstance(x, Interval) and isinstance(y, Interval) and x.symbol is not None and x.symbol is y.symbol
     )
 
 
 def fit(number: Number, element: ElementType) -> Number:
-    """What is left of a number in an element type: it wraps around, or its bounds are forgotten.
+    """Return what is left of a number in an element type: it wraps around, or its bounds are forgotten.
 
     >>> fit(300, ElementType.u8), fit(Interval(-3, 3), ElementType.u8), fit(Dimension(1, 8), ElementType.i64)
     (44, <Dimension: ..255>, <Dimension: 1..8>)
@@ -77,7 +76,7 @@ def fit(number: Number, element: ElementType) -> Number:
 
 
 def maximum(x: Number, y: Number) -> Number:
-    """The larger one.
+    """Return the larger one.
 
     >>> maximum(Dimension(2, 8), 1), maximum(Dimension(2, 8), 4), maximum(Interval(None, 3), 0)
     (<Dimension: 2..8>, <Dimension: 4..8>, <Dimension: ..3>)
@@ -92,7 +91,7 @@ def maximum(x: Number, y: Number) -> Number:
 
 
 def minimum(x: Number, y: Number) -> Number:
-    """The smaller one.
+    """Return the smaller one.
 
     >>> minimum(Dimension(2, 8), 8), minimum(Dimension(2, 8), 4), minimum(Dimension(), 5)
     (<Dimension: 2..8>, <Dimension: 2..4>, <Dimension: ..5>)
@@ -107,7 +106,7 @@ def minimum(x: Number, y: Number) -> Number:
 
 
 def absolute(x: Number) -> Number:
-    """The size of a number."""
+    """Return the size of a number."""
     low, high = ends(x)
     if low is not None and low >= 0:
         return x
@@ -136,7 +135,7 @@ def quotient(x: Number, y: Number, floor: bool = True) -> Number:
 
 
 def remainder(x: Number, y: Number, floor: bool = True) -> Number:
-    """What a division leaves: with the divisor's sign if it rounds down, else with the dividend's.
+    """Return what a division leaves: with the divisor's sign if it rounds down, else with the dividend's.
 
     >>> remainder(Dimension(5, 7), 8), remainder(Dimension(5, 9), 8), remainder(Interval(-2, 2), 8, False)
     (<Dimension: 5..7>, <Dimension: ..7>, Interval(-2, 2))
@@ -165,7 +164,7 @@ def remainder(x: Number, y: Number, floor: bool = True) -> Number:
 
 
 def power(x: Number, y: Number) -> Number:
-    """A number raised to an exponent, if there are few of both, or it is not negative, and the exponent known.
+    """Return a number raised to an exponent, if there are few of both, or it is not negative, and the exponent known.
 
     >>> power(Dimension(2, 8), 2), power(3, Dimension(0, 4)), power(Dimension(), Dimension(0, 4))
     (<Dimension: 4..64>, <Dimension: 1..81>, Interval(None, None))
@@ -186,7 +185,7 @@ def power(x: Number, y: Number) -> Number:
 
 
 def equal(x: Number, y: Number) -> bool | None:
-    """Whether both are equal, if that can be told.
+    """Return whether both are equal, if that can be told.
 
     >>> equal(Dimension(), -1), equal(Dimension(), 5), equal(Dimension(5), 5)
     (False, None, True)
@@ -198,7 +197,7 @@ def equal(x: Number, y: Number) -> bool | None:
 
 
 def less(x: Number, y: Number) -> bool | None:
-    """Whether the first is smaller, if that can be told."""
+    """Return whether the first is smaller, if that can be told."""
     (a, b), (c, d) = ends(x), ends(y)
     if same(x, y) or _reaches(a, d):
         return False
@@ -206,12 +205,12 @@ def less(x: Number, y: Number) -> bool | None:
 
 
 def truth(answer: bool | None) -> Number:
-    """A truth value as a number."""
+    """Return a truth value as a number."""
     return UNDECIDED if answer is None else int(answer)
 
 
 def choose(condition: Number, x: Number, y: Number) -> Number:
-    """The first where the condition holds, the second where it does not, either where that is unknown."""
+    """Return the first where the condition holds, the second where it does not, either where that is unknown."""
     if not isinstance(condition, Interval) or condition.is_static:
         return x if condition else y
     (a, b), (c, d) = ends(x), ends(y)
@@ -230,9 +229,9 @@ def _exceeds(low: int | None, high: int | None) -> bool:
 
 
 def _of_all(x: Number, y: Number, exact: Callable[[int, int], int]) -> Number | None:
-    """What a function makes of two numbers, from all pairs of them; nothing where there are many."""
+    """Return what a function makes of two numbers, from all pairs of them; nothing where there are many."""
     (a, b), (c, d) = ends(x), ends(y)
-    if a is None or b is None or c is None or d is None or (b - a + 1) * (d - c + 1) > FEW:
+    if a is None or b is None or c is None or d is None or (b - a + 1) * (d - c + 1) > MAX_PAIRS:
         return None
     found = [exact(m, n) for m in range(a, b + 1) for n in range(c, d + 1)]
     return span(min(found), max(found))
@@ -243,7 +242,7 @@ def _least(*bounds: int | None) -> int | None:
 
 
 def _extreme(n: int | None, divisor: Ends, divide: Callable[[int, int], int], upper: bool) -> int | None:
-    """The smallest or largest quotient of one dividend, by divisors that are positive."""
+    """Return the smallest or largest quotient of one dividend, by divisors that are positive."""
     if n is None:
         return None
     small, large = divisor

@@ -1,4 +1,4 @@
-"""The reference page of an operation, made from its declaration."""
+"""Generate the reference page of an operation from its declaration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .operation import Element, Input, Op, Output
 
 __all__ = ["TESTED_AGAINST", "describe", "group", "link", "record", "source", "summary"]
 
-# What the tests compare every operation with; tests/ops/test_table.py holds this against them.
+# The version that tests compare every operation with; tests/ops/test_table.py checks it.
 TESTED_AGAINST = "OpenVINO 2026.4.1"
 SPECIFICATION = (
     "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs"
@@ -28,18 +28,18 @@ _COLUMN = 24
 
 
 def group(cls: type[Op]) -> str:
-    """The specification's group: the name of the module below `ir_runtime.ops`; empty for others."""
+    """Return the specification's group: the name of the module below `ir_runtime.ops`; empty for others."""
     package, _, path = cls.__module__.partition(f"{_GROUPS}.")
     return "" if package else path.partition(".")[0]
 
 
 def summary(cls: type[Op]) -> str:
-    """What it does, in one line."""
+    """Return what it does, in one line."""
     return _doc(cls).partition("\n")[0]
 
 
 def link(cls: type[Op]) -> str | None:
-    """Where its specification is; ``None`` for operations from elsewhere."""
+    """Return where its specification is; ``None`` for operations from elsewhere."""
     if cls.spec:
         return f"{SPECIFICATION}/{cls.spec}.html"
     return f"{SPECIFICATION}/{group(cls)}/{_kebab(cls.name)}-{cls.since}.html" if group(cls) else None
@@ -54,12 +54,12 @@ def source(cls: type[Op]) -> str:
 
 
 def describe(cls: type[Op]) -> str:
-    """The page as text."""
+    """Return the page as text."""
     return "\n".join(_page(cls))
 
 
 def record(cls: type[Op]) -> dict[str, Any]:
-    """The page as plain data, for JSON."""
+    """Return the page as plain data, for JSON."""
     return {
         "operation": cls.versioned_name(),
         "name": cls.name,
@@ -163,7 +163,7 @@ def _attributes(cls: type[Op]) -> list[Attribute]:
 
 
 def _elements(cls: type[Op]) -> list[Element]:
-    """The type variables of the ports, each once."""
+    """Return the type variables of the ports, each once."""
     ports: tuple[Input | Output, ...] = (*cls.inputs, *cls.outputs)
     return list(dict.fromkeys(p.element for p in ports if isinstance(p.element, Element)))
 

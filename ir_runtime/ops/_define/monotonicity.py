@@ -31,7 +31,7 @@ class MonotonicOperation(Protocol):
 
 
 def propagate_bounds(op: MonotonicOperation, inputs: Sequence[Value]) -> tuple[Bounds | None, ...] | None:
-    """What bounds on real inputs say about the outputs of an operation that is monotone in them."""
+    """Return bounds of the outputs from bounds of the inputs, for an operation that is monotonic in them."""
     how = op.monotonicity or ("increasing" if op.symbolic else "unknown")
     choices = [_ends(value) for value in inputs]
     if how == "unknown" or any(not choice for choice in choices):
@@ -43,7 +43,7 @@ def propagate_bounds(op: MonotonicOperation, inputs: Sequence[Value]) -> tuple[B
 
 
 def _ends(value: Value) -> tuple[Array, ...]:
-    """The arrays at both ends, twice the same if it is known; nothing if there is no bound at all."""
+    """Return the arrays of lower and upper bounds, the same twice if known; nothing if unbounded."""
     if value.bounds is not None:
         return value.bounds.lower, value.bounds.upper
     known = value.known()
@@ -51,7 +51,7 @@ def _ends(value: Value) -> tuple[Array, ...]:
 
 
 def _hull(arrays: Iterable[Array]) -> Bounds | None:
-    """What lies between arrays; no bound where one is no number, as ``0 * inf``."""
+    """Return the hull of arrays; unbounded where one is NaN, as ``0 * inf``."""
     stack = np.stack(list(arrays))
     if not ElementType.from_dtype(stack.dtype).real:
         return None

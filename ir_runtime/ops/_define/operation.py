@@ -1,4 +1,4 @@
-"""The vocabulary in which operations are declared."""
+"""The base class of operations, and the decorator that registers them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
     "registry",
 ]
 
-# Values are followed through shape arithmetic, not through data: beyond this many elements they are data.
+# Contents are propagated through shape arithmetic only: tensors with more elements than this are data.
 MAX_PROPAGATED = 4096
 
 
@@ -55,17 +55,17 @@ class Op:
     inputs: ClassVar[tuple[Input, ...]] = ()
     outputs: ClassVar[tuple[Output, ...]] = ()
     pure: ClassVar[bool] = True
-    """Whether equal inputs give equal outputs; random and stateful operations say False."""
+    """Whether equal inputs give equal outputs; False for random and stateful operations."""
     symbolic: ClassVar[bool] = False
-    """Whether `evaluate` also works on arrays of `Interval`, and so carries shapes."""
+    """Whether `evaluate` also works on arrays of `Interval`, and so propagates shapes."""
     bounded: ClassVar[bool] = False
-    """Whether, where no input is empty, no output has more elements than the product of what the inputs have,
-    or than their sum. Sizes of others are looked at before each run, where they are not known before."""
+    """Whether no output has more elements than the product, or the sum, of the sizes of its non-empty inputs.
+    Other operations have dynamic output sizes checked before each run."""
     monotonicity: ClassVar[str] = ""
-    """Where real outputs are least and greatest: where all real inputs are (so if `symbolic`, too),
-    or with each of them at one of its ends, or that cannot be told."""
+    """How real outputs depend on real inputs: ``increasing`` in all of them (the default if `symbolic`),
+    monotonic in ``each input``, so that extremes are at the corners of the box, or ``unknown``."""
     has_side_effects: ClassVar[bool] = False
-    """Whether it runs though nobody reads its outputs, as what assigns a variable does."""
+    """Whether it must run even if its outputs are unused, as Assign does."""
     _needs: ClassVar[frozenset[str]] = frozenset()
     _declared: ClassVar[Mapping[str, Input | Output]] = {}
     """The ports that this class declares itself."""
@@ -93,12 +93,12 @@ class Op:
         if values:
             raise TypeError(f"{type(self).__name__} has no attribute {', '.join(values)}")
         raise_invalid(problems)
-        self._agree()
+        self._verify()
 
-    def _with(self, fields: Mapping[str, Any]) -> Self:
-        """Itself, new, with attributes each of which is allowed."""
+    def _set(self, fields: Mapping[str, Any]) -> Self:
+        """Set attributes that are valid one by one, and verify them together."""
         vars(self).update(fields)
-        self._agree()
+        self._verify()
         return self
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -110,19 +110,19 @@ class Op:
 
     @classmethod
     def versioned_name(cls) -> str:
-        """The name that the specification uses, such as ``ReduceL2-4``."""
+        """Return the name that the specification uses, such as ``ReduceL2-4``."""
         return f"{cls.name}-{cls.since}"
 
     @classmethod
     def schema(cls) -> Mapping[str, Attribute]:
-        """The attributes in declaration order; read from the annotations on first use."""
+        """Return the attributes in declaration order; read from the annotations on first use."""
         if "_schema" not in vars(cls):
             cls._schema = read_schema(cls)  # type: ignore[attr-defined]
         return cls._schema  # type: ignore[attr-defined,no-any-return]
 
     @classmethod
     def parse(cls, data: Mapping[str, str], /, **payloads: Any) -> Self:
-        """Build from the strings of a ``<data>`` element; names it does not know are left alone.
+        """Build from the strings of a ``<data>`` element; unknown names are ignored.
 
         Raises:
             ValidationError: naming every attribute that is missing or not allowed.
@@ -142,23 +142,23 @@ class Op:
         if payloads:
             raise TypeError(f"{cls.__name__} has no attribute {', '.join(payloads)}")
         raise_invalid((*problems, *missing))
-        return cls.__new__(cls)._with(fields)
+        return cls.__new__(cls)._set(fields)
 
     @classmethod
     def omitted_defaults(cls, data: Mapping[str, str]) -> dict[str, str]:
-        """The attributes that a file does not say, though the page asks for them, as OpenVINO takes them."""
+        """Return OpenVINO's defaults of attributes that a file omits though the specification requires them."""
         return {xml: text for xml, text in _omitted_defaults(cls) if xml not in data}  # type: ignore[arg-type]  # classes can be hashed
 
     def replace(self, **changes: Any) -> Self:
         """Return the same operation with some of its attributes, or payloads, changed."""
-        return type(self).__new__(type(self))._with({**vars(self), **changes})
+        return type(self).__new__(type(self))._set({**vars(self), **changes})
 
     def attributes(self) -> dict[str, Any]:
-        """The attributes of this layer by name, without payloads."""
+        """Return the attributes of this layer by name, without payloads."""
         return {n: vars(self)[n] for n, a in self.schema().items() if not a.external}
 
     def verify(self) -> None:
-        """Raise `ValueError` if attributes contradict each other. A hook for operations."""
+        """Raise `ValueError` if attributes contradict each other. Operations may override it."""
 
     def infer(self, *inputs: Any, **context: Any) -> Any:
         """Return the shape of each output, given a `Value` for each input.
@@ -169,38 +169,38 @@ class Op:
         raise NotImplementedError
 
     def audit(self, *inputs: Value) -> Iterator[str]:
-        """What deserves a look though inference accepts it, one sentence each. A hook for operations.
+        """Yield a message for each suspicious value that inference accepts. Operations may override it.
 
-        It is asked after `infer`, of the same inputs; only what is known of them counts.
+        It is called after `infer`, with the same inputs.
         """
         yield from ()
 
     def evaluate(self, *inputs: Any, **context: Any) -> Any:
         """Compute the outputs with NumPy: the reference semantics.
 
-        Arrays do not tell the element types that are carried as codes. An operation for which codes
-        are not as good as numbers has a keyword ``types``: the element type of each input.
+        The dtype of an array does not tell element types that are stored as codes. An operation that must
+        tell codes from numbers has a keyword ``types``: the element type of each input.
         """
         raise NotImplementedError
 
     @classmethod
     def needs(cls, name: str) -> bool:
-        """Whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, or ``variables``."""
+        """Return whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, or ``variables``."""
         return name in cls._needs
 
     def bodies(self) -> tuple[Body, ...]:
-        """The graphs inside a layer of this operation."""
+        """Return the graphs inside a layer of this operation."""
         return bodies_of(self)
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
-        """`evaluate` for inputs of these element types, which it is told if it asks for them."""
+        """Return `evaluate`, bound to the element types of the inputs if it needs them."""
         return partial(self.evaluate, types=tuple(types)) if self.needs("types") else self.evaluate
 
     def propagate(self, *inputs: Value) -> Any:
-        """What is known of the outputs' contents: arrays, of numbers or intervals, or ``None``.
+        """Propagate contents: return arrays of numbers or intervals, or ``None`` if unknown.
 
-        The general rule runs `evaluate` on what is known of the inputs. ``TypeError`` means that
-        the arithmetic is not defined on intervals, and so that nothing is known.
+        By default, run `evaluate` on the known contents of the inputs. ``TypeError`` means that the
+        arithmetic is not defined on intervals, and so that nothing is known.
         """
         if any(v.bounds is not None for v in inputs):
             return propagate_bounds(self, inputs) if self.pure else None
@@ -229,7 +229,7 @@ class Op:
         )
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
-        """As `infer_types`, with the contents of small outputs where they follow from the inputs."""
+        """Infer types as `infer_types` does, and propagate the contents of small outputs."""
         types = self.infer_types(*inputs, **context)
         if any(t.shape.rank is None or Value(t).count.min > MAX_PROPAGATED for t in types):
             return tuple(map(Value, types))
@@ -240,7 +240,7 @@ class Op:
 
     @classmethod
     def port_of(cls, index: int) -> Input | None:
-        """The declared input at a position; the variadic one serves all from its place on."""
+        """Return the declared input at a position; the variadic one serves all from its place on."""
         return port_at(cls.inputs, index)
 
     def _element(self, port: Output, bound: Mapping[str, ElementType]) -> ElementType:
@@ -250,7 +250,7 @@ class Op:
             return vars(self)[port.element]  # type: ignore[no-any-return]
         return bound.get(port.element.name, ElementType.dynamic)
 
-    def _agree(self) -> None:
+    def _verify(self) -> None:
         try:
             self.verify()
         except ValueError as problem:

@@ -1,6 +1,6 @@
-"""Which operations there are, by type and by the opset in which each version appeared.
+"""The registry of operations, by type and by the opset that introduced each version.
 
-A model needs few of them, so the modules that define them are imported when somebody asks.
+Modules that define operations are imported lazily, as a model needs few of them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Registry(Generic[_VersionT]):
     """Operations by type, then by the opset that introduced the version.
 
     Args:
-        package: where modules are that define operations.
-        modules: those of each type, which is in small letters: relative to the package, with spaces between.
+        package: the package of the modules that define operations.
+        modules: the modules of each lower-case type, relative to the package, separated by spaces.
     """
 
     def __init__(self, package: str = "", modules: Mapping[str, str] | None = None) -> None:
@@ -46,7 +46,7 @@ class Registry(Generic[_VersionT]):
         self._complete = False
 
     def _import(self, type: str) -> None:
-        """See to it that every version of an operation is here."""
+        """Import every version of an operation."""
         for module in self._modules.get(type.lower(), "").split():
             import_module(f"{self._package}.{module}")
 
@@ -71,7 +71,7 @@ class Registry(Generic[_VersionT]):
         self._names |= {spelling.lower(): cls.name for spelling in (cls.name, *aliases)}
 
     def remove(self, cls: _VersionT) -> None:
-        """Forget one version of an operation, such as one a test declared."""
+        """Remove one version of an operation, such as one that a test declared."""
         versions = self._versions[cls.name]
         del versions[cls.since]
         if not versions:
@@ -79,7 +79,7 @@ class Registry(Generic[_VersionT]):
             self._names = {k: v for k, v in self._names.items() if v != cls.name}
 
     def name(self, type: str) -> str | None:
-        """The name of an operation, however a file spells its type."""
+        """Return the name of an operation, however a file spells its type."""
         self._import(type)
         return self._names.get(type.lower())
 
@@ -95,11 +95,11 @@ class Registry(Generic[_VersionT]):
         return newest if newest is None or opset is None or opset <= (newest.until or opset) else None
 
     def is_own(self, cls: _VersionT) -> bool:
-        """Whether an operation is one of OpenVINO's opsets, and not declared by another package."""
+        """Return whether an operation is one of OpenVINO's opsets, and not declared by another package."""
         return cls.__module__.startswith(f"{self._package}.")
 
     def near(self, type: str) -> str | None:
-        """The name of an operation that ``type`` may be a misspelling of."""
+        """Return the name of an operation that ``type`` may be a misspelling of."""
         self._import_all()
         found = nearest(type.lower(), self._names)
         return None if found is None else self._names[found]

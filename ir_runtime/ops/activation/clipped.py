@@ -70,7 +70,7 @@ class Clamp(Pointwise):
         return propagate_elements(lambda x: minimum(maximum(x, low), high), data.element, numbers)
 
     def within(self, dtype: np.dtype[Any]) -> tuple[int, int]:
-        """The bounds on integers of a type."""
+        """Return the bounds on integers of a type."""
         limits = np.iinfo(dtype)
         low, high = (min(max(bound, limits.min), limits.max) for bound in (self.min, self.max))
         return math.ceil(low), math.floor(high)
@@ -154,13 +154,13 @@ class PReLU(Op):
 
 
 def _stretches(shape: PartialShape, onto: PartialShape) -> bool:
-    """Whether a shape broadcasts to another one, of at least as many axes."""
+    """Return whether a shape broadcasts to another one, of at least as many axes."""
     pairs = zip(shape, onto[len(onto) - len(shape) :], strict=True)
     return all(d.contains(1) or d.compatible(other) for d, other in pairs)
 
 
 def _channels(shape: PartialShape) -> Dimension:
-    """The dimension of the channels: the second, or the only one."""
+    """Return the dimension of the channels: the second, or the only one."""
     return shape[min(len(shape), 2) - 1] if len(shape) else Dimension(1)
 
 

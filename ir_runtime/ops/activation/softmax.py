@@ -16,7 +16,7 @@ from .._pointwise import Pointwise
 
 
 class SoftmaxBase(Pointwise):
-    """What functions along an axis share."""
+    """Base of functions along an axis."""
 
     axis: int = attr(1, doc="the axis of the sums; a negative one counts from the end")
 

@@ -17,7 +17,7 @@ class ConvolutionBase(DilatedWindow):
     axis_defaults = {**DilatedWindow.axis_defaults, "strides": "1", "dilations": "1"}
 
     def filter_dims(self, shape: PartialShape, leading: int, layout: str) -> PartialShape:
-        """The shape of the filters, whose kernel follows ``leading`` other axes."""
+        """Return the shape of the filters, whose kernel follows ``leading`` other axes."""
         rank = len(self.strides) + leading
         if shape.rank is None:
             return PartialShape.dynamic(rank)
@@ -36,7 +36,7 @@ class ConvolutionBase(DilatedWindow):
             )
 
     def groups_of(self, x: PartialShape, w: PartialShape, each: Dimension) -> Dimension:
-        """How many groups there are: as the filters say, and as fit into the channels of the data."""
+        """Return how many groups there are: as the filters say, and as fit into the channels of the data."""
         channels, groups = x[1], w[0]
         alone = "the first dimension of filters is the number of groups" if channels == each else ""
         self.check_channels(x, w, Dimension.of(groups * each), alone)
@@ -52,7 +52,7 @@ class ConvolutionBase(DilatedWindow):
         return fitting
 
     def correlated(self, data: Value, filters: Value) -> PartialShape:
-        """The shape of the output where every filter sees all channels."""
+        """Return the shape of the output where every filter sees all channels."""
         x = data_dims(data.shape, len(self.strides))
         w = self.filter_dims(filters.shape, 2, "[C_out, C_in, kernel...]")
         self.check_channels(x, w, w[1], _channels_hint(x[1], w[0], w[1]))
@@ -72,7 +72,7 @@ class Conv2D(ConvolutionBase):
 
 
 def _channels_hint(channels: Dimension, out: Dimension, each: Dimension) -> str:
-    """What may have been meant, where channels of the data and of filters [C_out, C_in, kernel...] differ."""
+    """Return what may have been meant, where channels of the data and of filters [C_out, C_in, kernel...] differ."""
     if channels == out:
         return "filters are [C_out, C_in, kernel...]; C_out and C_in may have changed places"
     if channels.is_static and each.is_static and each.min and channels.min % each.min == 0:

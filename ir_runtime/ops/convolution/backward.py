@@ -17,7 +17,7 @@ from ._filters import ConvolutionBase
 
 
 class TransposedConvolution(ConvolutionBase):
-    """What plain and grouped transposed convolutions share; plain ones are of one group.
+    """Base of plain and grouped transposed convolutions; plain ones are of one group.
 
     Padding is cut off the output. With an ``output_shape``, so much is cut as leaves that shape,
     unless auto_pad is explicit or valid: then pads_begin, or none, are cut, and the end follows
@@ -35,7 +35,7 @@ class TransposedConvolution(ConvolutionBase):
     def spreads(
         self, lengths: Sequence[Dimension], kernel: Sequence[Dimension], wanted: Value | None
     ) -> list[Dimension]:
-        """The length of each spatial axis of the output."""
+        """Return the length of each spatial axis of the output."""
         if 0 in kernel:
             axis = list(kernel).index(0)  # type: ignore[arg-type]
             raise InferenceError(

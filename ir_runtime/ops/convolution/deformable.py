@@ -17,7 +17,7 @@ from ._filters import Conv2D
 
 
 class DeformableConvolutionBase(Conv2D):
-    """What both versions share. Padding is not data: what looks there sees nothing."""
+    """Base of both versions. Padding is not data: what looks there sees nothing."""
 
     data = Input(T, "[N, C_in, Y, X]")
     offsets = Input(
@@ -33,7 +33,7 @@ class DeformableConvolutionBase(Conv2D):
     )
 
     def shape(self, data: Value, offsets: Value, filters: Value, mask: Value | None) -> PartialShape:
-        """The shape of the output."""
+        """Return the shape of the output."""
         x, w = (
             data_dims(data.shape, 2),
             self.filter_dims(filters.shape, 2, "[C_out, C_in / group, kernel...]"),
@@ -58,7 +58,7 @@ class DeformableConvolutionBase(Conv2D):
         return times if self.group > 1 else ""
 
     def _fitting(self, found: PartialShape, value: Value, name: str, channels: Dimension) -> PartialShape:
-        """What is known of the output, given a tensor that has numbers for each of its positions."""
+        """Return what is known of the output, given a tensor that has numbers for each of its positions."""
         shape = value.shape
         if shape.rank is None:
             return found
@@ -78,7 +78,7 @@ class DeformableConvolutionBase(Conv2D):
         return merged
 
     def deformed(self, data: Array, offsets: Array, filters: Array, mask: Array | None, zeros: bool) -> Array:
-        """The output; ``zeros`` says whether there are zeros right outside of the data."""
+        """Return the output; ``zeros`` says whether there are zeros right outside of the data."""
         values = [None if a is None else Value.constant(a) for a in (data, offsets, filters, mask)]
         shape = self.shape(*values).static  # type: ignore[arg-type]
         begins = [before for before, _ in self.pads(data.shape[2:], filters.shape[2:])]

@@ -12,7 +12,7 @@ from ._filters import ConvolutionBase
 
 
 class ForwardConvolution(ConvolutionBase):
-    """What plain and grouped convolutions share; plain ones are of one group.
+    """Base of plain and grouped convolutions; plain ones are of one group.
 
     OpenVINO has no reference that can be called for integers, and its plugin saturates them; they
     wrap around here, as its reference's arithmetic does.

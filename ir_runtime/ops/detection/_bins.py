@@ -17,7 +17,7 @@ def rounded(numbers: Array) -> Array:
 
 
 def bins(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]]:
-    """Where each of equal bins begins and ends, of elements from ``first`` to ``last``."""
+    """Return where each of equal bins begins and ends, of elements from ``first`` to ``last``."""
     size = np.maximum(last - first + 1, 1) / count
     steps = np.arange(count + 1, dtype=first.dtype) * size
     begins = np.clip(np.floor(steps[:-1]) + first, 0, length).astype(int)
@@ -26,7 +26,7 @@ def bins(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]
 
 
 def covers(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]]:
-    """The elements that each of equal bins between two places touches."""
+    """Return the elements that each of equal bins between two places touches."""
     size = (last - first) / count
     steps = first + np.arange(count + 1, dtype=first.dtype) * size
     begins = np.clip(np.floor(steps[:-1]), 0, max(length - 1, 0)).astype(int)

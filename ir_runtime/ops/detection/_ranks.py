@@ -10,7 +10,7 @@ __all__ = ["of_rank"]
 
 
 def of_rank(value: Value, name: str, layout: str) -> PartialShape:
-    """The shape of an input that must have as many axes as ``layout``, such as ``[N, C]``, has."""
+    """Return the shape of an input that must have as many axes as ``layout``, such as ``[N, C]``, has."""
     rank = layout.count(",") + 1
     if value.shape.rank is None:
         return PartialShape.dynamic(rank)

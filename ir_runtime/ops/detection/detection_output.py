@@ -78,7 +78,7 @@ class DetectionOutputBase(Op):
             )
 
     def known_classes(self) -> int | None:
-        """The number of classes, if an attribute tells."""
+        """Return the number of classes, if an attribute tells."""
         return None
 
     def infer(
@@ -206,7 +206,7 @@ class DetectionOutputBase(Op):
         return int(ends[0]) if ends.size else len(priors) // 5
 
     def _priors(self, proposals: Array) -> tuple[Array, Array | None]:
-        """The prior boxes [N or 1, priors, 4], and their variances."""
+        """Return the prior boxes [N or 1, priors, 4], and their variances."""
         entries, _, length = proposals.shape
         count = length // self._prior_size()
         priors = proposals[:, 0].reshape(entries, count, -1 if count else 1)[..., -4:]

@@ -196,7 +196,7 @@ class ROIFeatureExtractor(Op):
         return features, rois.copy()
 
     def _levels(self, regions: Array, count: int) -> Array:
-        """The level of each region; ``count`` for one without an area."""
+        """Return the level of each region; ``count`` for one without an area."""
         sides = regions[:, 2:] - regions[:, :2]
         area = sides[:, 0] * sides[:, 1]
         of = regions.dtype.type

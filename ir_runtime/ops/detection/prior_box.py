@@ -32,7 +32,7 @@ class Prior(NamedTuple):
 
 
 class PriorBoxes(Op):
-    """What all of them share: two rows, of the boxes, and of what deltas to them are multiplied by."""
+    """Base of these operations: two rows, of the boxes, and of what deltas to them are multiplied by."""
 
     output_size = Input(T_INDEX, "[2]: height and width of the grid")
     image_size = Input(T_INDEX, "[2]: height and width of the image")
@@ -91,24 +91,24 @@ class PriorBoxes(Op):
         return np.stack([boxes.ravel(), np.resize(variances, boxes.size)])
 
     def count(self) -> int:
-        """How many boxes there are at each place."""
+        """Return how many boxes there are at each place."""
         raise NotImplementedError
 
     def priors(self, image: Array) -> list[Prior]:
-        """The boxes at each place."""
+        """Return the boxes at each place."""
         raise NotImplementedError
 
     def centres(self, height: int, width: int, image: Array) -> tuple[Array, Array]:
-        """The centres of places, in pixels: y and x."""
+        """Return the centres of places, in pixels: y and x."""
         raise NotImplementedError
 
     def clips(self) -> bool:
-        """Whether boxes stay in the image."""
+        """Return whether boxes stay in the image."""
         raise NotImplementedError
 
 
 class PriorBoxBase(PriorBoxes):
-    """What the versions of PriorBox share.
+    """Base of the versions of PriorBox.
 
     OpenVINO counts boxes by one rule and makes them by another; attributes for which those differ
     are refused, as the reference then writes where it should not.
@@ -205,11 +205,11 @@ class PriorBoxBase(PriorBoxes):
         return found
 
     def largest_first(self) -> bool:
-        """Whether boxes from max_size come before those from aspect ratios."""
+        """Return whether boxes from max_size come before those from aspect ratios."""
         return True
 
     def _ratios(self) -> list[float]:
-        """The aspect ratios, each once, from 1 on."""
+        """Return the aspect ratios, each once, from 1 on."""
         ratios = [1.0]
         for ratio in self.aspect_ratio:
             if all(abs(ratio - other) >= 1e-6 for other in ratios):

@@ -53,7 +53,7 @@ class ProposalBase(Op):
     )
 
     def shape(self, class_probs: Value, bbox_deltas: Value, image_shape: Value) -> Dimension:
-        """How many rows there are."""
+        """Return how many rows there are."""
         probs = of_rank(class_probs, "class_probs", "[N, 2 * anchors, H, W]")
         deltas = of_rank(bbox_deltas, "bbox_deltas", "[N, 4 * anchors, H, W]")
         if not of_rank(image_shape, "image_shape", "[3 or 4]")[0].compatible(Dimension(3, 4)):
@@ -75,7 +75,7 @@ class ProposalBase(Op):
         return Dimension.of(images * self.post_nms_topn)
 
     def propose(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
-        """The boxes with their batch entries, and their scores."""
+        """Return the boxes with their batch entries, and their scores."""
         deltas, scores = as_float(bbox_deltas), as_float(class_probs)
         images, channels, height, width = scores.shape
         image = as_float(image_shape).ravel()
@@ -113,7 +113,7 @@ class ProposalBase(Op):
         return 0 if self.framework else 1
 
     def _anchors(self, height: int, width: int, size: Array) -> Array:
-        """The anchors at every place: [H, W, anchors, 4]."""
+        """Return the anchors at every place: [H, W, anchors, 4]."""
         of, extra = np.float32, np.float32(self._extra())
         ratios, scales = np.array(self.ratio, of)[:, None], np.array(self.scale, of)
         widths = np.sqrt(of(self.base_size) ** 2 / ratios)

@@ -22,7 +22,7 @@ MOST_POINTS = 1 << 24
 
 
 class ROIAlignBase(Op):
-    """What alignments share. Small floating-point types are computed in f32, as in the plugin."""
+    """Base of alignments. Small floating-point types are computed in f32, as in the plugin."""
 
     data = Input(T_FLOAT, "[N, C, H, W]: feature maps")
     rois = Input(T_FLOAT, "[regions, 4]: x1, y1, x2, y2 before spatial_scale")
@@ -64,7 +64,7 @@ class ROIAlignBase(Op):
         return pooled.astype(data.dtype, copy=False)
 
     def pool(self, maps: Array, region: Array) -> Array:
-        """The result for one region of maps [C, H, W]."""
+        """Return the result for one region of maps [C, H, W]."""
         y, x = self.points(region)
         height, width = maps.shape[1:]
         if not (y.size and x.size and maps.size):
@@ -78,7 +78,7 @@ class ROIAlignBase(Op):
         return self.combine(np.where(within, bilinear(maps, y, x), maps.dtype.type(0)))
 
     def combine(self, values: Array) -> Array:
-        """The value of each bin, from samples [C, bins, samples, bins, samples]."""
+        """Return the value of each bin, from samples [C, bins, samples, bins, samples]."""
         return np.asarray(values.mean(axis=(2, 4), dtype=values.dtype))
 
     def grid(self, height: Any, width: Any) -> tuple[Array, Array]:
@@ -102,7 +102,7 @@ class AxisAlignedROIAlign(ROIAlignBase):
     )
 
     def shifts(self) -> tuple[float, float]:
-        """What is added to coordinates before and after they are multiplied."""
+        """Return what is added to coordinates before and after they are multiplied."""
         return 0, 0
 
     def points(self, region: Array) -> tuple[Array, Array]:
@@ -163,7 +163,7 @@ class ROIAlignRotated(ROIAlignBase):
 
 
 def samples_of(height: Any, width: Any, down: int, across: int, ratio: int) -> tuple[int, int]:
-    """How many points there are along each axis of a bin, of so many that a region is divided into."""
+    """Return how many points there are along each axis of a bin, of so many that a region is divided into."""
     if not (math.isfinite(height) and math.isfinite(width)):
         raise InferenceError(f"rois hold a region of {height:g} by {width:g}; a finite size is expected")
     counts = (ratio or max(math.ceil(height / down), 0), ratio or max(math.ceil(width / across), 0))
@@ -177,7 +177,7 @@ def samples_of(height: Any, width: Any, down: int, across: int, ratio: int) -> t
 
 
 def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "regions") -> Dimension:
-    """How many regions, or the like, there are, each of so many numbers."""
+    """Return how many regions, or the like, there are, each of so many numbers."""
     if rois.shape.rank is None:
         return Dimension()
     if rois.shape.rank != 2 or not rois.shape[1].contains(numbers):
@@ -186,7 +186,7 @@ def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "reg
 
 
 def channels(data: Value, name: str = "data") -> Dimension:
-    """The number of channels of feature maps."""
+    """Return the number of channels of feature maps."""
     if data.shape.rank is None:
         return Dimension()
     if data.shape.rank != 4:

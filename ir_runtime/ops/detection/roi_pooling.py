@@ -21,7 +21,7 @@ from .roi_align import channels, check_entry, region_count
 
 
 class ROIPoolingBase(Op):
-    """What poolings of regions share. Computed in f32 at least."""
+    """Base of poolings of regions. Computed in f32 at least."""
 
     data = Input(T_FLOAT, "[N, C, H, W]: feature maps")
     rois = Input(T_FLOAT, "[regions, 5]: batch entry, x1, y1, x2, y2")
@@ -34,7 +34,7 @@ class ROIPoolingBase(Op):
     """Whether regions of negative batch entries give zeros."""
 
     def pool_all(self, data: Array, rois: Array, depth: int, height: int, width: int, *more: Array) -> Array:
-        """The results for all regions, given what else there is of each; zeros where maps have no elements."""
+        """Return the results for all regions, given what else there is of each; zeros where maps have no elements."""
         maps, regions = as_float(data), as_float(rois)
         pooled = np.zeros((len(rois), depth, height, width), maps.dtype)
         for index, entry in self.entries(regions, len(maps)):
@@ -43,7 +43,7 @@ class ROIPoolingBase(Op):
         return pooled.astype(data.dtype, copy=False)
 
     def entries(self, regions: Array, count: int) -> Iterator[tuple[int, int]]:
-        """The regions to pool, each with its batch entry, of which there are so many."""
+        """Yield the regions to pool, each with its batch entry, of which there are so many."""
         for index, region in enumerate(regions):
             if not np.isfinite(region).all():
                 raise InferenceError(f"rois hold a region {region.tolist()}; finite numbers are expected")
@@ -55,14 +55,14 @@ class ROIPoolingBase(Op):
                 yield index, entry
 
     def region_count(self, data: Value, rois: Value) -> Dimension:
-        """How many regions there are; those that are known must be of batch entries."""
+        """Return how many regions there are; those that are known must be of batch entries."""
         found, known = region_count(rois, 5), rois.known()
         if known is not None and data.shape.rank is not None and data.shape[0].max is not None:
             deque(self.entries(as_float(known), data.shape[0].max), maxlen=0)
         return found
 
     def pool(self, maps: Array, region: Array, *more: Array) -> Array:
-        """The result for one region of maps [C, H, W]."""
+        """Return the result for one region of maps [C, H, W]."""
         raise NotImplementedError
 
 

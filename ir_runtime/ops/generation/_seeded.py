@@ -24,7 +24,7 @@ Spread: TypeAlias = tuple[Array, Array]
 
 
 class RandomOp(Op):
-    """What random operations share: numbers that follow from two seeds, and are others each time if both are 0.
+    """Base of random operations: numbers that follow from two seeds, and are others each time if both are 0.
 
     Every run begins anew. In OpenVINO a later run goes on where the one before it ended.
     """
@@ -37,7 +37,7 @@ class RandomOp(Op):
     pure = False
 
     def seed(self) -> int:
-        """The first seed, or any number if there is none."""
+        """Return the first seed, or any number if there is none."""
         return self.global_seed % 2**64 if self.global_seed or self.op_seed else randbits(64)
 
     def as_tensorflow(self, element: E, shape: tuple[int, ...], spread: Spread) -> Array:
@@ -64,7 +64,7 @@ class RandomOp(Op):
 
 
 def _words(element: E, shape: tuple[int, ...]) -> int:
-    """How many integers of 32 bits so many numbers need."""
+    """Return how many integers of 32 bits so many numbers need."""
     return math.prod(shape) * (2 if element.bits == 64 else 1)
 
 
@@ -87,7 +87,7 @@ def _stretched(fractions: Array, spread: Spread) -> Array:
 
 
 def _integers(whole: Array, spread: Spread) -> Array:
-    """The remainders of integers, which makes small ones a little likelier."""
+    """Return the remainders of integers, which makes small ones a little likelier."""
     low, high = map(int, spread)
     modulus, unsigned = 2 ** (8 * spread[0].itemsize), np.dtype(f"u{spread[0].itemsize}")
     rest = whole.astype(unsigned) % unsigned.type(high - low)

@@ -67,7 +67,7 @@ class Multinomial(RandomOp):
 
 
 def _again(reached: Array, drawn: Array) -> Array:
-    """The first class of each entry whose cumulated probability reaches a number; 0 if none does."""
+    """Return the first class of each entry whose cumulated probability reaches a number; 0 if none does."""
     rows = zip(reached.astype(np.float64), drawn.astype(np.float64), strict=True)
     found = np.stack([np.searchsorted(chances, numbers) for chances, numbers in rows])
     return np.where(found < reached.shape[1], found, 0)

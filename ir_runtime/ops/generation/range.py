@@ -19,14 +19,14 @@ Number: TypeAlias = int | float | Interval
 
 
 class RangeBase(Op):
-    """What versions of Range share.
+    """Base of the versions of Range.
 
     The i-th number is ``start + i * step``, computed in f32, or in f64 where the output is f64:
     so does OpenVINO's reference. The page adds ``step`` up, and so does the plugin.
     """
 
     def count(self, start: Value, stop: Value, step: Value, element: ElementType) -> PartialShape:
-        """How many numbers there are, as far as it is known."""
+        """Return how many numbers there are, as far as it is known."""
         ends = [
             _number(name, value, element)
             for name, value in (("start", start), ("stop", stop), ("step", step))
@@ -37,7 +37,7 @@ class RangeBase(Op):
         return PartialShape([_between(first, last, by)])
 
     def numbers(self, start: Array, stop: Array, step: Array, element: ElementType) -> Array:
-        """The numbers, of an element type."""
+        """Return the numbers, of an element type."""
         first, last, by = map(Value.constant, (start, stop, step))
         (count,) = self.count(first, last, by, element)
         index = np.arange(count.__index__())
@@ -50,7 +50,7 @@ class RangeBase(Op):
 
 
 def _number(name: str, value: Value, element: ElementType) -> Number | None:
-    """A scalar, cut to a whole number where the output holds whole numbers."""
+    """Return a scalar, cut to a whole number where the output holds whole numbers."""
     if value.shape.rank not in (0, None):
         raise InferenceError(f"{name} must be a scalar, found {value.shape}")
     known = value.known()

@@ -25,7 +25,7 @@ T_COLOR = Element("T", (E.u8, E.f32, E.f16, E.bf16, E.f64), "u8 or any floating-
 
 
 def image_dims(value: Value, name: str, channels: int) -> PartialShape:
-    """The shape of an image, ``[N, H, W, channels]``."""
+    """Return the shape of an image, ``[N, H, W, channels]``."""
     shape = value.shape
     if shape.rank is None:
         shape = PartialShape.dynamic(4)
@@ -35,7 +35,7 @@ def image_dims(value: Value, name: str, channels: int) -> PartialShape:
 
 
 def common(lengths: Mapping[str, Dimension], what: str) -> Dimension:
-    """A length that several planes agree on."""
+    """Return a length that several planes agree on."""
     found: Dimension | None = reduce(lambda a, b: a and a.merge(b), lengths.values())  # type: ignore[arg-type,return-value]
     if found is None:
         raise InferenceError(
@@ -46,7 +46,7 @@ def common(lengths: Mapping[str, Dimension], what: str) -> Dimension:
 
 
 def even(length: Dimension, what: str, shape: PartialShape) -> Dimension:
-    """What a length can be, as it must be even."""
+    """Return what a length can be, as it must be even."""
     if (found := multiples(length, 2)) is None:
         raise InferenceError(f"the {what} must be even, found {length} in {shape}")
     return found
@@ -64,14 +64,14 @@ def precise(x: Array) -> Array:
 
 
 class YUVToRGB(Op):
-    """What conversions to three channels share."""
+    """Base of conversions to three channels."""
 
     pixels = Output(T_COLOR, "[N, H, W, 3]")
 
     blue_first: ClassVar[bool] = False
 
     def whole(self, value: Value) -> PartialShape:
-        """The shape of the image, where one tensor has all planes."""
+        """Return the shape of the image, where one tensor has all planes."""
         image = image_dims(value, "y", 1)
         batch, height, width, _ = image
         if height.is_static and height.min % 3:
@@ -85,7 +85,7 @@ class YUVToRGB(Op):
         return PartialShape([batch, rows, even(width, "width", image), Dimension(3)])
 
     def split(self, y: PartialShape, **halves: PartialShape) -> PartialShape:
-        """The shape of the image, where planes come apart."""
+        """Return the shape of the image, where planes come apart."""
         batch = common({"y": y[0]} | {name: half[0] for name, half in halves.items()}, "batch size")
         height, width = (
             common(
@@ -98,7 +98,7 @@ class YUVToRGB(Op):
         return PartialShape([batch, height, width, Dimension(3)])
 
     def paint(self, y: Array, u: Array, v: Array) -> Array:
-        """The pixels, from planes ``[N, H, W]`` and, for U and V, half of that."""
+        """Return the pixels, from planes ``[N, H, W]`` and, for U and V, half of that."""
         u, v = (precise(plane).repeat(2, 1).repeat(2, 2) - 128 for plane in (u, v))
         light = (precise(y) - 16) * light_type(y)(1.164)
         factor = light_type(y)
@@ -110,7 +110,7 @@ class YUVToRGB(Op):
 
 
 def light_type(x: Array) -> Any:
-    """The NumPy scalar to write factors in."""
+    """Return the NumPy scalar to write factors in."""
     return precise(x[:0]).dtype.type
 
 
@@ -181,7 +181,7 @@ class I420toBGR(I420ToRGBBase):
 
 
 class RGBToNV12Base(Op):
-    """What conversions to NV12 share. U and V are the means of what four pixels have, each rounded before."""
+    """Base of conversions to NV12. U and V are the means of what four pixels have, each rounded before."""
 
     pixels = Input(T_COLOR, "[N, H, W, 3]")
     planes = Output(

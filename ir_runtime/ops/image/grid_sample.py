@@ -96,7 +96,7 @@ class GridSample(Op):
         return total
 
     def _pixels(self, planes: Array, y: Array, x: Array) -> Array:
-        """The pixels at whole coordinates, ``[C, rows, columns]``."""
+        """Return the pixels at whole coordinates, ``[C, rows, columns]``."""
         _, height, width = planes.shape
         y, x = y.astype(np.int64), x.astype(np.int64)
         rows, columns = self._inside(y, height), self._inside(x, width)

@@ -44,7 +44,7 @@ class InterpolateBase(Op):
         return list(zip(before, after, strict=True))
 
     def padded(self, data: Array) -> Array:
-        """The data with zeros around them."""
+        """Return the data with zeros around them."""
         pads = self.pads(data.ndim)
         if not any(map(any, pads)):
             return data
@@ -61,7 +61,7 @@ def check_source(old: Dimension, new: Dimension, axis: int) -> None:
 
 
 class Resize(InterpolateBase):
-    """What versions 4 and 11 share; they differ only in their ports.
+    """Base of versions 4 and 11; they differ only in their ports.
 
     Mode linear_onnx takes any axes, as in OpenVINO's plugin; the page has spatial ones only. An axis that
     keeps its length is left alone: in OpenVINO, NaN and infinity reach their neighbours along it, as
@@ -92,7 +92,7 @@ class Resize(InterpolateBase):
     cube_coeff: float = attr(-0.75, doc="steepness of the curve of modes cubic and bicubic_pillow")
 
     def shape(self, data: Value, target: Value, axes: Value | None) -> PartialShape:
-        """The shape after resizing ``axes`` as ``target`` says."""
+        """Return the shape after resizing ``axes`` as ``target`` says."""
         name = self.shape_calculation_mode
         port = name if len(self.inputs) == 4 else "target"
         check_vector(target, port)
@@ -124,11 +124,11 @@ class Resize(InterpolateBase):
         return PartialShape(lengths).replace(dict(zip(where, new, strict=False)))
 
     def _enough(self, target: Value, needed: int) -> bool:
-        """Whether there may be a number for each axis. OpenVINO ignores what is there besides."""
+        """Return whether there may be a number for each axis. OpenVINO ignores what is there besides."""
         return target.count.max is None or target.count.max >= needed
 
     def where(self, axes: Sequence[int] | None, rank: int, every: bool) -> tuple[int, ...] | None:
-        """The axes to resize, if they are known."""
+        """Return the axes to resize, if they are known."""
         found = tuple(range(rank)) if every else axes
         if found is None:
             return None
@@ -152,7 +152,7 @@ class Resize(InterpolateBase):
         return [scaled(length, float(factor)) for length, factor in zip(old, known, strict=False)]
 
     def resize(self, data: Array, target: Array, axes: Array | None) -> Array:
-        """The data, resized."""
+        """Return the data, resized."""
         values = [None if x is None else Value.constant(x) for x in (data, target, axes)]
         shape = self.shape(values[0], values[1], values[2]).static  # type: ignore[arg-type]
         if 0 in shape:
@@ -163,7 +163,7 @@ class Resize(InterpolateBase):
     def plan(
         self, before: Sequence[int], after: Sequence[int], target: Array, axes: Array | None
     ) -> list[Axis]:
-        """The axes to resample, of padded data of one shape into another."""
+        """Return the axes to resample, of padded data of one shape into another."""
         rank = len(before)
         where = self.where(None if axes is None else axes.tolist(), rank, axes is None) or ()
         plan = []
@@ -174,14 +174,14 @@ class Resize(InterpolateBase):
         return plan
 
     def filter(self) -> Filter:
-        """How elements are weighed."""
+        """Return how elements are weighed."""
         return Filter(
             self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.cube_coeff, self.antialias
         )
 
 
 def scaled(length: Dimension, factor: float) -> Dimension:
-    """A length times a factor, as OpenVINO rounds it: it adds a millionth to the factor, in f32."""
+    """Return a length times a factor, as OpenVINO rounds it: it adds a millionth to the factor, in f32."""
     if not 0 <= factor < np.inf:
         raise InferenceError(f"scales hold {factor}; finite numbers of at least 0 are expected")
     if factor == 1:

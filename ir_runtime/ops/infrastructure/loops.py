@@ -33,7 +33,7 @@ _GOING = "the execution condition that the body gives"
 
 
 class _LoopBase(Op):
-    """What both loops share."""
+    """Base of both loops."""
 
     pure = False  # what it computes follows from its inputs, but may be far more than they are
 
@@ -44,7 +44,7 @@ class _LoopBase(Op):
         return max((o.port for o in self.body.outputs), default=-1) + 1
 
     def _result_types(self) -> dict[int, TensorType]:
-        """What the file declares for the Results, for outputs of no iteration."""
+        """Return what the file declares for the Results, for outputs of no iteration."""
         graph = self.body.graph
         ports = self.body.results.items()
         declared = {r: graph[p.layer].outputs[p.number].type for r, p in ports}
@@ -94,7 +94,7 @@ class Loop(_LoopBase):
         return iterated(self.body, results, trips, self._outputs)
 
     def _trips(self, trip_count: Value, condition: Value, results: Mapping[int, Value]) -> Dimension:
-        """How many iterations there are, as far as it is known."""
+        """Return how many iterations there are, as far as it is known."""
         most = trip_count.ints()
         start = condition.known()
         if start is not None and not start.item():

@@ -71,7 +71,7 @@ class Einsum(Op):
     def _operand(
         self, index: int, labels: tuple[str, ...], shape: PartialShape
     ) -> tuple[dict[str, Dimension], PartialShape]:
-        """The length of each label, and what the ellipsis covers."""
+        """Return the length of each label, and what the ellipsis covers."""
         named = [label for label in labels if label != ELLIPSIS]
         if shape.rank is None:
             middle = PartialShape.dynamic() if ELLIPSIS in labels else PartialShape()

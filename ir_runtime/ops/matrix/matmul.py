@@ -50,7 +50,7 @@ class MatMul(Op):
         return PartialShape([*batch, *left[-2:-1], *(right[-1:] if len(right) > 1 else [])])
 
     def _way_out(self, left: list[Dimension], right: list[Dimension]) -> str:
-        """Which attribute, turned round, would let the matrices meet."""
+        """Return which attribute, turned round, would let the matrices meet."""
         if len(right) > 1 and left[-1].compatible(right[-1]):
             return f"with transpose_b {'false' if self.transpose_b else 'true'} they would fit"
         if len(left) > 1 and left[-2].compatible(right[-2] if len(right) > 1 else right[0]):

@@ -15,7 +15,7 @@ __all__ = ["axis_input", "check_inside", "check_tuples", "flat_positions", "one_
 
 
 def outside(indices: Array | None, length: Dimension, axis: int, negative: bool = True) -> str:
-    """What is wrong with indices, as far as they are known, into an axis of data; nothing if it is nothing."""
+    """Return what is wrong with indices, as far as they are known, into an axis of data; nothing if it is nothing."""
     if indices is None or length.max is None:
         return ""
     low = -length.max if negative else 0
@@ -70,7 +70,7 @@ def flat_positions(indices: Array, lengths: Sequence[int], first: int = 0) -> Ar
 
 
 def axis_input(axis: Value, rank: int | None) -> int | None:
-    """The axis that an input names, counted from the front, where it and the rank are known."""
+    """Return the axis that an input names, counted from the front, where it and the rank are known."""
     one_axis(axis)
     known = axis.ints()
     return None if known is None or rank is None else normalize_axis(known[0], rank)

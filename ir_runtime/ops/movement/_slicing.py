@@ -24,7 +24,7 @@ _LONGEST = 2**31 - 1  # no axis is longer, as far as the identity of lengths goe
 
 
 def bounds_of(value: Value, count: int) -> list[Bound]:
-    """The numbers in ``start`` or ``stop``; the extremes of i32 and i64 mean as far as possible."""
+    """Return the numbers in ``start`` or ``stop``; the extremes of i32 and i64 mean as far as possible."""
     numbers = value.numbers()
     if numbers is None:
         return [Interval()] * count
@@ -36,7 +36,7 @@ def bounds_of(value: Value, count: int) -> list[Bound]:
 
 
 def python_slice(length: int, start: int, stop: int, step: int) -> slice:
-    """The slice of a list of this length, as Python has it but for one thing.
+    """Return the slice of a list of this length, as Python has it but for one thing.
 
     Going backwards, a start before the first element is moved to it. So says the page of
     StridedSlice, and so does OpenVINO in Slice, although that page refers to Python.
@@ -47,7 +47,7 @@ def python_slice(length: int, start: int, stop: int, step: int) -> slice:
 
 
 def sliced(length: Dimension, start: Bound, stop: Bound, step: int | None) -> Dimension:
-    """How many elements a slice takes from an axis, as far as that is known."""
+    """Return how many elements a slice takes from an axis, as far as that is known."""
     if step is None:
         return Dimension.between(0, length.max)
     if start == 0 and step == 1 and isinstance(stop, Dimension) and stop.symbol is not None:

@@ -20,7 +20,7 @@ __all__ = ["divided"]
 
 
 class BatchSpaceBase(Op):
-    """What the two operations between batch and space share."""
+    """Base of the two operations between batch and space."""
 
     data = Input(T_ANY, "[batch, spatial...]")
     block_shape = Input(T_INDEX, "1-D: length of a block along each axis; 1 for the batch")
@@ -110,7 +110,7 @@ class SpaceToBatch(BatchSpaceBase):
 
 
 class DepthSpaceBase(Op):
-    """What the two operations between channels and space share."""
+    """Base of the two operations between channels and space."""
 
     bounded = True
 
@@ -123,7 +123,7 @@ class DepthSpaceBase(Op):
     )
 
     def block(self, rank: int | None) -> int:
-        """The number of elements of a block."""
+        """Return the number of elements of a block."""
         if rank is not None and rank < 3:
             raise InferenceError(f"data has rank {rank}; a batch, channels and a spatial axis are expected")
         return 1 if rank is None else int(self.block_size ** (rank - 2))
@@ -186,7 +186,7 @@ class SpaceToDepth(DepthSpaceBase):
 
 
 def divided(length: Dimension, by: Interval | int, name: str) -> Dimension:
-    """A length divided without rest by a number of at least 1, either of which may be unknown.
+    """Return a length divided without rest by a number of at least 1, either of which may be unknown.
 
     >>> divided(Dimension(5, 20), 4, "batch"), divided(Dimension(6), Dimension(1, 3), "batch")
     (<Dimension: 2..5>, <Dimension: 2..6>)
@@ -202,7 +202,7 @@ def divided(length: Dimension, by: Interval | int, name: str) -> Dimension:
 
 
 def _at_least(least: int, value: Value, rank: int, name: str) -> list[Interval]:
-    """The numbers of an input, with bounds where they are unknown."""
+    """Return the numbers of an input, with bounds where they are unknown."""
     numbers = value.numbers()
     if numbers is None:
         return [Dimension.between(least)] * rank
@@ -223,7 +223,7 @@ def _divide(x: Array, lead: int, blocks: Sequence[int]) -> Array:
 
 
 def _join(x: Array, lead: int) -> Array:
-    """The opposite: a tensor whose other axes are made of blocks, from ``[leading..., grid..., block...]``."""
+    """Return the opposite: a tensor whose other axes are made of blocks, from ``[leading..., grid..., block...]``."""
     count = (x.ndim - lead) // 2
     pairs = [axis for i in range(lead, lead + count) for axis in (i, i + count)]
     shape = [math.prod(x.shape[i : i + count + 1 : count]) for i in range(lead, lead + count)]

@@ -26,7 +26,7 @@ _NAMES = ("data", "target_shape")
 
 
 class BroadcastBase(Op):
-    """What the versions share. OpenVINO also reads mode ``none``, and means explicit."""
+    """Base of the versions. OpenVINO also reads mode ``none``, and means explicit."""
 
     symbolic = True
 
@@ -83,12 +83,12 @@ class BroadcastBase(Op):
         return np.broadcast_to(data, target)
 
     def _used(self, axes_mapping: _InputT | None) -> _InputT | None:
-        """The mapping, if the mode asks for one."""
+        """Return the mapping, if the mode asks for one."""
         return axes_mapping if self.mode in ("explicit", "none") else None
 
 
 def _fit(shape: PartialShape, goal: PartialShape, places: Sequence[int]) -> PartialShape:
-    """The goal, made more precise by lengths of the data that cannot be 1, and so have to be reached."""
+    """Return the goal, made more precise by lengths of the data that cannot be 1, and so have to be reached."""
     if list(places) != sorted(set(places)) or any(not 0 <= i < len(goal) for i in places):
         raise InferenceError(
             f"axes_mapping is {list(places)}; it must name axes of target_shape {goal}, 0 to {len(goal) - 1}, in "

@@ -67,7 +67,7 @@ class Concat(Op):
 
 
 def _contents(value: Value) -> Array | None:
-    """What is known of a part. Beside known ones, integers of which nothing is known are of use, too."""
+    """Return what is known of a part. Beside known ones, integers of which nothing is known are of use, too."""
     if value.data is not None:
         return value.data
     if not value.element.integral or not value.shape.is_static or value.count.min > MAX_PROPAGATED:
@@ -78,7 +78,7 @@ def _contents(value: Value) -> Array | None:
 
 
 def _differs(place: int, shape: PartialShape, before: PartialShape, axis: int) -> InferenceError:
-    """Which axis has another length than in the inputs before, of which the joined axis is not looked at."""
+    """Return which axis has another length than in the inputs before, of which the joined axis is not looked at."""
     wrong = next(i for i, d in enumerate(shape) if i != axis and not d.compatible(before[i]))
     return InferenceError(
         f"input {place} has shape {shape}, but along axis {wrong} the inputs before it have length "

@@ -17,7 +17,7 @@ from ._indices import one_axis, outside
 
 
 class GatherBase(Op):
-    """What the versions share.
+    """Base of the versions.
 
     An index outside the axis picks zeros, and a negative one counts from the end. So says the page
     of version 8; the pages before it leave both open, and the reference treats all versions alike.

@@ -61,7 +61,7 @@ class GatherElements(Op):
 
 
 class GatherNDBase(Op):
-    """What the versions of GatherND share. Negative indices count from the end."""
+    """Base of the versions of GatherND. Negative indices count from the end."""
 
     bounded = True
 
@@ -100,7 +100,7 @@ class GatherNDBase(Op):
         return PartialShape([*self.arrange(common), *indices.shape[batch:-1], *data.shape[named:]])
 
     def arrange(self, batch: list[Dimension]) -> list[Dimension]:
-        """The axes of the batch in the output."""
+        """Return the axes of the batch in the output."""
         return batch
 
     def evaluate(self, data: Array, indices: Array) -> Array:

@@ -21,7 +21,7 @@ T_END = Element("T_END", INTEGERS, "any integer type")
 
 
 class PadBase(Op):
-    """What the versions share. A negative pad cuts elements off, in both versions."""
+    """Base of the versions. A negative pad cuts elements off, in both versions."""
 
     data = Input(T_DATA, "tensor to pad")
     pads_begin = Input(T_BEGIN, "elements to add before each axis; negative numbers cut")
@@ -66,7 +66,7 @@ class PadBase(Op):
         return Dimension.of(padded.map(lambda n: max(n, 0)) if padded is not dim else dim)
 
     def _copied(self, axis: int, dim: Dimension, name: str, pad: int) -> Dimension:
-        """The lengths of an axis that have as many elements to copy as a pad takes."""
+        """Return the lengths of an axis that have as many elements to copy as a pad takes."""
         needed = {"reflect": pad + 1, "symmetric": pad}.get(self.pad_mode, 1)
         if dim.max == 0:
             raise InferenceError(

@@ -141,7 +141,7 @@ class ReverseSequence(Op):
         check_at_most(seq_lengths, "seq_lengths", length, f"the length of axis {axis} of data")
 
     def _axes(self, rank: int) -> tuple[int, int]:
-        """The axes of the batch and of the sequences, counted from the front."""
+        """Return the axes of the batch and of the sequences, counted from the front."""
         batch = normalize_axis(self.batch_axis, rank, "batch_axis")
         return batch, normalize_axis(self.seq_axis, rank, "seq_axis")
 

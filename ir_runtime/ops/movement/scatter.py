@@ -42,7 +42,7 @@ _BEYOND = 2**64
 
 
 class ScatterNDUpdateBase(Op):
-    """What the versions of ScatterNDUpdate share."""
+    """Base of the versions of ScatterNDUpdate."""
 
     bounded = True
 
@@ -154,7 +154,7 @@ class ScatterUpdate(Op):
 
 
 class ScatterElementsUpdateBase(Op):
-    """What the versions of ScatterElementsUpdate share."""
+    """Base of the versions of ScatterElementsUpdate."""
 
     bounded = True
 
@@ -244,7 +244,7 @@ class ScatterElementsUpdate12(ScatterElementsUpdateBase):
 
 
 def _copy(data: Array, updates: Array) -> Array:
-    """A copy that can also hold the updates, which may be intervals where data are numbers."""
+    """Return a copy that can also hold the updates, which may be intervals where data are numbers."""
     return data.astype(np.result_type(data.dtype, updates.dtype))
 
 
@@ -259,7 +259,7 @@ def _apply(target: Array, where: tuple[Array, ...], updates: Array, reduction: s
 
 
 def _neutral(dtype: np.dtype[Any], reduction: str) -> Any:
-    """What a reduction starts from. Of floating-point types it is finite, as in the reference."""
+    """Return what a reduction starts from. Of floating-point types it is finite, as in the reference."""
     if reduction in ("sum", "prod", "mean"):
         return dtype.type(reduction == "prod")
     if dtype == np.bool_:

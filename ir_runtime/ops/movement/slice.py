@@ -26,7 +26,7 @@ class SliceBase(Op):
     def region(
         self, shape: PartialShape, start: Value, stop: Value, step: Value, axes: Value | None
     ) -> PartialShape:
-        """The shape of the region, as far as known."""
+        """Return the shape of the region, as far as known."""
         count = common_count(start=start, stop=stop, step=step, axes=axes)
         if shape.rank is None:
             return shape
@@ -49,7 +49,7 @@ class SliceBase(Op):
     def index(
         self, shape: tuple[int, ...], start: Array, stop: Array, step: Array, axes: Array | None
     ) -> tuple[slice, ...]:
-        """The region as NumPy takes it."""
+        """Return the region as NumPy takes it."""
         chosen = range(start.size) if axes is None else axes_of(axes)
         index = [slice(None)] * len(shape)
         steps = zip(start.tolist(), stop.tolist(), step.tolist(), strict=True)

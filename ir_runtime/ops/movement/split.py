@@ -53,13 +53,13 @@ class Split(Op):
         return _cut(data, place, [part] * self.num_splits)
 
     def _each(self, part: PartialShape) -> tuple[PartialShape, ...]:
-        """The shapes of all parts; where they are empty or unknown, any number of them would do."""
+        """Return the shapes of all parts; where they are empty or unknown, any number of them would do."""
         if self.num_splits > MOST_PARTS:
             raise InferenceError(f"num_splits is {self.num_splits}; at most {MOST_PARTS} are allowed")
         return (part,) * self.num_splits
 
     def _part(self, shape: PartialShape, axis: int) -> Dimension:
-        """The length of each part."""
+        """Return the length of each part."""
         length = shape[axis]
         low, high = -(-length.min // self.num_splits), length.max and length.max // self.num_splits
         if self.num_splits == 1:
@@ -107,7 +107,7 @@ class VariadicSplit(Op):
 
 
 def _shares(shape: PartialShape, axis: int, asked: Sequence[int | Interval]) -> list[Dimension]:
-    """The lengths of the parts: those asked for, as far as known, and what the others leave."""
+    """Return the lengths of the parts: those asked for, as far as known, and what the others leave."""
     length = shape[axis]
     if any(isinstance(n, int) and n < -1 for n in asked) or list(asked).count(-1) > 1:
         raise InferenceError(f"split_lengths is {listed(asked)}; it may hold lengths from 0, and one -1")

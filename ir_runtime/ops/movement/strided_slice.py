@@ -69,7 +69,7 @@ class StridedSlice(Op):
         return PartialShape(dims)
 
     def _unplanned(self, shape: PartialShape) -> PartialShape:
-        """What follows where it is not known how many axes are sliced, or how many there are."""
+        """Return what follows where it is not known how many axes are sliced, or how many there are."""
         if shape.rank is None or any(self.new_axis_mask) or any(self.shrink_axis_mask):
             return PartialShape.dynamic()
         return PartialShape([Dimension.between(0, d.max) for d in shape])
@@ -88,7 +88,7 @@ class StridedSlice(Op):
     def index(
         self, shape: tuple[int, ...], begin: Array, end: Array, strides: Array | None = None
     ) -> tuple[Any, ...]:
-        """The region as NumPy takes it."""
+        """Return the region as NumPy takes it."""
         steps = [1] * begin.size if strides is None else strides.tolist()
         index: list[slice | int | None] = []
         for axis, entry in self._plan(begin.size, len(shape)):
@@ -126,7 +126,7 @@ class StridedSlice(Op):
                 axis += 1
 
     def _ends(self, entry: int, first: Bound, last: Bound, step: int | None) -> tuple[Bound, Bound]:
-        """Where a slice starts and stops, as far as possible where a mask says so."""
+        """Return where a slice starts and stops, as far as possible where a mask says so."""
         if step == 0:
             raise InferenceError(
                 f"element {entry} of strides is 0; a slice needs steps forwards or backwards"
@@ -143,7 +143,7 @@ def _set(mask: Sequence[int], entry: int) -> bool:
 
 
 def _masked(value: Value, *masks: Sequence[int]) -> Value:
-    """A list with 0 in place of the numbers that a mask stands for."""
+    """Return a list with 0 in place of the numbers that a mask stands for."""
     count = count_of(value)
     if count is None or value.known() is not None or not value.element.integral:
         return value

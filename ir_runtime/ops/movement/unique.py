@@ -68,7 +68,7 @@ class Unique(Op):
 
 
 def _some(count: Dimension) -> Dimension:
-    """How many of ``count`` elements may differ."""
+    """Return how many of ``count`` elements may differ."""
     return Dimension.between(min(count.min, 1), count.max)
 
 

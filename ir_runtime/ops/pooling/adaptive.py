@@ -19,7 +19,7 @@ from .._lengths import count_of, lengths_of
 
 
 class AdaptivePooling(Op):
-    """What both share: windows as equal as possible, which overlap where lengths do not divide.
+    """Base of both operations: windows as equal as possible, which overlap where lengths do not divide.
 
     The pages ask for floats; OpenVINO also takes integers.
     """
@@ -29,7 +29,7 @@ class AdaptivePooling(Op):
     output = Output(T, "[N, C, windows...]")
 
     def pooled(self, data: Value, output_size: Value) -> PartialShape:
-        """The shape of the output."""
+        """Return the shape of the output."""
         counts, spatial = lengths_of(output_size, "output_size"), count_of(output_size)
         shape = data.shape
         if shape.rank is None:

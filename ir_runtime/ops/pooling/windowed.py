@@ -20,7 +20,7 @@ from ..window import SlidingWindow, data_dims
 
 
 class Pooling(SlidingWindow):
-    """What poolings share: windows of a fixed kernel over the spatial axes.
+    """Base of poolings: windows of a fixed kernel over the spatial axes.
 
     With auto_pad same_upper or same_lower and rounding ceil, OpenVINO rounds after it has padded,
     and may count one window more than the page says; so is it here.
@@ -42,16 +42,16 @@ class Pooling(SlidingWindow):
         self._per_axis("kernel", self.kernel)
 
     def rounding(self) -> str:
-        """How the number of windows is rounded."""
+        """Return how the number of windows is rounded."""
         return self.rounding_type
 
     def pooled(self, data: Value) -> PartialShape:
-        """The shape of the output."""
+        """Return the shape of the output."""
         x = data_dims(data.shape, len(self.kernel))
         return PartialShape([*x[:2], *self.slide(x[2:], [Dimension(k) for k in self.kernel])])
 
     def placed(self, lengths: tuple[int, ...]) -> Windows:
-        """Where the windows lie on data of such lengths."""
+        """Return where the windows lie on data of such lengths."""
         begins = [before for before, _ in self.pads(lengths, self.kernel)]
         count = self.windows(lengths, self.kernel)
         return Windows(count, self.kernel, self.strides, self.spread(), begins)
@@ -73,7 +73,7 @@ class DilatedPooling(Pooling):
     )
 
     def spread(self) -> tuple[int, ...]:
-        """The distance between kernel elements along each axis."""
+        """Return the distance between kernel elements along each axis."""
         return self.dilations or super().spread()
 
 
@@ -134,7 +134,7 @@ class MaxPool14(MaxPoolWithIndices):
 
 
 class AvgPoolBase(Pooling):
-    """What versions of AvgPool share.
+    """Base of the versions of AvgPool.
 
     Without exclude-pad, a window's sum is divided by the size of the whole kernel if there is any
     padding, even where the kernel reaches beyond it; without padding, by the number of elements

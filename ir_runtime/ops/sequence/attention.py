@@ -105,7 +105,7 @@ class ScaledDotProductAttention(Op):
 
 
 def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:
-    """The shape of a mask that masks something; a scalar is there only to fill the place."""
+    """Return the shape of a mask that masks something; a scalar is there only to fill the place."""
     if mask is None or mask.shape.rank == 0:
         return None
     if mask.element not in (element, ElementType.boolean) and ElementType.dynamic not in (

@@ -23,7 +23,7 @@ class Cell(Recurrent):
     ho = Output(T_FLOAT, "the new hidden state, [batch, hidden]")
 
     def state(self, *values: Value | None) -> PartialShape:
-        """The shape of a new state."""
+        """Return the shape of a new state."""
         sizes = self.fit(STEP, *values)
         return PartialShape([sizes["batch"], sizes["hidden"]])
 
@@ -70,7 +70,7 @@ class GRUCell(GRU, Cell):
 
 
 class LSTMCellBase(LSTM, Cell):
-    """What the versions of LSTMCell share."""
+    """Base of the versions of LSTMCell."""
 
     initial_cell_state = Input(T_FLOAT, "[batch, hidden]")
     w = Input(T_FLOAT, "weights of x for the gates f, i, c, o, [4 * hidden, input]")

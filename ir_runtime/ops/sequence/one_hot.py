@@ -15,7 +15,7 @@ from .._define.types import INTEGERS, T_ANY
 
 
 class OneHotBase(Op):
-    """What versions of OneHot share. The page allows i32 and i64 for indices, OpenVINO any integers."""
+    """Base of the versions of OneHot. The page allows i32 and i64 for indices, OpenVINO any integers."""
 
     indices = Input(Element("T_INDICES", INTEGERS, "any integer type"), "the class of each element")
     depth = Input(Element("T_DEPTH", INTEGERS, "any integer type"), "number of classes, a scalar")
@@ -48,7 +48,7 @@ class OneHotBase(Op):
         return np.where(hot, on_value, off_value)
 
     def classes(self, indices: Array, depth: int) -> Array:
-        """The class of each element; one out of range sets nothing."""
+        """Return the class of each element; one out of range sets nothing."""
         return indices
 
 
@@ -71,7 +71,7 @@ class OneHot16(OneHotBase):
     )
 
     def classes(self, indices: Array, depth: int) -> Array:
-        """The class of each element; one out of range sets nothing."""
+        """Return the class of each element; one out of range sets nothing."""
         if self.negative_indices_mode != "normalize" or indices.dtype.kind == "u":
             return indices
         return np.where(indices < 0, indices.astype(np.int64) + depth, indices)

@@ -58,7 +58,7 @@ class Reshape(Op):
         return data.reshape(lengths)
 
     def propagate(self, *inputs: Value) -> Any:
-        """The contents stay what they are, wherever the new shape is certain."""
+        """Return the contents stay what they are, wherever the new shape is certain."""
         contents, bounds, shape = inputs[0].data, inputs[0].bounds, self.infer(*inputs)
         if not shape.is_static:
             return None
@@ -74,7 +74,7 @@ def _beyond(axis: int, shape: Sequence[DimensionLike]) -> str:
 def _impossible(
     source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool
 ) -> InferenceError:
-    """What to say where the numbers of elements differ, and which number of the pattern is to blame."""
+    """Return what to say where the numbers of elements differ, and which number of the pattern is to blame."""
     given, shown = product(source), listed(pattern)
     copied = [i for i, n in enumerate(pattern) if special_zero and n == 0]
     asked = product(source[i] if i in copied else Dimension.of(n) for i, n in enumerate(pattern) if n != -1)
@@ -88,7 +88,7 @@ def _impossible(
 
 
 def _way_out(source: PartialShape, pattern: Sequence[int | Interval], special_zero: bool) -> str:
-    """Which number of a pattern could be left to follow from the data, such as a batch baked in."""
+    """Return which number of a pattern could be left to follow from the data, such as a batch baked in."""
     fixed = [i for i, n in enumerate(pattern) if isinstance(n, int) and n > 0]
     for place in fixed if -1 not in pattern else ():
         open_ = [-1 if i == place else n for i, n in enumerate(pattern)]
@@ -119,7 +119,7 @@ class _Target:
             raise InferenceError(f"shape is {listed(pattern)}; it may hold lengths from 0, and one -1")
 
     def lengths(self) -> list[Dimension]:
-        """The lengths, as far as they are known."""
+        """Return the lengths, as far as they are known."""
         copied = [i for i, n in enumerate(self.pattern) if self.special_zero and n == 0]
         found = [self._length(i, n) for i, n in enumerate(self.pattern)]
         if self.source.rank is None:
@@ -161,20 +161,20 @@ class _Target:
         return self.source[axis]
 
     def _if_left(self, axis: int) -> Dimension:
-        """The length of an axis if its number turns out to be -1, so that the others are lengths."""
+        """Return the length of an axis if its number turns out to be -1, so that the others are lengths."""
         if self.source.rank is None:
             return Dimension()
         return self._rest(self.source, [Dimension.of(n) for i, n in enumerate(self.pattern) if i != axis])
 
     def _rest(self, given: Sequence[Dimension], taken: Sequence[Dimension]) -> Dimension:
-        """What -1 may stand for: no more elements than there are, but 1 where the other axes have none."""
+        """Return what -1 may stand for: no more elements than there are, but 1 where the other axes have none."""
         if not self.special_zero and any(d.max == 0 for d in (*given, *taken)):
             return Dimension(1) if any(d.max == 0 for d in taken) else Dimension(0, 1)
         most, least = product(map(_some, given)).max, product(map(_some, taken)).min
         return Dimension.between(0, None if most is None else max(most // least, 1))
 
     def _left(self, found: Dimension, given: list[Dimension], taken: list[Dimension]) -> Dimension:
-        """What is left of the given lengths for one axis when others are taken."""
+        """Return what is left of the given lengths for one axis when others are taken."""
         many, few = map(product, _cancel(given, taken))
         if few == 0 and not many.contains(0):
             raise self._impossible()

@@ -13,7 +13,7 @@ from .._define.types import T_ANY, check_index_types
 
 
 class ShapeOfBase(Op):
-    """What the versions share: only the shape of the data matters, not what it holds."""
+    """Base of the versions: only the shape of the data matters, not what it holds."""
 
     data = Input(T_ANY, "tensor to measure")
 

@@ -17,7 +17,7 @@ _LengthT = TypeVar("_LengthT")
 
 
 class SqueezeBase(Op):
-    """What the versions share. An axis that turns out not to have length 1 stays."""
+    """Base of the versions. An axis that turns out not to have length 1 stays."""
 
     bounded = True
 

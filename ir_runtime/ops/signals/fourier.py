@@ -21,7 +21,7 @@ COMPLEX = f"complex numbers, {PAIRS} along the last axis"
 
 
 class FourierTransform(Op):
-    """What the transforms share. A member says what it does to complex, or real, numbers.
+    """Base of the transforms. A member says what it does to complex, or real, numbers.
 
     Axes count those of the complex numbers, without the axis of their parts. OpenVINO's CPU plugin
     fails or gives garbage for no axes and for an axis cut to nothing; and for real numbers, where
@@ -69,15 +69,15 @@ class FourierTransform(Op):
         raise NotImplementedError
 
     def outward(self, lengths: list[Dimension]) -> PartialShape:
-        """The shape of the output from the lengths of axes."""
+        """Return the shape of the output from the lengths of axes."""
         return PartialShape([*lengths, 2])
 
     def along_last(self, length: int) -> int:
-        """How long the signal is that belongs to data so long, along the last of the axes."""
+        """Return how long the signal is that belongs to data so long, along the last of the axes."""
         return length
 
     def halved(self, length: Dimension) -> Dimension:
-        """How much of a signal so long is kept, along the last of the axes."""
+        """Return how much of a signal so long is kept, along the last of the axes."""
         return length
 
     def _rank(self, data: Value, axes: Value) -> int | None:
@@ -97,7 +97,7 @@ class FourierTransform(Op):
         return rank
 
     def _claimed(self, axis: int, dim: Dimension, claims: list[TransformedAxis]) -> Dimension:
-        """The length of an axis after the transform; every claim with an unknown place may mean it."""
+        """Return the length of an axis after the transform; every claim with an unknown place may mean it."""
         own = [claim for claim in claims if claim.place == axis]
         possible = [self._resized(dim, c) for c in own or claims if c.place in (axis, None)]
         return reduce(Dimension.join, possible if own else [dim, *possible])
@@ -128,7 +128,7 @@ def _claims(
     size: int | Interval,
     count: int | None,
 ) -> list[TransformedAxis]:
-    """The axes, of unknown places and of a given size where no more is known; two if not even how many."""
+    """Return the axes, of unknown places and of a given size where no more is known; two if not even how many."""
     if count is None:
         return [TransformedAxis(None, size, False), TransformedAxis(None, size, True)]
     each = zip(places or [None] * count, sizes or [size] * count, strict=True)
@@ -136,7 +136,7 @@ def _claims(
 
 
 def _places(axes: Value, rank: int) -> list[int | None] | None:
-    """The axes, as far as they are known."""
+    """Return the axes, as far as they are known."""
     numbers = axes.numbers()
     if numbers is None:
         return None
@@ -145,7 +145,7 @@ def _places(axes: Value, rank: int) -> list[int | None] | None:
 
 
 def _sizes(signal_size: Value) -> list[int | Interval] | None:
-    """How long axes are to be, as far as that is known."""
+    """Return how long axes are to be, as far as that is known."""
     numbers = signal_size.numbers()
     for n in numbers or ():
         highest = n.max if isinstance(n, Interval) else n

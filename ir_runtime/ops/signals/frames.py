@@ -20,13 +20,13 @@ FRAME_STEP = Input(T_INDEX_64, "distance from frame to frame, a scalar")
 
 
 class STFTBase(Op):
-    """What both directions share: frames of equal length, at equal distances, under a window.
+    """Base of both directions: frames of equal length, at equal distances, under a window.
 
     A window that is shorter than a frame has zeros on both sides, one more behind it if their number is odd.
     """
 
     def windowed(self, window: Array, size: int) -> Array:
-        """The window, as long as a frame."""
+        """Return the window, as long as a frame."""
         missing = size - len(window)
         return np.pad(floats(window), (missing // 2, missing - missing // 2))
 
@@ -174,14 +174,14 @@ class ISTFT(STFTBase):
 
 
 def _positive(value: Value, name: str) -> Dimension:
-    """A scalar that is at least 1."""
+    """Return a scalar that is at least 1."""
     if value.shape.rank not in (None, 0):
         raise InferenceError(f"{name} must be a scalar, found {value.shape}")
     return length_of(value, name, least=1)
 
 
 def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
-    """How many frames fit along a signal that is long enough for one."""
+    """Return how many frames fit along a signal that is long enough for one."""
     low = 1
     if size.max is not None and step.max is not None:
         low = max((length.min - size.max) // step.max + 1, 1)
@@ -189,7 +189,7 @@ def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
 
 
 def _sizes(bins: Dimension) -> Dimension:
-    """How long frames may be that have so many frequencies."""
+    """Return how long frames may be that have so many frequencies."""
     return Dimension.between(max(2 * (bins.min - 1), 1), None if bins.max is None else 2 * bins.max - 1)
 
 

@@ -37,7 +37,7 @@ def nothing(dtype: np.dtype[Any]) -> KeptBoxes:
 
 
 def joined(parts: list[KeptBoxes]) -> KeptBoxes:
-    """The rows of all parts."""
+    """Return the rows of all parts."""
     return KeptBoxes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
@@ -67,7 +67,7 @@ class BatchedNms(Op):
     """Whether boxes of an image are ordered by class if classid asks for it."""
 
     def shapes(self, images: Dimension, classes: Dimension, count: Dimension) -> tuple[PartialShape, ...]:
-        """The shapes of the outputs."""
+        """Return the shapes of the outputs."""
         each = count.max if self.nms_top_k < 0 else _least(count.max, self.nms_top_k)
         of_image: Interval = Dimension.between(0, each) * classes
         if self.keep_top_k >= 0:
@@ -76,7 +76,7 @@ class BatchedNms(Op):
         return PartialShape([rows, 6]), PartialShape([rows, 1]), PartialShape([images])
 
     def of_shared(self, boxes: Array, scores: Array) -> tuple[Array, Array, Array]:
-        """The outputs where classes share boxes."""
+        """Return the outputs where classes share boxes."""
         corners, ranked = as_float(boxes), as_float(scores)
         parts = [self.select(i, corners[i : i + 1], ranked[i]) for i in range(len(boxes))]
         left = self.ordered([nothing(ranked.dtype), *parts])
@@ -85,11 +85,11 @@ class BatchedNms(Op):
         return self.packed(left, corners[left.image, left.place], flat, counts, boxes.dtype)
 
     def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
-        """What is left of the boxes of one class: places, and their scores."""
+        """Return what is left of the boxes of one class: places, and their scores."""
         raise NotImplementedError
 
     def select(self, image: int, boxes: Array, scores: Array) -> KeptBoxes:
-        """What is left of an image, given boxes [classes or 1, n, 4] and scores [classes, n]."""
+        """Return what is left of an image, given boxes [classes or 1, n, 4] and scores [classes, n]."""
         parts = [nothing(scores.dtype)]
         for label in range(len(scores)):
             if label != self.background_class:
@@ -100,7 +100,7 @@ class BatchedNms(Op):
         return left.take(order if self.keep_top_k < 0 else order[: self.keep_top_k])
 
     def ordered(self, parts: list[KeptBoxes]) -> KeptBoxes:
-        """The boxes of all images, in the order asked for."""
+        """Return the boxes of all images, in the order asked for."""
         left = joined(parts)
         if self.sort_result_across_batch and self.sort_result_type == "score":
             return left.take(np.lexsort((left.place, left.label, left.image, -left.score)))
@@ -112,7 +112,7 @@ class BatchedNms(Op):
     def packed(
         self, left: KeptBoxes, boxes: Array, flat: Array, counts: list[int], kind: np.dtype[np.generic]
     ) -> tuple[Array, Array, Array]:
-        """The outputs, given the box of each row and its number."""
+        """Return the outputs, given the box of each row and its number."""
         index = self.output_type.dtype
         head = np.stack([left.label.astype(boxes.dtype), left.score.astype(boxes.dtype)], axis=1)
         rows = np.concatenate([head, boxes], axis=1).astype(kind)
@@ -159,7 +159,7 @@ class MatrixNms(BatchedNms):
 
 
 class MulticlassNmsBase(BatchedNms):
-    """What the versions of MulticlassNms share. A score of score_threshold is enough."""
+    """Base of the versions of MulticlassNms. A score of score_threshold is enough."""
 
     iou_threshold: float = attr(0.0, doc="the overlap within a class that suppresses")
     nms_eta: float = attr(

@@ -50,7 +50,7 @@ class NMSRotated(NmsWithScores):
         return self.packed(*found)
 
     def corners(self, boxes: Array) -> Array:
-        """The boxes, with angles that turn clockwise."""
+        """Return the boxes, with angles that turn clockwise."""
         return boxes if self.clockwise else boxes * np.array([1, 1, 1, 1, -1], boxes.dtype)
 
     def select_in_class(

@@ -20,7 +20,7 @@ Found = tuple[Array, Array]
 
 
 class NonMaxSuppressionBase(Op):
-    """What the versions of NonMaxSuppression share.
+    """Base of the versions of NonMaxSuppression.
 
     Boxes whose score is not above score_threshold are left out, where the pages say below. A box is
     suppressed by an overlap of iou_threshold already, as in OpenVINO, where the pages ask for more.
@@ -40,7 +40,7 @@ class NonMaxSuppressionBase(Op):
     """The highest rank of inputs that are one number."""
 
     def corners(self, boxes: Array) -> Array:
-        """The boxes by their corners."""
+        """Return the boxes by their corners."""
         raise NotImplementedError
 
     def rows(self, boxes: Value, scores: Value, limit: Value | None, *numbers: Value | None) -> PartialShape:
@@ -71,7 +71,7 @@ class NonMaxSuppressionBase(Op):
         score_threshold: Array | None,
         sigma: Array | None = None,
     ) -> Found:
-        """What is left: [batch entry, class, box] and its score."""
+        """Return what is left: [batch entry, class, box] and its score."""
         limit = int(number(max_output_boxes_per_class))
         thresholds = number(iou_threshold), number(score_threshold), number(sigma)
         corners, ranked = self.corners(as_float(boxes)), as_float(scores)
@@ -89,7 +89,7 @@ class NonMaxSuppressionBase(Op):
     def select_in_class(
         self, boxes: Array, scores: Array, limit: int, iou: float, above: float, sigma: float
     ) -> Found:
-        """What is left of the boxes of one class: places, and their scores."""
+        """Return what is left of the boxes of one class: places, and their scores."""
         if limit <= 0:
             return np.zeros(0, np.int64), scores[:0]
         if sigma > 0:
@@ -99,7 +99,7 @@ class NonMaxSuppressionBase(Op):
         return places, scores[places]
 
     def soft_cut(self, iou: float) -> float | None:
-        """The overlap that suppresses even where scores are only lowered."""
+        """Return the overlap that suppresses even where scores are only lowered."""
         return None
 
 
@@ -111,7 +111,7 @@ class AxisAlignedNms(NonMaxSuppressionBase):
     )
 
     def corners(self, boxes: Array) -> Array:
-        """The boxes by their corners, the lower coordinates first."""
+        """Return the boxes by their corners, the lower coordinates first."""
         first, second = boxes[..., :2], boxes[..., 2:]
         if self.box_encoding == "center":
             first, second = first - second / 2, first + second / 2
@@ -143,7 +143,7 @@ class IndicesOnlyNms(AxisAlignedNms):
         return found.astype(self.index_type().dtype)
 
     def index_type(self) -> ElementType:
-        """The element type of the indices."""
+        """Return the element type of the indices."""
         return ElementType.i64
 
 
@@ -195,7 +195,7 @@ class NmsWithScores(NonMaxSuppressionBase):
         check_index_types(output_type=self.output_type)
 
     def packed(self, found: Array, scores: Array) -> tuple[Array, Array, Array]:
-        """The outputs."""
+        """Return the outputs."""
         index = self.output_type.dtype
         with_scores = np.concatenate([found[:, :2].astype(scores.dtype), scores[:, None]], axis=1)
         return found.astype(index), with_scores.astype(np.float32), np.array([len(found)], index)

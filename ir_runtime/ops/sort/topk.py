@@ -17,7 +17,7 @@ from .._define.types import T_INDEX, T, check_index_types
 
 
 class TopKBase(Op):
-    """What the versions of TopK share.
+    """Base of the versions of TopK.
 
     Of equal elements the one with the lower index comes first, and is chosen first, as in the
     reference; so the order is always a stable one. NaN counts as larger than any number.
@@ -106,7 +106,7 @@ def _fits_elsewhere(data: PartialShape, k: int) -> bool:
 
 
 def _ranking(data: Array, axis: int, descending: bool) -> Array:
-    """The indices along an axis, best first, those of equal elements in ascending order."""
+    """Return the indices along an axis, best first, those of equal elements in ascending order."""
     keys = data.astype(np.float32) if data.dtype.kind == "V" else data
     if not descending:
         return np.argsort(keys, axis, kind="stable")

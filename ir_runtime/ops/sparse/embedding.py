@@ -19,7 +19,7 @@ from .._within import check_at_most, check_below
 
 
 class EmbeddingBagBase(Op):
-    """What all of them share: rows of a table, multiplied by weights and added up in groups.
+    """Base of these operations: rows of a table, multiplied by weights and added up in groups.
 
     Small floating-point types are added up in f32 and rounded once.
     """
@@ -36,7 +36,7 @@ class EmbeddingBagBase(Op):
         per_sample_weights: Value | None,
         default_index: Value | None = None,
     ) -> PartialShape:
-        """The shape of the output, one entry for each group."""
+        """Return the shape of the output, one entry for each group."""
         if per_sample_weights is not None:
             if self.reduction != "sum":
                 raise InferenceError(

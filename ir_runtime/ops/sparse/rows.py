@@ -50,7 +50,7 @@ class SparseFillEmptyRows(Op):
         return PartialShape([total, 2]), PartialShape([total]), PartialShape([lengths[0]])
 
     def _total(self, count: Dimension, rows: Dimension, columns: Dimension, known: Array | None) -> Dimension:
-        """How many elements there are when each row has one."""
+        """Return how many elements there are when each row has one."""
         if known is not None and known.size:
             for axis, (length, name) in enumerate(((rows, "row"), (columns, "column"))):
                 places = Value.constant(known[:, axis])
