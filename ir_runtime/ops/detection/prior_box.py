@@ -108,7 +108,7 @@ class PriorBoxes(Op):
 
 
 class PriorBoxBase(PriorBoxes):
-    """Base of the versions of PriorBox.
+    """Base of the versions of PriorBox; its 10 attributes are those of the specification.
 
     OpenVINO counts boxes by one rule and makes them by another; attributes for which those differ
     are refused, as the reference then writes where it should not.
