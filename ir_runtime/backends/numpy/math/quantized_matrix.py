@@ -64,9 +64,9 @@ class QuantizedMatrix:
         """Multiply rows by the matrix, and apply the epilogue."""
         rows = self.blocks.pad_rows(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]))
         y = np.empty((len(rows), self.columns), np.float32)
-        if len(rows):
-            cost = (len(rows) + DEQUANTIZE_COST) * rows.shape[1] * self.columns
-            size = cost if len(rows) >= MANY_ROWS else 0
+        if count := len(rows):
+            cost = (count + DEQUANTIZE_COST) * rows.shape[1] * self.columns
+            size = cost if count >= MANY_ROWS else 0
             parallel_for(lambda panel: self._multiply(rows, panel, y[:, panel.place]), self.panels, size)
         apply_epilogue(y, epilogue)
         return y.reshape(*x.shape[:-1], self.columns)
