@@ -1,4 +1,4 @@
-"""Products with weights of a few bits each, and unpacking them, in vector registers."""
+"""Dot products with quantized weights, and dequantizing them, in vector registers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llvmlite import ir
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import alloc, load_i64
 from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit
-from ._quantized import BITS, GROUPS, LANE_ORDER, NIBBLES_PER_LANE, PANEL_COLUMNS, SIZE, Storage
+from ._quantized import BITS, LANE_ORDER, NIBBLES_PER_LANE, PANEL_COLUMNS, MatrixRecord, Storage
 from ._quantized_column import Column, load_word
 from ._rows import transpose_vectors
 
@@ -18,18 +18,18 @@ __all__ = ["permute_row", "dot_column", "dequantize_columns"]
 
 Value = Any
 
-# Sums that do not wait for each other.
+# Independent accumulators.
 ACCUMULATORS = 4
 
 
 def _emit_dot(emit: Emit, words: Value, x: Value, place: Value, out: Value, kind: Storage) -> None:
     size = LANES * BITS[kind] // 8
     builder, column = emit.builder, Column(emit, kind, words, place)
-    steps = builder.sdiv(load_word(emit, words, SIZE), emit.i64(LANES))
+    steps = builder.sdiv(load_word(emit, words, MatrixRecord.group_size), emit.i64(LANES))
     many = builder.sdiv(steps, emit.i64(ACCUMULATORS))
     rest = builder.sub(steps, builder.mul(many, emit.i64(ACCUMULATORS)))
-    start = [column.codes, x, *[emit.constant(0)] * ACCUMULATORS]
-    with emit.loop(load_word(emit, words, GROUPS), start) as (group, now, following):
+    start = [column.values, x, *[emit.constant(0)] * ACCUMULATORS]
+    with emit.loop(load_word(emit, words, MatrixRecord.groups), start) as (group, now, following):
         column.load_group(group)
         with emit.loop(many, now) as (_, (codes, at, *totals), after):
             after += [emit.at(codes, size * ACCUMULATORS), emit.at(at, 4 * LANES * ACCUMULATORS)]
@@ -53,21 +53,21 @@ def _dot(emit: Emit, kind: Value, words: Value, x: Value, column: Value, out: Va
 
 @device
 def dot_column(kind: int, words: int, x: int, column: int, out: int) -> None:
-    """One row times one column. One column after the other, codes are read as they lie, which caches foresee.
+    """Compute the dot product of a row and a column.
 
     Args:
-        kind: how codes are stored.
-        words: those of the matrix.
-        x: the row, as `permute_row` puts it.
-        column: which one.
-        out: where to put the number.
+        kind: a `Storage`.
+        words: the `MatrixRecord`.
+        x: the row, permuted by `permute_row`.
+        column: the index of the column.
+        out: address of the result.
     """
     _dot(kind, words, x, column, out)
 
 
 @instruction(types.int64, types.int64, types.int64)
 def _permute(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """Numbers in vectors, those of each in the order of `LANE_ORDER`."""
+    """Permute each vector of numbers by `LANE_ORDER`."""
     with emit.loop(emit.builder.sdiv(count, emit.i64(LANES)), [x, out]) as (_, (at, target), following):
         numbers = emit.load(at)
         places = ir.Constant(INTS, LANE_ORDER)
@@ -77,10 +77,10 @@ def _permute(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 @device
 def permute_row(kind: int, words: int, x: int) -> int:
-    """A row as `dot_column` wants it: the same, or in `alloc`."""
+    """Return the row as `dot_column` reads it: the same, or new memory."""
     if kind != 0 or NIBBLES_PER_LANE == 1:
         return x
-    count = load_i64(words, GROUPS) * load_i64(words, SIZE)
+    count = load_i64(words, MatrixRecord.groups) * load_i64(words, MatrixRecord.group_size)
     out: int = alloc(4 * count)
     _permute(x, count, out)
     return out
@@ -92,14 +92,14 @@ def _emit_dequantize(
     bits = BITS[kind]
     builder = emit.builder
     columns = [Column(emit, kind, words, emit.at(first, j)) for j in range(LANES)]
-    group = builder.sdiv(start, load_word(emit, words, SIZE))
+    group = builder.sdiv(start, load_word(emit, words, MatrixRecord.group_size))
     for column in columns:
         column.load_group(group)
     gains = emit.load(columns[0].column_scale)
     steps = builder.sdiv(rows, emit.i64(LANES))
     offset = builder.sdiv(builder.mul(start, emit.i64(bits)), emit.i64(8))
     with emit.loop(steps, [offset, out]) as (_, (at, target), following):
-        read = [column.dequantize(emit.at(column.codes, at)) for column in columns]
+        read = [column.dequantize(emit.at(column.values, at)) for column in columns]
         order = LANE_ORDER if kind is Storage.LUT4 else range(LANES)
         for k, row in zip(order, transpose_vectors(emit, read), strict=True):
             emit.store(emit.multiply(row, gains), emit.at(target, 4 * PANEL_COLUMNS * k))
@@ -117,14 +117,14 @@ def _dequantize(
 
 @device
 def dequantize_columns(kind: int, words: int, first: int, start: int, rows: int, out: int) -> None:
-    """As many columns as a vector is long, as f32, row behind row.
+    """Dequantize `LANES` columns to f32, row by row.
 
     Args:
-        kind: how codes are stored.
-        words: those of the matrix.
+        kind: a `Storage`.
+        words: the `MatrixRecord`.
         first: the first column.
         start: the first row.
-        rows: how many, all of one group.
-        out: where to put them.
+        rows: their number, all of one group.
+        out: address of the result.
     """
     _dequantize(kind, words, first, start, rows, out)

@@ -1,4 +1,4 @@
-"""QuantizedWeights matrices as kernels want them: the bytes of the file if whole vectors can be read, else rows with gaps."""
+"""Packed quantized matrices: the bytes of the file if whole vectors can be read, else with padded groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ....ir.quantized_weights import QuantizedWeights
 from ....ir.tensor import Array
 from ...common.rounding import ROUNDINGS, dequantized_table, is_exact
 from ..codegen.vectors import LANES
-from ._quantized import BITS, MATRIX, PANEL_COLUMNS, Storage
+from ._quantized import BITS, PANEL_COLUMNS, Storage
 
 __all__ = ["PackedMatrix", "pack"]
 
@@ -28,26 +28,26 @@ _ROUNDED_STORAGE = {
     Storage.I8: Storage.I8_ROUNDED, Storage.U8: Storage.U8_ROUNDED, Storage.F16: Storage.F16_ROUNDED,
 }  # fmt: skip
 _RANGES = {E.u8: (0.0, 255.0), E.i8: (-128.0, 127.0)}
-# Columns that are put in order at a time.
+# Columns that are packed at a time.
 _BLOCK_COLUMNS = 512
 
 
 @dataclass(frozen=True)
 class PackedMatrix:
-    """A compressed matrix, and where it lies.
+    """A quantized matrix as kernels read it.
 
     Args:
-        kind: how the codes are stored.
-        words: what `_codes.MATRIX` says of it, without gains.
-        columns: those of the product.
-        groups: how many follow each other along a column.
+        kind: the storage format.
+        record: the fields of `MatrixRecord` but ``column_scale``.
+        columns: of the product.
+        groups: of a column.
         size: rows of a group in the file.
-        padded: rows of a group as stored; those behind ``size`` are to meet zeros.
-        kept: what ``words`` has the addresses of.
+        padded: rows of a group as stored; rows after ``size`` must be multiplied with zeros.
+        kept: arrays that ``record`` points to.
     """
 
     kind: Storage
-    words: Array
+    record: dict[str, int]
     columns: int
     groups: int
     size: int
@@ -56,7 +56,7 @@ class PackedMatrix:
 
     @property
     def panels(self) -> int:
-        """How many times `PANEL_COLUMNS` it has, rounded up."""
+        """Panels of `PANEL_COLUMNS` columns."""
         return -(-self.columns // PANEL_COLUMNS)
 
     @property
@@ -65,7 +65,7 @@ class PackedMatrix:
         return self.groups * self.padded
 
     def pad_rows(self, x: Array) -> Array:
-        """Rows that meet the matrix, with zeros where it has gaps; contiguous."""
+        """Return the rows of the left operand with zeros where groups are padded, contiguous."""
         if self.padded == self.size:
             return np.ascontiguousarray(x)
         wide = np.zeros((len(x), self.groups, self.padded), np.float32)
@@ -74,7 +74,7 @@ class PackedMatrix:
 
 
 def pack(weights: QuantizedWeights, rows: bool) -> PackedMatrix | None:
-    """A matrix whose outputs are its rows, or its columns; ``None`` for those that kernels cannot take exactly."""
+    """Pack a matrix whose outputs are its rows, or its columns; ``None`` if kernels cannot dequantize it exactly."""
     kind, groups, rounding = (
         _STORAGE.get(weights.element),
         weights.groups(rows),
@@ -90,22 +90,23 @@ def pack(weights: QuantizedWeights, rows: bool) -> PackedMatrix | None:
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     size = depth // groups
     padded = -(-size // LANES) * LANES
-    codes = _packed_values(weights, rows, kind, groups, padded)
+    values = _packed_values(weights, rows, kind, groups, padded)
     table = _table(weights.element, weights.arithmetic)
     if kind not in (Storage.F16, Storage.BF16) and not is_exact(
-        _range(weights.element, codes, table), scale, zero, rounding
+        _range(weights.element, values, table), scale, zero, rounding
     ):
         return None
     zeros = np.zeros((1, 1), np.float32) if zero is None else zero
     zeros = np.broadcast_to(zeros, (outputs, groups))
     factor = 1.5 * 2.0**rounding.dropped_bits if rounding.dropped_bits else 0
-    steps = np.array([rounding.min_normal, factor], np.float32)  # as `_codes` wants them
-    words = np.zeros(MATRIX, np.int64)
-    words[:] = (
-        kind, codes.ctypes.data, codes.strides[0], table.ctypes.data, groups, padded, outputs - 1,
-        scale.ctypes.data, *scale.strides, zeros.ctypes.data, *zeros.strides, 0, steps.ctypes.data,
-    )  # fmt: skip
-    return PackedMatrix(kind, words, outputs, groups, size, padded, (codes, table, scale, zeros, steps))
+    steps = np.array([rounding.min_normal, factor], np.float32)  # of `round_mantissa`
+    record = {
+        "storage": kind, "values": values.ctypes.data, "column_stride": values.strides[0], "table": table.ctypes.data,
+        "groups": groups, "group_size": padded, "last_column": outputs - 1, "scale": scale.ctypes.data,
+        "scale_column": scale.strides[0], "scale_group": scale.strides[1], "zero": zeros.ctypes.data,
+        "zero_column": zeros.strides[0], "zero_group": zeros.strides[1], "rounding": steps.ctypes.data,
+    }  # fmt: skip
+    return PackedMatrix(kind, record, outputs, groups, size, padded, (values, table, scale, zeros, steps))
 
 
 def _range(element: E, codes: Array, table: Array) -> tuple[float, float]:
@@ -116,7 +117,7 @@ def _range(element: E, codes: Array, table: Array) -> tuple[float, float]:
 
 
 def _packed_values(weights: QuantizedWeights, rows: bool, kind: Storage, groups: int, padded: int) -> Array:
-    """Codes ``[outputs, bytes]``."""
+    """Return quantized values as ``[outputs, bytes]``."""
     outputs, depth = weights.shape if rows else weights.shape[::-1]
     if rows and groups * padded == depth and weights.element.bits == BITS[kind]:
         if isinstance(weights.codes, Packed):
@@ -131,7 +132,7 @@ def _packed_values(weights: QuantizedWeights, rows: bool, kind: Storage, groups:
 
 
 def _as_bits(element: E, codes: Array) -> Array:
-    """Codes as bits: u8 or u16."""
+    """Return quantized values as u8 or u16."""
     if element in _SMALL_FLOATS:
         codes = codes.astype(np.float16)
     codes = np.ascontiguousarray(codes)
@@ -139,7 +140,7 @@ def _as_bits(element: E, codes: Array) -> Array:
 
 
 def _pad_groups(codes: Array, groups: int, padded: int, four: bool) -> Array:
-    """Rows of codes as bytes, with zeros behind each group."""
+    """Return rows of quantized values as bytes, with zeros after each group."""
     outputs, depth = codes.shape
     wide = np.zeros((outputs, groups, padded), codes.dtype)
     wide[:, :, : depth // groups] = codes.reshape(outputs, groups, -1)
@@ -148,7 +149,7 @@ def _pad_groups(codes: Array, groups: int, padded: int, four: bool) -> Array:
 
 
 def _table(element: E, arithmetic: E) -> Array:
-    """What the codes of 4 bits stand for, in the type that the file computes with; zeros for other codes."""
+    """Return the numbers of 4-bit values in the arithmetic of the model; zeros for other formats."""
     if _STORAGE[element] is not Storage.LUT4:
         return np.zeros(16, np.float32)
     return dequantized_table(element, arithmetic)

@@ -1,7 +1,4 @@
-"""Weights of a few bits each, as they are stored: what kinds there are, and reading them into vectors.
-
-A vector is some codes of one column of a product, which lie one behind the other.
-"""
+"""Quantized weights as they are stored: storage formats, and loading them into vectors of one column."""
 
 from __future__ import annotations
 
@@ -11,13 +8,14 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.target import TARGET
 from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit
 
 __all__ = [
     "BITS",
     "PANEL_COLUMNS",
-    "MATRIX",
+    "MatrixRecord",
     "LANE_ORDER",
     "Storage",
     "round_to_f16",
@@ -30,28 +28,44 @@ Value = Any
 
 PANEL_VECTORS = TARGET.wide[1]
 PANEL_COLUMNS = PANEL_VECTORS * LANES
-# Numbers of 4 bits come into a vector as 32-bit words, repeated, lie there: one of each in turn.
+# 4-bit values are loaded as repeated 32-bit words; a lane takes one nibble of each word in turn.
 NIBBLES_PER_LANE = max(LANES // 8, 1)
 LANE_ORDER = [lane % NIBBLES_PER_LANE * 8 + lane // NIBBLES_PER_LANE for lane in range(LANES)]
 
-# Words about a matrix. Scales and zero points go on by so many bytes from a column, and from a group, to the
-# next; a group has so many codes, of which whole vectors can be read. Of columns behind the last one, the
-# last stands in. Gains are one more factor for each column, behind all rounding.
-(
-    KIND, CODES, CODES_NEXT, TABLE, GROUPS, SIZE, LAST, SCALE, SCALE_NEXT, SCALE_GROUP, ZERO, ZERO_NEXT,
-    ZERO_GROUP, GAIN, ROUNDING, MATRIX,
-) = range(16)  # fmt: skip
+
+class MatrixRecord(Descriptor):
+    """A quantized matrix; strides are in bytes.
+
+    A group has a multiple of `LANES` values. Columns after ``last_column`` repeat it. ``column_scale`` multiplies the
+    products, after all rounding; ``rounding`` is the address of the two numbers of `round_mantissa`.
+    """
+
+    storage: i64
+    values: i64
+    column_stride: i64
+    table: i64
+    groups: i64
+    group_size: i64
+    last_column: i64
+    scale: i64
+    scale_column: i64
+    scale_group: i64
+    zero: i64
+    zero_column: i64
+    zero_group: i64
+    column_scale: i64
+    rounding: i64
 
 
 class Storage(IntEnum):
-    """How numbers are stored, and whether their products with scales are rounded to f16."""
+    """How values are stored, and whether their products with scales are rounded to f16."""
 
     LUT4 = 0
-    """4 bits, an index into 16 numbers; rounded as the words say."""
+    """4 bits: an index to a lookup table of 16 numbers."""
     I8 = 1
-    """8 bits, with a sign."""
+    """Signed 8-bit integers."""
     U8 = 2
-    """8 bits, without."""
+    """Unsigned 8-bit integers."""
     F16 = 3
     """f16."""
     BF16 = 4
@@ -65,19 +79,19 @@ BITS = dict(zip(Storage, (4, 8, 8, 16, 16, 8, 8, 16), strict=True))
 
 
 def splat_bits(value: int) -> Value:
-    """The same bits in every lane."""
+    """Return a vector with the same bits in every lane."""
     return ir.Constant(INTS, [value] * LANES)
 
 
 def _load_unaligned(emit: Emit, address: Value, kind: Any) -> Value:
-    """What lies at an address, wherever that is."""
+    """Load from an unaligned address."""
     found = emit.load(address, kind)
     found.align = 1
     return found
 
 
 def _load_u4(emit: Emit, address: Value) -> Value:
-    """Indices of 4 bits, in the order of `LANE_ORDER`; higher bits may be anything."""
+    """Load 4-bit indices in the order of `LANE_ORDER`; higher bits are arbitrary."""
     builder = emit.builder
     codes = _load_unaligned(emit, address, ir.IntType(4 * LANES))
     if 4 * LANES < 32:
@@ -102,7 +116,7 @@ def _load_u8(emit: Emit, address: Value) -> Value:
 
 
 def _load_f16(emit: Emit, address: Value) -> Value:
-    """f16 as f32. Not every machine has an instruction for it; there, the bits are moved."""
+    """Load f16 as f32; without an instruction for it, by shifting bits."""
     builder = emit.builder
     if TARGET.name != "plain":
         return builder.fpext(_load_unaligned(emit, address, ir.VectorType(ir.HalfType(), LANES)), VECTOR)
@@ -128,16 +142,15 @@ _LOADERS: dict[Storage, Callable[[Emit, Value], Value]] = {
 
 
 def load_quantized(emit: Emit, kind: Storage, address: Value) -> Value:
-    """The codes at an address as f32; those of 4 bits as indices."""
+    """Load quantized values as f32; those of 4 bits as indices."""
     return _LOADERS[kind](emit, address)
 
 
 def round_mantissa(emit: Emit, numbers: Value, least: Value, factor: Value) -> Value:
-    """Numbers with fewer digits: those below go where a large number is added, and taken away again.
+    """Round mantissas to fewer bits by adding and subtracting a large number.
 
-    The large number lies so much above the power of two that is in a number that its last digit is the
-    last one that stays. ``least`` has the bits of the lowest power that counts; with a factor of 0 nothing
-    is rounded.
+    The last bit of the large number, ``factor`` times the power of two of a number, is the last bit that stays.
+    ``least`` has the bits of the smallest normal power of two; with a factor of 0, nothing is rounded.
     """
     builder = emit.builder
     power = builder.and_(builder.bitcast(numbers, INTS), splat_bits(0x7F800000))
@@ -147,7 +160,7 @@ def round_mantissa(emit: Emit, numbers: Value, least: Value, factor: Value) -> V
 
 
 def round_to_f16(emit: Emit, numbers: Value) -> Value:
-    """Numbers rounded to f16."""
+    """Round numbers to f16."""
     builder = emit.builder
     if TARGET.name == "plain":
         return round_mantissa(emit, numbers, splat_bits(0x38800000), emit.constant(1.5 * 2.0**13))

@@ -1,7 +1,7 @@
-"""A column of weights of a few bits each: its codes, and the numbers they stand for in each group.
+"""A column of quantized weights: dequantizes vectors of values of a group.
 
-The numbers are ``(code - zero) * scale``, exactly as the file's own arithmetic rounds them. Groups have 16
-different ones if codes have 4 bits; these are made once for the group, and looked up.
+Numbers are ``(value - zero) * scale``, rounded exactly as by the arithmetic of the model. 4-bit values are looked up in a
+table of 16 numbers that is computed once for a group.
 """
 
 from __future__ import annotations
@@ -12,25 +12,7 @@ from llvmlite import ir
 
 from ..codegen.target import TARGET
 from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit
-from ._quantized import (
-    CODES,
-    CODES_NEXT,
-    GAIN,
-    LAST,
-    ROUNDING,
-    SCALE,
-    SCALE_GROUP,
-    SCALE_NEXT,
-    TABLE,
-    ZERO,
-    ZERO_GROUP,
-    ZERO_NEXT,
-    Storage,
-    load_quantized,
-    round_mantissa,
-    round_to_f16,
-    splat_bits,
-)  # fmt: skip
+from ._quantized import MatrixRecord, Storage, load_quantized, round_mantissa, round_to_f16, splat_bits
 
 __all__ = ["Column", "load_word"]
 
@@ -38,7 +20,7 @@ Value = Any
 
 
 def load_word(emit: Emit, words: Value, index: int) -> Value:
-    """One of the words about a matrix."""
+    """Load a field of a `MatrixRecord`."""
     return emit.load(emit.at(words, 8 * index), I64)
 
 
@@ -47,17 +29,19 @@ def _broadcast(emit: Emit, address: Value) -> Value:
 
 
 class Column:
-    """What is known of a column: where its codes, scales and zero points are, and what they stand for in a group."""
+    """Addresses of the values, scales and zero points of a column, and the scale of the current group."""
 
     def __init__(self, emit: Emit, kind: Storage, words: Value, column: Value) -> None:
         self._emit, self._kind, self._words = emit, kind, words
-        last = load_word(emit, words, LAST)
+        last = load_word(emit, words, MatrixRecord.last_column)
         real = emit.builder.select(emit.builder.icmp_signed("<", column, last), column, last)
         self._column = real
-        self.codes = self._from(CODES, real, CODES_NEXT)
-        self._scales = self._from(SCALE, real, SCALE_NEXT)
-        self._zeros = self._from(ZERO, real, ZERO_NEXT)
-        self.column_scale = emit.at(load_word(emit, words, GAIN), emit.builder.mul(column, emit.i64(4)))
+        self.values = self._from(MatrixRecord.values, real, MatrixRecord.column_stride)
+        self._scales = self._from(MatrixRecord.scale, real, MatrixRecord.scale_column)
+        self._zeros = self._from(MatrixRecord.zero, real, MatrixRecord.zero_column)
+        self.column_scale = emit.at(
+            load_word(emit, words, MatrixRecord.column_scale), emit.builder.mul(column, emit.i64(4))
+        )
         self._scratch = emit.stack_words(8) if kind is Storage.LUT4 and LANES < 8 else None
         self._table: list[Value] = []
 
@@ -66,25 +50,29 @@ class Column:
         return self._emit.at(base, self._emit.builder.mul(index, load_word(self._emit, self._words, step)))
 
     def load_group(self, group: Value) -> None:
-        """Make what is the same in a group."""
+        """Load scale and zero point of a group, and compute its lookup table."""
         emit = self._emit
-        self._scale = _broadcast(emit, self._from(SCALE, group, SCALE_GROUP, self._scales))
-        self._zero = _broadcast(emit, self._from(ZERO, group, ZERO_GROUP, self._zeros))
+        self._scale = _broadcast(
+            emit, self._from(MatrixRecord.scale, group, MatrixRecord.scale_group, self._scales)
+        )
+        self._zero = _broadcast(
+            emit, self._from(MatrixRecord.zero, group, MatrixRecord.zero_group, self._zeros)
+        )
         if self._kind is not Storage.LUT4:
             return
-        rounding = load_word(emit, self._words, ROUNDING)
+        rounding = load_word(emit, self._words, MatrixRecord.rounding)
         least = emit.builder.bitcast(_broadcast(emit, rounding), INTS)
         factor = _broadcast(emit, emit.at(rounding, 4))
-        table = load_word(emit, self._words, TABLE)
+        table = load_word(emit, self._words, MatrixRecord.table)
         offsets = range(0, 64, 4 * LANES)
         scaled = [self._scaled(emit.load(emit.at(table, offset))) for offset in offsets]
-        self._table = [round_mantissa(emit, dequantize, least, factor) for dequantize in scaled]
+        self._table = [round_mantissa(emit, numbers, least, factor) for numbers in scaled]
         if self._scratch is not None:
             for vector, offset in zip(self._table, offsets, strict=True):
                 emit.store(vector, emit.at(self._scratch, offset))
 
     def dequantize(self, address: Value) -> Value:
-        """The numbers of the codes at an address."""
+        """Dequantize the vector of values at an address."""
         stored = load_quantized(self._emit, self._kind, address)
         if self._kind is Storage.LUT4:
             return self._lookup(stored)
@@ -93,11 +81,11 @@ class Column:
         scaled = self._scaled(stored)
         return round_to_f16(self._emit, scaled) if self._kind > Storage.BF16 else scaled
 
-    def _scaled(self, codes: Value) -> Value:
-        return self._emit.multiply(self._emit.subtract(codes, self._zero), self._scale)
+    def _scaled(self, values: Value) -> Value:
+        return self._emit.multiply(self._emit.subtract(values, self._zero), self._scale)
 
     def _lookup(self, indices: Value) -> Value:
-        """Numbers of the table; only the low 4 bits of an index count."""
+        """Look up numbers in the table by the low 4 bits of indices."""
         emit, builder = self._emit, self._emit.builder
         if TARGET.name == "avx512":
             return _permute(emit, "llvm.x86.avx512.permvar.sf.512", self._table[0], indices)
@@ -108,7 +96,7 @@ class Column:
         return self._gather(builder.and_(indices, splat_bits(15)))
 
     def _gather(self, indices: Value) -> Value:
-        """The same from memory, one by one."""
+        """Look up numbers in memory one by one."""
         emit, builder = self._emit, self._emit.builder
         found: Value = ir.Constant(VECTOR, ir.Undefined)
         for lane in range(LANES):

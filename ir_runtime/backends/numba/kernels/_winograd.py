@@ -1,12 +1,10 @@
-"""Convolutions of 3 by 3 by Winograd's F(4, 3): 36 products of tiles instead of 144 of windows.
+"""Winograd convolution F(4x4, 3x3) (Lavin and Gray 2016, arXiv:1509.09308): 36 multiplications per tile, not 144.
 
-Tiles of 6 by 6 elements that overlap by 2 are transformed, and of each transformed element the tiles are
-the rows of a matrix, which is multiplied with one of 36 matrices of transformed filters; transformed
-back, a tile gives 4 by 4 results. Where there are many tiles, each thread takes blocks of them through
-all of it, in its own cache; else all threads share each of the three phases.
+Tiles of 6 by 6 elements that overlap by 2 are transformed. For each of the 36 transformed elements, the tiles are rows of
+a matrix that is multiplied with transformed filters; the inverse transform gives 4 by 4 results per tile. If there are
+many tiles, each thread takes blocks of tiles through all phases, in its own cache; else all threads share each phase.
 
-What overflows, or was not finite, spreads over the whole tile on that way; such a tile is computed
-directly instead.
+A value that is not finite, or overflows, would spread over its whole tile; such tiles are computed directly.
 """
 
 from __future__ import annotations
@@ -23,22 +21,22 @@ from ..threading.parallel import parallel_for, threads
 from ._epilogue import Epilogue
 from ._packed_epilogue import PackedEpilogue
 from ._panels import PackedPanels
-from ._winograd_tiles import WINOGRAD
+from ._winograd_tiles import WINOGRAD, WinogradJob
 from ._winograd_transforms import TILE_ELEMENTS, transform_filters
 
 __all__ = ["Winograd", "is_profitable"]
 
-# Filters of more channels than this, once transformed, do not stay in the last cache.
+# Transformed filters with more channels (inputs times outputs) do not stay in the last-level cache.
 MAX_FILTERS = 256 * 256
-# Smaller maps have too few tiles, and waste too much of those.
+# Smaller maps have too few tiles and waste too much of them.
 MIN_LENGTH = 10
-# Tiles that a thread takes through all phases; and bytes of them once transformed, which stay in its cache.
+# Most tiles of a block, and bytes of its transformed tiles, which stay in the cache of a thread.
 TILE_BLOCK = 24
 BLOCK_BYTES = 1 << 19
 
 
 def is_profitable(shape: Sequence[int], out: Sequence[int | None]) -> bool:
-    """Whether filters ``[C_out, C_in, 3, 3]`` are better transformed, for results of at least that size."""
+    """Return whether Winograd is faster for filters ``[C_out, C_in, 3, 3]`` and results of at least that size."""
     outputs, inputs = shape[:2]
     whole = outputs % LANES == 0 and inputs % LANES == 0
     return (
@@ -51,17 +49,17 @@ def is_profitable(shape: Sequence[int], out: Sequence[int | None]) -> bool:
 
 @dataclass(frozen=True)
 class Winograd:
-    """Transformed filters, and what is done to the results.
+    """A convolution with transformed filters, and its epilogue.
 
     Args:
-        filters: ``[C_out, C_in, 3, 3]``, as they are stored.
-        epilogue: what follows.
+        filters: ``[C_out, C_in, 3, 3]``.
+        epilogue: is applied to the results.
     """
 
     filters: Array
     epilogue: Epilogue
     panels: PackedPanels = field(init=False)
-    finish: PackedEpilogue = field(init=False)
+    packed_epilogue: PackedEpilogue = field(init=False)
     _kept: tuple[Array, Array, Array, Array] = field(init=False)
     _jobs: dict[Any, Any] = field(default_factory=dict)
 
@@ -72,7 +70,7 @@ class Winograd:
         bias = np.zeros(outputs, np.float32) if self.epilogue.shift is None else self.epilogue.shift
         zeros = np.zeros(max(channels, outputs), np.float32)
         object.__setattr__(self, "panels", transform_filters(w, scale))
-        object.__setattr__(self, "finish", PackedEpilogue.of(self.epilogue))
+        object.__setattr__(self, "packed_epilogue", PackedEpilogue.of(self.epilogue))
         WINOGRAD.prepare()
         object.__setattr__(self, "_kept", (w, np.ascontiguousarray(scale), np.ascontiguousarray(bias), zeros))
 
@@ -84,14 +82,14 @@ class Winograd:
         y: Array,
         extras: Sequence[Array],
     ) -> None:
-        """Convolve ``x``, ``[N, height, width, C]`` but 1-D, of that shape, into ``y``, ``[N, height, width, C]``."""
+        """Convolve ``x``, flat but of NHWC ``shape``, into ``y`` of NHWC shape."""
         key = (*shape, *y.shape, threads())
         if (found := self._jobs.get(key)) is None:
             if len(self._jobs) >= 64:
                 self._jobs.clear()
             found = self._jobs[key] = self._job(shape, pads, y.shape)
         job, size = found
-        first, second = self.finish.extra_arrays(extras, 1)
+        first, second = self.packed_epilogue.extra_arrays(extras, 1)
         if size:
             second = np.empty(size, np.float32)
         parallel_for(WINOGRAD.address, job, y, x, first, second, threads())
@@ -99,20 +97,23 @@ class Winograd:
     def _job(
         self, shape: Sequence[int], pads: Sequence[tuple[int, int]], out: Sequence[int]
     ) -> tuple[Array, int]:
-        """A job, and how much room for transformed tiles its threads share."""
+        """Return a job, and the size of the scratch memory for transformed tiles that its threads share."""
         n, height, width, channels = shape
         tall, wide, outputs = out[1:]
         tiles = n * -(-tall // 4) * -(-wide // 4)
         block = max(min(TILE_BLOCK, BLOCK_BYTES // (4 * TILE_ELEMENTS * max(channels, outputs)) // 6 * 6), 6)
-        shared = tiles < 2 * threads() * block and threads() > 1 and len(self.finish.extras) < 2
+        shared = tiles < 2 * threads() * block and threads() > 1 and len(self.packed_epilogue.extras) < 2
         block = tiles if shared else min(block, tiles)
         panels = self.panels
         w, scale, bias, zeros = self._kept
-        words = [
-            n, height, width, channels, tall, wide, outputs, pads[0][0], pads[1][0], block, -(-tiles // block),
-            len(panels) // TILE_ELEMENTS, panels.table.ctypes.data, panels.numbers.ctypes.data, panels.bias.ctypes.data,
-            bias.ctypes.data, zeros.ctypes.data, self.finish.words.ctypes.data, self.finish.numbers.ctypes.data,
-            w.ctypes.data, scale.ctypes.data, shared,
-        ]  # fmt: skip
-        room = TILE_ELEMENTS * (block * (channels + outputs) + 2 * LANES) if shared else 0
-        return np.array(words, np.int64), room
+        job = WinogradJob.fill(
+            images=n, height=height, width=width, channels=channels, out_height=tall, out_width=wide,
+            out_channels=outputs, pad_top=pads[0][0], pad_left=pads[1][0], block_tiles=block,
+            blocks=-(-tiles // block), panels=len(panels) // TILE_ELEMENTS, table=panels.table.ctypes.data,
+            weights=panels.numbers.ctypes.data, panel_bias=panels.bias.ctypes.data, bias=bias.ctypes.data,
+            zeros=zeros.ctypes.data, epilogue_words=self.packed_epilogue.words.ctypes.data,
+            epilogue_numbers=self.packed_epilogue.numbers.ctypes.data, filters=w.ctypes.data,
+            scale=scale.ctypes.data, shared=shared,
+        )  # fmt: skip
+        scratch = TILE_ELEMENTS * (block * (channels + outputs) + 2 * LANES) if shared else 0
+        return job, scratch

@@ -1,38 +1,67 @@
-"""The work of `_winograd`: tiles are transformed, multiplied, and transformed back, in blocks or phase by phase."""
+"""The Winograd kernel: transforms tiles, multiplies them and transforms them back, in blocks or phase by phase."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, routine, types
 from ..codegen.memory import alloc, barrier, fetch_add, free, load_f32, load_i64, store_f32, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
 from ._gemm_tile import gemm_panel
-from ._packed_epilogue import apply_post_ops
+from ._packed_epilogue import Bounds, EpilogueHeader, apply_post_ops
 from ._panels import Panel
 from ._winograd_transforms import TILE_ELEMENTS, transform_input, transform_output
 
-__all__ = ["WINOGRAD"]
+__all__ = ["WINOGRAD", "WinogradJob"]
 
-# The words of a job.
-(
-    _IMAGES, _HEIGHT, _WIDTH, _CHANNELS, _TALL, _WIDE, _COLUMNS, _ABOVE, _BEFORE, _BLOCK_SIZE, _BLOCKS, _PANELS,
-    _TABLE, _WEIGHTS, _NO_BIAS, _BIAS, _ZEROS, _WORDS, _NUMBERS, _FILTER, _SCALE, _SHARED,
-) = range(22)  # fmt: skip
+
+class WinogradJob(Descriptor):
+    """The job of `WINOGRAD`: sizes, then addresses; with ``shared``, all threads work on each phase."""
+
+    images: i64
+    height: i64
+    width: i64
+    channels: i64
+    out_height: i64
+    out_width: i64
+    out_channels: i64
+    pad_top: i64
+    pad_left: i64
+    block_tiles: i64
+    blocks: i64
+    panels: i64
+    table: i64
+    weights: i64
+    panel_bias: i64
+    bias: i64
+    zeros: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
+    filters: i64
+    scale: i64
+    shared: i64
 
 
 @routine(*[types.int64] * 7)
 def _transform_input(job: int, x: int, out: int, apart: int, begin: int, end: int, places: int) -> None:
-    """Transform some tiles; the first of them goes to ``out``."""
-    height, width, channels = load_i64(job, _HEIGHT), load_i64(job, _WIDTH), load_i64(job, _CHANNELS)
-    down, across = (load_i64(job, _TALL) + 3) // 4, (load_i64(job, _WIDE) + 3) // 4
-    zeros, size = load_i64(job, _ZEROS), 4 * channels
+    """Transform input tiles; the first one goes to ``out``."""
+    height, width, channels = (
+        load_i64(job, WinogradJob.height),
+        load_i64(job, WinogradJob.width),
+        load_i64(job, WinogradJob.channels),
+    )
+    down, across = (
+        (load_i64(job, WinogradJob.out_height) + 3) // 4,
+        (load_i64(job, WinogradJob.out_width) + 3) // 4,
+    )
+    zeros, size = load_i64(job, WinogradJob.zeros), 4 * channels
     for tile in range(begin, end):
         line = tile // across
         image = line // down
-        top = (line - image * down) * 4 - load_i64(job, _ABOVE)
-        left = (tile - line * across) * 4 - load_i64(job, _BEFORE)
+        top = (line - image * down) * 4 - load_i64(job, WinogradJob.pad_top)
+        left = (tile - line * across) * 4 - load_i64(job, WinogradJob.pad_left)
         for a in range(6):
             inside = 0 <= top + a < height
             start = x + ((image * height + top + a) * width + left) * size
@@ -47,30 +76,34 @@ def _multiply_tiles(
     job: int, index: int, tiles: int, x: int, x_apart: int, out: int, out_apart: int, places: int
 ) -> None:
     """Multiply tiles with one panel of one of the 36 matrices."""
-    panels = load_i64(job, _PANELS)
+    panels = load_i64(job, WinogradJob.panels)
     element = index // panels
-    size = 4 * load_i64(job, _CHANNELS)
+    size = 4 * load_i64(job, WinogradJob.channels)
     start = x + element * x_apart
     for i in range(tiles):
         store_i64(places, i, start + i * size)
-    entry = load_i64(job, _TABLE) + 8 * Panel.words * index
-    # The column is counted through all 36; within its own matrix it is that much less.
-    column = load_i64(entry, Panel.column) - element * load_i64(job, _COLUMNS)
+    entry = load_i64(job, WinogradJob.table) + 8 * Panel.words * index
+    # Columns are counted through all 36 matrices.
+    column = load_i64(entry, Panel.column) - element * load_i64(job, WinogradJob.out_channels)
     store_i64(places, tiles, 0)
     gemm_panel(
-        load_i64(entry, Panel.vectors), tiles, places, 0, places + 8 * tiles, 1, load_i64(job, _CHANNELS),
-        load_i64(job, _WEIGHTS) + load_i64(entry, Panel.start), out + element * out_apart + 4 * column, 4 * load_i64(job, _COLUMNS),
-        load_i64(job, _NO_BIAS), 0, load_i64(entry, Panel.last_columns), np.float32(-np.inf), np.float32(np.inf),
+        load_i64(entry, Panel.vectors), tiles, places, 0, places + 8 * tiles, 1, load_i64(job, WinogradJob.channels),
+        load_i64(job, WinogradJob.weights) + load_i64(entry, Panel.start), out + element * out_apart + 4 * column, 4 * load_i64(job, WinogradJob.out_channels),
+        load_i64(job, WinogradJob.panel_bias), 0, load_i64(entry, Panel.last_columns), np.float32(-np.inf), np.float32(np.inf),
     )  # fmt: skip
 
 
 @device
 def _direct_window(job: int, x: int, y: int, others: int, image: int, line: int, column: int) -> None:
-    """One window, for all channels, as convolution is defined."""
-    height, width, channels = load_i64(job, _HEIGHT), load_i64(job, _WIDTH), load_i64(job, _CHANNELS)
-    numbers, filters = load_i64(job, _NUMBERS), load_i64(job, _FILTER)
-    top, left = line - load_i64(job, _ABOVE), column - load_i64(job, _BEFORE)
-    for o in range(load_i64(job, _COLUMNS)):
+    """Compute one window for all channels directly."""
+    height, width, channels = (
+        load_i64(job, WinogradJob.height),
+        load_i64(job, WinogradJob.width),
+        load_i64(job, WinogradJob.channels),
+    )
+    numbers, filters = load_i64(job, WinogradJob.epilogue_numbers), load_i64(job, WinogradJob.filters)
+    top, left = line - load_i64(job, WinogradJob.pad_top), column - load_i64(job, WinogradJob.pad_left)
+    for o in range(load_i64(job, WinogradJob.out_channels)):
         total = np.float32(0)
         for a in range(3):
             for b in range(3):
@@ -80,13 +113,15 @@ def _direct_window(job: int, x: int, y: int, others: int, image: int, line: int,
                         total += load_f32(x, start + c) * load_f32(
                             filters, ((o * channels + c) * 3 + a) * 3 + b
                         )
-        total = total * load_f32(load_i64(job, _SCALE), o) + load_f32(load_i64(job, _BIAS), o)
+        total = total * load_f32(load_i64(job, WinogradJob.scale), o) + load_f32(
+            load_i64(job, WinogradJob.bias), o
+        )
         if others != 0:
             total += load_f32(others, o)
-        if total < load_f32(numbers, 0):
-            total = load_f32(numbers, 0)
-        if total > load_f32(numbers, 1):
-            total = load_f32(numbers, 1)
+        if total < load_f32(numbers, Bounds.low):
+            total = load_f32(numbers, Bounds.low)
+        if total > load_f32(numbers, Bounds.high):
+            total = load_f32(numbers, Bounds.high)
         store_f32(y, o, total)
 
 
@@ -95,11 +130,19 @@ def _transform_output(
     job: int, x: int, y: int, first: int, second: int, tiles: int, apart: int, begin: int, end: int, places: int,
     spare: int,
 ) -> None:  # fmt: skip
-    """Transform some tiles back; those that are not finite are computed anew."""
-    tall, wide, columns = load_i64(job, _TALL), load_i64(job, _WIDE), load_i64(job, _COLUMNS)
+    """Transform output tiles; those that are not finite are computed directly."""
+    tall, wide, columns = (
+        load_i64(job, WinogradJob.out_height),
+        load_i64(job, WinogradJob.out_width),
+        load_i64(job, WinogradJob.out_channels),
+    )
     down, across = (tall + 3) // 4, (wide + 3) // 4
-    words, numbers, size = load_i64(job, _WORDS), load_i64(job, _NUMBERS), 4 * columns
-    summed = load_i64(words, 0) != 0
+    words, numbers, size = (
+        load_i64(job, WinogradJob.epilogue_words),
+        load_i64(job, WinogradJob.epilogue_numbers),
+        4 * columns,
+    )
+    summed = load_i64(words, EpilogueHeader.has_residual) != 0
     others, check = places + 8 * 16, places + 8 * 32
     for tile in range(begin, end):
         line = tile // across
@@ -114,15 +157,15 @@ def _transform_output(
                 store_i64(places, 4 * a + b, y + at if lies else spare)
                 store_i64(others, 4 * a + b, first + at if lies else spare)
         transform_output(
-            tiles + (tile - begin) * size, apart, places, others if summed else 0, load_i64(job, _BIAS),
-            columns // LANES, check, load_f32(numbers, 0), load_f32(numbers, 1),
+            tiles + (tile - begin) * size, apart, places, others if summed else 0, load_i64(job, WinogradJob.bias),
+            columns // LANES, check, load_f32(numbers, Bounds.low), load_f32(numbers, Bounds.high),
         )  # fmt: skip
         if load_f32(check, 0) != 0:
             for a in range(rows):
                 for b in range(count):
                     at = corner + (a * wide + b) * size
                     _direct_window(job, x, y + at, first + at if summed else 0, image, top + a, left + b)
-        if load_i64(words, 1) > 0:
+        if load_i64(words, EpilogueHeader.post_ops) > 0:
             for a in range(rows):
                 apply_post_ops(
                     words, numbers, first, second, y, corner + a * wide * size, 0, count, columns, size
@@ -134,16 +177,16 @@ def _by_blocks(
     counter: int, job: int, x: int, y: int, first: int, second: int, source: int, target: int, before: int,
     after: int, tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip
-    """Each thread on blocks of its own, from the first phase to the last."""
-    block = load_i64(job, _BLOCK_SIZE)
+    """Run all phases on blocks of tiles; a unit is a block."""
+    block = load_i64(job, WinogradJob.block_tiles)
     while True:
         unit = fetch_add(counter)
-        if unit >= load_i64(job, _BLOCKS):
+        if unit >= load_i64(job, WinogradJob.blocks):
             break
         begin = unit * block
         end = min(begin + block, tiles)
         _transform_input(job, x, source, before, begin, end, table)
-        for index in range(TILE_ELEMENTS * load_i64(job, _PANELS)):
+        for index in range(TILE_ELEMENTS * load_i64(job, WinogradJob.panels)):
             _multiply_tiles(job, index, end - begin, source, before, target, after, table)
         _transform_output(job, x, y, first, second, target, after, begin, end, table, spare)
 
@@ -153,15 +196,17 @@ def _by_phases(
     counter: int, job: int, x: int, y: int, first: int, source: int, target: int, before: int, after: int,
     tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip
-    """All threads on each phase."""
+    """Run phase by phase on all tiles, with a barrier after each; a unit is a tile or a panel."""
     while True:
         tile = fetch_add(counter)
         if tile >= tiles:
             break
-        _transform_input(job, x, source + 4 * tile * load_i64(job, _CHANNELS), before, tile, tile + 1, table)
+        _transform_input(
+            job, x, source + 4 * tile * load_i64(job, WinogradJob.channels), before, tile, tile + 1, table
+        )
         fetch_add(counter + 8)
     barrier(counter + 8, tiles)
-    products = TILE_ELEMENTS * load_i64(job, _PANELS)
+    products = TILE_ELEMENTS * load_i64(job, WinogradJob.panels)
     while True:
         index = fetch_add(counter + 16)
         if index >= products:
@@ -173,19 +218,27 @@ def _by_phases(
         tile = fetch_add(counter + 32)
         if tile >= tiles:
             break
-        moved = target + 4 * tile * load_i64(job, _COLUMNS)
+        moved = target + 4 * tile * load_i64(job, WinogradJob.out_channels)
         _transform_output(job, x, y, first, 0, moved, after, tile, tile + 1, table, spare)
 
 
 def _winograd(call: int) -> None:
     job, y, x, first, second, counter = load_args(call)
-    channels, columns, block = load_i64(job, _CHANNELS), load_i64(job, _COLUMNS), load_i64(job, _BLOCK_SIZE)
-    tiles = load_i64(job, _IMAGES) * ((load_i64(job, _TALL) + 3) // 4) * ((load_i64(job, _WIDE) + 3) // 4)
-    # A vector more between the elements: strides of a power of two share few lines of the cache.
+    channels, columns, block = (
+        load_i64(job, WinogradJob.channels),
+        load_i64(job, WinogradJob.out_channels),
+        load_i64(job, WinogradJob.block_tiles),
+    )
+    tiles = (
+        load_i64(job, WinogradJob.images)
+        * ((load_i64(job, WinogradJob.out_height) + 3) // 4)
+        * ((load_i64(job, WinogradJob.out_width) + 3) // 4)
+    )
+    # Pad the stride of elements by a vector: strides of a power of two map to few cache sets.
     before, after = 4 * (block * channels + LANES), 4 * (block * columns + LANES)
     table = alloc(8 * (block + 40))
     spare = alloc(4 * columns)
-    if load_i64(job, _SHARED) != 0:
+    if load_i64(job, WinogradJob.shared) != 0:
         _by_phases(
             counter,
             job,
@@ -210,4 +263,4 @@ def _winograd(call: int) -> None:
 
 
 WINOGRAD = Task(_winograd)
-"""Convolves; `_winograd` makes its job, the words above in order."""
+"""Convolves 3 by 3 filters; `_winograd` makes the job."""

@@ -1,4 +1,4 @@
-"""Winograd's F(4, 3): tiles of 6 by 6 elements and filters of 3 by 3, transformed and back."""
+"""Winograd transforms of F(4x4, 3x3): of filters, input tiles and output tiles."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.tensor import Array
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
 from ..codegen.vectors import I64, LANES, Emit
@@ -24,20 +25,36 @@ TILE_ELEMENTS = 36
 
 
 def transform_filters(w: Array, scale: Array) -> PackedPanels:
-    """36 matrices ``[C_in, C_out]``, packed."""
+    """Transform filters into 36 packed matrices ``[C_in, C_out]``."""
     outputs, channels = w.shape[:2]
     panels = allocate_panels(TILE_ELEMENTS, outputs, channels)
     count = len(panels) // TILE_ELEMENTS
-    words = [count, panels.table.ctypes.data, w.ctypes.data, scale.ctypes.data, channels]
+    job = TransformJob.fill(
+        panels=count,
+        table=panels.table.ctypes.data,
+        filters=w.ctypes.data,
+        scale=scale.ctypes.data,
+        channels=channels,
+    )
     parallel_for(
-        _TRANSFORM.address, np.array(words, np.int64), panels.numbers, UNUSED, UNUSED, UNUSED, threads()
+        _TRANSFORM.address, job, panels.numbers, UNUSED, UNUSED, UNUSED, threads()
     )  # fmt: skip
     return panels
 
 
+class TransformJob(Descriptor):
+    """The job of `_TRANSFORM`: panels of one matrix, addresses, input channels."""
+
+    panels: i64
+    table: i64
+    filters: i64
+    scale: i64
+    channels: i64
+
+
 @device
 def _transform_three(out: int, apart: int, a: float, b: float, c: float) -> None:
-    """Six numbers of three, so many numbers apart."""
+    """Transform three numbers to six, stored ``apart`` numbers from each other."""
     near, half = (a + c) * np.float32(-1 / 6), b * np.float32(1 / 6)
     far, twelfth = a * np.float32(1 / 24) + c * np.float32(1 / 6), b * np.float32(1 / 12)
     store_f32(out, 0, a * np.float32(1 / 4))
@@ -49,9 +66,13 @@ def _transform_three(out: int, apart: int, a: float, b: float, c: float) -> None
 
 
 def _transform_all(call: int) -> None:
-    """Filters into panels, a unit for each of one matrix."""
+    """Transform filters into panels; a unit is one panel of all matrices."""
     job, out, _, _, _, counter = load_args(call)
-    count, table, channels = load_i64(job, 0), load_i64(job, 1), load_i64(job, 4)
+    count, table, channels = (
+        load_i64(job, TransformJob.panels),
+        load_i64(job, TransformJob.table),
+        load_i64(job, TransformJob.channels),
+    )
     rows = alloc(4 * 54)
     found = rows + 4 * 18
     while True:
@@ -63,8 +84,8 @@ def _transform_all(call: int) -> None:
         for k in range(channels):
             for j in range(width):
                 w, factor = (
-                    load_i64(job, 2) + 36 * ((column + j) * channels + k),
-                    load_f32(load_i64(job, 3), column + j),
+                    load_i64(job, TransformJob.filters) + 36 * ((column + j) * channels + k),
+                    load_f32(load_i64(job, TransformJob.scale), column + j),
                 )
                 for b in range(3):
                     one, two, three = (
@@ -112,7 +133,7 @@ def _output_transform(emit: Emit, m: Sequence[Value]) -> list[Value]:
 
 @instruction(*[types.int64] * 4)
 def transform_input(emit: Emit, places: Value, count: Value, out: Value, apart: Value) -> None:
-    """Transform so many vectors of a tile, whose elements lie at the places in a table."""
+    """Transform ``count`` vectors of an input tile; ``places`` is a table of the addresses of its elements."""
     builder = emit.builder
     addresses = [emit.load(emit.at(places, 8 * i), I64) for i in range(TILE_ELEMENTS)]
     with emit.loop(count) as (i, _, _following):
@@ -130,10 +151,9 @@ def transform_output(
     emit: Emit, x: Value, apart: Value, places: Value, others: Value, bias: Value, count: Value, check: Value,
     low: Value, high: Value,
 ) -> None:  # fmt: skip
-    """Transform so many vectors back, and put what they give at the places in a table.
+    """Transform ``count`` vectors of an output tile, and store the results at the addresses of a table.
 
-    ``others`` is a table of what is added, or 0. What is put at ``check`` is 0, or NaN if something that
-    was put is not finite.
+    ``others`` is a table of residuals, or 0. The number stored at ``check`` is 0, or NaN if a result is not finite.
     """
     builder = emit.builder
     bounds = emit.splat(low), emit.splat(high)

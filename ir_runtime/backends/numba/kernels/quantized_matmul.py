@@ -1,4 +1,4 @@
-"""Products with weights that stay as they are stored: a few bits each, unpacked in registers or in the cache."""
+"""Matrix products with quantized weights, which are dequantized in registers or in the cache."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.rounding import quantized_operand
 from ...core.lengths import axis_length
 from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
 from ..codegen.memory import fetch_add, free, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
@@ -22,26 +23,45 @@ from ._epilogue import Epilogue, FusedKernel
 from ._gemm_tile import gemm_panel
 from ._packed_epilogue import PackedEpilogue, add_rows, apply_epilogue
 from ._packed_matrix import PackedMatrix, pack
-from ._quantized import GAIN, GROUPS, KIND, MATRIX, PANEL_COLUMNS, PANEL_VECTORS, SIZE
+from ._quantized import PANEL_COLUMNS, PANEL_VECTORS, MatrixRecord
 
 __all__: list[str] = []
 
-# Rows of a panel that are unpacked at a time: they stay in the second cache.
+# Rows of a panel that are dequantized at a time: they stay in the L2 cache.
 DEPTH_BLOCK = 256
-# Fewer multiplications than this are not worth a second thread.
+# Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 17
-# A thread takes so many panels at a time, for one row.
+# Panels of a unit, for one row.
 PANELS_PER_UNIT = 2
 
-# Words of a job: those of the matrix, how the work is split, bias, and what an epilogue has.
-PANELS, ROWS, BIAS, FINISH, NUMBERS, JOB = range(MATRIX, MATRIX + 6)
+
+class QuantizedJob(MatrixRecord):
+    """The job of `SINGLE_ROW` and `MANY_ROWS`; the epilogue is 0 for none."""
+
+    panels: i64
+    rows: i64
+    bias: i64
+    epilogue_words: i64
+    epilogue_numbers: i64
+
+
+class Operands(Descriptor):
+    """Addresses of two extra tensors of post-ops, and of a row of zeros."""
+
+    first: i64
+    second: i64
+    zeros: i64
 
 
 def _single_row(call: int) -> None:
-    """One row by all panels."""
+    """Multiply one row (GEMV); a unit is some panels."""
     job, out, row, others, _, counter = load_args(call)
-    kind, panels, bias = load_i64(job, KIND), load_i64(job, PANELS), load_i64(job, BIAS)
-    words, numbers = load_i64(job, FINISH), load_i64(job, NUMBERS)
+    kind, panels, bias = (
+        load_i64(job, QuantizedJob.storage),
+        load_i64(job, QuantizedJob.panels),
+        load_i64(job, QuantizedJob.bias),
+    )
+    words, numbers = load_i64(job, QuantizedJob.epilogue_words), load_i64(job, QuantizedJob.epilogue_numbers)
     x = permute_row(kind, job, row)
     first = fetch_add(counter) * PANELS_PER_UNIT
     while first < panels:
@@ -52,7 +72,16 @@ def _single_row(call: int) -> None:
             if words != 0:
                 add_rows(out + at, bias + at, PANEL_COLUMNS)
                 apply_epilogue(
-                    words, numbers, load_i64(others, 0), load_i64(others, 1), out, at, at, 1, PANEL_COLUMNS, 0
+                    words,
+                    numbers,
+                    load_i64(others, Operands.first),
+                    load_i64(others, Operands.second),
+                    out,
+                    at,
+                    at,
+                    1,
+                    PANEL_COLUMNS,
+                    0,
                 )
         first = fetch_add(counter) * PANELS_PER_UNIT
     if x != row:
@@ -60,16 +89,24 @@ def _single_row(call: int) -> None:
 
 
 def _many_rows(call: int) -> None:
-    """Several rows by all panels, each of which is unpacked a part at a time."""
+    """Multiply several rows; a unit is a panel, which is dequantized block by block."""
     job, out, places, others, scratch, counter = load_args(call)
     kind, panels, rows, bias = (
-        load_i64(job, KIND),
-        load_i64(job, PANELS),
-        load_i64(job, ROWS),
-        load_i64(job, BIAS),
+        load_i64(job, QuantizedJob.storage),
+        load_i64(job, QuantizedJob.panels),
+        load_i64(job, QuantizedJob.rows),
+        load_i64(job, QuantizedJob.bias),
     )
-    size, words, numbers = load_i64(job, SIZE), load_i64(job, FINISH), load_i64(job, NUMBERS)
-    depth, stride, none = load_i64(job, GROUPS) * size, 4 * PANEL_COLUMNS * panels, load_i64(others, 2)
+    size, words, numbers = (
+        load_i64(job, QuantizedJob.group_size),
+        load_i64(job, QuantizedJob.epilogue_words),
+        load_i64(job, QuantizedJob.epilogue_numbers),
+    )
+    depth, stride, none = (
+        load_i64(job, QuantizedJob.groups) * size,
+        4 * PANEL_COLUMNS * panels,
+        load_i64(others, Operands.zeros),
+    )
     scratch += fetch_add(counter + 8) * 4 * (DEPTH_BLOCK * PANEL_COLUMNS + 16)
     offset = scratch + 4 * DEPTH_BLOCK * PANEL_COLUMNS
     panel = fetch_add(counter)
@@ -95,8 +132,8 @@ def _many_rows(call: int) -> None:
             apply_epilogue(
                 words,
                 numbers,
-                load_i64(others, 0),
-                load_i64(others, 1),
+                load_i64(others, Operands.first),
+                load_i64(others, Operands.second),
                 out,
                 at,
                 at,
@@ -112,7 +149,7 @@ SINGLE_ROW, MANY_ROWS = Task(_single_row), Task(_many_rows)
 
 @backend.quantized(MatMul)
 def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
-    """f32 rows, of any batch, by one compressed matrix on the right."""
+    """f32 rows, of any batch, by one quantized matrix on the right."""
     if (weights := quantized_operand(op, a, b)) is None:
         return None
     matrix = pack(weights, op.transpose_b)
@@ -125,38 +162,39 @@ def quantized_matmul(op: MatMul, a: Value, b: Value) -> Kernel | None:
 
 
 class _QuantizedMatmul:
-    """Rows times a compressed matrix, and what follows."""
+    """A product with a quantized matrix, and its epilogue."""
 
     def __init__(self, matrix: PackedMatrix, epilogue: Epilogue) -> None:
         self._matrix = matrix
-        self._gain, self._bias = (
+        self._scale, self._bias = (
             _per_column(matrix, np.full(1, usual, np.float32) if row is None else row)
             for row, usual in ((epilogue.scale, 1), (epilogue.shift, 0))
         )
-        self._finish = PackedEpilogue.of(epilogue)
+        self._epilogue = PackedEpilogue.of(epilogue)
         self._none = np.zeros(PANEL_COLUMNS, np.float32)
         idle = epilogue.shift is None and not epilogue.post_ops
-        job = np.zeros(JOB, np.int64)
-        job[:MATRIX] = matrix.words
-        job[GAIN], job[PANELS], job[BIAS] = _address(self._gain), matrix.panels, _address(self._bias)
-        job[FINISH:] = 0 if idle else _address(self._finish.words), _address(self._finish.numbers)
-        self._job = job
+        self._job = QuantizedJob.fill(
+            **matrix.record, column_scale=_address(self._scale), panels=matrix.panels, rows=1,
+            bias=_address(self._bias), epilogue_words=0 if idle else _address(self._epilogue.words),
+            epilogue_numbers=_address(self._epilogue.numbers),
+        )  # fmt: skip
 
-    def with_row_epilogue(self, x: Array, w: Array, finish: RowEpilogue) -> Array:
-        """The same, finished by NumPy: where the last panel has columns that the result lacks."""
+    def with_row_epilogue(self, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
+        """Multiply and apply an epilogue of NumPy: if the last panel has more columns than the result."""
         y = self(x, w)
-        finish(y.reshape(-1, y.shape[-1]), 0)
+        epilogue(y.reshape(-1, y.shape[-1]), 0)
         return y
 
     def __call__(self, x: Array, _: Array, *extras: Array) -> Array:
         matrix = self._matrix
         rows = math.prod(x.shape[:-1])
         y = np.empty((rows, matrix.panels * PANEL_COLUMNS), np.float32)
-        others = self._finish.extra_arrays(extras, -1)
-        addresses = np.array([*map(_address, others), self._none.ctypes.data], np.int64).view(np.float32)
+        others = self._epilogue.extra_arrays(extras, -1)
+        first, second = map(_address, others)
+        operands = Operands.fill(first=first, second=second, zeros=self._none.ctypes.data)
         if rows:
-            pad_rows = matrix.pad_rows(x.reshape(rows, -1))
-            (self._single_row if rows == 1 else self._many_rows)(pad_rows, y, addresses)
+            padded = matrix.pad_rows(x.reshape(rows, -1))
+            (self._single_row if rows == 1 else self._many_rows)(padded, y, operands)
         if y.shape[1] != matrix.columns:
             y = np.ascontiguousarray(y[:, : matrix.columns])
         return y.reshape(*x.shape[:-1], matrix.columns)
@@ -167,7 +205,7 @@ class _QuantizedMatmul:
 
     def _many_rows(self, x: Array, y: Array, others: Array) -> None:
         job = self._job.copy()
-        job[ROWS] = len(x)
+        job["rows"] = len(x)
         places = x.ctypes.data + np.arange(len(x), dtype=np.int64) * (4 * x.shape[1])
         count = _threads(y.size * x.shape[1], self._matrix.panels)
         scratch = np.empty(count * (DEPTH_BLOCK * PANEL_COLUMNS + 16), np.float32)
@@ -175,7 +213,7 @@ class _QuantizedMatmul:
 
 
 def _per_column(matrix: PackedMatrix, row: Array) -> Array:
-    """A number for each column, also for those of the last panel that the matrix lacks."""
+    """Return a number for each column, padded to whole panels."""
     full = np.zeros(matrix.panels * PANEL_COLUMNS, np.float32)
     full[: matrix.columns] = row
     return full

@@ -1,4 +1,4 @@
-"""Attention: scores of queries and keys, softmax, and the mean of the values, without the scores ever being whole."""
+"""Scaled dot-product attention (SDPA) without materialising all scores (as in FlashAttention, Dao et al. 2022)."""
 
 from __future__ import annotations
 
@@ -18,32 +18,16 @@ from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
-from ._attention import (
-    BATCH,
-    BLOCK,
-    BLOCKED,
-    CAUSAL,
-    DECODE,
-    FACTOR,
-    MASK,
-    OUT,
-    SCRATCH,
-    VALUES,
-    WORDS,
-    ZEROS,
-    K,
-    Q,
-    V,
-)  # fmt: skip
+from ._attention import BLOCKED, DECODE, AttentionJob
 from ._gemm_tile import WIDE
 
 __all__ = ["grouped_attention"]
 
-# Scores of a block; with keys and values they fit the second cache.
+# Scores of a block: with keys and values they fit the L2 cache.
 BLOCK_SCORES = 1 << 16
-# At most so many queries are answered without packing keys.
+# Most queries for which keys are not packed.
 MAX_DECODE_ROWS = 4
-# Fewer multiplications than this are not worth a second thread.
+# Multiplications from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 16
 _ZEROS = np.zeros(WIDE * LANES, np.float32)
 
@@ -61,7 +45,7 @@ def attention(
         batch = np.broadcast_shapes(q.shape[:2], k.shape[:2], v.shape[:2])
         full = (*batch, q.shape[2], k.shape[2])
         if mask is not None and np.broadcast_shapes(mask.shape, full) != full:
-            return op.evaluate(q, k, v, *rest)  # rare: a mask that has more than the scores
+            return op.evaluate(q, k, v, *rest)  # rare: a mask that broadcasts the scores
         factor = rest[1].item() if len(rest) > 1 else 1 / math.sqrt(q.shape[3]) if q.shape[3] else math.inf
         q, k, v = (
             x if x.shape[:2] == batch else np.broadcast_to(x, (*batch, *x.shape[2:])) for x in (q, k, v)
@@ -80,45 +64,49 @@ def grouped_query_attention(context: MatchContext, layer: Layer) -> Fusion | Ref
 
 
 def grouped_attention(q: Array, k: Array, v: Array, mask: Array | None, factor: float, causal: bool) -> Array:
-    """The mean of values ``[batch, shared heads, keys, values]`` for queries ``[batch, heads, queries, width]``.
+    """Return the attention of queries ``[batch, heads, queries, width]`` to ``[batch, shared heads, keys, values]``.
 
-    Heads are a multiple of the shared ones. The result lies so that the heads of a token are side by side.
+    The number of heads is a multiple of the shared ones. In memory, the heads of a token are contiguous.
     """
     batch, heads, rows, width = q.shape
     groups, keys, values = k.shape[1], k.shape[2], v.shape[3]
     out = np.empty((batch, rows, heads, values), np.float32)
     q, k, v = map(_contiguous_rows, (q, k, v))
-    job = np.zeros(WORDS, np.int64)
-    job[BATCH : VALUES + 1] = batch, heads, heads // groups, rows, keys, width, values
-    for place, array in ((Q, q), (K, k), (V, v), (OUT, out.transpose(0, 2, 1, 3))):
-        job[place : place + 4] = array.ctypes.data, *array.strides[:3]
+    added = None
     if mask is not None:
         mask = _additive_mask(mask)
         if mask.shape[-1] != keys:
             mask = np.repeat(mask, keys, -1)
         added = np.broadcast_to(mask, (batch, heads, rows, keys))
-        job[MASK : MASK + 4] = added.ctypes.data, *added.strides[:3]
-    job[CAUSAL], job[ZEROS] = causal, _ZEROS.ctypes.data
-    job.view(np.float32)[2 * FACTOR] = factor
     lines, few = -(-keys // LANES) * LANES, rows <= MAX_DECODE_ROWS
     worth = batch * heads * rows * keys * (width + values) >= MIN_PARALLEL_WORK
+    block = 0
     if few:
         units, size = batch * groups, lines * heads // groups * rows
     else:
         block = _block(rows, keys, batch * heads)
-        job[BLOCK] = block
         units = batch * heads * -(-rows // block)
         size = block * lines + lines * width + (-(-values // LANES) * LANES) * keys + 4 * block
     size = -(-(size + 32) // 16) * 16
-    job[SCRATCH] = 4 * size
+    job = AttentionJob.fill(
+        batch=batch, heads=heads, shared_heads=heads // groups, queries=rows, keys=keys, key_width=width,
+        value_width=values, query=_operand(q), key=_operand(k), value=_operand(v), mask=_operand(added),
+        out=_operand(out.transpose(0, 2, 1, 3)), causal=causal, block=block, scratch_bytes=4 * size,
+        zeros=_ZEROS.ctypes.data, factor=factor,
+    )  # fmt: skip
     count = min(threads(), units) if worth else 1
     scratch = np.empty(count * size, np.float32)
     parallel_for((DECODE if few else BLOCKED).address, job, out.reshape(-1), scratch, UNUSED, UNUSED, count)
     return out.transpose(0, 2, 1, 3)
 
 
+def _operand(x: Array | None) -> tuple[int, ...]:
+    """Return the address and the strides of a tensor."""
+    return (0, 0, 0, 0) if x is None else (x.ctypes.data, *x.strides[:3])
+
+
 def _block(rows: int, keys: int, heads: int) -> int:
-    """Queries at a time: what the cache has room for, and no fewer parts than threads."""
+    """Return the queries of a block: as many as fit the cache, but no fewer blocks than threads."""
     most = max(BLOCK_SCORES // keys, 16)
     parts = -(-rows // most)
     if heads % threads():
@@ -127,7 +115,7 @@ def _block(rows: int, keys: int, heads: int) -> int:
 
 
 def _contiguous_rows(x: Array) -> Array:
-    """The same with numbers of a row side by side."""
+    """Return the tensor with contiguous rows."""
     return x if x.strides[-1] == x.itemsize or x.shape[-1] == 1 else np.ascontiguousarray(x)
 
 
@@ -135,7 +123,7 @@ _last: tuple[weakref.ref[Array], Array] | None = None
 
 
 def _additive_mask(mask: Array) -> Array:
-    """A mask as what is added to scores; that of truth values is kept for the next layer, which often has the same."""
+    """Return a mask as a summand of scores; the last boolean mask is cached, as the next layer often has the same."""
     global _last
     if mask.dtype != np.bool_:
         return _contiguous_rows(mask)
