@@ -10,6 +10,8 @@ load_i64(job, Job.rows)                # in a kernel: an index that is a compile
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import itemgetter
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 import numpy as np
@@ -33,6 +35,7 @@ class Descriptor:
 
     dtype: ClassVar[np.dtype[Any]]
     words: ClassVar[int]
+    _select: ClassVar[Callable[[dict[str, Any]], tuple[Any, ...]]]
 
     def __init_subclass__(cls) -> None:
         hints = get_type_hints(cls, include_extras=True)
@@ -41,6 +44,7 @@ class Descriptor:
         ]
         cls.dtype = np.dtype(fields, align=True)
         cls.words = cls.dtype.itemsize // 8
+        cls._select = itemgetter(*(name for name, _ in fields))
         for name, kind in fields:
             assert cls.dtype.fields is not None
             setattr(cls, name, cls.dtype.fields[name][1] // min(kind.base.itemsize, 8))
@@ -52,10 +56,14 @@ class Descriptor:
         Raises:
             TypeError: if a field is missing or unknown.
         """
-        names = cls.dtype.names or ()
-        if values.keys() != set(names):
-            raise TypeError(f"expected the fields {', '.join(names)}, got {', '.join(values)}")
-        return np.array(tuple(map(values.__getitem__, names)), cls.dtype)
+        try:
+            record = cls._select(values)
+        except KeyError as missing:
+            raise TypeError(f"{cls.__name__} expected a field {missing}") from None
+        if len(values) != len(record):
+            unknown = ", ".join(values.keys() - set(cls.dtype.names or ()))
+            raise TypeError(f"{cls.__name__} got unknown fields: {unknown}")
+        return np.array(record, cls.dtype)
 
 
 def concatenate(*records: Array) -> Array:

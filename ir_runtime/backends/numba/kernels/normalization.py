@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,13 @@ def layer_norm(op: MVN, data: Value, axes: Value) -> Kernel | None:
     return normalization_kernel(Mode.of(op), op.eps, 1)
 
 
+@lru_cache(maxsize=64)
+def _softmax_job(rows: int, length: int, logarithm: bool) -> Array:
+    return SoftmaxJob.fill(
+        rows=rows, length=length, rows_per_unit=max(UNIT_SIZE // length, 1), logarithm=logarithm
+    )
+
+
 @backend.accelerates(SoftMax, LogSoftmax)
 def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
     """f32 along any axis; other axes than the last are moved there."""
@@ -204,12 +212,7 @@ def softmax(op: SoftMax | LogSoftmax, data: Value) -> Kernel | None:
         y = np.empty(x.shape, np.float32)
         if y.size:
             length, count = x.shape[-1], _threads(y.size)
-            job = SoftmaxJob.fill(
-                rows=y.size // length,
-                length=length,
-                rows_per_unit=max(UNIT_SIZE // length, 1),
-                logarithm=logarithm,
-            )
+            job = _softmax_job(y.size // length, length, logarithm)
             sums = np.empty(count * _SUM_STRIDE, np.float32)
             parallel_for(_SOFTMAX.address, job, y.reshape(-1), contiguous(x), sums, UNUSED, count)
         return y.swapaxes(axis, -1) if axis != rank - 1 else y
