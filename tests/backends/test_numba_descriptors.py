@@ -47,3 +47,9 @@ def test_fields_must_be_complete_and_known() -> None:
         Point.fill(x=1)
     with pytest.raises(TypeError, match="Point got unknown fields: z"):
         Point.fill(x=1, y=2, z=3)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+def test_numbers_beyond_f32_are_infinite() -> None:
+    record = Job.fill(rows=7, low=-1e39, high=1e39, point=(3, 4), strides=(5, 6, 8), epsilon=np.inf)
+    assert (record["low"], record["high"], record["rows"]) == (-np.inf, np.inf, 7)

@@ -10,8 +10,10 @@ load_i64(job, Job.rows)                # in a kernel: an index that is a compile
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from operator import itemgetter
+from struct import Struct
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 import numpy as np
@@ -36,6 +38,8 @@ class Descriptor:
     dtype: ClassVar[np.dtype[Any]]
     words: ClassVar[int]
     _select: ClassVar[Callable[[dict[str, Any]], tuple[Any, ...]]]
+    _pack: ClassVar[Callable[..., bytes]]
+    _nested: ClassVar[bool]
 
     def __init_subclass__(cls) -> None:
         hints = get_type_hints(cls, include_extras=True)
@@ -45,13 +49,15 @@ class Descriptor:
         cls.dtype = np.dtype(fields, align=True)
         cls.words = cls.dtype.itemsize // 8
         cls._select = itemgetter(*(name for name, _ in fields))
+        cls._pack = Struct("".join(_format(kind) for _, kind in fields) + "0q").pack
+        cls._nested = any(kind.fields or kind.shape for _, kind in fields)
         for name, kind in fields:
             assert cls.dtype.fields is not None
             setattr(cls, name, cls.dtype.fields[name][1] // min(kind.base.itemsize, 8))
 
     @classmethod
     def fill(cls, **values: Any) -> Array:
-        """Return a record with these values of all its fields.
+        """Return an array of one record with these values of all its fields, tuples for nested ones.
 
         Raises:
             TypeError: if a field is missing or unknown.
@@ -63,7 +69,11 @@ class Descriptor:
         if len(values) != len(record):
             unknown = ", ".join(values.keys() - set(cls.dtype.names or ()))
             raise TypeError(f"{cls.__name__} got unknown fields: {unknown}")
-        return np.array(record, cls.dtype)
+        try:  # several times faster than making a record of NumPy
+            packed = cls._pack(*(_flat(record) if cls._nested else record))
+        except OverflowError:  # a number that is infinite as f32
+            return np.array([record], cls.dtype)
+        return np.frombuffer(bytearray(packed), cls.dtype)
 
 
 def concatenate(*records: Array) -> Array:
@@ -73,3 +83,20 @@ def concatenate(*records: Array) -> Array:
 
 def _dtype(kind: Any) -> np.dtype[Any]:
     return kind.dtype if isinstance(kind, type) and issubclass(kind, Descriptor) else np.dtype(kind)
+
+
+def _format(kind: np.dtype[Any]) -> str:
+    """Return the format of a field for `struct`, which aligns as C does."""
+    if kind.fields:
+        return "".join(_format(kind.fields[name][0]) for name in kind.names or ())
+    return kind.base.char.replace("l", "q") * math.prod(kind.shape)
+
+
+def _flat(record: tuple[Any, ...]) -> list[Any]:
+    values: list[Any] = []
+    for value in record:
+        if type(value) is tuple:
+            values += value
+        else:
+            values.append(value)
+    return values
