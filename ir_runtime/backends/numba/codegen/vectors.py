@@ -1,4 +1,4 @@
-"""Vectors in LLVM's language, for the innermost loops: what numba makes of loops is not always vectors."""
+"""Emission of LLVM IR for SIMD vectors, for the innermost loops, which LLVM does not always vectorize."""
 
 from __future__ import annotations
 
@@ -25,45 +25,45 @@ Store = Callable[[Value, Value], None]
 
 @dataclass(frozen=True)
 class Emit:
-    """Writes instructions. Addresses and counts are i64; offsets are in bytes."""
+    """An emitter of LLVM IR. Addresses and counts are i64; offsets are in bytes."""
 
     builder: Any
 
     def i64(self, n: int) -> Value:
-        """An i64."""
+        """Return an i64 constant."""
         return ir.Constant(I64, int(n))
 
     def constant(self, x: float) -> Value:
-        """The same f32 in every lane."""
+        """Return a vector constant with the same f32 in every lane."""
         return ir.Constant(VECTOR, [_rounded(x)] * LANES)
 
     def splat(self, x: Value) -> Value:
-        """An f32 in every lane."""
+        """Broadcast an f32 to every lane."""
         lane = self.builder.insert_element(ir.Constant(VECTOR, ir.Undefined), x, ir.Constant(I32, 0))
         mask = ir.Constant(ir.VectorType(I32, LANES), [0] * LANES)
         return self.builder.shuffle_vector(lane, ir.Constant(VECTOR, ir.Undefined), mask)
 
     def at(self, address: Value, offset: Value | int = 0) -> Value:
-        """An address that many bytes on."""
+        """Add a byte offset to an address."""
         if isinstance(offset, int):
             return address if offset == 0 else self.builder.add(address, self.i64(offset))
         return self.builder.add(address, offset)
 
     def load(self, address: Value, kind: Any = VECTOR) -> Value:
-        """What lies at an address, aligned to nothing more than one number."""
+        """Load a value; vectors are aligned to one element only."""
         found = self.builder.load(self.builder.inttoptr(address, ir.PointerType(kind)), typ=kind)
         found.align = 8 if kind == I64 else 4
         return found
 
     def store(self, value: Value, address: Value) -> None:
-        """Put a value at an address."""
+        """Store a value; vectors are aligned to one element only."""
         done = self.builder.store(value, self.builder.inttoptr(address, ir.PointerType(value.type)))
         done.align = 4
 
     def vector_loop(self, count: Value, body: Callable[[Value, Load, Store], None]) -> None:
-        """Go over ``count`` numbers, a vector at a time, the rest under a mask.
+        """Loop over ``count`` elements, a vector at a time, and the rest with a mask.
 
-        ``body`` is given an offset in bytes, and what loads from, and stores at, an address there.
+        ``body`` takes a byte offset, and functions that load from and store to an address.
         """
         lanes = self.i64(LANES)
         whole = self.builder.sdiv(count, lanes)
@@ -75,7 +75,7 @@ class Emit:
             body(self.builder.mul(done, self.i64(4)), *self.masked_access(rest))
 
     def lane_mask(self, count: Value) -> Value:
-        """A mask of that many lanes."""
+        """Return a mask of the first ``count`` lanes."""
         narrow = self.builder.trunc(count, I32)
         start = self.builder.insert_element(ir.Constant(INTS, ir.Undefined), narrow, ir.Constant(I32, 0))
         same = self.builder.shuffle_vector(
@@ -84,7 +84,7 @@ class Emit:
         return self.builder.icmp_signed("<", ir.Constant(INTS, list(range(LANES))), same)
 
     def masked_access(self, count: Value) -> tuple[Load, Store]:
-        """What loads, and what stores, that many lanes."""
+        """Return functions that load and store the first ``count`` lanes."""
         mask = self.lane_mask(count)
         return (
             lambda address: self.masked_load(address, mask),
@@ -92,41 +92,41 @@ class Emit:
         )
 
     def masked_load(self, address: Value, mask: Value) -> Value:
-        """What lies at an address, 0 in lanes outside the mask, which are not read."""
+        """Load the lanes of a mask; the others are not read, and 0."""
         pointer = self.builder.inttoptr(address, ir.PointerType(VECTOR))
         kinds = pointer.type, I32, mask.type, VECTOR
         function = self.function(f"llvm.masked.load.v{LANES}f32.p0", VECTOR, *kinds)
         return self.builder.call(function, [pointer, ir.Constant(I32, 4), mask, self.constant(0)])
 
     def masked_store(self, value: Value, address: Value, mask: Value) -> None:
-        """Put the lanes of the mask at an address."""
+        """Store the lanes of a mask."""
         pointer = self.builder.inttoptr(address, ir.PointerType(VECTOR))
         kinds = VECTOR, pointer.type, I32, mask.type
         function = self.function(f"llvm.masked.store.v{LANES}f32.p0", None, *kinds)
         self.builder.call(function, [value, pointer, ir.Constant(I32, 4), mask])
 
     def fetch_add(self, address: Value, more: int) -> Value:
-        """Add to the i64 at an address, in one step for all threads; gives what it was."""
+        """Add to an i64 atomically and return its previous value."""
         pointer = self.builder.inttoptr(address, ir.PointerType(I64))
         return self.builder.atomic_rmw("add", pointer, self.i64(more), "seq_cst")
 
     def load_atomic(self, address: Value) -> Value:
-        """The i64 at an address, as all threads agree on it."""
+        """Load an i64 atomically, sequentially consistent."""
         pointer = self.builder.inttoptr(address, ir.PointerType(I64))
         return self.builder.load_atomic(pointer, "seq_cst", 8, typ=I64)
 
     def store_atomic(self, value: Value, address: Value) -> None:
-        """Put an i64 at an address, before all that follows."""
+        """Store an i64 atomically, sequentially consistent."""
         pointer = self.builder.inttoptr(address, ir.PointerType(I64))
         self.builder.store_atomic(value, pointer, "seq_cst", 8)
 
     def call_address(self, address: Value, *arguments: Value) -> None:
-        """Call the function at an address, of i64."""
+        """Call the function at an address with i64 arguments."""
         kind = ir.FunctionType(ir.VoidType(), [I64] * len(arguments))
         self.builder.call(self.builder.inttoptr(address, ir.PointerType(kind)), arguments)
 
     def stack_words(self, words: int) -> Value:
-        """The address of so many i64, all 0, that are there until the function ends."""
+        """Return the address of ``words`` zeroed i64 on the stack."""
         kind = ir.ArrayType(I64, words)
         with self.builder.goto_entry_block():
             place = self.builder.alloca(kind)
@@ -134,13 +134,13 @@ class Emit:
         self.builder.store(ir.Constant(kind, None), place)
         return self.builder.ptrtoint(place, I64)
 
-    def function(self, name: str, gives: Any, *kinds: Any) -> Value:
-        """A function by its name; ``None`` stands for no result."""
-        kind = ir.FunctionType(ir.VoidType() if gives is None else gives, kinds)
+    def function(self, name: str, returns: Any, *kinds: Any) -> Value:
+        """Declare a function; ``returns`` is ``None`` for no result."""
+        kind = ir.FunctionType(ir.VoidType() if returns is None else returns, kinds)
         return self.builder.module.globals.get(name) or ir.Function(self.builder.module, kind, name)
 
     def intrinsic(self, name: str, *vectors: Value) -> Value:
-        """What LLVM's function of that name makes of vectors."""
+        """Call an intrinsic of vectors."""
         function = self.function(f"{name}.v{LANES}f32", VECTOR, *[VECTOR] * len(vectors))
         return self.builder.call(function, vectors)
 
@@ -157,37 +157,37 @@ class Emit:
         return self.builder.fdiv(a, b)
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
-        """``a * b + c``, rounded once where the machine can."""
+        """Compute ``a * b + c``, rounded once if the machine has FMA."""
         if not TARGET.has_fma:
             return self.builder.fadd(self.builder.fmul(a, b), c)
         return self.intrinsic("llvm.fma", a, b, c)
 
     def maximum(self, value: Value, low: Value) -> Value:
-        """``max(value, low)``, where NaN stays NaN."""
+        """Compute ``max(value, low)``; NaN stays NaN."""
         return self.builder.select(self.builder.fcmp_unordered(">", value, low), value, low)
 
     def minimum(self, value: Value, high: Value) -> Value:
-        """``min(value, high)``, where NaN stays NaN."""
+        """Compute ``min(value, high)``; NaN stays NaN."""
         return self.builder.select(self.builder.fcmp_unordered("<", value, high), value, high)
 
     def absolute(self, value: Value) -> Value:
-        """The absolute value."""
+        """Compute the absolute value."""
         return self.intrinsic("llvm.fabs", value)
 
     def round(self, value: Value) -> Value:
-        """The nearest whole number."""
+        """Round to the nearest integer, ties to even."""
         return self.intrinsic("llvm.rint", value)
 
     def sqrt(self, value: Value) -> Value:
-        """The square root."""
+        """Compute the square root."""
         return self.intrinsic("llvm.sqrt", value)
 
     def reduce_add(self, value: Value) -> Value:
-        """The sum of the lanes, by halves."""
+        """Sum the lanes as a tree."""
         return self.reduce(value, self.builder.fadd)
 
     def reduce(self, value: Value, how: Callable[[Value, Value], Value]) -> Value:
-        """One number of all lanes, joined by halves in registers."""
+        """Reduce the lanes to one number as a tree."""
         count = LANES
         while count > 1:
             count //= 2
@@ -203,10 +203,10 @@ class Emit:
     def loop(
         self, count: Value, carried: Sequence[Value] = ()
     ) -> Iterator[tuple[Value, list[Value], list[Value]]]:
-        """Repeat what is inside ``count`` times, not once if that is 0.
+        """Repeat the body ``count`` times.
 
-        Gives the counter, the values that are carried from one pass to the next, and a list in which to
-        put their next values, in order; after the loop, the list has their last ones.
+        Yield the counter, the loop-carried values, and a list to which the body appends their next values in order;
+        after the loop, the list holds the last ones.
         """
         builder = self.builder
         before = builder.block
@@ -235,7 +235,7 @@ class Emit:
     def if_else(
         self, condition: Value, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]]
     ) -> list[Value]:
-        """What ``then`` gives if a condition holds, else what ``otherwise`` gives; the other is not computed."""
+        """Return the values of ``then`` or ``otherwise``, of which only one is executed."""
         builder, given = self.builder, []
         with builder.if_else(condition) as branches:
             for branch, values in zip(branches, (then, otherwise), strict=True):
@@ -250,16 +250,16 @@ class Emit:
             found.append(phi)
         return found
 
-    def switch(self, number: Value, ways: Mapping[int, Callable[[], None]]) -> None:
-        """Go the way of a number; none if it has none."""
+    def switch(self, number: Value, branches: Mapping[int, Callable[[], None]]) -> None:
+        """Execute the branch of a number, if it has one."""
         builder = self.builder
         after = builder.append_basic_block("chosen")
         switch = builder.switch(number, after)
-        for key, way in ways.items():
-            block = builder.append_basic_block("way")
+        for key, branch in branches.items():
+            block = builder.append_basic_block("branch")
             switch.add_case(self.i64(key), block)
             builder.position_at_end(block)
-            way()
+            branch()
             builder.branch(after)
         builder.position_at_end(after)
 

@@ -1,6 +1,6 @@
-"""Activations as vectors: of f32, in place, right to a few units in the last place.
+"""Vectorized activations of f32, in place, with errors of a few ULP.
 
-The exponential and the error function are polynomials after Cephes and Eigen; the rest follows from
+The exponential and the error function are polynomials after Cephes and Eigen; the others are derived from
 them. NaN stays NaN.
 """
 
@@ -19,7 +19,7 @@ from ..codegen.vectors import INTS, LANES, VECTOR, Emit, Load, Store
 
 __all__ = ["ActivationKind", "apply_activation", "exp"]
 
-# Where e ** x has come so close to 0 that an f32 has no more than one power of two left for it.
+# exp(x) underflows to subnormal numbers below.
 _LEAST = -86.6
 
 Value = Any
@@ -27,7 +27,7 @@ Formula = Callable[[Emit, Value, Value, Value], Value]
 
 
 class ActivationKind(IntEnum):
-    """What is applied; the numbers are those that kernels are told."""
+    """The function; kernels get its number."""
 
     NONE = 0
     CLAMP = 1
@@ -46,7 +46,7 @@ class ActivationKind(IntEnum):
 
 
 def exp(emit: Emit, x: Value) -> Value:
-    """``e ** x``; 0 below -86.6, infinity above 88.7."""
+    """Compute ``exp(x)``; 0 below -86.6, infinity above 88.7."""
     builder = emit.builder
     held = emit.minimum(emit.maximum(x, emit.constant(_LEAST)), emit.constant(89))
     n = emit.round(emit.multiply(held, emit.constant(1.44269504088896341)))
@@ -90,12 +90,12 @@ def _sigmoid(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _swish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """``a`` is beta."""
+    """Compute ``x * sigmoid(a * x)``."""
     return emit.multiply(x, _sigmoid(emit, emit.multiply(x, a), a, b))
 
 
 def _tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """``1 - 2 / (e^2x + 1)``, and near 0, where that cancels, an odd polynomial."""
+    """Compute ``1 - 2 / (e^2x + 1)``, or near 0, where that cancels, an odd polynomial."""
     one, two = emit.constant(1), emit.constant(2)
     far = emit.subtract(one, emit.divide(two, emit.add(one, exp(emit, emit.multiply(x, two)))))
     square = emit.multiply(x, x)
@@ -120,12 +120,12 @@ def _gelu_tanh(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _clamp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """Between ``a`` and ``b``."""
+    """Clamp to ``a`` and ``b``."""
     return emit.minimum(emit.maximum(x, a), b)
 
 
 def _hard_sigmoid(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """``a * x + b``, between 0 and 1."""
+    """Compute ``a * x + b``, clamped to 0 and 1."""
     return emit.minimum(emit.maximum(emit.fma(x, a, b), emit.constant(0)), emit.constant(1))
 
 
@@ -135,7 +135,7 @@ def _hswish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _elu(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """``a * (e^x - 1)`` below 0."""
+    """Compute ``a * (e^x - 1)`` below 0."""
     low = emit.multiply(a, emit.subtract(exp(emit, x), emit.constant(1)))
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), low, x)
 
@@ -145,13 +145,13 @@ def _exp(emit: Emit, x: Value, a: Value, b: Value) -> Value:
 
 
 def _leaky(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """``a * x`` below 0."""
+    """Compute ``a * x`` below 0."""
     low = emit.multiply(a, x)
     return emit.builder.select(emit.builder.fcmp_ordered("<", x, emit.constant(0)), low, x)
 
 
 def _mish(emit: Emit, x: Value, a: Value, b: Value) -> Value:
-    """``x * tanh(log(1 + e^x))``, as a quotient of polynomials in ``e^x``."""
+    """Compute ``x * tanh(log(1 + e^x))`` as a quotient of polynomials in ``e^x``."""
     power = exp(emit, emit.minimum(x, emit.constant(20)))
     above = emit.multiply(power, emit.add(power, emit.constant(2)))
     return emit.multiply(x, emit.divide(above, emit.add(above, emit.constant(2))))
@@ -190,5 +190,5 @@ def _apply(emit: Emit, address: Value, count: Value, kind: Value, a: Value, b: V
 
 @routine(types.int64, types.int64, types.int64, types.float32, types.float32)
 def apply_activation(address: int, count: int, kind: int, a: float, b: float) -> None:
-    """Apply a curve in place to ``count`` f32 that lie at an address."""
+    """Apply an activation in place to ``count`` f32."""
     _apply(address, count, kind, a, b)

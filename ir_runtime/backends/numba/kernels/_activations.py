@@ -1,4 +1,4 @@
-"""Which operations are curves that can be applied as vectors."""
+"""Conversion of operations to activations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INFINITE = float("inf")
 
 
 class Activation(NamedTuple):
-    """A curve and its two numbers."""
+    """An activation and its two parameters."""
 
     kind: ActivationKind
     a: float = 0.0
@@ -28,7 +28,7 @@ class Activation(NamedTuple):
 
 
 def activation_of(op: Op, inputs: Sequence[Value]) -> Activation | None:
-    """The curve that an operation applies to every f32 of its first input, or ``None``."""
+    """Return the activation that an operation applies to its first input, or ``None``."""
     if not inputs or not is_f32(*inputs) or type(op) not in _CONVERTERS:
         return None
     return _CONVERTERS[type(op)](op, inputs)

@@ -1,8 +1,7 @@
-"""Tiles of matrix products: some rows by some vectors of columns, whose sums stay in registers.
+"""GEMM micro-kernels: tiles of some rows by some vectors of columns, with accumulators in registers.
 
-The rows of the left side may lie anywhere: there is a table of their addresses. So the windows of a
-convolution are rows, too, taken one row of the kernel (a tap) after the other. The right side is packed
-in panels, in the order in which it is read.
+The rows of the left operand are given by a table of addresses (an indirection buffer), so windows of a convolution are
+rows, too, one tap after the other. The right operand is packed in panels, in the order in which it is read.
 """
 
 from __future__ import annotations
@@ -19,37 +18,37 @@ __all__ = ["ROW_MULTIPLE", "SINGLE", "TALL", "WIDE", "gemm_panel"]
 Value = Any
 
 WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
-"""Vectors of a panel, one of three kinds; two where a tall one has one vector only."""
+"""Vectors of the three kinds of panels; tall and single ones are the same on some targets."""
 
 _WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
 
 ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
-"""So many rows are whole tiles of each kind."""
+"""A number of rows that is a multiple of the rows of each tile."""
 
 
 def _micro_kernel(
     emit: Emit, rows: int, vectors: int, places: Value, step: Value, taps: Value, count: Value, depth: Value,
     panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value, high: Value,
 ) -> None:  # fmt: skip
-    """Write one tile.
+    """Emit one tile.
 
     Args:
-        emit: writes.
+        emit: the emitter.
         rows: of the tile.
         vectors: of the tile.
-        places: the table of addresses of rows.
-        step: bytes between those of two taps, 0 if they share one.
-        taps: bytes to add for each tap.
-        count: how many taps.
-        depth: numbers of one.
-        panel: the right side.
-        out: where the result goes.
+        places: the table of row addresses.
+        step: bytes between the tables of two taps, 0 if they share one.
+        taps: byte offsets of the taps.
+        count: number of taps.
+        depth: elements of a tap.
+        panel: the packed right operand.
+        out: the result.
         stride: bytes between its rows.
         bias: of each column.
-        other: what is added, lying as the result does, or 0.
-        last: columns of the last vector that exist.
+        other: the residual, in the layout of the result, or 0.
+        last: columns of the last vector.
         low: the lower bound.
-        high: the upper one.
+        high: the upper bound.
     """
     start = [emit.load(emit.at(bias, 4 * LANES * j)) for j in range(vectors)] * rows
     sums = _accumulate(emit, rows, vectors, start, places, step, taps, count, depth, panel)
@@ -90,7 +89,7 @@ def _store_tile(
     emit: Emit, sums: Sequence[Value], access: Sequence[tuple[Load, Store]], out: Value, stride: Value,
     other: Value, bounds: tuple[Value, Value],
 ) -> None:  # fmt: skip
-    """Add what is added, keep to the bounds, and store."""
+    """Add the residual, clamp, and store."""
     builder, vectors = emit.builder, len(access)
     steps = [builder.mul(stride, emit.i64(i)) for i in range(len(sums) // vectors)]
 
@@ -109,9 +108,9 @@ def _store_tile(
 
 
 def _panel_instruction(longest: int, vectors: int) -> Any:
-    """The instruction for all rows by one panel: as many tiles of the longest kind as there are, then shorter ones.
+    """Return the instruction for all rows by one panel: the longest tiles first, then shorter ones.
 
-    Arguments as those of a tile, with the number of rows first, and how far what is added goes from row to row.
+    Arguments as those of a tile, with the number of rows first, and the row stride of the residual.
     """
 
     def write(
@@ -151,7 +150,7 @@ def gemm_panel(
     vectors: int, rows: int, places: int, step: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip
-    """Rows by one panel of so many vectors, tile by tile; arguments otherwise as those of a tile."""
+    """Multiply rows by a panel of ``vectors`` vectors; other parameters as those of a tile."""
     apart = stride if other != 0 else 0
     if vectors == WIDE:
         _wide(rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)

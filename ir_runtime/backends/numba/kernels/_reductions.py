@@ -1,6 +1,6 @@
-"""Sums over rows of numbers, and what is done to a row by them: softmax, centring, scaling.
+"""Reductions of rows, and normalization of rows by them: softmax terms, mean subtraction, scaling.
 
-Sums have several accumulators. What follows goes over a row that is in the first cache.
+Reductions have several accumulators. The second pass reads a row that is in the L1 cache.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Value = Any
-# Accumulators of a sum.
+# Accumulators of a reduction.
 ACCUMULATORS = 4
 
 
@@ -32,9 +32,9 @@ def _reduce(
     emit: Emit, count: Value, start: float, step: Callable[[Value, Value, Load, Store], Value],
     join: Callable[[Value, Value], Value],
 ) -> Value:  # fmt: skip
-    """Go over ``count`` numbers with accumulators; ``step`` gets one, an offset in bytes, and how to load and store.
+    """Reduce ``count`` elements; ``step`` takes an accumulator, a byte offset, and functions to load and store.
 
-    Gives the accumulators as one vector. In the last step, lanes beyond the row keep what they had.
+    Return the joined accumulators. In the last step, lanes beyond the row keep their values.
     """
     builder = emit.builder
     none = emit.constant(start)
@@ -72,10 +72,9 @@ def _larger(emit: Emit, a: Value, b: Value) -> Value:
 def softmax_terms(
     emit: Emit, x: Value, mask: Value, count: Value, out: Value, about: Value, factor: Value
 ) -> None:
-    """``e ** (x * factor + mask - largest)``, and elsewhere their sum and what was the largest.
+    """Store ``exp(x * factor + mask - max)``, and at ``about`` their sum and the maximum (the terms of softmax).
 
-    Arguments: numbers; what is added to them, or 0; how many; where to put them; where to put sum and
-    largest; the factor. A row in which everything is minus infinity becomes NaN, and so does one with NaN.
+    ``mask`` is 0 for none. A row of minus infinity, or with NaN, becomes NaN.
     """
     builder = emit.builder
     times = emit.splat(factor)
@@ -107,7 +106,7 @@ def softmax_terms(
 
 
 def _in_place(how: Callable[[Emit, Value, Value], Value]) -> Any:
-    """An instruction for numbers at an address, how many, and one more number."""
+    """Return an instruction ``(out, count, number)`` that changes a row in place."""
 
     def write(emit: Emit, out: Value, count: Value, other: Value) -> None:
         same = emit.splat(other)
@@ -122,19 +121,19 @@ def _in_place(how: Callable[[Emit, Value, Value], Value]) -> Any:
 
 
 scale_row, shift_row = _in_place(Emit.multiply), _in_place(Emit.add)
-"""Multiply numbers with one, or add one to them."""
+"""Multiply a row by a number, or add a number to it."""
 
 
 @instruction(*[types.int64] * 3)
 def sum_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """The sum of numbers."""
+    """Store the sum of a row."""
     found = _reduce(emit, count, 0, lambda sum, at, load, _: emit.add(sum, load(emit.at(x, at))), emit.add)
     emit.store(emit.reduce_add(found), out)
 
 
 @instruction(*[types.int64] * 3, types.float32)
 def sum_squares(emit: Emit, x: Value, count: Value, out: Value, mean: Value) -> None:
-    """The sum of the squares of what numbers have more than a mean."""
+    """Store the sum of squared deviations from a mean."""
     middle = emit.splat(mean)
 
     def step(sum: Value, at: Value, load: Load, _: Store) -> Value:
@@ -148,7 +147,7 @@ def sum_squares(emit: Emit, x: Value, count: Value, out: Value, mean: Value) -> 
 def normalize_row(
     emit: Emit, x: Value, count: Value, scale: Value, shift: Value, out: Value, mean: Value, factor: Value
 ) -> None:
-    """``(x - mean) * factor * scale + shift``; scale and shift are rows, too, or 0 for none."""
+    """Compute ``(x - mean) * factor * scale + shift`` for rows ``scale`` and ``shift``, or 0 for none."""
     builder = emit.builder
     middle, times = emit.splat(mean), emit.splat(factor)
 
@@ -179,11 +178,11 @@ def normalize_row(
 
 @instruction(types.float32, returns=types.float32)
 def sqrt(emit: Emit, x: Value) -> Value:
-    """The square root of one number."""
+    """Compute the square root of a number."""
     return emit.builder.call(emit.function("llvm.sqrt.f32", F32, F32), [x])
 
 
 @instruction(types.float32, returns=types.float32)
 def log(emit: Emit, x: Value) -> Value:
-    """The natural logarithm of one number."""
+    """Compute the natural logarithm of a number."""
     return emit.builder.call(emit.function("llvm.log.f32", F32, F32), [x])

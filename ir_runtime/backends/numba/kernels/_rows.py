@@ -1,4 +1,4 @@
-"""Work on rows of numbers: their products with each other, copying and turning them."""
+"""Rows of f32: copying, transposing, dot products and weighted sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Value = Any
 
 @instruction(*[types.int64] * 3)
 def copy_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
-    """Copy numbers."""
+    """Copy ``count`` elements."""
 
     def body(offset: Value, load: Load, store: Store) -> None:
         store(load(emit.at(x, offset)), emit.at(out, offset))
@@ -27,7 +27,7 @@ def copy_row(emit: Emit, x: Value, count: Value, out: Value) -> None:
 
 @instruction(*[types.int64] * 6)
 def dot_rows(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value) -> None:
-    """The products of one row with each of ``rows`` others, which are ``stride`` bytes apart."""
+    """Compute the dot products of a row with ``rows`` others, which are ``stride`` bytes apart."""
     builder = emit.builder
     at_once = 4
     steps = [builder.mul(stride, emit.i64(i)) for i in range(at_once)]
@@ -72,7 +72,7 @@ def dot_rows(emit: Emit, x: Value, y: Value, stride: Value, rows: Value, count: 
 def add_weighted_rows(
     emit: Emit, weights: Value, y: Value, stride: Value, rows: Value, count: Value, out: Value
 ) -> None:
-    """Add ``rows`` rows, which are ``stride`` bytes apart, each times its weight, to what is there."""
+    """Add the weighted sum of ``rows`` rows, which are ``stride`` bytes apart, to ``out``."""
     builder = emit.builder
     wide = 8
 
@@ -105,7 +105,7 @@ def add_weighted_rows(
 
 @instruction(*[types.int64] * 4)
 def transpose_square(emit: Emit, x: Value, stride: Value, out: Value, width: Value) -> None:
-    """A square of `LANES` rows, ``stride`` bytes apart, as columns of rows that are ``width`` bytes apart."""
+    """Transpose a square of `LANES` rows, ``stride`` bytes apart, into rows that are ``width`` bytes apart."""
     builder = emit.builder
     rows = [emit.load(emit.at(x, builder.mul(stride, emit.i64(i)))) for i in range(LANES)]
     for i, row in enumerate(transpose_vectors(emit, rows)):
@@ -113,7 +113,7 @@ def transpose_square(emit: Emit, x: Value, stride: Value, out: Value, width: Val
 
 
 def transpose_vectors(emit: Emit, rows: Sequence[Value]) -> list[Value]:
-    """A square of `LANES` vectors, its rows as columns."""
+    """Transpose a square of `LANES` vectors."""
     found, step = list(rows), 1
     while step < LANES:
         low, high = _swap_masks(step)
@@ -127,7 +127,7 @@ def transpose_vectors(emit: Emit, rows: Sequence[Value]) -> list[Value]:
 
 
 def _swap_masks(step: int) -> tuple[Value, Value]:
-    """Which lanes of two vectors change places where squares of that size are turned."""
+    """Return shuffle masks that swap off-diagonal blocks of two vectors."""
     low = [j if not j & step else LANES + j - step for j in range(LANES)]
     high = [j + step if not j & step else LANES + j for j in range(LANES)]
     kind = ir.VectorType(I32, LANES)

@@ -1,8 +1,8 @@
 """Convolutions with constant filters, dense or of groups with several channels each.
 
-Windows are rows of a product: nothing is unfolded. Where no window reaches into padding, the elements of
-a row of the kernel lie side by side, and are one tap; else each element is. Pictures that come with their
-few channels apart are padded where they are: there, a tap is the row of the kernel in one channel.
+They are implicit GEMMs: windows are rows of a product, without im2col. If no window reaches into padding, a row of the
+kernel is contiguous, and one tap; else each element is a tap. Images with few channels stay planar (NCHW) and are padded
+first: there, a tap is a row of the kernel in one channel.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def dense(op: Convolution, data: Value, filters: Value) -> Kernel | None:
 
 
 def _algorithm(op: Convolution, data: Value, w: Array) -> KernelFactory:
-    """The way to compute it that suits the filters."""
+    """Return the algorithm that suits the filters."""
     if _pointwise(op, w.shape[2:]):
         return lambda epilogue: _pointwise_kernel(w, epilogue)
     if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim > 3 and op.dilations[-1] == 1:
@@ -68,13 +68,13 @@ def grouped(op: GroupConvolution, data: Value, filters: Value) -> Kernel | None:
 
 
 def _pointwise(op: ForwardConvolution, kernel: Sequence[int]) -> bool:
-    """Whether windows are single elements, one after the other."""
+    """Return whether windows are single elements without stride and padding."""
     single = math.prod(kernel) == 1 and all(s == 1 for s in op.strides)
     return single and not any(map(any, op.pads((1,) * len(kernel), kernel)))
 
 
 def _prefers_winograd(op: ForwardConvolution, data: Value, w: Array) -> bool:
-    """Whether Winograd's way is the shorter one."""
+    """Return whether Winograd is faster."""
     if w.shape[2:] != (3, 3) or any(n != 1 for n in (*op.strides, *op.dilations)) or data.shape.rank != 4:
         return False
     return is_profitable(w.shape, [dim.min for dim in op.slide(data.shape[2:], PartialShape(w.shape[2:]))])
@@ -112,7 +112,7 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
 
 
 def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
-    """Filters ``[G, C_out, C_in, kernel...]``."""
+    """Return an implicit GEMM for filters ``[G, C_out, C_in, kernel...]``."""
     groups, outputs, channels, *kernel = w.shape
     filters = w.reshape(groups, outputs, channels, -1).transpose(0, 1, 3, 2)
     zeros = aligned_empty(groups * channels)
@@ -158,7 +158,7 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ker
 
 
 def _offsets(g: Windows, layout: Layout, merged: bool, groups: int, channels: int) -> Array:
-    """Bytes from the address of a row to each tap, for each group."""
+    """Return the byte offset of each tap from the address of a row, for each group."""
     within = np.zeros(math.prod(g.kernel), np.int64)
     if layout is Layout.VALID:
         along = [1] * len(g.kernel)
@@ -172,7 +172,7 @@ def _offsets(g: Windows, layout: Layout, merged: bool, groups: int, channels: in
 
 
 def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
-    """Few channels, each a picture of its own, padded as it lies."""
+    """Return an implicit GEMM for few channels in planar layout."""
     outputs, channels, *kernel = w.shape
     panels = pack_panels(w.reshape(1, outputs, 1, -1), epilogue.scale, epilogue.shift)
     lines = math.prod(kernel[:-1])
@@ -203,7 +203,7 @@ def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kern
 
 
 def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
-    """``x``, contiguous, with zeros around."""
+    """Return ``x`` contiguous, padded with zeros."""
     if not any(map(any, pads)):
         return np.ascontiguousarray(x)
     lengths = [n + sum(pad) for n, pad in zip(x.shape[2:], pads, strict=True)]
@@ -214,5 +214,5 @@ def _pad(x: Array, pads: Sequence[tuple[int, int]]) -> Array:
 
 
 def _flat(x: Array) -> Array:
-    """All numbers in a row, channels last; no copy if they are stored so."""
+    """Return the elements in NHWC order, contiguous."""
     return contiguous(moveaxis(x, 1, -1))

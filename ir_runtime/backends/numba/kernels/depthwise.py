@@ -1,4 +1,4 @@
-"""Depthwise convolutions: each channel with a kernel of its own."""
+"""Depthwise convolution in NHWC layout."""
 
 from __future__ import annotations
 

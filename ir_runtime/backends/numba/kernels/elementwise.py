@@ -19,8 +19,8 @@ from .._backend import backend
 from ..codegen.descriptor import concatenate
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
-from ._links import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op
-from ._program import BLOCK, RUN_PROGRAM, Opcode, Operation, ProgramJob
+from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op
+from ._elementwise_program import BLOCK, RUN_PROGRAM, Opcode, Operation, ProgramJob
 
 __all__ = ["ElementwiseChain"]
 

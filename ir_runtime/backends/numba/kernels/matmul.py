@@ -1,4 +1,4 @@
-"""Products of rows with constant matrices."""
+"""Matrix products with constant weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving channels about: parts of a tensor, and shuffles of two groups."""
+"""Channel shuffle of two groups."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ SHUFFLE = Task(_shuffle)
 
 @backend.accelerates(Reshape)
 def shuffle(op: Reshape, data: Value, shape: Value) -> Kernel | None:
-    """f32 ``[N, C/2, 2, H, W]``, stored with its two groups of channels last, which become one."""
+    """f32 ``[N, C/2, 2, H, W]``, stored as NHWC with two groups of channels, which are interleaved."""
     target = shape.known()
     dims = data.shape
     if data.element is not ElementType.f32 or target is None or target.size != 4 or dims.rank != 5:

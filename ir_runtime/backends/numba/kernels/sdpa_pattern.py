@@ -45,7 +45,7 @@ def sdpa(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
 
 
 def _plain(layer: Layer, transposed: bool) -> bool:
-    """Whether it multiplies matrices as they are, but perhaps for the right one."""
+    """Return whether a layer is a MatMul without transposes, but for that of the right operand."""
     op = layer.op
     return isinstance(op, MatMul) and not op.transpose_a and op.transpose_b is transposed
 
@@ -61,10 +61,10 @@ class _Scores:
     """Masks ``[1, windows, 1, queries, keys]``."""
     sources: tuple[Port, Port] | None = None
     shape: PartialShape = field(default_factory=PartialShape.dynamic)
-    """That of the product."""
+    """The shape of the product."""
 
     def behind(self, *layers: Layer) -> _Scores:
-        """With layers that come before."""
+        """Prepend layers."""
         return replace(self, layers=(*layers, *self.layers))
 
     def match(self, context: MatchContext, values: Port) -> Fusion | Refusal:
@@ -83,7 +83,7 @@ class _Scores:
         )
 
     def _reads(self, context: MatchContext, *first: Port) -> tuple[Port, ...]:
-        """Queries, keys, and so on; then whatever else the layers read, be it only for its shape."""
+        """Return queries, keys and so on, then all other inputs of the layers, even if only their shape is used."""
         assert self.sources is not None
         inside = {layer.id for layer in self.layers}
         read = [port for layer in self.layers for port in context.sources(layer) if port.layer not in inside]
@@ -91,7 +91,7 @@ class _Scores:
 
 
 def _fits(mask: PartialShape, scores: PartialShape) -> bool:
-    """Whether adding one to the other surely changes no shape."""
+    """Return whether adding the mask keeps the shape of the scores for certain."""
     return mask.rank == 4 and all(
         a == 1 or (a.is_static and a == b) for a, b in zip(mask, scores, strict=True)
     )
@@ -157,14 +157,14 @@ def _product(context: MatchContext, layer: Layer, found: _Scores) -> _Scores | R
 
 
 def _sum(masks: Sequence[Array], windows: Sequence[Array]) -> Array | None:
-    """All that is added, ``[1 or windows, heads, queries, keys]``."""
+    """Return the sum of the masks, ``[1 or windows, heads, queries, keys]``."""
     added = [*masks, *(mask.reshape(mask.shape[1], 1, *mask.shape[3:]) for mask in windows)]
     return np.ascontiguousarray(sum(added[1:], added[0])) if added else None
 
 
 @dataclass(frozen=True)
 class _AttentionKernel:
-    """The kernel: a factor, and what is added, unless that is the input behind the values."""
+    """The kernel, with a scale and a constant mask; or the mask is the input after the values."""
 
     factor: float
     added: Array | None
@@ -187,7 +187,7 @@ class _AttentionKernel:
         return out
 
     def _small(self, q: Array, k: Array, v: Array, mask: Array | None) -> Array:
-        """Where some length is 0: softmax of nothing has no sum."""
+        """Compute attention if some length is 0."""
         scores = q @ k.swapaxes(-1, -2) * np.float32(self.factor)
         scores = scores if mask is None else scores + mask
         powers = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))

@@ -1,4 +1,4 @@
-"""Conversion of element-wise layers to operations of `_program`."""
+"""Conversion of element-wise layers to operations of `_elementwise_program`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ....ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
 from ....ops.elementwise import Binary
 from ...common.layout import is_f32
 from ._activations import ACTIVATION_TYPES, activation_of
-from ._program import Opcode
+from ._elementwise_program import Opcode
 
 __all__ = ["ELEMENTWISE_TYPES", "ElementwiseOp", "elementwise_op"]
 
