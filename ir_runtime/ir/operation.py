@@ -64,5 +64,5 @@ class Operation(Protocol):
         ...
 
     def evaluator(self, types: Sequence[ElementType]) -> Callable[..., Any]:
-        """Return `evaluate`, bound to the element types of the inputs if it asks for them."""
+        """Return `evaluate`, bound to the element types of the inputs if it needs them."""
         ...

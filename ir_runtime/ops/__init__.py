@@ -1,9 +1,8 @@
-"""Every operation, grouped as the specification groups them.
+"""The operations, in the groups of the specification.
 
-A module of this package is a group, or a package where a group is large; its name is the group's.
-Modules that start with an underscore are what groups share. A module is imported when a model has one of its
-operations, or somebody asks for all of them: `registry` knows where they are. Other packages add operations with `op`, and announce the module that does so
-as an entry point of the group ``ir_runtime.ops``.
+Each group is a module, or a package where it is large, with the group's name. Modules that start with an
+underscore are shared by groups. Modules are imported lazily by `registry`, when a model has one of their operations.
+Other packages add operations with `op`, and announce their module as an entry point of the group ``ir_runtime.ops``.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ __all__ = [
 
 @cache
 def load_extensions() -> None:
-    """Import what installed packages announce as operations; asked for when a type is unknown."""
+    """Import the operations that installed packages announce; called when a type is unknown."""
     from importlib.metadata import entry_points
 
     for extension in entry_points(group="ir_runtime.ops"):

@@ -36,8 +36,8 @@ T_OUTER = Element("T", EVERY, "any type, on each port", shared=False)
 Visit: TypeAlias = Callable[[Body, Mapping[int, Any]], Mapping[int, Any]]
 """Infers or runs a body: from what each Parameter receives to what each Result gives."""
 
-# Types of what goes round a loop widen until they stay; after so many rounds nothing is left to widen.
-_ROUNDS = 12
+# Types of loop-carried values widen up to a fixed point, which is reached after at most so many rounds.
+_MAX_ROUNDS = 12
 
 
 def check_one(value: Value, name: str) -> None:
@@ -126,13 +126,13 @@ def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
 
 def infer_iterations(body: Body, every: Sequence[Value], visit: Visit) -> Mapping[int, Value]:
     """Return what each Result of a body gives, whatever the iteration."""
-    feeds = {p: Value(v.type) if _goes_round(body, p) else v for p, v in feeds_of(body, every).items()}
+    feeds = {p: Value(v.type) if _is_loop_carried(body, p) else v for p, v in feeds_of(body, every).items()}
     for entry in body.inputs:
         if entry.cut:
             feeds[entry.parameter] = Value(_part_type(every[entry.port], entry.cut))
     if body.iteration is not None and (op := body.parameters[body.iteration].op) is not None:
         feeds[body.iteration] = Value.unknown(vars(op)["element_type"], vars(op)["shape"])
-    return _until_stable(body, feeds, visit)
+    return _fixed_point(body, feeds, visit)
 
 
 def iterated(
@@ -144,18 +144,18 @@ def iterated(
     return tuple(_output_type(cuts[port], type, trips) for port, type in enumerate(last))
 
 
-def _goes_round(body: Body, parameter: int) -> bool:
+def _is_loop_carried(body: Body, parameter: int) -> bool:
     return any(edge.parameter == parameter for edge in body.back_edges)
 
 
-def _until_stable(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[int, Value]:
-    """Visit until what goes round has a type that no further iteration changes.
+def _fixed_point(body: Body, feeds: dict[int, Value], visit: Visit) -> Mapping[int, Value]:
+    """Infer the body until the types of loop-carried values reach a fixed point.
 
-    Each loop around this one multiplies the visits, so deep inside others no shapes are supposed at first.
+    Each enclosing loop multiplies the inferences, so deep inside others shapes start as dynamic.
     """
     if getattr(visit, "is_deep", False):
         feeds |= {edge.parameter: _of_any_shape(feeds[edge.parameter]) for edge in body.back_edges}
-    for round in range(_ROUNDS):
+    for round in range(_MAX_ROUNDS):
         results = visit(body, feeds)
         wider = {}
         for edge in body.back_edges:

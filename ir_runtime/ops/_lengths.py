@@ -73,7 +73,7 @@ def common_count(**inputs: Value | None) -> int | None:
 
 
 def length_of(value: Value, name: str, least: int = 0) -> Dimension:
-    """Return the length that one number asks for, a scalar or alone in a list, as far as it is known."""
+    """Return the dimension that a scalar, or a list of one number, holds."""
     if value.shape.rank not in (None, 0, 1) or not value.count.contains(1):
         raise InferenceError(f"{name} must be one number, not of shape {value.shape}")
     (number,) = value.numbers() or (Interval(),)
@@ -85,7 +85,7 @@ def length_of(value: Value, name: str, least: int = 0) -> Dimension:
 
 
 def lengths_of(value: Value, name: str) -> tuple[Dimension, ...] | None:
-    """Return the lengths that a 1-D input asks for, as far as known; ``None`` if not even how many."""
+    """Return the dimensions that a 1-D input holds; ``None`` if their number is unknown."""
     check_vector(value, name)
     numbers = value.numbers()
     if numbers is None:

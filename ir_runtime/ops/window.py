@@ -36,7 +36,7 @@ class SlidingWindow(Op):
     )
 
     axis_defaults: ClassVar[Mapping[str, str]] = {"pads_begin": "0", "pads_end": "0"}
-    """What OpenVINO takes for each spatial axis where a file does not say it, though the page asks for it."""
+    """OpenVINO's defaults per spatial axis of attributes that a file omits though the specification requires them."""
 
     @classmethod
     def omitted_defaults(cls, data: Mapping[str, str]) -> dict[str, str]:

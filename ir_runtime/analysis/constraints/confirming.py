@@ -59,7 +59,7 @@ def confirmed(
 
 
 def _at_accepted(runs: _Runs, found: Constraints) -> Iterator[str]:
-    """Yield what there is to say about runs at a small and a large one of the accepted combinations."""
+    """Run a small and a large feasible point, and yield what fails."""
     first, *others = sorted(found.accepted, key=lambda trial: trial.size)
     if why := runs.failure_of(first, found):
         yield f"whether it runs: {why}"

@@ -53,7 +53,7 @@ def same(x: Number, y: Number) -> bool:
 
 
 def fit(number: Number, element: ElementType) -> Number:
-    """Return what is left of a number in an element type: it wraps around, or its bounds are forgotten.
+    """Fit a number to an element type: a known one wraps around, bounds that do not fit are dropped.
 
     >>> fit(300, ElementType.u8), fit(Interval(-3, 3), ElementType.u8), fit(Dimension(1, 8), ElementType.i64)
     (44, <Dimension: ..255>, <Dimension: 1..8>)

@@ -1,4 +1,4 @@
-"""Activations made of straight pieces."""
+"""Piecewise linear activations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activations made of exponentials."""
+"""Smooth activations, computed with exponentials."""
 
 from __future__ import annotations
 

@@ -216,14 +216,14 @@ def _at_least(least: int, value: Value, rank: int, name: str) -> list[Interval]:
 
 
 def _divide(x: Array, lead: int, blocks: Sequence[int]) -> Array:
-    """``[leading..., grid..., block...]`` from a tensor whose other axes are made of blocks."""
+    """Split blocks off the trailing axes of a tensor: ``[leading..., grid..., block...]``."""
     pairs = [pair for n, b in zip(x.shape[lead:], blocks, strict=True) for pair in (n // b, b)]
     split = x.reshape(*x.shape[:lead], *pairs)
     return split.transpose(*range(lead), *range(lead, split.ndim, 2), *range(lead + 1, split.ndim, 2))
 
 
 def _join(x: Array, lead: int) -> Array:
-    """Return the opposite: a tensor whose other axes are made of blocks, from ``[leading..., grid..., block...]``."""
+    """Merge blocks into the trailing axes: the inverse, from ``[leading..., grid..., block...]``."""
     count = (x.ndim - lead) // 2
     pairs = [axis for i in range(lead, lead + count) for axis in (i, i + count)]
     shape = [math.prod(x.shape[i : i + count + 1 : count]) for i in range(lead, lead + count)]

@@ -83,7 +83,7 @@ class BroadcastBase(Op):
         return np.broadcast_to(data, target)
 
     def _used(self, axes_mapping: _InputT | None) -> _InputT | None:
-        """Return the mapping, if the mode asks for one."""
+        """Return the axes mapping, if the mode requires one."""
         return axes_mapping if self.mode in ("explicit", "none") else None
 
 

@@ -106,7 +106,7 @@ def _way_out(source: PartialShape, pattern: Sequence[int | Interval], special_ze
 
 
 class _Target:
-    """The shape that a pattern asks for.
+    """The target shape of a pattern.
 
     The number of elements stays the same: that gives the length at -1, or another one that
     alone is unknown. Lengths that stand on both sides cancel.
@@ -174,7 +174,7 @@ class _Target:
         return Dimension.between(0, None if most is None else max(most // least, 1))
 
     def _left(self, found: Dimension, given: list[Dimension], taken: list[Dimension]) -> Dimension:
-        """Return what is left of the given lengths for one axis when others are taken."""
+        """Return the quotient of the given lengths by those of other axes."""
         many, few = map(product, _cancel(given, taken))
         if few == 0 and not many.contains(0):
             raise self._impossible()

@@ -1,1 +1,1 @@
-"""Sorting: the largest elements, places in sorted sequences, and what is left of overlapping boxes."""
+"""Sorting: the largest elements, search in sorted sequences, and non-maximum suppression."""

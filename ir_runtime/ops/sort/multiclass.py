@@ -64,7 +64,7 @@ class BatchedNms(Op):
         check_index_types(output_type=self.output_type)
 
     by_class_within: ClassVar[bool] = True
-    """Whether boxes of an image are ordered by class if classid asks for it."""
+    """Whether boxes of an image are sorted by class if sort_result is classid."""
 
     def shapes(self, images: Dimension, classes: Dimension, count: Dimension) -> tuple[PartialShape, ...]:
         """Return the shapes of the outputs."""
@@ -85,11 +85,11 @@ class BatchedNms(Op):
         return self.packed(left, corners[left.image, left.place], flat, counts, boxes.dtype)
 
     def select_in_class(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
-        """Return what is left of the boxes of one class: places, and their scores."""
+        """Return the kept boxes of one class: indices and scores."""
         raise NotImplementedError
 
     def select(self, image: int, boxes: Array, scores: Array) -> KeptBoxes:
-        """Return what is left of an image, given boxes [classes or 1, n, 4] and scores [classes, n]."""
+        """Return the kept boxes of an image, given boxes [classes or 1, n, 4] and scores [classes, n]."""
         parts = [nothing(scores.dtype)]
         for label in range(len(scores)):
             if label != self.background_class:

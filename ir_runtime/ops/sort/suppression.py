@@ -89,7 +89,7 @@ class NonMaxSuppressionBase(Op):
     def select_in_class(
         self, boxes: Array, scores: Array, limit: int, iou: float, above: float, sigma: float
     ) -> Found:
-        """Return what is left of the boxes of one class: places, and their scores."""
+        """Return the kept boxes of one class: indices and scores."""
         if limit <= 0:
             return np.zeros(0, np.int64), scores[:0]
         if sigma > 0:
