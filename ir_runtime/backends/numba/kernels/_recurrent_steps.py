@@ -10,20 +10,27 @@ an LSTM are in the order f, i, o, c.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
 from ..codegen.descriptor import Descriptor, f32, i64
-from ..codegen.language import device, instruction, types
+from ..codegen.language import device
 from ..codegen.memory import alloc, barrier, fetch_add, free, load_atomic, load_f32, load_i64, store_i64
-from ..codegen.vectors import LANES, Emit, Load, Store
+from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
 from ._activation_code import apply_activation
 from ._gemm_tile import gemm_panel
 from ._panels import Panel
+from ._recurrent_rows import (
+    add_rows,
+    add_scaled_rows,
+    copy_rows,
+    interpolate_rows,
+    multiply_rows,
+    update_cell_state,
+)
 
 __all__ = ["RUN_STEPS", "CellKind"]
 
@@ -74,65 +81,6 @@ class CellKind(IntEnum):
     LSTM = 3
 
 
-def _row_instruction(count: int, how: Callable[..., Value]) -> Any:
-    """Return an instruction ``(out, *rows, length, low, high)`` that combines ``count`` rows element by element."""
-
-    def write(emit: Emit, out: Value, *given: Value) -> None:
-        rows, (length, low, high) = given[:count], given[count:]
-        bounds = emit.splat(low), emit.splat(high)
-
-        def body(offset: Value, load: Load, store: Store) -> None:
-            found = how(emit, *(load(emit.at(row, offset)) for row in rows), *bounds)
-            store(found, emit.at(out, offset))
-
-        emit.vector_loop(length, body)
-
-    write.__name__ = how.__name__
-    return instruction(*[types.int64] * (count + 2), types.float32, types.float32)(write)
-
-
-def _clamp(emit: Emit, x: Value, low: Value, high: Value) -> Value:
-    return emit.minimum(emit.maximum(x, low), high)
-
-
-def _add(emit: Emit, a: Value, b: Value, low: Value, high: Value) -> Value:
-    """Compute ``clamp(a + b)``."""
-    return _clamp(emit, emit.add(a, b), low, high)
-
-
-def _add_scaled(emit: Emit, a: Value, b: Value, c: Value, low: Value, high: Value) -> Value:
-    """Compute ``clamp(a + b * c)``."""
-    return _clamp(emit, emit.add(a, emit.multiply(b, c)), low, high)
-
-
-def _multiply(emit: Emit, a: Value, b: Value, low: Value, high: Value) -> Value:
-    return emit.multiply(a, b)
-
-
-def _interpolate(emit: Emit, part: Value, new: Value, old: Value, low: Value, high: Value) -> Value:
-    """Compute ``(1 - part) * new + part * old``."""
-    one = emit.constant(1)
-    return emit.add(emit.multiply(emit.subtract(one, part), new), emit.multiply(part, old))
-
-
-def _lstm_cell_state(
-    emit: Emit, forget: Value, old: Value, take: Value, new: Value, low: Value, high: Value
-) -> Value:
-    return emit.add(emit.multiply(forget, old), emit.multiply(take, new))
-
-
-def _identity(emit: Emit, x: Value, low: Value, high: Value) -> Value:
-    return x
-
-
-_add_rows, _add_scaled_rows = _row_instruction(2, _add), _row_instruction(3, _add_scaled)
-_multiply_rows, _copy_rows = _row_instruction(2, _multiply), _row_instruction(1, _identity)
-_interpolate_rows, _update_cell_state = (
-    _row_instruction(3, _interpolate),
-    _row_instruction(4, _lstm_cell_state),
-)
-
-
 @device
 def _activate(address: int, count: int, curve: int) -> None:
     """Apply an activation; that with bounds is ReLU here."""
@@ -141,7 +89,7 @@ def _activate(address: int, count: int, curve: int) -> None:
 
 @device
 def _rnn(job: int, gates: int, span: int, given: int, size: int, count: int, y: int) -> None:
-    _add_rows(y, gates, given, count, load_f32(job, StepsJob.low), load_f32(job, StepsJob.high))
+    add_rows(y, gates, given, count, load_f32(job, StepsJob.low), load_f32(job, StepsJob.high))
     _activate(y, count, load_i64(job, StepsJob.activation_f))
 
 
@@ -149,15 +97,15 @@ def _rnn(job: int, gates: int, span: int, given: int, size: int, count: int, y: 
 def _lstm(job: int, gates: int, span: int, given: int, size: int, count: int, y: int, cell: int) -> None:
     low, high = load_f32(job, StepsJob.low), load_f32(job, StepsJob.high)
     for gate in range(4):
-        _add_rows(gates + gate * span, gates + gate * span, given + gate * size, count, low, high)
+        add_rows(gates + gate * span, gates + gate * span, given + gate * size, count, low, high)
     for gate in range(3):
         _activate(gates + gate * span, count, load_i64(job, StepsJob.activation_f))
     forget, take_in, show, new = gates, gates + span, gates + 2 * span, gates + 3 * span
     _activate(new, count, load_i64(job, StepsJob.activation_g))
-    _update_cell_state(cell, forget, cell, take_in, new, count, low, high)
-    _copy_rows(new, cell, count, low, high)
+    update_cell_state(cell, forget, cell, take_in, new, count, low, high)
+    copy_rows(new, cell, count, low, high)
     _activate(new, count, load_i64(job, StepsJob.activation_h))
-    _multiply_rows(y, show, new, count, low, high)
+    multiply_rows(y, show, new, count, low, high)
 
 
 @device
@@ -165,7 +113,7 @@ def _gru_gates(job: int, gates: int, span: int, given: int, size: int, count: in
     """Compute the update and reset gates in place of the products with the inputs."""
     for gate in range(2):
         target = given + gate * size
-        _add_rows(
+        add_rows(
             target,
             gates + gate * span,
             target,
@@ -179,7 +127,7 @@ def _gru_gates(job: int, gates: int, span: int, given: int, size: int, count: in
 @device
 def _gru_state(job: int, new: int, given: int, size: int, count: int, y: int, old: int) -> None:
     _activate(new, count, load_i64(job, StepsJob.activation_g))
-    _interpolate_rows(y, given, new, old, count, _INFINITY, _INFINITY)
+    interpolate_rows(y, given, new, old, count, _INFINITY, _INFINITY)
 
 
 @device
@@ -261,15 +209,15 @@ def _finish_row(
         _rnn(job, gates, span, inputs, size, count, out)
     elif kind == 2:
         _gru_gates(job, gates, span, inputs, size, count)
-        _add_scaled_rows(inner, inputs + 2 * size, inputs + size, inner, count, low, high)
+        add_scaled_rows(inner, inputs + 2 * size, inputs + size, inner, count, low, high)
         _gru_state(job, inner, inputs, size, count, out, old)
     elif phase == 0:
         _gru_gates(job, gates, span, inputs, size, count)
-        _multiply_rows(
+        multiply_rows(
             load_i64(job, StepsJob.reset_states) + state, inputs + size, old, count, _INFINITY, _INFINITY
         )
     else:
-        _add_rows(inner, inner, inputs + 2 * size, count, low, high)
+        add_rows(inner, inner, inputs + 2 * size, count, low, high)
         before = now + 1 if backwards != 0 else now - 1
         old = (
             load_i64(job, StepsJob.hidden_states) + state

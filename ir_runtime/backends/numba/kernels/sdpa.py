@@ -18,7 +18,8 @@ from .._backend import backend
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
-from ._attention import BLOCKED, DECODE, AttentionJob
+from ._attention import BLOCKED, DECODE
+from ._attention_job import AttentionJob
 from ._gemm_tile import WIDE
 
 __all__ = ["grouped_attention"]

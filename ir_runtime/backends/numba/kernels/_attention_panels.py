@@ -1,0 +1,84 @@
+"""Packing and products of keys and values in panels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..codegen.language import device
+from ..codegen.vectors import LANES
+from ._gemm_tile import SINGLE, TALL, WIDE, gemm_panel
+from ._rows import copy_row, transpose_square
+
+__all__ = ["multiply_panels", "pack_rows", "pack_transposed", "zero_tail"]
+
+
+@device
+def _next_panel(columns: int) -> Any:
+    """Return the vectors of the next panel, and its columns, of those that are left."""
+    count = (columns + LANES - 1) // LANES
+    vectors = WIDE if count >= WIDE else TALL if count >= TALL else SINGLE
+    return vectors, min(columns, vectors * LANES)
+
+
+@device
+def pack_transposed(x: int, stride: int, rows: int, width: int, out: int) -> None:
+    """Pack rows of ``width`` numbers as the columns of panels."""
+    done = 0
+    while done < rows:
+        vectors, columns = _next_panel(rows - done)
+        apart = 4 * LANES * vectors
+        for first in range(0, columns, LANES):
+            some = min(LANES, columns - first)
+            whole = width // LANES * LANES if some == LANES else 0
+            source, target = x + (done + first) * stride, out + 4 * first
+            for k in range(0, whole, LANES):
+                transpose_square(source + 4 * k, stride, target + k * apart, apart)
+            for row in range(some):
+                for k in range(whole, width):
+                    copy_row(source + row * stride + 4 * k, 1, target + k * apart + 4 * row)
+            for k in range(width if some < LANES else 0):
+                for row in range(some, LANES):
+                    copy_row(source, 1, target + k * apart + 4 * row)
+        out += apart * width
+        done += columns
+
+
+@device
+def pack_rows(x: int, stride: int, rows: int, width: int, out: int) -> None:
+    """Pack ``rows`` rows of ``width`` columns in panels."""
+    done = 0
+    while done < width:
+        vectors, columns = _next_panel(width - done)
+        for row in range(rows):
+            copy_row(x + row * stride + 4 * done, columns, out + 4 * LANES * vectors * row)
+        out += 4 * LANES * vectors * rows
+        done += columns
+
+
+@device
+def multiply_panels(
+    places: int, rows: int, panels: int, length: int, depth: int, columns: int, until: int, offset: int,
+    none: int, out: int, stride: int,
+) -> None:  # fmt: skip
+    """Multiply rows by panels of ``length`` rows, of which ``depth`` are used, up to column ``until``."""
+    done = 0
+    while done < until:
+        vectors, some = _next_panel(columns - done)
+        last = some - (vectors - 1) * LANES
+        gemm_panel(
+            vectors, rows, places, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, last, -np.inf,
+            np.inf,
+        )  # fmt: skip
+        panels += 4 * LANES * vectors * length
+        done += some
+
+
+@device
+def zero_tail(row: int, first: int, count: int, none: int) -> None:
+    """Set the elements of a row from ``first`` to ``count`` to 0."""
+    while first < count:
+        some = min(count - first, WIDE * LANES)
+        copy_row(none, some, row + 4 * first)
+        first += some
