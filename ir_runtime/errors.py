@@ -3,7 +3,7 @@
 ::
 
     RuntimeError
-      IRError                 any failure of this package
+      IRError                 the base of all errors of this package
         ParseError            the file cannot be read as an IR
         ValidationError       the model contradicts itself or the specification
           InferenceError      a layer's inputs contradict its operation

@@ -11,7 +11,7 @@ from harness.loops import looping
 from harness.nets import Net
 
 import ir_runtime as ir
-from ir_runtime.analysis.expected import Expected, Refusal
+from ir_runtime.analysis.expected import Expected, RefusedInputError
 from ir_runtime.backends import accepting, any_lengths, available
 from ir_runtime.executor.length_check import REMEMBERED, LengthCheck, checked
 from ir_runtime.ir.dimension import Dimension, Symbol
@@ -198,9 +198,9 @@ def zeros(*shape: int) -> Array:
 def test_lengths_that_were_known_must_still_hold() -> None:
     check = check_of(PartialShape([-1, 4]), infer=anything)
     check.accept([zeros(7, 4)])
-    with pytest.raises(Refusal, match=r"expected \[\?,4\], as was inferred, got \[7,5\]"):
+    with pytest.raises(RefusedInputError, match=r"expected \[\?,4\], as was inferred, got \[7,5\]"):
         check.accept([zeros(7, 5)])
-    with pytest.raises(Refusal, match=r"got \[4\]"):
+    with pytest.raises(RefusedInputError, match=r"got \[4\]"):
         check.accept([zeros(4)])
 
 
@@ -208,7 +208,7 @@ def test_lengths_of_one_symbol_must_be_equal() -> None:
     rows = Dimension.between(0, None, Symbol("rows"))
     check = check_of(PartialShape([rows, 4]), PartialShape([rows]), infer=anything)
     check.accept([zeros(7, 4), zeros(7)])
-    with pytest.raises(Refusal, match=r"got \[6\]"):
+    with pytest.raises(RefusedInputError, match=r"got \[6\]"):
         check.accept([zeros(7, 4), zeros(6)])
 
 
@@ -216,7 +216,7 @@ def test_a_result_may_not_contradict_what_was_known() -> None:
     """As where a file declares what is not so."""
     check = check_of(PartialShape([-1]), made=PartialShape([7]), infer=first)
     check.accept([zeros(7)])
-    with pytest.raises(Refusal, match=r"expected \[7\], as was inferred, got \[8\]"):
+    with pytest.raises(RefusedInputError, match=r"expected \[7\], as was inferred, got \[8\]"):
         check.accept([zeros(8)])
 
 

@@ -66,7 +66,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has a budget of its own has little of it, so that it shows where there is none."""
     monkeypatch.setattr(excerpt, "_LOOKED_FOR", 10)
     monkeypatch.setattr(excerpt, "_LOOKED_AT", 1 << 10)
-    monkeypatch.setattr(causes, "_TRIES", 10)
+    monkeypatch.setattr(causes, "_MAX_TRIALS", 10)
     monkeypatch.setattr(nearest, "_OFTEN", 5)
 
 

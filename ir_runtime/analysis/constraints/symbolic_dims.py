@@ -1,4 +1,4 @@
-"""Symbolic dims: lengths inside a graph as formulas of its inputs' dims, as ``height/32`` or ``past + seq``."""
+"""Symbolic dimensions: lengths inside a graph as formulas of its inputs' dims, as ``height/32`` or ``past + seq``."""
 
 from __future__ import annotations
 
