@@ -7,10 +7,10 @@
         ParseError            the file cannot be read as an IR
         ValidationError       the model contradicts itself or the specification
           InferenceError      a layer's inputs contradict its operation
-        UnsupportedError      the model is fine, but something in it is not supported
+        UnsupportedError      the model is valid, but something in it is not supported
         InputError            the inputs or the request do not fit the model
         ExecutionError        a layer failed on the data it was given
-        LimitError            the file, or running it, asks for more than the limits allow
+        LimitError            reading the file, or running it, exceeds a limit
 
 OpenVINO raises ``RuntimeError`` for nearly everything, so code that catches that keeps working.
 """
