@@ -133,3 +133,15 @@ def test_an_interrupt_anywhere(
         assert calls.scene.agrees(calls.scene.compiled(calls.scene.x)[0]), interrupter.where
     settled(threads)
     assert os_threads() <= threads
+
+
+@pytest.mark.parametrize(("error", "kept"), [(ValueError, True), (KeyboardInterrupt, False)])
+def test_whose_threads_are_used_again(
+    error: type[BaseException], kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that fails makes no new threads; an interrupted one ends its own, whoever holds the traceback."""
+    monkeypatch.setattr(_pools, "_IDLE", [])
+    monkeypatch.setattr(compiled_threads, "most", lambda cores: 2)
+    with pytest.raises(error), compiled_threads.running():
+        raise error
+    assert bool(_pools._IDLE) is kept

@@ -58,8 +58,8 @@ def threads() -> int:
 def running() -> Iterator[None]:
     """Provide a thread pool for a run.
 
-    Only a run that succeeds returns its pool for reuse. The pool of an interrupted run ends with its last reference:
-    the traceback of the error may hold it, and later runs must not end up with both.
+    An interrupted run does not return its pool for reuse: it ends with its last reference, which the traceback of
+    the interrupt may hold, and later runs must not end up with both.
     """
     pool, count = _pool(), most(_cores())
     fresh = acquire(count - 1) if count > 1 and pool is None else None
@@ -70,8 +70,14 @@ def running() -> Iterator[None]:
         try:
             fresh.begin_run()
             yield
-        finally:
+        except Exception:
             fresh.end_run()
+            release(fresh)
+            raise
+        except BaseException:
+            fresh.end_run()
+            raise
+        fresh.end_run()
         release(fresh)
 
 
