@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .models import as_json, read, weights
-from .render import clean, dump, table
+from .render import Record, clean, dump, table
 from .shaping import shape_option, shapes_of
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _progress() -> Iterator[Callable[[float], None]]:
         yield lambda part: bar.update(int(part * steps) - bar.pos)
 
 
-def _inputs(feeds: dict[Output, Feed]) -> list[dict[str, Any]]:
+def _inputs(feeds: dict[Output, Feed]) -> list[Record]:
     return [
         {"name": port.label, "type": str(port.element_type), "shape": feed.array.shape, "source": feed.source}
         for port, feed in feeds.items()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from .render import clean, dump, plural, table
+from .render import Record, clean, dump, plural, table
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -32,7 +32,7 @@ def show_fusions(model: Model, backend: str | None, as_json: bool) -> None:
     click.echo(dump(_record(report)) if as_json else _text(report))
 
 
-def _record(report: FusionReport) -> dict[str, Any]:
+def _record(report: FusionReport) -> Record:
     return {
         "fused": [
             {"layers": [_layer(layer) for layer in each.layers], "pattern": each.pattern or None}

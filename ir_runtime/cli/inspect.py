@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from .compiling import show_after, show_fusions
 from .limited import limited
 from .models import as_json, port_record, read, selects, weights
-from .render import clean, dump, plain, plural, table
+from .render import Record, clean, dump, plain, plural, table
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -67,7 +67,7 @@ def inspect(
         _remark(found)
 
 
-def _record(path: str, net: Model) -> dict[str, Any]:
+def _record(path: str, net: Model) -> Record:
     from ..diagnostics import Severity
 
     constants = [node.output() for node in net.get_ops() if node.type == "Constant"]
@@ -88,7 +88,7 @@ def _record(path: str, net: Model) -> dict[str, Any]:
     }
 
 
-def _operations(nodes: Sequence[Node]) -> Iterator[dict[str, Any]]:
+def _operations(nodes: Sequence[Node]) -> Iterator[Record]:
     """Count the layers of each operation, the most frequent first."""
     counts = Counter((_operation(node), _is_known(node)) for node in nodes)
     for (name, known), count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
@@ -104,7 +104,7 @@ def _operation(node: Node) -> str:
     return layer.where.operation if _is_known(node) else f"{layer.type} ({layer.version})"
 
 
-def _weights(constants: Sequence[Output]) -> Iterator[dict[str, Any]]:
+def _weights(constants: Sequence[Output]) -> Iterator[Record]:
     """Constants by element type, the largest first."""
     tensors: Counter[str] = Counter()
     numbers: Counter[str] = Counter()
@@ -120,7 +120,7 @@ def _weights(constants: Sequence[Output]) -> Iterator[dict[str, Any]]:
         yield {"type": name, "tensors": tensors[name], "numbers": numbers[name], "bytes": total}
 
 
-def _dynamic(inputs: Sequence[Output]) -> Iterator[dict[str, Any]]:
+def _dynamic(inputs: Sequence[Output]) -> Iterator[Record]:
     """Return the dynamic dims of inputs; ``axis`` is null if the rank is dynamic."""
     for port in inputs:
         if port.partial_shape.rank is None:
@@ -131,7 +131,7 @@ def _dynamic(inputs: Sequence[Output]) -> Iterator[dict[str, Any]]:
                 yield {"input": port.label, "axis": axis, "min": dim.min, "max": dim.max}
 
 
-def _text(found: dict[str, Any]) -> str:
+def _text(found: Record) -> str:
     named = f"{found['name']!r}, " if found["name"] else ""
     layers = plural(found["layers"], "layer")
     title = f"{clean(found['file'])}: {named}IR version {found['version']}, {layers}"
@@ -145,7 +145,7 @@ def _text(found: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def _ports(title: str, ports: Sequence[dict[str, Any]]) -> str:
+def _ports(title: str, ports: Sequence[Record]) -> str:
     rows = [[port["name"], port["type"], _shape(port["shape"])] for port in ports]
     return table(title, ["name", "type", "shape"], rows)
 
@@ -158,12 +158,12 @@ def _open(value: int | None) -> str:
     return "?" if value is None else str(value)
 
 
-def _operation_table(operations: Sequence[dict[str, Any]]) -> str:
+def _operation_table(operations: Sequence[Record]) -> str:
     rows = [[o["operation"], plain(o["count"]), "" if o["known"] else "unknown"] for o in operations]
     return table("Operations", ["operation", "count", ""], rows, right=("count",))
 
 
-def _weight_table(found: dict[str, Any]) -> str:
+def _weight_table(found: Record) -> str:
     rows = [[r["type"], *map(plain, (r["tensors"], r["numbers"], r["bytes"]))] for r in found["weights"]]
     if len(rows) > 1:
         totals = (sum(r[key] for r in found["weights"]) for key in ("tensors", "numbers", "bytes"))
@@ -173,7 +173,7 @@ def _weight_table(found: dict[str, Any]) -> str:
     )
 
 
-def _remark(found: dict[str, Any]) -> None:
+def _remark(found: Record) -> None:
     unknown = [o for o in found["operations"] if not o["known"]]
     if unknown:
         layers = plural(sum(o["count"] for o in unknown), "layer")

@@ -6,7 +6,7 @@ import json
 import math
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..ir.shape import PartialShape
 
 __all__ = [
+    "Record",
     "clean",
     "dump",
     "failure",
@@ -26,6 +27,9 @@ __all__ = [
     "shape_record",
     "table",
 ]
+
+Record: TypeAlias = dict[str, Any]
+"""A JSON object."""
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 

@@ -10,7 +10,7 @@ import click
 
 from .limited import limited
 from .models import as_json, read, selects, strictly, weights
-from .render import clean, dump, number, plural, table
+from .render import Record, clean, dump, number, plural, table
 from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class _Tensor:
     is_output: bool
     file: str | None = None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         return {"name": self.name, **self.summary.record(), "file": self.file}
 
 
@@ -165,7 +165,7 @@ def _saved(tensors: Sequence[_Tensor], target: Any) -> list[_Tensor]:
 
 def _record(
     model: str, compiled: CompiledModel, feeds: dict[Output, Feed], tensors: Sequence[_Tensor]
-) -> dict[str, Any]:
+) -> Record:
     return {
         "model": model,
         "backend": compiled.backend,

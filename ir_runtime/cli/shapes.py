@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from .exits import Exit
 from .limited import limited
 from .models import as_json, read, selects, weights
-from .render import clean, dump, finding, plural, table
+from .render import Record, clean, dump, finding, plural, table
 from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
@@ -100,9 +100,7 @@ def _is_wanted(row: PortShape, layers: Sequence[str]) -> bool:
     return not layers or any(fnmatchcase(row.layer, pattern) for pattern in layers)
 
 
-def _record(
-    model: str, rows: Sequence[PortShape], listed: Shapes, found: Constraints | None
-) -> dict[str, Any]:
+def _record(model: str, rows: Sequence[PortShape], listed: Shapes, found: Constraints | None) -> Record:
     said = None if found is None else found.record()
     ports = [row.record() for row in rows]
     return {"file": model, "inputs": [i.record() for i in listed.inputs], "ports": ports, "constraints": said}

@@ -16,7 +16,7 @@ import click
 from .exits import Exit
 from .limited import limited
 from .models import weights
-from .render import dump, finding, plural, rest
+from .render import Record, dump, finding, plural, rest
 from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _whole(form: str, reports: Sequence[tuple[str, Diagnostics]]) -> None:
             click.echo(line)
 
 
-def _record(model: str, report: Diagnostics) -> dict[str, Any]:
+def _record(model: str, report: Diagnostics) -> Record:
     findings = [found.record() for found in report]
     return {"file": model, "ok": report.ok, "findings": findings, "more": [m.record() for m in report.more]}
 

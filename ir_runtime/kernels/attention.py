@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Array
 from .matmul import accumulator_dtype
-
-Array = NDArray[Any]
 
 __all__ = ["scaled_dot_product"]
 

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import deadline
+from .arrays import Array
 
 __all__ = ["areas", "descending", "greedy_nms", "iou", "decode_deltas", "soft_nms", "as_float"]
 
-Array = NDArray[Any]
 
 # Kept boxes and candidates that are compared at a time, so that the pairs stay in the cache.
 TOGETHER, ABREAST = 64, 512

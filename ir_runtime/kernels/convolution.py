@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from ..limits import check_array_size
+from .arrays import Array
 from .matmul import accumulator_dtype, from_accumulator
-
-Array = NDArray[Any]
 
 __all__ = ["convolve", "pad_spatial", "windows_of"]
 

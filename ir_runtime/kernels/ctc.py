@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Array
 from .matmul import accumulator_dtype
 from .special import log_softmax
-
-Array = NDArray[Any]
 
 __all__ = ["best_path", "collapse", "loss"]
 

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Array
 from .matmul import accumulator_dtype, from_accumulator
-
-Array = NDArray[Any]
 
 __all__ = ["deconvolve"]
 

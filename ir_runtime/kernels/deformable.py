@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Array
 from .matmul import from_accumulator
-
-Array = NDArray[Any]
 
 __all__ = ["deformable_convolution"]
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from .arrays import Array, DType
 
 __all__ = ["matmul", "accumulator_dtype"]
 
 
-def accumulator_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def accumulator_dtype(dtype: DType) -> DType:
     """Return the dtype of the accumulator for sums of products: BLAS has f32 and f64 only.
 
     Integers of up to 16 bits are exact in f64, however many are added; wider ones stay as they are
@@ -32,7 +29,7 @@ def matmul(a: Array, b: Array) -> Array:
     return from_accumulator(product, a.dtype)
 
 
-def from_accumulator(product: Array, dtype: np.dtype[Any]) -> Array:
+def from_accumulator(product: Array, dtype: DType) -> Array:
     """Convert sums of products from the accumulator dtype to ``dtype``."""
     if dtype.kind in "iu" and product.dtype.kind == "f":
         product = product.astype(np.int64)

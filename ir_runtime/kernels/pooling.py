@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import deadline
 from ..limits import check_array_size
+from .arrays import Array, DType
 from .convolution import pad_spatial
 from .statistics import lowest
 
-Array = NDArray[Any]
 Pads = Sequence[tuple[int, int]]
 
 __all__ = ["Windows", "pool", "pool_indices", "sum_dtype"]
@@ -107,7 +106,7 @@ def pool_indices(x: Array, windows: Windows) -> tuple[Array, Array]:
     return largest, indices
 
 
-def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def sum_dtype(dtype: DType) -> DType:
     """Return the dtype for sums of the elements of a window."""
     if dtype.kind in "iu":
         return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+
+from .arrays import Array
 
 __all__ = ["mersenne_twister", "philox"]
 
-Words = NDArray[Any]
+Words = Array
 
 # From "Parallel Random Numbers: As Easy as 1, 2, 3", by Salmon, Moraes, Dror and Shaw.
 ROUNDS = 10

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import deadline
+from .arrays import Array
 from .matmul import accumulator_dtype
 from .special import sigmoid
-
-Array = NDArray[Any]
 
 __all__ = ["GRU", "LSTM", "RNN", "Cell", "advance", "unroll", "as_accumulator"]
 

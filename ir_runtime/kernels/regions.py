@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+
+from .arrays import Array
 
 __all__ = ["bilinear", "inside", "sample_offsets"]
-
-Array = NDArray[Any]
 
 
 def sample_offsets(bins: int, samples: int, size: Array) -> Array:

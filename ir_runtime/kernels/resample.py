@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import Array, DType
 from .matmul import from_accumulator
-
-Array = NDArray[Any]
 
 __all__ = ["Axis", "Filter", "Taps", "along_each", "cubic_weights", "resample", "rounded"]
 
@@ -272,7 +269,7 @@ def _terms(x: Array, steps: Sequence[Taps], weight: Array) -> Iterator[tuple[Arr
         yield from _terms(first.take(x, tap), rest, weight * first.column(tap, x.ndim))
 
 
-def _to_dtype(x: Array, dtype: np.dtype[Any], nearest: bool) -> Array:
+def _to_dtype(x: Array, dtype: DType, nearest: bool) -> Array:
     if dtype.kind not in "iu":
         return np.asarray(x.astype(dtype))
     if not nearest:

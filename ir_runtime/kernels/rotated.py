@@ -6,14 +6,12 @@ in images, where y points down.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+
+from .arrays import Array
 
 __all__ = ["rotated_nms", "rotated_iou"]
 
-Array = NDArray[Any]
 
 _SIGNS = np.array([[0.5, 0.5], [-0.5, 0.5], [-0.5, -0.5], [0.5, -0.5]])
 # Tolerance for points on an edge.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .arrays import Array, DType
 
 __all__ = ["erf", "erfinv", "gelu", "log_softmax", "sigmoid", "softmax"]
 
-Floats = NDArray[Any]
+Floats = Array
 
 # W. J. Cody, "Rational Chebyshev approximations for the error function", Math. Comp. 23 (1969): numerators
 # and denominators, the highest power first. Near zero in x squared, then in x, then in 1 / x squared.
@@ -111,7 +111,7 @@ def _blockwise(function: Callable[[Floats], Floats], x: Floats) -> Floats:
     return found.reshape(x.shape)
 
 
-def _erf(dtype: np.dtype[Any]) -> Callable[[Floats], Floats]:
+def _erf(dtype: DType) -> Callable[[Floats], Floats]:
     return _long if dtype.itemsize == 8 else _short
 
 

@@ -7,37 +7,37 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
+
+from .arrays import Array, DType
 
 __all__ = ["accumulator", "count", "highest", "lowest", "mean", "sum_along", "compute_dtype"]
 
-Array = NDArray[Any]
 Axes = tuple[int, ...]
 
 
-def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def accumulator(dtype: DType) -> DType:
     """Return the dtype of the accumulator: f64, or integers of 64 bits."""
     if dtype.kind in "iu":
         return np.dtype(f"{dtype.kind}8")
     return dtype if dtype.kind in "Ob" else np.dtype(np.float64)
 
 
-def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def compute_dtype(dtype: DType) -> DType:
     """Return the dtype to compute in: f32 for narrower floating-point types, else ``dtype`` itself."""
     return dtype if dtype.kind in "Oiub" or dtype.itemsize >= 4 else np.dtype(np.float32)
 
 
-def lowest(dtype: np.dtype[Any]) -> Any:
+def lowest(dtype: DType) -> Any:
     """Return the lowest finite number of a dtype."""
     return _limits(dtype).min
 
 
-def highest(dtype: np.dtype[Any]) -> Any:
+def highest(dtype: DType) -> Any:
     """Return the highest finite number of a dtype."""
     return _limits(dtype).max
 
 
-def _limits(dtype: np.dtype[Any]) -> Any:
+def _limits(dtype: DType) -> Any:
     return np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 

@@ -9,15 +9,15 @@ from its own offset to the next one::
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from .arrays import Array
 
 __all__ = ["header_size", "pack_strings", "decode", "unpack_strings"]
 
-Bytes = NDArray[Any]
-Strings = NDArray[Any]
+Bytes = Array
+Strings = Array
 
 _WORD = np.dtype("<i4")
 

@@ -7,7 +7,7 @@ __all__ = ["PATTERNS", "MODULES"]
 
 MODULES = {
     "Abs": "elementwise",
-    "AdaptiveAvgPool": "pooling",
+    "AdaptiveAvgPool": "adaptive_pooling",
     "Add": "elementwise",
     "AvgPool": "pooling",
     "Ceiling": "elementwise",
@@ -45,7 +45,7 @@ MODULES = {
     "RNNSequence": "recurrence",
     "ROIAlign": "roi_align",
     "ReLU": "elementwise",
-    "ReduceMean": "pooling",
+    "ReduceMean": "adaptive_pooling",
     "Reshape": "movement",
     "Round": "elementwise",
     "ScaledDotProductAttention": "sdpa",

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ..._version import __version__
+from ..render import Record
 
 if TYPE_CHECKING:
     from ...diagnostics import Diagnostic, Diagnostics, Location, More
@@ -20,7 +21,7 @@ __all__ = ["sarif"]
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif(reports: Sequence[tuple[str, Diagnostics]]) -> dict[str, Any]:
+def sarif(reports: Sequence[tuple[str, Diagnostics]]) -> Record:
     """One run over files with their reports, with a rule for each code that was found.
 
     What is only counted is said in notifications, which are not about a place.
@@ -50,7 +51,7 @@ def sarif(reports: Sequence[tuple[str, Diagnostics]]) -> dict[str, Any]:
     }
 
 
-def _rule(code: str) -> dict[str, Any]:
+def _rule(code: str) -> Record:
     from ...codes import Code
     from ...explanations import explanation
 
@@ -64,7 +65,7 @@ def _rule(code: str) -> dict[str, Any]:
     }
 
 
-def _notification(file: str, more: More) -> dict[str, Any]:
+def _notification(file: str, more: More) -> Record:
     return {
         "associatedRule": {"id": more.code},
         "level": str(more.severity),
@@ -73,9 +74,9 @@ def _notification(file: str, more: More) -> dict[str, Any]:
     }
 
 
-def _result(found: Diagnostic, codes: Sequence[str]) -> dict[str, Any]:
+def _result(found: Diagnostic, codes: Sequence[str]) -> Record:
     hint = f"\n{found.hint}" if found.hint else ""
-    result: dict[str, Any] = {
+    result: Record = {
         "ruleId": found.code,
         "ruleIndex": codes.index(found.code),
         "level": str(found.severity),
@@ -88,24 +89,24 @@ def _result(found: Diagnostic, codes: Sequence[str]) -> dict[str, Any]:
     return result
 
 
-def _region(found: Diagnostic) -> dict[str, Any]:
+def _region(found: Diagnostic) -> Record:
     excerpt, line = found.excerpt, found.line
     if excerpt is None:
         return {"startLine": line} if line else {}
-    region: dict[str, Any] = {"startLine": excerpt.line, "snippet": {"text": excerpt.text}}
+    region: Record = {"startLine": excerpt.line, "snippet": {"text": excerpt.text}}
     if excerpt.width:
         start = excerpt.skipped + excerpt.column
         region |= {"startColumn": start, "endColumn": start + excerpt.width}
     return region
 
 
-def _related(number: int, message: str, where: Location) -> dict[str, Any]:
+def _related(number: int, message: str, where: Location) -> Record:
     region = {"startLine": where.line} if where.line else {}
     return {"id": number, "message": {"text": message}, **_location(where, region)}
 
 
-def _location(where: Location, region: dict[str, Any]) -> dict[str, Any]:
-    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": _uri(where.file)}}}
+def _location(where: Location, region: Record) -> Record:
+    location: Record = {"physicalLocation": {"artifactLocation": {"uri": _uri(where.file)}}}
     if region:
         location["physicalLocation"]["region"] = region
     if where.layer is not None:

@@ -19,6 +19,7 @@ from ..codegen.language import device, instruction, types
 from ..codegen.vectors import LANES, VECTOR, Emit
 
 __all__ = [
+    "drop_padding",
     "WINDOWS",
     "FEW_WINDOWS",
     "F32_SIZE",
@@ -164,3 +165,8 @@ def pad_channels(x: Array, axis: int = -1) -> Array:
     """Pad the channels with zeros to at least one vector."""
     more = max(LANES - x.shape[axis], 0)
     return np.pad(x, [(0, more if n == axis % x.ndim else 0) for n in range(x.ndim)]) if more else x
+
+
+def drop_padding(y: Array, channels: int) -> Array:
+    """Return the result without the channels that `pad_channels` added."""
+    return y if y.shape[-1] == channels else np.ascontiguousarray(y[..., :channels])

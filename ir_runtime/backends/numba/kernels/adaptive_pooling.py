@@ -1,0 +1,147 @@
+"""Adaptive average pooling, and means over all pixels: channels last, some vectors of channels at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.pooling.adaptive import AdaptiveAvgPool
+from ....ops.reduction import ReduceMean
+from ... import Kernel
+from ...common.layout import channels_first, channels_last, is_f32
+from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import instruction, types
+from ..codegen.memory import fetch_add, load_i64
+from ..codegen.vectors import LANES, Emit
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, contiguous, load_args
+from ._windows import (
+    F32_SIZE,
+    drop_padding,
+    pad_channels,
+)
+
+__all__: list[str] = []
+
+# Elements read from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 17
+# Vectors of channels that are summed at a time.
+MAX_VECTORS = 4
+
+
+class AdaptivePoolJob(Descriptor):
+    """The job of `ADAPTIVE_MEAN`: ``vectors`` of channels of an element are a unit."""
+
+    height: i64
+    width: i64
+    channels: i64
+    out_height: i64
+    out_width: i64
+    units: i64
+    vectors: i64
+
+
+def _rectangle_mean(abreast: int) -> Any:
+    """Return an instruction for the mean over a rectangle for several vectors of channels, summed row by row."""
+
+    def write(
+        emit: Emit, x: Any, down: Any, right: Any, rows: Any, columns: Any, y: Any, factor: Any
+    ) -> None:
+        zeros = [emit.constant(0)] * abreast
+        with emit.loop(rows, [x, *zeros]) as (_, (begin, *totals), below):
+            with emit.loop(columns, [begin, *zeros]) as (_, (place, *sums), following):
+                loaded = [emit.load(emit.at(place, 4 * LANES * i)) for i in range(abreast)]
+                sums = [emit.add(a, b) for a, b in zip(sums, loaded, strict=True)]
+                following += [emit.at(place, right), *sums]
+            totals = [emit.add(a, b) for a, b in zip(totals, following[1:], strict=True)]
+            below += [emit.at(begin, down), *totals]
+        same = emit.splat(factor)
+        for i, total in enumerate(below[1:]):
+            emit.store(emit.multiply(total, same), emit.at(y, 4 * LANES * i))
+
+    return instruction(*[types.int64] * 6, types.float32)(write)
+
+
+_mean_wide, _mean_double, _mean_single = _rectangle_mean(MAX_VECTORS), _rectangle_mean(2), _rectangle_mean(1)
+
+
+def _adaptive_mean(call: int) -> None:
+    job, y, x, _, _, counter = load_args(call)
+    height, width, channels, lines, columns = (
+        load_i64(job, AdaptivePoolJob.height),
+        load_i64(job, AdaptivePoolJob.width),
+        load_i64(job, AdaptivePoolJob.channels),
+        load_i64(job, AdaptivePoolJob.out_height),
+        load_i64(job, AdaptivePoolJob.out_width),
+    )
+    count, vectors = load_i64(job, AdaptivePoolJob.units), load_i64(job, AdaptivePoolJob.vectors)
+    step = F32_SIZE * channels
+    span = LANES * vectors
+    groups = (channels + span - 1) // span
+    index = fetch_add(counter)
+    while index < count:
+        place = index // groups
+        at = F32_SIZE * min((index - place * groups) * span, channels - span)
+        image, column = place // (lines * columns), place % columns
+        across = place // columns - image * lines
+        top, left = across * height // lines, column * width // columns
+        rows = ((across + 1) * height + lines - 1) // lines - top
+        breadth = ((column + 1) * width + columns - 1) // columns - left
+        source = x + ((image * height + top) * width + left) * step + at
+        target, factor = y + place * step + at, np.float32(1) / np.float32(rows * breadth)
+        if vectors == MAX_VECTORS:
+            _mean_wide(source, width * step, step, rows, breadth, target, factor)
+        elif vectors == 2:
+            _mean_double(source, width * step, step, rows, breadth, target, factor)
+        else:
+            _mean_single(source, width * step, step, rows, breadth, target, factor)
+        index = fetch_add(counter)
+
+
+ADAPTIVE_MEAN = Task(_adaptive_mean)
+"""Compute means over windows that are as equal as possible; a unit is some channels of an element."""
+
+
+@backend.accelerates(AdaptiveAvgPool)
+def adaptive(op: AdaptiveAvgPool, data: Value, output_size: Value) -> Kernel | None:
+    """f32 over two spatial axes, into a constant number of windows."""
+    counts = output_size.ints()
+    if not is_f32(data) or counts is None or data.shape.rank != 4 or len(counts) != 2 or min(counts) < 1:
+        return None
+    return lambda x, _: _adaptive_means(x, counts) if x.size else op.evaluate(x, np.array(counts))
+
+
+@backend.accelerates(ReduceMean)
+def spatial_mean(op: ReduceMean, data: Value, axes: Value) -> Kernel | None:
+    """f32 over the two axes after the channels."""
+    found = axes.ints()
+    if not is_f32(data) or data.shape.rank != 4 or found is None or {axis % 4 for axis in found} != {2, 3}:
+        return None
+    constant = np.array(found)
+
+    def kernel(x: Array, _: Array) -> Array:
+        if not x.size:
+            return op.evaluate(x, constant)
+        means = _adaptive_means(x, (1, 1))
+        return means if op.keep_dims else means[:, :, 0, 0]
+
+    return kernel
+
+
+def _adaptive_means(x: Array, counts: tuple[int, ...]) -> Array:
+    rows = pad_channels(channels_last(x))
+    n, height, width, channels = rows.shape
+    y = np.empty((n, *counts, channels), np.float32)
+    vectors = next(n for n in (MAX_VECTORS, 2, 1) if channels >= n * LANES)
+    groups = -(-channels // (LANES * vectors))
+    job = AdaptivePoolJob.fill(
+        height=height, width=width, channels=channels, out_height=counts[0], out_width=counts[1],
+        units=n * math.prod(counts) * groups, vectors=vectors,
+    )  # fmt: skip
+    shared = threads() if x.size >= MIN_PARALLEL_WORK else 1
+    parallel_for(ADAPTIVE_MEAN.address, job, y, contiguous(rows), UNUSED, UNUSED, shared)
+    return channels_first(drop_padding(y, x.shape[1]))

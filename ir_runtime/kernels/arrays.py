@@ -1,0 +1,15 @@
+"""Types of arrays whose element type is known only when a kernel runs."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Array", "DType"]
+
+Array: TypeAlias = NDArray[Any]
+"""An array of any element type."""
+DType: TypeAlias = np.dtype[Any]
+"""Any element type, as NumPy has it."""
