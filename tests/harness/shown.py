@@ -10,6 +10,7 @@ from harness.spoken import HOLE, Message, messages
 _STOPS = "stops arithmetic on intervals where nothing is known; inference catches it"
 _DAMAGED = "caught where files are opened, where the file is said to be damaged"
 _HELD = "says what cannot be, as whatever enters a plan is held against its type; kernels are guarded all the same"
+_KERNEL = "tells whoever writes a kernel"
 NO_MESSAGES = {
     ("ir_runtime/ir/dimension.py", "is not a single number"): _STOPS,
     ("ir_runtime/ir/dimension.py", "has no known bounds"): _STOPS,
@@ -21,12 +22,10 @@ NO_MESSAGES = {
     ("ir_runtime/executor/context.py", "cannot delete"): "completes a mapping; no operation deletes",
     ("ir_runtime/executor/length_check.py", "as was inferred, got"): _HELD,
     ("ir_runtime/executor/length_check.py", "a layer before it computes"): _HELD,
-    (
-        "ir_runtime/backends/numba/codegen/descriptor.py",
-        "expected the fields",
-    ): "tells whoever writes a kernel",
-    ("ir_runtime/backends/numba/jit/compiler.py", "cannot run by itself"): "tells whoever writes a kernel",
-    ("ir_runtime/backends/numba/jit/translate.py", "cannot be compiled"): "tells whoever writes a kernel",
+    ("ir_runtime/backends/numba/codegen/descriptor.py", "expected a field"): _KERNEL,
+    ("ir_runtime/backends/numba/codegen/descriptor.py", "got unknown fields"): _KERNEL,
+    ("ir_runtime/backends/numba/jit/compiler.py", "cannot run by itself"): _KERNEL,
+    ("ir_runtime/backends/numba/jit/translate.py", "cannot be compiled"): _KERNEL,
 }
 """What is raised, but never reaches a user; by file and part of the text, with the reason."""
 
