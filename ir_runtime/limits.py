@@ -46,7 +46,7 @@ def _physical_memory() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on the resources a file may use. The defaults are far above any ordinary model.
+    """Limits on the resources a file may use, a field for each. The defaults are far above any ordinary model.
 
     Args:
         xml_bytes: size of the XML.

@@ -26,7 +26,7 @@ _EXACT = {"DYNAMIC_QUANTIZATION_GROUP_SIZE": "0", "KV_CACHE_PRECISION": "f32"}
 
 @dataclass(frozen=True)
 class Setting:
-    """The settings of a runtime, as JSON-compatible values.
+    """The settings of a runtime, as JSON-compatible values: one field for each option of the command line.
 
     Args:
         model: path of the ``.xml``.

@@ -32,7 +32,10 @@ CLOCKED = 8
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPlan:
-    """Steps in order. A plan holds no activations, so any number of runs may share it."""
+    """Steps in order. A plan holds no activations, so any number of runs may share it.
+
+    Nine fields: the last two are computed from the others, once, for the run loop.
+    """
 
     steps: tuple[Step, ...]
     inputs: tuple[int, ...]

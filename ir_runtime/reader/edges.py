@@ -68,6 +68,11 @@ class _Lost(NamedTuple):
 
 @dataclass(slots=True)
 class _Reading:
+    """What is known while the edges of a file are read.
+
+    More than eight fields: each kind of error is collected on its own, and reported once all edges are read.
+    """
+
     layers: Mapping[int, Layer]
     file: str
     report: Diagnostics

@@ -31,7 +31,11 @@ FORMER_IR, NEWEST_IR = 10, 11
 
 @dataclass(slots=True)
 class LayerReader:
-    """Reads the layers of one file; adds errors to ``report``."""
+    """Reads the layers of one file; adds errors to ``report``.
+
+    More than eight fields: the settings of the file, what the reader of edges must know of its layers, and three caches,
+    as many layers of a model are equal.
+    """
 
     file: str
     report: Diagnostics
