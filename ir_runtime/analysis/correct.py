@@ -23,7 +23,7 @@ def corrected(graph: Graph, known: Inferred) -> Graph:
 
 
 def _corrected(graph: Graph, layer: Layer, known: Inferred) -> Layer:
-    own = [Port(layer.id, index) for index in range(len(layer.outputs))]
+    own = layer.output_ports
     sources = [None if source is None else known.get(source) for source in graph.sources(layer)]
     return replace(
         layer,

@@ -18,7 +18,7 @@ from .length_check import LengthCheck, checked
 from .memory import Peak, freeing, peak, settled
 from .output_contract import OutputContract
 from .plan import ExecutionPlan
-from .select_kernel import KernelSelector, needs_run, outputs_of
+from .select_kernel import KernelSelector, needs_run
 from .shape_cache import ShapeCache
 from .step import Step
 
@@ -123,4 +123,4 @@ class StepBuilder:
         return LengthCheck(known, inputs, contents, made)
 
     def _types(self, layer: Layer) -> tuple[TensorType, ...]:
-        return tuple(map(self.state.type, outputs_of(layer)))
+        return tuple(map(self.state.type, layer.output_ports))

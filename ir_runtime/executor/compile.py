@@ -21,7 +21,7 @@ from ..transform.state import CompileState
 from .build_steps import StepBuilder
 from .needed import needed, sinks
 from .plan import ExecutionPlan
-from .select_kernel import BodyCompiler, KernelSelector, outputs_of
+from .select_kernel import KernelSelector
 from .shape_cache import ShapeCache, measuring, unfolded
 
 __all__ = ["PASSES", "After", "compile_plan"]
@@ -62,7 +62,7 @@ def compile_plan(
 
 
 @dataclass(slots=True)
-class _Compiler(BodyCompiler):
+class _Compiler:
     """One compilation: the methods named in `PASSES` change its program, one after the other."""
 
     program: Program
@@ -71,7 +71,7 @@ class _Compiler(BodyCompiler):
     selector: KernelSelector = field(init=False)
 
     def __post_init__(self) -> None:
-        self.selector = KernelSelector(self.program, self.types.bodies, self.backends, self)
+        self.selector = KernelSelector(self.program, self.types.bodies, self.backends, self._body)
 
     def plan(self, after: After | None) -> ExecutionPlan:
         """Run all passes, then number the slots."""
@@ -83,7 +83,7 @@ class _Compiler(BodyCompiler):
         builder = StepBuilder(self.program.state, self.selector)
         return builder.plan(self.program.groups, inputs, self.program.outputs)
 
-    def body(self, body: Body, types: Inferred) -> ExecutionPlan:
+    def _body(self, body: Body, types: Inferred) -> ExecutionPlan:
         """Return the plan of a body."""
         fold = self.program.state.fold
         return compile_plan(body.graph, types, list(body.results.values()), self.backends, fold)
@@ -184,7 +184,7 @@ class _Compiler(BodyCompiler):
             return None
         if (layers := unfolded(program.graph, layer, program.shape_only)) is None:
             return None
-        inner, writes = {each.id for each in layers}, outputs_of(layer)
+        inner, writes = {each.id for each in layers}, layer.output_ports
         sources = [port for each in layers for port in program.reads(each)]
         fixed = program.state.contents
         reads = tuple(dict.fromkeys(s for s in sources if s.layer not in inner and fixed(s) is None))

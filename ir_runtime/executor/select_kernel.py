@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -26,15 +26,7 @@ from .output_contract import OutputContract
 from .plan import ExecutionPlan
 from .subgraphs import Visitor, kept
 
-__all__ = ["BodyCompiler", "KernelSelector", "needs_run", "outputs_of"]
-
-
-class BodyCompiler:
-    """Compiles the bodies of a layer. The compiler of the whole model implements it."""
-
-    def body(self, body: Body, types: Inferred) -> ExecutionPlan:
-        """Return the plan of a body, of which inference says so much."""
-        raise NotImplementedError
+__all__ = ["KernelSelector", "needs_run"]
 
 
 @dataclass(slots=True)
@@ -45,13 +37,13 @@ class KernelSelector:
         program: what is compiled.
         bodies: what was inferred of the bodies of layers, by layer id and name.
         backends: asked in turn.
-        compiler: compiles bodies.
+        compile_body: returns the plan of a body, of which inference says what is given.
     """
 
     program: Program
     bodies: Mapping[tuple[int, str], Inferred]
     backends: Sequence[Backend]
-    compiler: BodyCompiler
+    compile_body: Callable[[Body, Inferred], ExecutionPlan]
     body_peaks: dict[int, int] = field(default_factory=dict)
     """Bytes that the bodies of a layer need, by its id."""
     references: set[int] = field(default_factory=set)
@@ -76,7 +68,7 @@ class KernelSelector:
                 return kernel
             state.unpack(port for port in reads if port in state.packed)
             inputs = [state.seen(port) for port in reads]
-        unread = [i for i, port in enumerate(outputs_of(layer)) if state.fold and port not in read]
+        unread = [i for i, port in enumerate(layer.output_ports) if state.fold and port not in read]
         kernel = choose(layer.op, inputs, self.backends, unread)
         state.let_go(reads)
         return kernel or self._reference(layer, layer.op, inputs)
@@ -110,7 +102,7 @@ class KernelSelector:
         context: dict[str, Any] = {"variables": VARIABLES} if op.needs("variables") else {}
         if op.needs("visit"):
             types = {body.name: self._inferred(layer, body) for body in layer.bodies()}
-            plans = {body.name: self.compiler.body(body, types[body.name]) for body in layer.bodies()}
+            plans = {body.name: self.compile_body(body, types[body.name]) for body in layer.bodies()}
             self.body_peaks[layer.id] = max((plan.peak for plan in plans.values()), default=0)
             context["visit"] = Visitor(plans, {b.name: _contracts(b, types[b.name]) for b in layer.bodies()})
         return kept(partial(op.evaluate, **context), layer, self._types(layer))
@@ -121,17 +113,12 @@ class KernelSelector:
         return infer(body.graph, Diagnostics()) if types is None else types
 
     def _types(self, layer: Layer) -> list[TensorType]:
-        return list(map(self.program.state.type, outputs_of(layer)))
+        return list(map(self.program.state.type, layer.output_ports))
 
 
 def needs_run(layer: Layer) -> bool:
     """Return whether a layer needs more than its inputs: bodies or variables."""
     return layer.op is not None and (layer.op.needs("visit") or layer.op.needs("variables"))
-
-
-def outputs_of(layer: Layer) -> tuple[Port, ...]:
-    """Return the ports that a layer writes."""
-    return tuple(Port(layer.id, index) for index in range(len(layer.outputs)))
 
 
 def _contracts(body: Body, types: Inferred) -> dict[int, OutputContract]:

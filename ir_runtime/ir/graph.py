@@ -72,6 +72,11 @@ class Layer:
         """Return the graphs inside the layer."""
         return bodies_of(self.op) if self.op else ()
 
+    @property
+    def output_ports(self) -> tuple[Port, ...]:
+        """The ports that it writes."""
+        return tuple(Port(self.id, index) for index in range(len(self.outputs)))
+
     def __str__(self) -> str:
         return f"{self.name!r} ({self.where.operation or self.type})"
 
@@ -141,6 +146,10 @@ class Graph:
     def sources(self, layer: Layer) -> tuple[Port | None, ...]:
         """Return the output that feeds each input of ``layer``; ``None`` for unconnected ones."""
         return self._sources[layer.id]
+
+    def reads(self, layer: Layer) -> tuple[Port, ...]:
+        """Return the outputs that feed the connected inputs of ``layer``."""
+        return tuple(source for source in self._sources[layer.id] if source is not None)
 
     def readers(self, port: Port) -> tuple[Port, ...]:
         """Return the inputs that read an output."""

@@ -32,7 +32,7 @@ def fold(graph: Graph, layers: Sequence[Layer], values: dict[Port, Value], outpu
     left = current().memory
     for layer in layers:
         deadline.check(layer.where)
-        ports = [Port(layer.id, i) for i in range(len(layer.outputs))]
+        ports = layer.output_ports
         sources = [s for s in graph.sources(layer) if s is not None]
         if any(values[p].known() is None for p in ports):
             if not _foldable(graph, layer, values, left):
@@ -54,7 +54,7 @@ def _foldable(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: in
     if any(values[s].known() is None and graph[s.layer].type != "Constant" for s in sources):
         return False
     made_of = sum(bytes_of(values[s].type) for s in sources)
-    makes = sum(bytes_of(values[Port(layer.id, i)].type) for i in range(len(layer.outputs)))
+    makes = sum(bytes_of(values[port].type) for port in layer.output_ports)
     return makes <= min(max(_GROWTH * made_of, _SMALL), left)
 
 

@@ -29,7 +29,7 @@ class Group:
     @classmethod
     def of(cls, graph: Graph, layer: Layer, kernel: Kernel) -> Group:
         """A layer on its own."""
-        return cls((layer,), kernel, tuple(s for s in graph.sources(layer) if s is not None))
+        return cls((layer,), kernel, graph.reads(layer))
 
     def built(self) -> Group:
         """The same, once nothing more is absorbed: a kernel that is only a description makes the real one."""
@@ -39,8 +39,7 @@ class Group:
     @property
     def writes(self) -> tuple[Port, ...]:
         """The outputs of the last layer."""
-        last = self.layers[-1]
-        return tuple(Port(last.id, i) for i in range(len(last.outputs)))
+        return self.layers[-1].output_ports
 
 
 def fuse(

@@ -47,7 +47,7 @@ def _group_lines(program: Program, group: Group) -> Iterator[str]:
 def _line(program: Program, layer: Layer) -> str:
     operation = layer.where.operation or layer.type
     inputs = ", ".join(_input(program, port) for port in program.reads(layer))
-    outputs = ", ".join(str(program.state.type(port)) for port in _outputs(layer))
+    outputs = ", ".join(str(program.state.type(port)) for port in layer.output_ports)
     return f"{_quoted(layer.name)} = {operation}({inputs}) : {outputs or 'nothing'}"
 
 
@@ -61,12 +61,8 @@ def _input(program: Program, port: Port) -> str:
 
 
 def _is_constant(program: Program, layer: Layer) -> bool:
-    ports = _outputs(layer)
+    ports = layer.output_ports
     return bool(ports) and all(program.state.contents(port) is not None for port in ports)
-
-
-def _outputs(layer: Layer) -> list[Port]:
-    return [Port(layer.id, index) for index in range(len(layer.outputs))]
 
 
 def _quoted(name: str) -> str:

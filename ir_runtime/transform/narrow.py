@@ -79,7 +79,7 @@ class _Narrowing:
         """A layer on f16; the tensor names of outputs that are widened again go with them."""
         if layer.id in self.kept:
             return layer
-        ports = [Port(layer.id, i) for i in range(len(layer.outputs))]
+        ports = layer.output_ports
         outputs = [
             replace(_typed(spec, NARROW), names=() if port in self._converts else spec.names)
             for port, spec in zip(ports, layer.outputs, strict=True)

@@ -44,4 +44,4 @@ class Program:
 
     def reads(self, layer: Layer) -> tuple[Port, ...]:
         """Return the ports that a layer reads."""
-        return tuple(s for s in self.graph.sources(layer) if s is not None)
+        return self.graph.reads(layer)

@@ -6,21 +6,19 @@ The file is run once more for each kind of vectors, in a process of its own.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from harness.layers import layer
+from harness.other_vectors import AGAIN, OTHERS, run_again
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import numba, numpy
 from ir_runtime.backends.common import nms
 from ir_runtime.backends.core.threads import at_most
-from ir_runtime.backends.numba.codegen.target import TARGET, VECTORS
 from ir_runtime.backends.numba.kernels import interpolation
 from ir_runtime.backends.numba.kernels import nms as suppression
 from ir_runtime.backends.numba.kernels import roi_align as regions
@@ -29,7 +27,6 @@ from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 
-AGAIN = "IR_RUNTIME_TEST_AGAIN"
 quick = settings(max_examples=8 if AGAIN in os.environ else 40, deadline=None)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30], np.float32)
 BACKENDS = (numba.backend,) if AGAIN in os.environ else (numba.backend, numpy.backend)
@@ -225,11 +222,7 @@ def test_candidates_too_many_to_be_sorted_as_whole_numbers(monkeypatch: pytest.M
 
 @pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
 @pytest.mark.oracle
-@pytest.mark.parametrize("kind", sorted(set(VECTORS) - {TARGET.name}))
+@pytest.mark.parametrize("kind", OTHERS)
 def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
-    if "1 thread" not in request.node.name:
-        return
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
-    environment = os.environ | {"IR_RUNTIME_VECTORS": kind, AGAIN: "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
+    if "1 thread" in request.node.name:
+        run_again(__file__, kind)

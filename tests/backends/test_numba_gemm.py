@@ -6,21 +6,19 @@ The file is run once more for each kind of vectors, in a process of its own.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from harness.layers import layer
+from harness.other_vectors import AGAIN, OTHERS, run_again
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import FusingKernel
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
-from ir_runtime.backends.numba.codegen.target import TARGET, VECTORS
 from ir_runtime.backends.numba.codegen.vectors import LANES
 from ir_runtime.backends.numba.kernels import _gemm, _winograd
 from ir_runtime.ir.element import ElementType
@@ -28,7 +26,6 @@ from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
 from ir_runtime.ops import Op
 
-AGAIN = "IR_RUNTIME_TEST_AGAIN"
 quick = settings(max_examples=8 if AGAIN in os.environ else 30, deadline=None)
 
 
@@ -249,23 +246,8 @@ def test_more_tensors_than_a_kernel_can_read_are_not_absorbed() -> None:
 
 @pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")
 @pytest.mark.oracle
-@pytest.mark.parametrize("kind", sorted(set(VECTORS) - {TARGET.name}))
+@pytest.mark.parametrize("kind", OTHERS)
 def test_the_same_with_other_vectors(kind: str, request: pytest.FixtureRequest) -> None:
     if "threads=1" in request.node.name:
         pytest.skip("once is enough")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        __file__,
-    ]
-    done = subprocess.run(
-        command, env=os.environ | {"IR_RUNTIME_VECTORS": kind, AGAIN: "1"}, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
+    run_again(__file__, kind)

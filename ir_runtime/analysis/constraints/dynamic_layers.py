@@ -82,7 +82,7 @@ def _steps(graph: Graph, inside: set[int]) -> Iterator[Step]:
     for layer in graph:
         if layer.id in inside and layer.type != "Parameter":
             kind = kinds.setdefault(_signature(layer), len(kinds))
-            ports = tuple(Port(layer.id, i) for i in range(len(layer.outputs)))
+            ports = layer.output_ports
             yield Step(layer, kind, graph.sources(layer), ports)
 
 

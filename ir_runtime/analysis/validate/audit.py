@@ -97,7 +97,7 @@ def _unused_layers(graph: Graph, report: Diagnostics) -> None:
             or layer.op is None
             or layer.op.has_side_effects
         )
-        if ends or any(graph.readers(Port(layer.id, i)) for i in range(len(layer.outputs))):
+        if ends or any(map(graph.readers, layer.output_ports)):
             continue
         report.warning(
             Code.UNREAD,

@@ -58,7 +58,7 @@ class MatchContext:
 
     def sources(self, layer: Layer) -> tuple[Port, ...]:
         """Return the ports that a layer reads."""
-        return tuple(s for s in self.graph.sources(layer) if s is not None)
+        return self.graph.reads(layer)
 
     def producer(self, port: Port, *types: str) -> Layer | None:
         """Return the layer that produces a port, if it is of one of these types and its result is not constant.
