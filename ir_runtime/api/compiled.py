@@ -30,6 +30,7 @@ class CompiledModel(Executable):
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
         config: OpenVINO's properties.
         limits: bounds on what running it may ask for; by default those the model was read with.
+        strict: refuse inputs of another element type than the model's, instead of casting them.
     """
 
     _model: Model
@@ -42,11 +43,12 @@ class CompiledModel(Executable):
         config: Mapping[str, Any] | None = None,
         *,
         limits: Limits | None = None,
+        strict: bool = False,
     ) -> None:
         checked = check_config(config)
         runnable = model._runnable(wants_f16(checked))
         runnable.add_outputs([outputs] if isinstance(outputs, str) else outputs or ())
-        super().__init__(runnable, backend, checked, limits or model.limits)
+        super().__init__(runnable, backend, checked, limits or model.limits, strict)
         self._variables: dict[str, Array] = {}
 
     @property

@@ -34,6 +34,7 @@ def compile_model(
     backend: str | None = None,
     outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
     limits: Limits | None = None,
+    strict: bool = False,
 ) -> CompiledModel:
     """Choose kernels for a model, and fold what is constant.
 
@@ -47,6 +48,7 @@ def compile_model(
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
         limits: bounds on what reading, compiling and running may ask for; by default those that the model
             was read with.
+        strict: refuse inputs of another element type than the model's, instead of casting them.
 
     Raises:
         UnsupportedError: if an operation that is needed cannot run.
@@ -55,7 +57,7 @@ def compile_model(
     """
     check_device(device_name)
     read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
-    return CompiledModel(read, backend, outputs, config, limits=limits)
+    return CompiledModel(read, backend, outputs, config, limits=limits, strict=strict)
 
 
 class Core:
@@ -100,11 +102,19 @@ class Core:
         backend: str | None = None,
         outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
         limits: Limits | None = None,
+        strict: bool = False,
     ) -> CompiledModel:
         """As `ir_runtime.compile_model`, with the properties set before."""
         merged = {**self._config, **(config or {})}
         return compile_model(
-            model, device_name, merged, weights=weights, backend=backend, outputs=outputs, limits=limits
+            model,
+            device_name,
+            merged,
+            weights=weights,
+            backend=backend,
+            outputs=outputs,
+            limits=limits,
+            strict=strict,
         )
 
     def query_model(

@@ -36,6 +36,7 @@ class Executable:
         backend: the backend asked for, if any.
         config: OpenVINO's properties, checked.
         limits: bounds on what running it may ask for; by default those the model was read with.
+        strict: refuse inputs of another element type than the model's, instead of casting them.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class Executable:
         backend: str | None = None,
         config: Mapping[str, Any] | None = None,
         limits: Limits | None = None,
+        strict: bool = False,
     ) -> None:
         self._model, self.config = model, dict(config or {})
+        self.strict = strict
         self.limits = limits or model._document.limits
         self._streams = Streams.of(self.config)
         self._requested_backend = backend or self.config.get("BACKEND")
@@ -99,7 +102,9 @@ class Executable:
         every_layer: bool = False,
         variables: dict[str, Array] | None = None,
     ) -> OVDict:
-        return self._run_arrays(bind(self._inputs, inputs, kept), observers, every_layer, variables)
+        return self._run_arrays(
+            bind(self._inputs, inputs, kept, self.strict), observers, every_layer, variables
+        )
 
     def _run_arrays(
         self,

@@ -101,9 +101,8 @@ class Request(RequestTensors):
 
     def _take(self, inputs: Any, share: bool) -> list[Array]:
         """Return one array for each input, and keep given ones for later runs."""
-        for port, array in zip(
-            self.model_inputs, bind(self.model_inputs, inputs, self._input_values), strict=True
-        ):
+        arrays = bind(self.model_inputs, inputs, self._input_values, self._compiled.strict)
+        for port, array in zip(self.model_inputs, arrays, strict=True):
             if port not in self._input_values or self._input_values[port].data is not array:
                 self._input_values[port] = Tensor(array, shared_memory=share, type=port.element_type)
         return [self._input_values[port].data for port in self.model_inputs]

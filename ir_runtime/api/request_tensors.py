@@ -7,8 +7,8 @@ from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
+from .casting import as_array
 from .executable import Executable
-from .feeding import as_array
 from .names import find_port
 from .nodes import ConstOutput, Output
 from .results import OVDict

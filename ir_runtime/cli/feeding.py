@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 
 from ..analysis.random_inputs import random_array
-from ..api.feeding import as_array, describe
+from ..api.casting import as_array, describe
 from ..api.model import Model
 from ..api.names import find_port
 from ..api.nodes import Output
@@ -70,7 +70,7 @@ def _fitting(port: Output, feed: Feed) -> Feed:
     wanted = port.element_type.dtype
     if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == wanted.itemsize:
         array = array.view(wanted)  # as NumPy saves the types that it lacks
-    return Feed(as_array(port, array), feed.source)
+    return Feed(as_array(port, array, strict=True), feed.source)
 
 
 def _sorted(ports: Sequence[Output], files: Sequence[str]) -> tuple[dict[Output, Feed], list[Feed]]:

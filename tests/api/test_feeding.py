@@ -45,6 +45,11 @@ def compiled(model: ir.Model) -> ir.CompiledModel:
     return ir.compile_model(model)
 
 
+def strict() -> ir.CompiledModel:
+    net = pair()
+    return ir.compile_model(ir.read_model(net.xml(), net.weights), strict=True)
+
+
 A, B = np.ones((2, 3), np.float32), np.int64([1, 2, 3])
 
 MISTAKES: dict[str, Callable[[ir.CompiledModel], Any]] = {
@@ -61,10 +66,10 @@ MISTAKES: dict[str, Callable[[ir.CompiledModel], Any]] = {
     "key_of_no_kind": lambda c: c({1.5: A}),
     "port_of_an_output": lambda c: c({c.output(0): A}),
     "given_twice": lambda c: c({"a": A, 0: A, "b": B}),
-    "wrong_type": lambda c: c([A.astype(np.float64), B]),
-    "wrong_integers": lambda c: c([A, B.astype(np.int32)]),
+    "wrong_type": lambda c: strict()([A.astype(np.float64), B]),
+    "wrong_integers": lambda c: strict()([A, B.astype(np.int32)]),
     "type_without_a_name": lambda c: c([A.astype(complex), B]),
-    "objects": lambda c: c([A.astype(object), B]),
+    "objects": lambda c: strict()([A.astype(object), B]),
     "wrong_rank": lambda c: c([A[0], B]),
     "wrong_length": lambda c: c([A, B[:2]]),
     "ragged": lambda c: c([[[1, 2, 3], [1, 2]], B]),

@@ -1,0 +1,168 @@
+"""Convert what a caller gives for an input to an array of the input's element type, and check it."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..ir.element import ElementType
+from ..ir.tensor import Array
+from ..kernels.strings import decode
+from .nodes import Output
+from .tensor import Tensor, unpacked
+
+__all__ = ["as_array", "describe"]
+
+# Element types that arrays are cast to. For the others OpenVINO takes bytes, or refuses what is not a Tensor.
+_CAST_TO = frozenset(
+    element for element in ElementType if element.dtype.kind in "biuf" and not element.is_encoded
+) | {ElementType.bf16}
+
+
+def describe(port: Output) -> str:
+    """Describe an input: name, element type, shape."""
+    return f"{port.label!r} ({port.element_type}{port.partial_shape})"
+
+
+def as_array(port: Output, value: Any, strict: bool = False) -> Array:
+    """Return the array for an input.
+
+    Args:
+        port: the input.
+        value: a tensor, which must have the input's element type; an array, which is cast to it as OpenVINO
+            does; or Python numbers, which are converted where nothing is lost.
+        strict: refuse arrays of another element type, too.
+
+    Raises:
+        InputError: if element type or shape do not fit.
+    """
+    given, said = _contents(value)
+    array: Array = np.asarray(
+        given if isinstance(given, np.ndarray | np.generic) else _from_python(port, given)
+    )
+    wanted = port.element_type
+    if wanted is not ElementType.dynamic:
+        if not strict and said is None and array.dtype != wanted.dtype:
+            array = _cast(wanted, array)
+        array = _checked_type(port, array, said)
+    if not port.partial_shape.contains(array.shape):
+        if strict or said or array.ndim or not _is_single(port):
+            raise InputError(
+                f"input {port.label!r} has shape {list(array.shape)}, expected {port.partial_shape}",
+                hint="change the data, or the model with model.reshape(...) or --shape",
+            )
+        array = array.reshape((1,) * len(port.partial_shape))
+    return array
+
+
+def _contents(value: Any) -> tuple[Any, ElementType | None]:
+    """The array of a tensor, ours or OpenVINO's, and the element type that the tensor says it has."""
+    if isinstance(value, np.ndarray | np.generic):  # whose ``data`` is another thing
+        return value, None
+    if isinstance(value, Tensor):
+        return value.data, value.element_type
+    said = getattr(value, "element_type", None)
+    if said is None:
+        data = getattr(value, "data", None)
+        return (data if isinstance(data, np.ndarray) else value), None
+    element = ElementType.parse(said.to_string())
+    if element is ElementType.string:
+        return value.str_data, element
+    if element.bits < 8:
+        return unpacked(value.data, element, value.shape), element
+    return value.data.view(element.dtype), element
+
+
+def _cast(wanted: ElementType, array: Array) -> Array:
+    """Return an array of numbers in another element type; other arrays as they are, to be refused.
+
+    NumPy also casts text, ``None`` and complex numbers, and OpenVINO with it; nobody means that. For bf16
+    OpenVINO takes arrays of float16 as bit patterns, which looks like numbers, so that neither is done.
+    """
+    if wanted not in _CAST_TO or not _has_numbers(array):
+        return array
+    if wanted is ElementType.bf16 and array.dtype == np.float16:
+        return array
+    return array.astype(wanted.dtype)
+
+
+def _has_numbers(array: Array) -> bool:
+    if array.dtype == object:
+        return all(isinstance(each, numbers.Real | np.bool_) for each in array.flat)
+    try:
+        return ElementType.from_dtype(array.dtype) is not ElementType.string
+    except ValueError:
+        return False
+
+
+def _is_single(port: Output) -> bool:
+    """Whether a scalar may stand for the only element, as in OpenVINO: the shape is [1], [1,1] … or [?]."""
+    shape = port.partial_shape
+    one_open = shape.rank == 1 and shape[0].contains(1)
+    return one_open or (shape.is_static and all(length == 1 for length in shape.static))
+
+
+def _checked_type(port: Output, array: Array, said: ElementType | None) -> Array:
+    wanted = port.element_type
+    if wanted is ElementType.string:
+        return _texts(port, array)
+    native = array.dtype.newbyteorder("=")
+    if native != wanted.dtype or said not in (None, wanted):
+        how = "give its bit patterns in uint8" if wanted.is_encoded else f"x.astype({wanted.dtype.name!r})"
+        raise InputError(
+            f"input {port.label!r} is {said or _type_name(array)}, expected {wanted}",
+            hint=f"convert it, if that is intended: {how}",
+        )
+    if wanted.is_encoded and array.size and array.max() >> wanted.bits:
+        highest = (1 << wanted.bits) - 1
+        raise InputError(f"input {port.label!r} has bit patterns above {highest}, the highest of {wanted}")
+    return array if array.dtype == wanted.dtype else array.astype(wanted.dtype)
+
+
+def _texts(port: Output, array: Array) -> Array:
+    """Return a new array of `str`."""
+    found = array.astype(object)
+    if not all(isinstance(text, str | bytes) for text in found.flat):
+        raise InputError(f"input {port.label!r} is {_type_name(array)}, expected strings")
+    flat = np.empty(found.size, object)
+    flat[:] = [decode(text) for text in found.flat]
+    return flat.reshape(found.shape)
+
+
+def _from_python(port: Output, value: Any) -> Array:
+    """Python numbers and nested lists of them, where nothing is lost."""
+    wanted = port.element_type
+    try:
+        found = np.asarray(value, object if wanted is ElementType.string else None)
+        array = found if wanted is ElementType.dynamic else np.asarray(value, wanted.dtype)
+    except OverflowError:
+        raise _does_not_fit(port) from None
+    except (TypeError, ValueError):
+        raise InputError(
+            f"input {port.label!r} is not an array of {wanted}",
+            hint="it must hold numbers only, and nested lists must have equal lengths",
+        ) from None
+    if wanted in (ElementType.string, ElementType.dynamic):
+        return array
+    if found.dtype.kind not in "biuf":  # NumPy would read the numbers in texts, and take None for one
+        raise InputError(f"input {port.label!r} is not an array of numbers, expected {wanted}")
+    whole = wanted.integral or wanted.is_encoded
+    if whole and not np.array_equal(found, array):
+        raise _does_not_fit(port)
+    return array
+
+
+def _does_not_fit(port: Output) -> InputError:
+    return InputError(f"input {port.label!r} has values that {port.element_type} cannot represent")
+
+
+def _type_name(array: Array) -> str:
+    if array.dtype == object:
+        return "an array of Python objects"
+    try:
+        return str(ElementType.from_dtype(array.dtype))
+    except ValueError:
+        return str(array.dtype)

@@ -1,0 +1,156 @@
+"""Inputs of other element types are cast as OpenVINO casts them; ``strict`` refuses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from harness.dropin import assert_same
+from harness.nets import Net
+
+import ir_runtime as ir
+from ir_runtime.cli import main
+
+PRECISIONS = {"f32": "FP32", "f16": "FP16", "f64": "FP64", "boolean": "BOOL"}
+
+
+def text(element: str, shape: str) -> bytes:
+    """A model that returns its input."""
+    net = Net()
+    says = PRECISIONS.get(element, element.upper())
+    net.result(net.parameter("x", shape, element, out=f"{says} {shape.replace(',', ' ').replace('?', '-1')}"))
+    return net.xml()
+
+
+@cache
+def compiled(package: str, element: str, shape: str) -> Any:
+    api = pytest.importorskip(package)
+    return api.Core().compile_model(api.Core().read_model(text(element, shape)), "CPU")
+
+
+ARRAYS: dict[str, np.ndarray] = {
+    "u8": np.uint8([1, 200]),
+    "i32": np.int32([-1, 2]),
+    "i64": np.int64([2**15, 3]),
+    "bool": np.array([True, False]),
+    "f16": np.float16([1.5, 2]),
+    "f32": np.float32([-1.75, 0]),
+    "f64": np.float64([1.5, 2]),
+    "bf16": np.array([1.5, 2], ml_dtypes.bfloat16),
+    "other byte order": np.array([1.5, 2], ">f4"),
+    "objects": np.array([1, 2.5], object),
+    "not contiguous": np.float64([1, 9, 2, 9])[::2],
+    "read only": np.broadcast_to(np.float64(3), 2),
+}
+CALLS: dict[str, Callable[[Any, np.ndarray], Any]] = {
+    "call": lambda model, x: model(x)[0],
+    "list": lambda model, x: model([x])[0],
+    "name": lambda model, x: model({"x": x})[0],
+    "request": lambda model, x: model.create_infer_request().infer({0: x})[0],
+    "copied": lambda model, x: model.create_infer_request().infer([x], share_inputs=False)[0],
+    "shared": lambda model, x: model.create_infer_request().infer([x], share_inputs=True)[0],
+}
+
+
+@pytest.mark.parametrize("element", ["f32", "f16", "i64", "i32", "u8", "i8", "boolean"])
+@pytest.mark.parametrize("given", ARRAYS)
+def test_arrays_are_cast(element: str, given: str) -> None:
+    array = ARRAYS[given]
+    if (
+        element in ("u8", "i8", "i32", "i64")
+        and given in ("objects", "f32", "f16", "f64")
+        and array.min() < 0
+    ):
+        array = abs(array)  # a negative float as an unsigned integer is whatever the processor makes of it
+    for call in CALLS.values():
+        assert_same(
+            call(compiled("ir_runtime", element, "2"), array), call(compiled("openvino", element, "2"), array)
+        )
+
+
+@pytest.mark.parametrize("shape", ["", "1", "1,1", "?"])
+@pytest.mark.parametrize("given", [np.array(1.5), np.float64(2.5), np.array(3, np.int32)])
+def test_scalars_fill_shapes_of_one_element(shape: str, given: Any) -> None:
+    ours, theirs = (
+        compiled(package, "f32", shape)({"x": given})[0] for package in ("ir_runtime", "openvino")
+    )
+    assert_same(ours, theirs)
+
+
+def test_a_scalar_fills_nothing_larger() -> None:
+    for shape in ("2", "?,?"):
+        with pytest.raises(ir.InputError, match=r"has shape \[\]"):
+            compiled("ir_runtime", "f32", shape)({"x": np.array(1.5)})
+
+
+def test_a_given_array_stays_as_it_was() -> None:
+    given = np.float64([1, 2])
+    result = compiled("ir_runtime", "f32", "2")(given)[0]
+    result[:] = 9
+    np.testing.assert_array_equal(given, [1, 2])
+
+
+@pytest.mark.parametrize("package", ["ir_runtime", "openvino"])
+@pytest.mark.parametrize("how", ["infer", "call", "set_tensor"])
+def test_tensors_are_not_cast(package: str, how: str) -> None:
+    api, model = pytest.importorskip(package), compiled(package, "f32", "2")
+    tensor = api.Tensor(np.float64([1, 2]))
+    request = model.create_infer_request()
+    with pytest.raises(RuntimeError):
+        {
+            "infer": request.infer,
+            "call": model,
+            "set_tensor": lambda given: request.set_tensor("x", given[0]),
+        }[how]([tensor])
+
+
+@pytest.mark.parametrize(
+    ("element", "given"),
+    [
+        ("f32", np.array(["1", "2"])),
+        ("f32", np.array([1, 2j])),
+        ("f32", np.array([None, 1], object)),
+        ("f32", np.array(["1", 2], object)),
+        ("f32", np.array(["2020-01-01", "2020-01-02"], "M8[D]")),
+        ("bf16", np.float16([1, 2])),
+        ("i4", np.int8([1, 2])),
+        ("f8e4m3", np.float32([1, 2])),
+        ("string", np.float32([1, 2])),
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_numbers_is_refused(element: str, given: np.ndarray) -> None:
+    model = ir.compile_model(ir.read_model(text(element, "2")))
+    with pytest.raises(ir.InputError, match=r"input 'x' is "):
+        model(given)
+
+
+def test_bf16_takes_the_values_of_f32() -> None:
+    result = ir.compile_model(ir.read_model(text("bf16", "2")))(np.float32([1.5, -2]))[0]
+    assert result.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(result.astype(np.float32), [1.5, -2])
+
+
+def test_strict_models_refuse_other_types() -> None:
+    model = ir.read_model(text("f32", "2"))
+    for strict in (ir.compile_model(model, strict=True), ir.Core().compile_model(model, "CPU", strict=True)):
+        request = strict.create_infer_request()
+        for given in (np.float64([1, 2]), np.uint8([1, 2])):
+            for run in (strict, request.infer, strict.infer_new_request):
+                with pytest.raises(ir.InputError, match="expected f32"):
+                    run([given])
+        np.testing.assert_array_equal(request.infer([np.float32([1, 2])])[0], [1, 2])
+        np.testing.assert_array_equal(strict([[1, 2]])[0], [1, 2])
+
+
+def test_the_command_line_refuses_other_types(tmp_path: Path) -> None:
+    (tmp_path / "m.xml").write_bytes(text("f32", "2"))
+    np.save(tmp_path / "x.npy", np.float64([1, 2]))
+    result = CliRunner().invoke(main, ["run", str(tmp_path / "m.xml"), "-i", str(tmp_path / "x.npy")])
+    assert result.exit_code
+    assert "input 'x' is f64, expected f32" in result.output
