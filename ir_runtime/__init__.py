@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .api.reading import read_fragment, read_fragments, read_model
     from .api.results import OVDict
     from .api.saving import save_model, serialize
+    from .api.shapes import Dimension, PartialShape, Shape
     from .api.tensor import Tensor
     from .api.validating import validate
     from .diagnostics import Diagnostic, Diagnostics, Location, Severity
@@ -41,9 +42,8 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from .executor.step import Observer, Step
-    from .ir.dimension import Dimension, Symbol
     from .ir.element import ElementType as Type
-    from .ir.shape import PartialShape, Shape
+    from .ir.symbol import Symbol
     from .limits import Limits
 
 # Where each public name lives. Nothing is imported before it is used, so importing the package is free.
@@ -57,6 +57,7 @@ _HOMES = {
     "api.reading": ("read_fragment", "read_fragments", "read_model"),
     "api.results": ("OVDict",),
     "api.saving": ("save_model", "serialize"),
+    "api.shapes": ("Dimension", "PartialShape", "Shape"),
     "api.tensor": ("Tensor",),
     "api.validating": ("validate",),
     "diagnostics": ("Diagnostic", "Diagnostics", "Location", "Severity"),
@@ -70,9 +71,8 @@ _HOMES = {
         "UnsupportedError",
         "ValidationError",
     ),
-    "ir.dimension": ("Dimension", "Symbol"),
     "ir.element": ("Type",),
-    "ir.shape": ("PartialShape", "Shape"),
+    "ir.symbol": ("Symbol",),
     "limits": ("Limits",),
     "properties": ("properties",),
     "executor.step": ("Observer", "Step"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..ir.element import ElementType
+from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 from ..kernels.strings import decode
 from .nodes import Output
@@ -24,7 +25,7 @@ _CAST_TO = frozenset(
 
 def describe(port: Output) -> str:
     """Describe an input: name, element type, shape."""
-    return f"{port.label!r} ({port.element_type}{port.partial_shape})"
+    return f"{port.label!r} ({port.element_type}{port._type.shape})"
 
 
 def as_array(port: Output, value: Any, strict: bool = False) -> Array:
@@ -48,13 +49,14 @@ def as_array(port: Output, value: Any, strict: bool = False) -> Array:
         if not strict and said is None and array.dtype != wanted.dtype:
             array = _cast(wanted, array)
         array = _checked_type(port, array, said)
-    if not port.partial_shape.contains(array.shape):
-        if strict or said or array.ndim or not _is_single(port):
+    shape = port._type.shape
+    if not shape.contains(array.shape):
+        if strict or said or array.ndim or not _is_single(shape):
             raise InputError(
-                f"input {port.label!r} has shape {list(array.shape)}, expected {port.partial_shape}",
+                f"input {port.label!r} has shape {list(array.shape)}, expected {shape}",
                 hint="change the data, or the model with model.reshape(...) or --shape",
             )
-        array = array.reshape((1,) * len(port.partial_shape))
+        array = array.reshape((1,) * len(shape))
     return array
 
 
@@ -98,9 +100,8 @@ def _has_numbers(array: Array) -> bool:
         return False
 
 
-def _is_single(port: Output) -> bool:
+def _is_single(shape: PartialShape) -> bool:
     """Whether a scalar may stand for the only element, as in OpenVINO: the shape is [1], [1,1] … or [?]."""
-    shape = port.partial_shape
     one_open = shape.rank == 1 and shape[0].contains(1)
     return one_open or (shape.is_static and all(length == 1 for length in shape.static))
 

@@ -78,5 +78,5 @@ def _all(ports: Iterable[Output]) -> str:
 
 def _is_data(port: Output, values: Sequence[Any]) -> bool:
     """Whether a sequence is itself the data, as in ``compiled([1.0, 2.0])``, and not one scalar for each input."""
-    scalar = port.partial_shape.rank == 0 and len(values) == 1
+    scalar = port._type.shape.rank == 0 and len(values) == 1
     return bool(values) and not scalar and all(isinstance(v, numbers.Number | str | bytes) for v in values)

@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 from ..analysis.infer import Inferred
 from ..codes import Code
 from ..errors import InputError
+from ..ir import shape
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
-from ..ir.shape import PartialShape, Shape
 from ..ir.tensor import TensorType, Value
 from .layers import LayerInfo
 from .ports import TypedPort
+from .shapes import PartialShape, Shape
 
 __all__ = ["ConstOutput", "GraphView", "Input", "Node", "Output", "show_ports"]
 
@@ -42,7 +43,7 @@ class GraphView:
         if result is not None:
             names = tuple(dict.fromkeys((*(n for spec in result.inputs for n in spec.names), *names)))
         value = self._values.get(port)
-        unknown = TensorType(ElementType.dynamic, PartialShape.dynamic())
+        unknown = TensorType(ElementType.dynamic, shape.PartialShape.dynamic())
         return Output(self, port, value.type if isinstance(value, Value) else unknown, names, result)
 
 

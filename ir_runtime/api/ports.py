@@ -9,8 +9,8 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
-from ..ir.shape import PartialShape, Shape
 from ..ir.tensor import TensorType
+from .shapes import PartialShape, Shape
 
 __all__ = ["TypedPort"]
 
@@ -61,8 +61,8 @@ class TypedPort:
 
     @property
     def partial_shape(self) -> PartialShape:
-        """The shape, as far as it is known."""
-        return self._type.shape
+        """The shape, as far as it is known. Changing it changes nothing about the model."""
+        return PartialShape.copy_of(self._type.shape)
 
     @property
     def shape(self) -> Shape:
@@ -77,7 +77,7 @@ class TypedPort:
                 code=Code.BAD_REQUEST,
                 hint="see partial_shape, or fix it with model.reshape(...)",
             )
-        return self._type.shape.to_shape()
+        return Shape(self._type.shape.static)
 
     @property
     def element_type(self) -> ElementType:

@@ -141,7 +141,7 @@ class RequestTensors:
 
 def _blank(port: Output) -> Tensor:
     """A tensor for a port; lengths that are open are 0, so that writing into it needs `set_shape` first."""
-    shape = port.partial_shape
+    shape = port._type.shape
     return Tensor(
         port.element_type, () if shape.rank is None else [d.min if d.is_static else 0 for d in shape]
     )

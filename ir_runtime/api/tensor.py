@@ -12,8 +12,8 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.array import Packed
 from ..ir.element import ElementType
-from ..ir.shape import Shape
 from ..ir.tensor import Array
+from .shapes import Shape
 
 __all__ = ["Tensor", "unpacked"]
 

@@ -9,12 +9,12 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Port
-from ..ir.shape import PartialShape, Shape
 from ..ir.sizes import bytes_of
 from ..ir.tensor import Array
 from ..reader.model import Document
 from .names import find_port, unknown_name
 from .nodes import GraphView, Node, Output, show_ports
+from .shapes import PartialShape, Shape
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -144,7 +144,7 @@ def _random(model: Model, port: Output, seed: int) -> Array:
 
 def _some_shape(port: Output) -> tuple[int, ...]:
     """Return the smallest allowed shape, with lengths of at least 1 where possible."""
-    if port.partial_shape.rank is None:
+    if port.partial_shape.rank.is_dynamic:
         raise InputError(
             f"input {port.label!r} has no shape, which random data needs",
             hint=f"--shape {port.label}=1,3,8,8 gives it one",

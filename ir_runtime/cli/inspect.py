@@ -123,7 +123,7 @@ def _weights(constants: Sequence[Output]) -> Iterator[Record]:
 def _dynamic(inputs: Sequence[Output]) -> Iterator[Record]:
     """Return the dynamic dims of inputs; ``axis`` is null if the rank is dynamic."""
     for port in inputs:
-        if port.partial_shape.rank is None:
+        if port.partial_shape.rank.is_dynamic:
             yield {"input": port.label, "axis": None, "min": 0, "max": None}
             continue
         for axis, dim in enumerate(port.partial_shape):

@@ -151,11 +151,14 @@ class Dimension(Interval):
         """Read ``3``, ``"?"``, ``-1``, ``"1..8"``, ``"..8"``, ``(1, 8)``, a dimension or an interval."""
         if type(length) is int:
             return _cached(length)
-        if isinstance(length, Dimension):
+        if type(length) is Dimension:
             return length
-        if isinstance(length, Interval):
-            return cls.between(max(length.min or 0, 0), length.max)
+        if isinstance(length, Interval):  # also one of a class whose symbol may change
+            symbol = length.symbol if isinstance(length, Dimension) else None
+            return cls.between(max(length.min or 0, 0), length.max, symbol)
         if isinstance(length, tuple | list):
+            if len(length) != 2:
+                raise TypeError(f"a length must have two bounds, got {length!r}")
             return cls(*length)
         if isinstance(length, str):
             return _cached(int(length)) if is_number(length) else cls(length)

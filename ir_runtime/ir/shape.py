@@ -4,79 +4,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, overload
 
-from ..codes import Code
 from ..diagnostics import one_line
-from ..errors import InputError
 from .dimension import Dimension, DimensionLike
 
-__all__ = ["PartialShape", "Rank", "Shape"]
+__all__ = ["PartialShape", "lengths_of"]
 
-
-class Shape(tuple[int, ...]):
-    """The lengths of a tensor. A tuple, shown as OpenVINO's ``Shape``.
-
-    >>> Shape([1, 3]), str(Shape("1,3")), Shape([1, 3]) == [1, 3]
-    (<Shape: [1,3]>, '[1,3]', True)
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, lengths: Iterable[int] | str = ()) -> Shape:
-        """Read lengths, or text such as ``"1,3"``.
-
-        Raises:
-            ValueError: if one is not a number of at least 0.
-        """
-        if isinstance(lengths, str):
-            lengths = map(int, filter(None, lengths.strip().removeprefix("[").removesuffix("]").split(",")))
-        found = super().__new__(cls, map(operator.index, lengths))
-        if any(length < 0 for length in found):
-            raise ValueError(f"{list(found)} has a negative length")
-        return found
-
-    def to_string(self) -> str:
-        """As files write it."""
-        return str(self)
-
-    def __eq__(self, other: object) -> bool:
-        return tuple(self) == (tuple(other) if isinstance(other, list) else other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = tuple.__hash__
-
-    def __str__(self) -> str:
-        return f"[{','.join(map(str, self))}]"
-
-    def __repr__(self) -> str:
-        return f"<Shape: {self}>"
-
-
-class Rank(int):
-    """A number of dimensions that is known, with the methods of OpenVINO's."""
-
-    __slots__ = ()
-    is_static = True
-    is_dynamic = False
-
-    def get_length(self) -> int:
-        """Return the number."""
-        return int(self)
-
-
-_FAR = (1 << 63) - 1
-_rank = lru_cache(64)(Rank)
 
 # Characters of a shape in a message: any shape of a network has fewer.
 _SHOWN = 120
 
 
-def _lengths_of(dims: tuple[Dimension, ...]) -> tuple[int, ...] | None:
-    """Their lengths, if every one is known."""
+def lengths_of(dims: tuple[Dimension, ...]) -> tuple[int, ...] | None:
+    """Return the lengths of dimensions, if every one is known."""
     lengths = tuple([d.min for d in dims if d.min == d.max])
     return lengths if len(lengths) == len(dims) else None
 
@@ -89,7 +30,7 @@ def _inside(text: str) -> str:
 
 
 class PartialShape(Sequence[Dimension]):
-    """A tuple of dimensions, or nothing at all when even the rank is unknown. As OpenVINO's.
+    """A tuple of dimensions, or nothing at all when even the rank is unknown.
 
     >>> PartialShape("?,3,1..4,..8"), PartialShape([1, -1]), PartialShape("...")
     (<PartialShape: [?,3,1..4,..8]>, <PartialShape: [1,?]>, <PartialShape: [...]>)
@@ -107,7 +48,7 @@ class PartialShape(Sequence[Dimension]):
             text = _inside(dims.strip())
             dims = None if text == "..." else text.split(",") if text else ()
         self._dims = None if dims is None else tuple(map(Dimension.of, dims))
-        self._lengths = None if self._dims is None else _lengths_of(self._dims)
+        self._lengths = None if self._dims is None else lengths_of(self._dims)
 
     @classmethod
     def dynamic(cls, rank: int | Dimension | None = None) -> PartialShape:
@@ -115,9 +56,9 @@ class PartialShape(Sequence[Dimension]):
         return cls(None if rank is None else [-1] * operator.index(rank))
 
     @property
-    def rank(self) -> Rank | None:
+    def rank(self) -> int | None:
         """The number of dimensions, or ``None``."""
-        return None if self._dims is None else _rank(len(self._dims))
+        return None if self._dims is None else len(self._dims)
 
     @property
     def is_static(self) -> bool:
@@ -133,36 +74,6 @@ class PartialShape(Sequence[Dimension]):
     def static(self) -> tuple[int, ...]:
         """The lengths, all of which must be known: for code that has made sure."""
         return tuple(map(operator.index, self)) if self._lengths is None else self._lengths
-
-    def to_shape(self) -> Shape:
-        """Return the lengths.
-
-        Raises:
-            InputError: if one of them is not known.
-        """
-        if self.is_dynamic:
-            raise InputError(f"not every length is known: the shape is {self}", code=Code.BAD_REQUEST)
-        return Shape(self.static)
-
-    def get_shape(self) -> Shape:
-        """Return the lengths; see `to_shape`."""
-        return self.to_shape()
-
-    def get_min_shape(self) -> Shape:
-        """Return the shortest length of each dimension."""
-        return Shape(d.min for d in self)
-
-    def get_max_shape(self) -> Shape:
-        """Return the longest length of each dimension; the largest number of 64 bits where there is no bound."""
-        return Shape(_FAR if d.max is None else d.max for d in self)
-
-    def get_dimension(self, index: int) -> Dimension:
-        """One dimension."""
-        return self[index]
-
-    def to_string(self) -> str:
-        """As files write it."""
-        return str(self)
 
     def replace(self, lengths: Mapping[int, DimensionLike]) -> PartialShape:
         """Return the same shape with some dimensions changed."""
@@ -181,7 +92,7 @@ class PartialShape(Sequence[Dimension]):
 
     def join(self, other: PartialShape) -> PartialShape:
         """Return what either shape allows."""
-        if self.rank is None or self.rank != other.rank:
+        if self._dims is None or not self._has_rank_of(other):
             return PartialShape.dynamic()
         return PartialShape([a.join(b) for a, b in zip(self, other, strict=True)])
 
@@ -203,7 +114,7 @@ class PartialShape(Sequence[Dimension]):
         """Return whether every shape this allows is allowed by ``other``."""
         if other._dims is None:
             return True
-        return self.rank == other.rank and all(a.refines(b) for a, b in zip(self, other, strict=True))
+        return self._has_rank_of(other) and all(a.refines(b) for a, b in zip(self, other, strict=True))
 
     def relaxes(self, other: PartialShape) -> bool:
         """Return whether every shape that ``other`` allows is allowed by this."""
@@ -214,6 +125,10 @@ class PartialShape(Sequence[Dimension]):
         if self._dims is None or other._dims is None:
             return self._dims is other._dims
         return len(self) == len(other) and all(a.same_scheme(b) for a, b in zip(self, other, strict=True))
+
+    def _has_rank_of(self, other: PartialShape) -> bool:
+        """Whether both have the same known number of dimensions."""
+        return self._dims is not None and other._dims is not None and len(self._dims) == len(other._dims)
 
     def __len__(self) -> int:
         return len(self._known())

@@ -132,7 +132,7 @@ def _infer(model: ir.Model, backend: str) -> None:
 def _smallest(ports: Sequence[Any]) -> Iterator[Any]:
     """Inputs as small as the model allows, where that is small."""
     for port in ports:
-        shape = () if port.partial_shape.rank is None else port.partial_shape.get_min_shape()
+        shape = () if port.partial_shape.rank.is_dynamic else port.partial_shape.get_min_shape()
         if np.prod(shape, dtype=object) <= LARGEST_INPUT and len(shape) < 64:
             element = ir.Type.f32 if port.element_type is ir.Type.dynamic else port.element_type
             yield np.zeros(tuple(shape), element.dtype)

@@ -9,7 +9,7 @@ import ir_runtime as ir
 from ir_runtime.codes import Code
 from ir_runtime.ir.dimension import Dimension
 from ir_runtime.ir.element import ElementType
-from ir_runtime.ir.shape import PartialShape, Shape
+from ir_runtime.ir.shape import PartialShape
 
 FOLDER = "messages"
 
@@ -18,8 +18,8 @@ PYTHON = (TypeError, ValueError, ir.IRError)
 REFUSALS = [
     Call("element type", lambda: ElementType.parse("f23"), PYTHON),
     Call("element type of complex numbers", lambda: ElementType.from_dtype(np.complex64), PYTHON),
-    Call("negative length", lambda: Shape([2, -3]), PYTHON),
-    Call("shape that is not known", lambda: PartialShape("2,?").to_shape()),
+    Call("negative length", lambda: ir.Shape([2, -3]), PYTHON),
+    Call("shape that is not known", lambda: ir.PartialShape("2,?").to_shape()),
     Call("length that is not known", lambda: Dimension("1..8").get_length()),
     Call("length that is no number", lambda: Dimension("two"), PYTHON),
     Call("length of a fraction", lambda: PartialShape([1.5]), PYTHON),  # type: ignore[list-item]
