@@ -19,10 +19,10 @@ NAME = ir_runtime.__name__
 ROOT = Path(ir_runtime.__file__).parent
 
 LAYERS = (
-    "ir", "kernels", "ops", "analysis", "reader", "writer", "backends", "transform", "executor", "api", "bench", "cli",
+    "ir", "kernels", "ops", "analysis", "reader", "writer", "backends", "transform", "executor", "properties", "api", "bench", "cli",
 )  # fmt: skip
 """The packages, from the bottom to the top. What stands beside them is at the bottom, but for the public names."""
-LEAVES = ("explanations", "guides", "properties")
+LEAVES = ("explanations", "guides")
 """Packages that need no other: pages, and names."""
 TOP = (NAME, f"{NAME}.__main__")
 """Modules that may import any package."""

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..backends import awaited
+from ..codes import Code
+from ..errors import InputError
 from ..executor.step import Observer
 from ..ir.tensor import Array
 from ..limits import Limits
-from .config import check_config, describe_device, wants_f16
+from .config import check_config, describe, wants_f16
+from .devices import CPU
 from .executable import Executable
 from .model import Model
 from .nodes import Output, show_ports
@@ -29,6 +32,7 @@ class CompiledModel(Executable):
             for models of more than a megabyte where it is installed, else numpy.
         outputs: further tensors to return: tensor names, layer names, globs, (layer name, output).
         config: OpenVINO's properties.
+        device: the name of the device it is compiled for; all run on the CPU.
         limits: bounds on what running it may ask for; by default those the model was read with.
         strict: refuse inputs of another element type than the model's, instead of casting them.
     """
@@ -42,13 +46,17 @@ class CompiledModel(Executable):
         outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
         config: Mapping[str, Any] | None = None,
         *,
+        device: str = CPU,
         limits: Limits | None = None,
         strict: bool = False,
     ) -> None:
         checked = check_config(config)
+        if device == "MULTI" and "PERFORMANCE_HINT" not in checked:
+            checked |= check_config({"PERFORMANCE_HINT": "THROUGHPUT"})
         runnable = model._runnable(wants_f16(checked))
         runnable.add_outputs([outputs] if isinstance(outputs, str) else outputs or ())
         super().__init__(runnable, backend, checked, limits or model.limits, strict)
+        self._device = device
         self._variables: dict[str, Array] = {}
 
     @property
@@ -93,20 +101,26 @@ class CompiledModel(Executable):
         return InferRequest(self)
 
     def get_property(self, name: str) -> Any:
-        """The value of a property."""
-        if name in self.config:
-            return self.config[name]
-        known = {
-            "INFERENCE_NUM_THREADS": self._streams.threads,
-            "NETWORK_NAME": self._model.friendly_name,
-            "NUM_STREAMS": self._streams.count,
-            "OPTIMAL_NUMBER_OF_INFER_REQUESTS": self._streams.count,
-        }
-        return known[name] if name in known else describe_device(name, self.backend)
+        """The value of a property.
+
+        Raises:
+            InputError: if there is no such property.
+        """
+        from .supported import compiled_value
+
+        found = compiled_value(name, self._device, self._streams, self.config)
+        if name == "NETWORK_NAME":
+            return self._model.friendly_name
+        return describe(name, self.config, self.backend) if found is None else found
 
     def set_property(self, properties: Mapping[str, Any]) -> None:
-        """Set properties; those that would change what is compiled have no effect any more."""
-        self.config |= check_config(properties)
+        """Refuse to change what is compiled, as OpenVINO does.
+
+        Raises:
+            InputError: always.
+        """
+        message = "a compiled model has the properties that it was compiled with"
+        raise InputError(message, code=Code.BAD_REQUEST, hint="give them to compile_model as config")
 
     def get_runtime_model(self) -> Model:
         """The model that runs."""

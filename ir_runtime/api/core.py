@@ -7,20 +7,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .._version import __version__
 from ..backends import prepare
 from ..codes import Code
-from ..errors import InputError
+from ..errors import InputError, UnsupportedError
 from ..limits import DEFAULT, Limits
 from ..ops import registry
 from ..reader.source import SourceLike
 from ..reader.weights import WeightsLike
 from .compiled import CompiledModel
-from .config import check_config, check_device, describe_device
+from .config import check_config, describe
+from .devices import CPU, OVER_OTHERS, Device
 from .model import Model
 from .nodes import Output
 from .reading import read_fragment, read_fragments, read_model
+from .streams import Streams
 from .validating import validate
+from .versions import Version
 
 __all__ = ["Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"]
 
@@ -40,8 +42,8 @@ def compile_model(
 
     Args:
         model: a model, or what `read_model` takes.
-        device_name: for OpenVINO's signature: CPU, or AUTO, GPU and NPU, which mean the same here.
-        config: OpenVINO's properties; those without a meaning here are accepted, with a warning.
+        device_name: CPU; or AUTO, HETERO:CPU, MULTI:CPU and BATCH:CPU, which run on it. By default AUTO.
+        config: OpenVINO's properties; hints that mean nothing here are accepted.
         weights: as for `read_model`.
         backend: ``numpy``, ``numba`` or ``reference``; by default what ``IR_RUNTIME_BACKEND`` says, else numba
             for models of more than a megabyte where it is installed, else numpy.
@@ -52,12 +54,12 @@ def compile_model(
 
     Raises:
         UnsupportedError: if an operation that is needed cannot run.
-        InputError: if there is no such device, property, backend or output.
+        InputError: if there is no such property, backend or output, or no such device here.
         LimitError: if running it takes more memory than the limits allow, whatever the data are.
     """
-    check_device(device_name)
+    device = Device.of(device_name, config)
     read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
-    return CompiledModel(read, backend, outputs, config, limits=limits, strict=strict)
+    return CompiledModel(read, backend, outputs, config, device=device.name, limits=limits, strict=strict)
 
 
 class Core:
@@ -67,7 +69,7 @@ class Core:
     """
 
     def __init__(self, xml_config_file: str = "") -> None:
-        self._config: dict[str, Any] = {}
+        self._config: dict[str, dict[str, Any]] = {}
         with suppress(InputError):  # of a backend that is not there; compiling says so
             prepare()
 
@@ -105,52 +107,102 @@ class Core:
         strict: bool = False,
     ) -> CompiledModel:
         """As `ir_runtime.compile_model`, with the properties set before."""
-        merged = {**self._config, **(config or {})}
-        return compile_model(
-            model,
-            device_name,
-            merged,
-            weights=weights,
-            backend=backend,
-            outputs=outputs,
-            limits=limits,
-            strict=strict,
-        )
+        device = Device.of(device_name, config)
+        merged = {**self._set_for(*device.all, CPU), **(config or {})}
+        read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
+        return CompiledModel(read, backend, outputs, merged, device=device.name, limits=limits, strict=strict)
 
     def query_model(
         self, model: Model, device_name: str, config: Mapping[str, Any] | None = None
     ) -> dict[str, str]:
         """Which layers a device can run, by name."""
-        check_device(device_name)
-        return {node.friendly_name: "CPU" for node in model.get_ops() if node.layer.op is not None}
+        Device.of(device_name, config)
+        check_config(config)
+        return {node.friendly_name: CPU for node in model.get_ops() if node.layer.op is not None}
 
     def get_property(self, device_name: str, property: str | None = None) -> Any:
-        """The value of a property: ``get_property("CPU", "FULL_DEVICE_NAME")``."""
-        name = property or device_name
-        return self._config[name] if name in self._config else describe_device(name)
+        """The value of a property of a device: ``get_property("CPU", "FULL_DEVICE_NAME")``.
+
+        Args:
+            device_name: the device; may be left out.
+            property: the name of the property.
+
+        Raises:
+            InputError: if there is no such property or device.
+        """
+        device, name = (CPU, device_name) if property is None else (device_name, property)
+        found = Device.of(device) if device not in OVER_OTHERS else Device(device)
+        if found.others:
+            message = f"device {device!r} has no properties of its own"
+            raise InputError(message, code=Code.BAD_REQUEST, hint=f"ask {found.name} or each of its devices")
+        return self._described(found.name, name)
+
+    def _described(self, device: str, name: str) -> Any:
+        from .supported import names_of
+
+        config = self._set_for(device)
+        if name == "SUPPORTED_PROPERTIES":
+            return names_of(device)
+        if name == "NUM_STREAMS":
+            return Streams.of(config).count
+        if name == "FULL_DEVICE_NAME" and device != CPU:
+            return device
+        return describe(name, config)
 
     def set_property(self, device_name: Any, properties: Any = None) -> None:
         """Set properties for what is compiled later: ``set_property("CPU", {...})``.
 
         Args:
-            device_name: for OpenVINO's signature; may be left out.
+            device_name: the device; without one, the properties are those of every device.
             properties: a mapping of names to values, or one name with its value.
 
         Raises:
-            InputError: if there is no such property.
+            InputError: if there is no such property or device.
         """
-        given = device_name if properties is None else properties
+        device, given = ("", device_name) if properties is None else (device_name, properties)
         if isinstance(given, tuple) and len(given) == 2:
             given = dict([given])
         if not isinstance(given, Mapping):
             got = type(given).__name__
             message = f"properties must be a mapping of names to values, got {got}"
             raise InputError(message, code=Code.BAD_REQUEST)
-        self._config |= check_config(given)
+        name = Device.named(device).name if device else ""
+        self._config[name] = self._config.get(name, {}) | check_config(given)
 
-    def get_versions(self, device_name: str) -> dict[str, str]:
-        """The version of this package."""
-        return {device_name: f"ir_runtime {__version__}"}
+    def _set_for(self, *devices: str) -> dict[str, Any]:
+        """What was set for every device, and for these; that of the first comes before that of the others."""
+        found = dict(self._config.get("", {}))
+        for device in reversed(devices):
+            found |= self._config.get(device, {})
+        return found
+
+    def get_versions(self, device_name: str) -> dict[str, Version]:
+        """The version of what runs a device, and each of the devices named after it."""
+        return {name: Version(f"ir_runtime {name}") for name in Device.of(device_name).all}
+
+    def unload_plugin(self, device_name: str) -> None:
+        """Forget the properties of a device; what is compiled goes on running.
+
+        Raises:
+            InputError: if there is no such device here.
+        """
+        self._config.pop(Device.of(device_name).name, None)
+
+    def register_plugin(self, plugin_name: str, device_name: str, config: Any = None) -> None:
+        """Refuse OpenVINO's compiled plugins.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError(
+            f"plugin {plugin_name!r} cannot be loaded: a plugin is compiled code for OpenVINO",
+            code=Code.BAD_REQUEST,
+            hint="kernels for ir_runtime are written in Python: ir-runtime guide adding-a-kernel",
+        )
+
+    def register_plugins(self, xml_config_file: str) -> None:
+        """Refuse OpenVINO's compiled plugins, as `register_plugin`."""
+        self.register_plugin(xml_config_file, "")
 
     def add_extension(self, extension: Any) -> None:
         """Accept operations declared with `ir_runtime.ops.op`: they are registered already.

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..codes import DECLARED, Code
+from .callers import warn
 
 if TYPE_CHECKING:
     from .model import Model
 
 __all__ = ["accepted", "contradiction", "tolerated"]
-
-_PACKAGE = str(Path(__file__).parents[1])
 
 
 def accepted(model: Model, strict: bool | None) -> Model:
@@ -32,7 +28,7 @@ def accepted(model: Model, strict: bool | None) -> Model:
         return model
     model.raise_if_invalid(tolerated(model, bool(strict)))
     if message := contradiction(model, "strict=True"):
-        warnings.warn(message, stacklevel=_callers_level())
+        warn(message)
     return model
 
 
@@ -57,12 +53,3 @@ def contradiction(model: Model, refusing: str) -> str:
         f"{first.where}: warning[{first.code}]: {first.message}{more}; inferred types and shapes are used "
         f"('ir-runtime validate' shows all, {refusing} refuses)"
     )
-
-
-def _callers_level() -> int:
-    """Return the stack level of the first caller outside this package."""
-    level = 1
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level

@@ -27,9 +27,7 @@ class AsyncInferQueue:
     """
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
-        self._requests = [
-            model.create_infer_request() for _ in range(jobs or model.get_property("INFERENCE_NUM_THREADS"))
-        ]
+        self._requests = [model.create_infer_request() for _ in range(jobs or model._streams.threads)]
         self._idle = deque(range(len(self._requests)))
         self._callback: Callable[[InferRequest, Any], None] | None = None
         self._failed: dict[int, None] = {}

@@ -7,35 +7,105 @@
 
 from __future__ import annotations
 
-from . import device, hint, streams
+from . import device, hint, intel_auto, intel_cpu, intel_gpu, intel_npu, log, streams
 from ._property import Property
+from .kinds import Choice, anything, choice, element_type, flag, number, text
 
 __all__ = [
+    "CacheMode",
+    "CompatibilityCheck",
     "Property",
+    "WorkloadType",
+    "auto_batch_timeout",
     "available_devices",
     "cache_dir",
+    "cache_encryption_callbacks",
+    "cache_mode",
+    "compatibility_check",
     "compilation_num_threads",
     "device",
     "enable_mmap",
     "enable_profiling",
+    "enable_weightless",
     "execution_devices",
+    "force_tbb_terminate",
     "hint",
     "inference_num_threads",
+    "intel_auto",
+    "intel_cpu",
+    "intel_gpu",
+    "intel_npu",
+    "key_cache_group_size",
+    "key_cache_precision",
+    "loaded_from_cache",
+    "log",
+    "max_batch_size",
     "model_name",
     "num_streams",
+    "optimal_batch_size",
     "optimal_number_of_infer_requests",
+    "range_for_async_infer_requests",
+    "range_for_streams",
+    "runtime_requirements",
     "streams",
     "supported_properties",
+    "value_cache_group_size",
+    "value_cache_precision",
+    "weights_path",
+    "workload_type",
 ]
 
+
+class CacheMode(Choice):
+    """What a cache of compiled models is made for."""
+
+    OPTIMIZE_SIZE = 0
+    OPTIMIZE_SPEED = 1
+
+
+class CompatibilityCheck(Choice):
+    """Whether a device can run a compiled model."""
+
+    NOT_APPLICABLE = 0
+    SUPPORTED = 1
+    UNSUPPORTED = 2
+
+
+class WorkloadType(Choice):
+    """Whether a model runs beside more important work."""
+
+    DEFAULT = 0
+    EFFICIENT = 1
+
+
+_cache_precision = element_type("u8", "i8", "u4", "u3", "bf16", "f16", "f32")
+
+auto_batch_timeout = Property("AUTO_BATCH_TIMEOUT", number)
 available_devices = Property("AVAILABLE_DEVICES")
-cache_dir = Property("CACHE_DIR")
-compilation_num_threads = Property("COMPILATION_NUM_THREADS")
-enable_mmap = Property("ENABLE_MMAP")
-enable_profiling = Property("PERF_COUNT")
+cache_dir = Property("CACHE_DIR", text)
+cache_encryption_callbacks = Property("CACHE_ENCRYPTION_CALLBACKS", anything)
+cache_mode = Property("CACHE_MODE", choice(CacheMode))
+compatibility_check = Property("COMPATIBILITY_CHECK")
+compilation_num_threads = Property("COMPILATION_NUM_THREADS", number)
+enable_mmap = Property("ENABLE_MMAP", flag)
+enable_profiling = Property("PERF_COUNT", flag)
+enable_weightless = Property("ENABLE_WEIGHTLESS", flag)
 execution_devices = Property("EXECUTION_DEVICES")
-inference_num_threads = Property("INFERENCE_NUM_THREADS")
+force_tbb_terminate = Property("FORCE_TBB_TERMINATE", flag)
+inference_num_threads = Property("INFERENCE_NUM_THREADS", number)
+key_cache_group_size = Property("KEY_CACHE_GROUP_SIZE", number)
+key_cache_precision = Property("KEY_CACHE_PRECISION", _cache_precision)
+loaded_from_cache = Property("LOADED_FROM_CACHE")
+max_batch_size = Property("MAX_BATCH_SIZE")
 model_name = Property("NETWORK_NAME")
-num_streams = Property("NUM_STREAMS")
+num_streams = streams.num
+optimal_batch_size = Property("OPTIMAL_BATCH_SIZE")
 optimal_number_of_infer_requests = Property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
+range_for_async_infer_requests = Property("RANGE_FOR_ASYNC_INFER_REQUESTS")
+range_for_streams = Property("RANGE_FOR_STREAMS")
+runtime_requirements = Property("RUNTIME_REQUIREMENTS")
 supported_properties = Property("SUPPORTED_PROPERTIES")
+value_cache_group_size = Property("VALUE_CACHE_GROUP_SIZE", number)
+value_cache_precision = Property("VALUE_CACHE_PRECISION", _cache_precision)
+weights_path = Property("WEIGHTS_PATH", text)
+workload_type = Property("WORKLOAD_TYPE", choice(WorkloadType))

@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Self
+
+from .kinds import Kind
 
 __all__ = ["Property"]
 
 
 class Property(str):
-    """The name of a property. Called with a value, it is the pair of both, as OpenVINO's are."""
+    """The name of a property. Called with a value, it is the pair of both, as OpenVINO's are.
 
-    __slots__ = ()
+    Args:
+        name: the name, a key of ``config``.
+        kind: reads its values; none where it can only be read.
+    """
+
+    known: ClassVar[dict[str, Property]] = {}
+    """Every property, by name."""
+
+    kind: Kind | None
+
+    def __new__(cls, name: str, kind: Kind | None = None) -> Self:
+        """Declare a property."""
+        made = super().__new__(cls, name)
+        made.kind = kind
+        cls.known[name] = made
+        return made
 
     def __call__(self, *value: Any) -> Any:
-        """The name alone, or the name and a value."""
-        return (str(self), *value) if value else str(self)
+        """The name alone, or the name and a value.
+
+        Raises:
+            TypeError: if the property cannot be set, or has no such value.
+        """
+        if not value:
+            return str(self)
+        if self.kind is None:
+            raise TypeError(f"{self} cannot be set: call it without arguments for its name")
+        try:
+            return str(self), self.kind(value if len(value) > 1 else value[0])
+        except ValueError as reason:
+            raise TypeError(f"{self} {reason}, got {value[0]!r}") from None

@@ -2,8 +2,63 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ._property import Property
+from .kinds import Choice, anything, text
 
-__all__ = ["full_name"]
+__all__ = [
+    "Capability",
+    "Type",
+    "architecture",
+    "capabilities",
+    "full_name",
+    "gops",
+    "id",
+    "luid",
+    "pci_info",
+    "priorities",
+    "properties",
+    "thermal",
+    "type",
+    "uuid",
+]
 
+
+class Capability:
+    """What a device is made for: the texts of ``OPTIMIZATION_CAPABILITIES``."""
+
+    FP32 = "FP32"
+    BF16 = "BF16"
+    FP16 = "FP16"
+    INT8 = "INT8"
+    INT16 = "INT16"
+    BIN = "BIN"
+    WINOGRAD = "WINOGRAD"
+    EXPORT_IMPORT = "EXPORT_IMPORT"
+
+
+class Type(Choice):
+    """Whether a device is part of the processor."""
+
+    INTEGRATED = 0
+    DISCRETE = 1
+
+
+def _priorities(given: Any) -> str:
+    """Names of devices, as one text or several."""
+    return ",".join(map(str, given)) if isinstance(given, tuple | list) else text(given)
+
+
+architecture = Property("DEVICE_ARCHITECTURE")
+capabilities = Property("OPTIMIZATION_CAPABILITIES")
 full_name = Property("FULL_DEVICE_NAME")
+gops = Property("DEVICE_GOPS")
+id = Property("DEVICE_ID", text)
+luid = Property("DEVICE_LUID")
+pci_info = Property("DEVICE_PCI_INFO")
+priorities = Property("MULTI_DEVICE_PRIORITIES", _priorities)
+properties = Property("DEVICE_PROPERTIES", anything)
+thermal = Property("DEVICE_THERMAL")
+type = Property("DEVICE_TYPE")
+uuid = Property("DEVICE_UUID")

@@ -6,21 +6,27 @@ the other hints are accepted, and change nothing.
 
 from __future__ import annotations
 
-from enum import Enum
-
 from ._property import Property
+from .kinds import Choice, anything, choice, choices, element_type, flag, number, real
 
 __all__ = [
     "ExecutionMode",
+    "ModelDistributionPolicy",
     "PerformanceMode",
     "Priority",
     "SchedulingCoreType",
+    "activations_scale_factor",
     "allow_auto_batching",
+    "compiled_blob",
+    "dynamic_quantization_group_size",
     "enable_cpu_pinning",
+    "enable_cpu_reservation",
     "enable_hyper_threading",
     "execution_mode",
     "inference_precision",
     "kv_cache_precision",
+    "model",
+    "model_distribution_policy",
     "model_priority",
     "num_requests",
     "performance_mode",
@@ -28,7 +34,7 @@ __all__ = [
 ]
 
 
-class PerformanceMode(Enum):
+class PerformanceMode(Choice):
     """Few results soon, or many in all."""
 
     LATENCY = 1
@@ -36,22 +42,23 @@ class PerformanceMode(Enum):
     CUMULATIVE_THROUGHPUT = 3
 
 
-class ExecutionMode(Enum):
+class ExecutionMode(Choice):
     """Speed, or numbers as exact as the model asks for. Here it is always the latter."""
 
     PERFORMANCE = 1
     ACCURACY = 2
 
 
-class Priority(Enum):
+class Priority(Choice):
     """Which model goes first."""
 
     LOW = 0
     MEDIUM = 1
     HIGH = 2
+    DEFAULT = 1
 
 
-class SchedulingCoreType(Enum):
+class SchedulingCoreType(Choice):
     """Which cores to run on."""
 
     ANY_CORE = 0
@@ -59,13 +66,26 @@ class SchedulingCoreType(Enum):
     ECORE_ONLY = 2
 
 
-allow_auto_batching = Property("ALLOW_AUTO_BATCHING")
-enable_cpu_pinning = Property("ENABLE_CPU_PINNING")
-enable_hyper_threading = Property("ENABLE_HYPER_THREADING")
-execution_mode = Property("EXECUTION_MODE_HINT")
-inference_precision = Property("INFERENCE_PRECISION_HINT")
-kv_cache_precision = Property("KV_CACHE_PRECISION")
-model_priority = Property("MODEL_PRIORITY")
-num_requests = Property("PERFORMANCE_HINT_NUM_REQUESTS")
-performance_mode = Property("PERFORMANCE_HINT")
-scheduling_core_type = Property("SCHEDULING_CORE_TYPE")
+class ModelDistributionPolicy(Choice):
+    """How several sockets or devices share a model."""
+
+    TENSOR_PARALLEL = 0
+    PIPELINE_PARALLEL = 1
+
+
+activations_scale_factor = Property("ACTIVATIONS_SCALE_FACTOR", real)
+allow_auto_batching = Property("ALLOW_AUTO_BATCHING", flag)
+compiled_blob = Property("COMPILED_BLOB", anything)
+dynamic_quantization_group_size = Property("DYNAMIC_QUANTIZATION_GROUP_SIZE", number)
+enable_cpu_pinning = Property("ENABLE_CPU_PINNING", flag)
+enable_cpu_reservation = Property("ENABLE_CPU_RESERVATION", flag)
+enable_hyper_threading = Property("ENABLE_HYPER_THREADING", flag)
+execution_mode = Property("EXECUTION_MODE_HINT", choice(ExecutionMode))
+inference_precision = Property("INFERENCE_PRECISION_HINT", element_type("f32", "f16", "bf16", "dynamic"))
+kv_cache_precision = Property("KV_CACHE_PRECISION", element_type("u8", "u4", "u3", "bf16", "f16", "f32"))
+model = Property("MODEL_PTR", anything)
+model_distribution_policy = Property("MODEL_DISTRIBUTION_POLICY", choices(ModelDistributionPolicy))
+model_priority = Property("MODEL_PRIORITY", choice(Priority))
+num_requests = Property("PERFORMANCE_HINT_NUM_REQUESTS", number)
+performance_mode = Property("PERFORMANCE_HINT", choice(PerformanceMode))
+scheduling_core_type = Property("SCHEDULING_CORE_TYPE", choice(SchedulingCoreType))

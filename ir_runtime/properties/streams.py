@@ -2,8 +2,54 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from ._property import Property
+from .kinds import number
 
-__all__ = ["num"]
+__all__ = ["Num", "num"]
 
-num = Property("NUM_STREAMS")
+
+class Num:
+    """A number of streams. As OpenVINO's ``streams.Num``.
+
+    Args:
+        number: the number; -1 for as many as fit the hint, -2 for one of each NUMA node.
+    """
+
+    AUTO: ClassVar[Num]
+    NUMA: ClassVar[Num]
+
+    def __init__(self, number: int) -> None:
+        self._number = int(number)
+
+    def to_integer(self) -> int:
+        """The number."""
+        return self._number
+
+    def __int__(self) -> int:
+        return self._number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Num) and self._number == other._number
+
+    def __hash__(self) -> int:
+        return hash(self._number)
+
+    def __repr__(self) -> str:
+        return f"<Num: {self._number}>"
+
+
+Num.AUTO, Num.NUMA = Num(-1), Num(-2)
+
+
+def _streams(given: Any) -> int:
+    """A number of streams: -1 for AUTO, -2 for NUMA."""
+    if isinstance(given, Num):
+        return given.to_integer()
+    named = {"AUTO": -1, "-1": -1, "NUMA": -2, "-2": -2}
+    name = str(given).upper().rpartition(".")[2]
+    return named[name] if name in named else number(given)
+
+
+num = Property("NUM_STREAMS", _streams)

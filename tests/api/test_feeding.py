@@ -225,34 +225,6 @@ def test_tensor_names_win_over_layer_names() -> None:
     np.testing.assert_array_equal(results["r2"], [-1, -2])
 
 
-@pytest.mark.parametrize("device", ["GPU", "NPU", "GPU.1"])
-def test_other_devices_are_accepted_with_a_warning(
-    device: str, model: ir.Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ir_runtime.api import config
-
-    monkeypatch.setattr(config, "_warned", set())
-    with pytest.warns(UserWarning, match="is not used: ir_runtime runs on the CPU"):
-        ir.compile_model(model, device)
-    ir.compile_model(model, device)  # said once
-
-
-@pytest.mark.parametrize("device", ["CPU", "AUTO", "AUTO:CPU", "HETERO:CPU", "cpu", None])
-def test_devices_that_mean_the_cpu(device: str | None, model: ir.Model) -> None:
-    ir.compile_model(model, device)
-
-
-def test_properties_without_effect_say_so_once(model: ir.Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ir_runtime.api import config
-
-    monkeypatch.setattr(config, "_warned", set())
-    with pytest.warns(UserWarning, match="CACHE_DIR=/tmp is accepted, but has no effect in ir_runtime"):
-        ir.compile_model(model, config={"CACHE_DIR": "/tmp"})
-    with pytest.warns(UserWarning, match="INFERENCE_PRECISION_HINT=bf16 is ignored"):
-        ir.compile_model(model, config={"INFERENCE_PRECISION_HINT": "bf16"})
-    ir.compile_model(model, config={"CACHE_DIR": "/tmp", "INFERENCE_PRECISION_HINT": "f32"})
-
-
 def test_a_core_remembers_properties(model: ir.Model) -> None:
     core = ir.Core()
     core.set_property({"PERF_COUNT": True})

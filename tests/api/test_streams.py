@@ -11,6 +11,7 @@ import pytest
 from harness.nets import Net
 
 import ir_runtime as ir
+from ir_runtime.api.config import check_config
 from ir_runtime.api.streams import Streams
 from ir_runtime.backends.core.threads import at_most, most
 from ir_runtime.ir.shape import PartialShape
@@ -77,7 +78,7 @@ def compiled(**config: Any) -> ir.CompiledModel:
 def test_properties_say_how_threads_are_shared(
     config: dict[str, Any], threads: int, count: int, share: int
 ) -> None:
-    found = Streams.of(config)
+    found = Streams.of(check_config(config))
     assert (found.threads, found.count, found.share(1)) == (threads, count, share)
     model = compiled(**config)
     assert model.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS") == count
@@ -93,8 +94,11 @@ def test_properties_say_how_threads_are_shared(
             {"INFERENCE_NUM_THREADS": "many"},
             "INFERENCE_NUM_THREADS must be a non-negative integer, got 'many'",
         ),
-        ({"NUM_STREAMS": -7}, "NUM_STREAMS must be a non-negative integer, got '-7'"),
-        ({"PERFORMANCE_HINT": "SPEED"}, "unknown PERFORMANCE_HINT 'SPEED'"),
+        ({"NUM_STREAMS": -7}, "NUM_STREAMS must be a non-negative integer, got -7"),
+        (
+            {"PERFORMANCE_HINT": "SPEED"},
+            "PERFORMANCE_HINT must be one of LATENCY, THROUGHPUT, CUMULATIVE_THROUGHPUT, got 'SPEED'",
+        ),
     ],
 )
 def test_what_is_no_number_is_refused(config: dict[str, Any], message: str) -> None:

@@ -1,0 +1,34 @@
+"""Properties of OpenVINO's devices AUTO and MULTI, which are the CPU here."""
+
+from __future__ import annotations
+
+from ._property import Property
+from .kinds import Choice, anything, choice, flag, mapping, text
+
+__all__ = [
+    "SchedulePolicy",
+    "device_bind_buffer",
+    "devices_utilization_threshold",
+    "enable_runtime_fallback",
+    "enable_startup_fallback",
+    "low_power_device",
+    "perf_curve_table",
+    "schedule_policy",
+]
+
+
+class SchedulePolicy(Choice):
+    """Which of several devices runs next."""
+
+    ROUND_ROBIN = 0
+    DEVICE_PRIORITY = 1
+    DEFAULT = 1
+
+
+device_bind_buffer = Property("DEVICE_BIND_BUFFER", flag)
+devices_utilization_threshold = Property("DEVICES_UTILIZATION_THRESHOLD", mapping)
+enable_runtime_fallback = Property("ENABLE_RUNTIME_FALLBACK", flag)
+enable_startup_fallback = Property("ENABLE_STARTUP_FALLBACK", flag)
+low_power_device = Property("LOW_POWER_DEVICE", text)
+perf_curve_table = Property("PERF_CURVE_TABLE", anything)
+schedule_policy = Property("SCHEDULE_POLICY", choice(SchedulePolicy))

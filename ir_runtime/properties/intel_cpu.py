@@ -1,0 +1,25 @@
+"""Properties of OpenVINO's CPU plugin; accepted here, and without effect."""
+
+from __future__ import annotations
+
+from ._property import Property
+from .kinds import Choice, choice, flag, real
+
+__all__ = [
+    "TbbPartitioner",
+    "denormals_optimization",
+    "sparse_weights_decompression_rate",
+    "tbb_partitioner",
+]
+
+
+class TbbPartitioner(Choice):
+    """How oneTBB divides loops among threads."""
+
+    STATIC = 1
+    AUTO = 2
+
+
+denormals_optimization = Property("CPU_DENORMALS_OPTIMIZATION", flag)
+sparse_weights_decompression_rate = Property("CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE", real)
+tbb_partitioner = Property("TBB_PARTITIONER", choice(TbbPartitioner))

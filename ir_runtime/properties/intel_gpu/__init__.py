@@ -1,0 +1,43 @@
+"""Names of the properties of OpenVINO's GPU plugin, a device that is not available here."""
+
+from __future__ import annotations
+
+from .._property import Property
+from ..kinds import flag
+from . import hint
+
+__all__ = [
+    "CapabilityGPU",
+    "MemoryType",
+    "device_max_alloc_mem_size",
+    "device_total_mem_size",
+    "disable_winograd_convolution",
+    "enable_loop_unrolling",
+    "execution_units_count",
+    "hint",
+    "memory_statistics",
+    "uarch_version",
+]
+
+
+class CapabilityGPU:
+    """Texts of ``OPTIMIZATION_CAPABILITIES`` of a GPU."""
+
+    HW_MATMUL = "GPU_HW_MATMUL"
+    USM_MEMORY = "GPU_USM_MEMORY"
+
+
+class MemoryType:
+    """Texts for kinds of memory."""
+
+    surface = "GPU_SURFACE"
+    buffer = "GPU_BUFFER"
+
+
+device_max_alloc_mem_size = Property("GPU_DEVICE_MAX_ALLOC_MEM_SIZE")
+device_total_mem_size = Property("GPU_DEVICE_TOTAL_MEM_SIZE")
+disable_winograd_convolution = Property("GPU_DISABLE_WINOGRAD_CONVOLUTION", flag)
+enable_loop_unrolling = Property("GPU_ENABLE_LOOP_UNROLLING", flag)
+execution_units_count = Property("GPU_EXECUTION_UNITS_COUNT")
+memory_statistics = Property("GPU_MEMORY_STATISTICS")
+uarch_version = Property("GPU_UARCH_VERSION")

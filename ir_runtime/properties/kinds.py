@@ -1,0 +1,142 @@
+"""Kinds of values of properties: each reads what a program gives, and returns it as OpenVINO does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from enum import Enum
+from typing import Any, TypeAlias, TypeVar
+
+__all__ = [
+    "Choice",
+    "Kind",
+    "anything",
+    "choice",
+    "choices",
+    "element_type",
+    "flag",
+    "mapping",
+    "number",
+    "real",
+    "text",
+]
+
+Kind: TypeAlias = Callable[[Any], Any]
+"""Returns a value as its property has it; raises ValueError that says what it must be."""
+
+_TRUE = ("YES", "TRUE", "1")
+_FALSE = ("NO", "FALSE", "0", "")
+
+
+class Choice(Enum):
+    """A property's value that has a name. As OpenVINO's enumerations, it is also an int, and ordered."""
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __lt__(self, other: object) -> bool:
+        return self.value < other.value if isinstance(other, type(self)) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return self.value <= other.value if isinstance(other, type(self)) else NotImplemented
+
+
+_Choice = TypeVar("_Choice", bound=Choice)
+
+
+def flag(given: Any) -> bool:
+    """True or false, or a text such as YES."""
+    if isinstance(given, bool):
+        return given
+    if isinstance(given, str) and given.upper() in (*_TRUE, *_FALSE):
+        return given.upper() in _TRUE
+    raise ValueError("must be True or False")
+
+
+def number(given: Any) -> int:
+    """A non-negative integer, or its text; nothing is 0."""
+    if given in (None, ""):
+        return 0
+    if isinstance(given, bool) or not str(given).isdecimal():
+        raise ValueError("must be a non-negative integer")
+    return int(str(given))
+
+
+def real(given: Any) -> float:
+    """A number, or its text."""
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise ValueError("must be a number") from None
+
+
+def text(given: Any) -> str:
+    """A text or a path."""
+    return "" if given is None else str(given)
+
+
+def anything(given: Any) -> Any:
+    """The value itself."""
+    return given
+
+
+def mapping(given: Any) -> dict[str, Any]:
+    """A mapping of names to values."""
+    if not isinstance(given, Mapping):
+        raise ValueError("must be a mapping of names to values")
+    return {str(key): value for key, value in given.items()}
+
+
+def choice(kind: type[_Choice], prefix: str = "") -> Kind:
+    """A member of an enumeration, or its name.
+
+    Args:
+        kind: the enumeration.
+        prefix: what OpenVINO's text puts before the name.
+    """
+    known = {f"{prefix}{name}": member for name, member in kind.__members__.items()} | kind.__members__
+
+    def read(given: Any) -> _Choice:
+        name = str(given).rpartition(".")[2]  # also a member of OpenVINO's own enumeration
+        if name not in known:
+            raise ValueError(f"must be one of {', '.join(kind.__members__)}")
+        return known[name]
+
+    return read
+
+
+def choices(kind: type[_Choice]) -> Kind:
+    """A set of members of an enumeration, or the name of one."""
+    one = choice(kind)
+
+    def read(given: Any) -> set[_Choice]:
+        if isinstance(given, Collection) and not isinstance(given, str):
+            return set(map(one, given))
+        return {one(given)} if given else set()
+
+    return read
+
+
+def element_type(*allowed: str) -> Kind:
+    """An element type, or its name.
+
+    Args:
+        allowed: the names of those that may be given.
+    """
+
+    def read(given: Any) -> Any:
+        from ..ir.element import ElementType
+
+        spelled = str(given).strip("<>").removeprefix("Type: ").strip("'")
+        known = {name: ElementType[name] for name in allowed}
+        names = {spelling: each for each in known.values() for spelling in _spellings(each)}
+        if spelled.lower() not in names:
+            raise ValueError(f"must be one of {', '.join(allowed)}")
+        return names[spelled.lower()]
+
+    return read
+
+
+def _spellings(type: Any) -> tuple[str, ...]:
+    """A type by our name, by OpenVINO's name in C++, and by its former one."""
+    former = {"f16": "fp16", "f32": "fp32", "dynamic": "undefined"}.get(type.label, type.label)
+    return (type.label, former, type.c_name, *([""] if type.label == "dynamic" else []))

@@ -1,0 +1,31 @@
+"""How much OpenVINO says while it works; here nothing is logged."""
+
+from __future__ import annotations
+
+from ._property import Property
+from .kinds import Choice, choice
+
+__all__ = ["Level", "level"]
+
+
+class Level(Choice):
+    """From nothing to everything."""
+
+    NO = -1
+    ERR = 0
+    WARNING = 1
+    INFO = 2
+    DEBUG = 3
+    TRACE = 4
+
+
+_NAMES = {"LOG_NONE": "NO", "LOG_ERROR": "ERR"}
+_level = choice(Level, "LOG_")
+
+
+def _named(given: object) -> Level:
+    found: Level = _level(_NAMES.get(str(given), given))
+    return found
+
+
+level = Property("LOG_LEVEL", _named)

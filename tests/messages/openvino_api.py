@@ -1,0 +1,40 @@
+"""What is said about properties and devices of OpenVINO that are not had here."""
+
+from __future__ import annotations
+
+from harness.refusals import Call
+
+import ir_runtime as ir
+from ir_runtime import properties
+from messages.calls import passing
+
+FOLDER = "messages"
+
+
+def compiled(device: str | None = None, **config: object) -> ir.CompiledModel:
+    return ir.Core().compile_model(passing(), device, config)
+
+
+REFUSALS = [
+    Call("device that is not available", lambda: compiled("GPU")),
+    Call("device in small letters", lambda: compiled("cpu")),
+    Call("unknown device", lambda: compiled("TPU0")),
+    Call("device with a number", lambda: compiled("CPU.1")),
+    Call("devices without one", lambda: compiled("HETERO")),
+    Call("one of several devices", lambda: compiled("HETERO:GPU,CPU")),
+    Call("properties of several devices", lambda: ir.Core().get_property("AUTO:CPU", "PERF_COUNT")),
+    Call("unknown property", lambda: compiled(PERF_COUNTS=True)),
+    Call("property like no other", lambda: compiled(X=1)),
+    Call("property of another device", lambda: compiled(NPU_TURBO=True)),
+    Call("property that can only be read", lambda: compiled(FULL_DEVICE_NAME="x")),
+    Call("property after compiling", lambda: compiled().set_property({"PERF_COUNT": True})),
+    Call("flag", lambda: compiled(PERF_COUNT=2)),
+    Call("number", lambda: compiled(NUM_STREAMS=-7)),
+    Call("fraction", lambda: compiled(CPU_SPARSE_WEIGHTS_DECOMPRESSION_RATE="x")),
+    Call("mapping", lambda: compiled(DEVICES_UTILIZATION_THRESHOLD=3)),
+    Call("choice", lambda: compiled(EXECUTION_MODE_HINT="FAST")),
+    Call("element type", lambda: compiled(KV_CACHE_PRECISION="i64")),
+    Call("value of a property", lambda: properties.enable_profiling(2), (TypeError,)),
+    Call("value of what has none", lambda: properties.available_devices(2), (TypeError,)),
+    Call("plugin", lambda: ir.Core().register_plugin("libplugin.so", "MINE")),
+]
