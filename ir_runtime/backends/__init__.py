@@ -17,7 +17,7 @@ from ..nearest import nearest
 from ..ops import registry
 from .core.backend import Backend, choose
 from .core.default import TYPES, default_backend, eventual_backend
-from .core.kernel import FusingKernel, Kernel, Offer
+from .core.kernel import Kernel, KernelObject, Offer
 from .core.lengths import Accepts, accepting, any_lengths
 from .core.pattern import Fusion, MatchContext, Refusal
 from .core.unary import UNREAD, Unary
@@ -27,7 +27,7 @@ __all__ = [
     "Accepts",
     "Backend",
     "Fusion",
-    "FusingKernel",
+    "KernelObject",
     "Kernel",
     "MatchContext",
     "Offer",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..analysis.expected import Expected, expected
+from ..backends import KernelObject
 from ..ir.graph import Layer, Port
 from ..ir.pages import held
 from ..ir.sizes import bytes_of, elements_of
@@ -19,7 +20,6 @@ from .memory import Peak, freeing, peak, settled
 from .output_contract import OutputContract
 from .plan import ExecutionPlan
 from .select_kernel import KernelSelector, needs_run
-from .shape_cache import ShapeCache
 from .step import Step
 
 __all__ = ["StepBuilder"]
@@ -102,7 +102,7 @@ class StepBuilder:
         alone = not also and (by_reference or needs_run(layer))
         reads = tuple(map(self._held if alone else self._slot, group.reads))
         writes = tuple(map(self._slot, group.writes))
-        if isinstance(group.kernel, ShapeCache):
+        if isinstance(group.kernel, KernelObject) and group.kernel.checks_inputs:
             return Step(layer, group.kernel, reads, writes, also=tuple(also))
         elements = [self.state.values[port].element for port in group.reads]
         known = expected(self.state.graph, group.layers, group.reads, elements)

@@ -148,9 +148,9 @@ class _Compiler:
         self.program.groups = [self._packed(group) for group in self.program.groups]
 
     def _packed(self, group: Group) -> Group:
-        built = group.built()
+        prepared = group.prepared()
         self.program.state.let_go(group.reads)
-        return built
+        return prepared
 
     def _reads(self, layer: Layer) -> tuple[Port, ...]:
         """Return what must be there for a layer: its inputs, or those of the fusion that it ends."""

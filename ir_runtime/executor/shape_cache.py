@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ..backends import KernelObject
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array, Value
 from ..ops.shape.shape_of import ShapeOfBase
@@ -59,7 +60,7 @@ def unfolded(graph: Graph, layer: Layer, among: Mapping[int, int]) -> tuple[Laye
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ShapeCache:
+class ShapeCache(KernelObject):
     """The kernel of such layers. It takes the tensors that are measured.
 
     Args:
@@ -67,6 +68,7 @@ class ShapeCache:
         known: results by shapes.
     """
 
+    checks_inputs = True  # the steps of the plan do
     plan: ExecutionPlan
     known: dict[Hashable, tuple[Array, ...]] = field(default_factory=dict)
 

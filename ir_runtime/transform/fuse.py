@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..backends import Kernel
+from ..backends import Kernel, KernelObject
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Value
 
@@ -31,10 +31,10 @@ class Group:
         """A layer on its own."""
         return cls((layer,), kernel, graph.reads(layer))
 
-    def built(self) -> Group:
-        """The same, once nothing more is absorbed: a kernel that is only a description makes the real one."""
-        build = getattr(self.kernel, "built", None)
-        return self if build is None else replace(self, kernel=build())
+    def prepared(self) -> Group:
+        """Return the group with its kernel prepared: no more layers are fused."""
+        kernel = self.kernel
+        return replace(self, kernel=kernel.prepare()) if isinstance(kernel, KernelObject) else self
 
     @property
     def writes(self) -> tuple[Port, ...]:
@@ -86,12 +86,11 @@ def _only_reader(
 
 
 def _grown(graph: Graph, group: Group, reader: Layer, seen: Callable[[Port], Value]) -> Group | None:
-    absorb = getattr(group.kernel, "absorb", None)  # as `FusingKernel`, which takes 40 µs to ask for
-    if reader.op is None or absorb is None:
+    if reader.op is None or not isinstance(group.kernel, KernelObject):
         return None
     sources = [s for s in graph.sources(reader) if s is not None]
     place = sources.index(group.writes[0])
-    kernel = absorb(reader.op, [seen(s) for s in sources], place)
+    kernel = group.kernel.fuse(reader.op, [seen(s) for s in sources], place)
     if kernel is None:
         return None
     others = tuple(s for i, s in enumerate(sources) if i != place)

@@ -16,7 +16,7 @@ from harness.other_vectors import AGAIN, OTHERS, run_again
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ir_runtime.backends import FusingKernel
+from ir_runtime.backends import KernelObject
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.kernels import concat as joining
@@ -75,13 +75,13 @@ def same(found: Any, wanted: Array, rtol: float = 1e-5) -> None:
     np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * finite.max(initial=0.0))
 
 
-def absorbed(kernel: Any, op: Op, inputs: Sequence[Value], place: int = 0) -> Any:
-    assert isinstance(kernel, FusingKernel)
-    return kernel.absorb(op, inputs, place)
+def fused(kernel: Any, op: Op, inputs: Sequence[Value], place: int = 0) -> Any:
+    assert isinstance(kernel, KernelObject)
+    return kernel.fuse(op, inputs, place)
 
 
 def built(kernel: Any) -> Any:
-    return kernel.built() if hasattr(kernel, "built") else kernel
+    return kernel.prepare() if isinstance(kernel, KernelObject) else kernel
 
 
 def listed(*numbers: int) -> str:
@@ -119,7 +119,7 @@ def test_depthwise(
             ("HSwish-4", None, True), ("Multiply-1", row, True),
         ):  # fmt: skip
             after, extra = layer(name), [] if other is None else [other]
-            found = absorbed(
+            found = fused(
                 found, after, [ours, *(Value.constant(o) if constant else unknown(o) for o in extra)]
             )
             wanted = after.evaluate(wanted, *extra)
@@ -138,7 +138,7 @@ def chained(found: Any, wanted: Array) -> tuple[Any, Array, list[Array]]:
     ):  # fmt: skip
         after = layer(name)
         values = [Value.constant(o) if constant else unknown(o) for o in extra]
-        found = absorbed(found, after, [ours, *values])
+        found = fused(found, after, [ours, *values])
         wanted = after.evaluate(wanted, *extra)
         others += extra
     return found, wanted, others
@@ -196,7 +196,7 @@ def test_means_of_large_maps() -> None:
 def test_depthwise_over_one_axis() -> None:
     op = layer("GroupConvolution-1", strides="2", dilations="1", pads_begin="2", pads_end="1")
     x, w = numbers(2, 33, 29), numbers(33, 1, 1, 5)
-    kernel = absorbed(
+    kernel = fused(
         backend.kernel(op, [unknown(x), Value.constant(w)]),
         layer("Swish-4"),
         [unknown(x), Value.constant(np.float32(1))],
@@ -295,7 +295,7 @@ def test_chains(
         if where:
             values.reverse()
             arrays.reverse()
-        grown = backend.kernel(op, values) if kernel is None else absorbed(kernel, op, values, where)
+        grown = backend.kernel(op, values) if kernel is None else fused(kernel, op, values, where)
         if grown is None:
             break
         place, inputs = (where, arrays) if kernel is None else (place, [*inputs, other])
@@ -304,7 +304,7 @@ def test_chains(
     if kernel is None:
         return
     if single is not None:
-        kernel = absorbed(kernel, layer(single), [unknown(wanted)])
+        kernel = fused(kernel, layer(single), [unknown(wanted)])
         wanted = layer(single).evaluate(wanted)
     for data in layouts(x):
         inputs[place] = data
@@ -314,7 +314,7 @@ def test_chains(
 def test_what_makes_a_result_larger_is_left_to_others() -> None:
     x, small = numbers(1, 3, 4, 4), numbers(1, 3, 1, 1)
     kernel = backend.kernel(layer("Sigmoid-1"), [unknown(small)])
-    assert absorbed(kernel, layer("Multiply-1"), [unknown(small), unknown(x)]) is None
+    assert fused(kernel, layer("Multiply-1"), [unknown(small), unknown(x)]) is None
 
 
 def test_squares_are_powers_of_two() -> None:

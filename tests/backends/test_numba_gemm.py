@@ -1,4 +1,4 @@
-"""Products and convolutions of the numba backend against the reference, with what they absorb.
+"""Products and convolutions of the numba backend against the reference, with the layers they fuse.
 
 The file is run once more for each kind of vectors, in a process of its own.
 """
@@ -16,7 +16,7 @@ from harness.other_vectors import AGAIN, OTHERS, run_again
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ir_runtime.backends import FusingKernel
+from ir_runtime.backends import KernelObject
 from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.vectors import LANES
@@ -94,7 +94,7 @@ def agree(
     dynamic: bool = False,
     rtol: float = 2e-5,
 ) -> None:
-    """The kernel, with what it absorbs, gives what the reference gives, however ``x`` is stored."""
+    """The kernel, with the layers it fuses, gives what the reference gives, however ``x`` is stored."""
     kernel = backend.kernel(op, [unknown(x, dynamic), Value.constant(w)])
     assert kernel is not None
     with np.errstate(all="ignore"):
@@ -105,8 +105,8 @@ def agree(
             if other is not None:
                 inputs.append(Value.constant(other) if constant else unknown(other))
                 extras.append(other)
-            assert isinstance(kernel, FusingKernel)
-            grown = kernel.absorb(after, inputs, 0)
+            assert isinstance(kernel, KernelObject)
+            grown = kernel.fuse(after, inputs, 0)
             assert grown is not None, after
             kernel = grown
             wanted = np.asarray(
@@ -235,13 +235,13 @@ def test_one_kernel_for_any_number_of_rows() -> None:
         same(kernel(x, w), x @ w)
 
 
-def test_more_tensors_than_a_kernel_can_read_are_not_absorbed() -> None:
+def test_more_tensors_than_a_kernel_can_read_are_not_fused() -> None:
     x, w = numbers(5, 8), numbers(8, 9)
     kernel: Any = backend.kernel(layer("MatMul-1"), [unknown(x), Value.constant(w)])
     result = unknown(numbers(5, 9))
     for _ in range(2):
-        kernel = kernel.absorb(layer("Add-1"), [result, result], 0)
-    assert kernel.absorb(layer("Add-1"), [result, result], 0) is None
+        kernel = kernel.fuse(layer("Add-1"), [result, result], 0)
+    assert kernel.fuse(layer("Add-1"), [result, result], 0) is None
 
 
 @pytest.mark.skipif(AGAIN in os.environ, reason="this is such a run")

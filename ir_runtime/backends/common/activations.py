@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
-from ...ops import Op
 from ...ops.activation.clipped import Clamp, HSigmoid, HSwish, PReLU, ReLU
 from ...ops.activation.smooth import Exp, Gelu, Gelu2, Sigmoid, Swish
 from ...ops.arithmetic.trigonometry import (
@@ -61,7 +61,7 @@ ERF_COEFFICIENTS = tuple(
 TANH_COEFFICIENTS = (math.sqrt(2 / math.pi), math.sqrt(2 / math.pi) * 0.044715)
 
 
-def activation_of(op: Op, inputs: Sequence[Value]) -> Activation | None:
+def activation_of(op: Operation, inputs: Sequence[Value]) -> Activation | None:
     """Return the function that an operation applies to every f32 of its first input, or ``None``."""
     if (ufunc := UFUNCS.get(type(op))) is not None:
         return lambda x, out: ufunc(x, out=out)
@@ -70,11 +70,11 @@ def activation_of(op: Op, inputs: Sequence[Value]) -> Activation | None:
     return _FACTORIES[type(op)](op, inputs)
 
 
-def _relu(op: Op, inputs: Sequence[Value]) -> Activation:
+def _relu(op: Operation, inputs: Sequence[Value]) -> Activation:
     return _clip(0, math.inf)
 
 
-def _prelu(op: Op, inputs: Sequence[Value]) -> Activation | None:
+def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
     """Support one positive slope; for others, minimum and maximum would not do."""
     slopes = inputs[1].known()
     if slopes is None or slopes.size != 1 or not 0 < slopes.item() < math.inf:
@@ -89,7 +89,7 @@ def _prelu(op: Op, inputs: Sequence[Value]) -> Activation | None:
     return _chunked(compute)
 
 
-def _clamp(op: Op, inputs: Sequence[Value]) -> Activation:
+def _clamp(op: Operation, inputs: Sequence[Value]) -> Activation:
     assert isinstance(op, Clamp)
     return _clip(op.min, op.max)
 
@@ -147,7 +147,7 @@ def _one_plus_exp(x: Array, scratch: Array) -> None:
     np.add(scratch, _ONE, out=scratch)
 
 
-def _sigmoid(op: Op, inputs: Sequence[Value]) -> Activation:
+def _sigmoid(op: Operation, inputs: Sequence[Value]) -> Activation:
     def compute(x: Array, scratch: Array, out: Array) -> None:
         _one_plus_exp(x, scratch)
         np.divide(_ONE, scratch, out=out)
@@ -155,7 +155,7 @@ def _sigmoid(op: Op, inputs: Sequence[Value]) -> Activation:
     return _chunked(compute)
 
 
-def _swish(op: Op, inputs: Sequence[Value]) -> Activation | None:
+def _swish(op: Operation, inputs: Sequence[Value]) -> Activation | None:
     if len(inputs) == 2 and (inputs[1].known() is None or inputs[1].known() != 1):
         return None
 
@@ -178,12 +178,12 @@ def _hard_sigmoid() -> Activation:
     return activation
 
 
-def _hsigmoid(op: Op, inputs: Sequence[Value]) -> Activation:
+def _hsigmoid(op: Operation, inputs: Sequence[Value]) -> Activation:
     hard_sigmoid = _hard_sigmoid()
     return _chunked(lambda x, _, out: hard_sigmoid(x, out))
 
 
-def _hswish(op: Op, inputs: Sequence[Value]) -> Activation:
+def _hswish(op: Operation, inputs: Sequence[Value]) -> Activation:
     hard_sigmoid = _hard_sigmoid()
 
     def compute(x: Array, scratch: Array, out: Array) -> None:
@@ -193,7 +193,7 @@ def _hswish(op: Op, inputs: Sequence[Value]) -> Activation:
     return _chunked(compute)
 
 
-def _gelu(op: Op, inputs: Sequence[Value]) -> Activation:
+def _gelu(op: Operation, inputs: Sequence[Value]) -> Activation:
     tanh = isinstance(op, Gelu) and op.approximation_mode == "tanh"
     first, *others = reversed([np.float32(c) for c in (TANH_COEFFICIENTS if tanh else ERF_COEFFICIENTS)])
 
@@ -213,7 +213,7 @@ def _gelu(op: Op, inputs: Sequence[Value]) -> Activation:
     return _chunked(compute)
 
 
-_FACTORIES: dict[type[Op], Callable[[Op, Sequence[Value]], Activation | None]] = {
+_FACTORIES: dict[type[Operation], Callable[[Operation, Sequence[Value]], Activation | None]] = {
     ReLU: _relu,
     PReLU: _prelu,
     Clamp: _clamp,
@@ -226,7 +226,7 @@ _FACTORIES: dict[type[Op], Callable[[Op, Sequence[Value]], Activation | None]] =
 }
 
 # Operations that are one ufunc, which takes arrays of any strides.
-UFUNCS: dict[type[Op], np.ufunc] = {
+UFUNCS: dict[type[Operation], np.ufunc] = {
     cls: cls.ufunc for cls in (Abs, Ceiling, Floor, Log, Negative, Sign, Sqrt)
 }
 UFUNCS |= {cls: cls.ufunc for cls in (Sin, Cos, Tan, Sinh, Cosh, Tanh)}

@@ -10,27 +10,27 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
-from ...ops import Op
 from ...ops.arithmetic.binary import Add, Divide, Maximum, Minimum, Multiply, Subtract
 from ...ops.elementwise import Binary
-from .. import Kernel
+from .. import Kernel, KernelObject
 from ..core.lengths import Accepts, accepting
 from .activations import Activation, activation_of, broadcast_binary
-from .layout import as_rows, is_f32, same_shape
+from .layout import as_rows
+from .post_op import PostOp, match_post_op
 from .tape import Call
 
 __all__ = [
     "BINARY_UFUNCS",
     "MINMAX_UFUNCS",
     "OutOfPlaceEpilogue",
-    "PostOp",
     "RowEpilogue",
     "RowKernel",
+    "RowPostOp",
     "binary_ufunc",
-    "constant_row",
     "epilogue_factory",
-    "match_post_op",
+    "row_post_op",
 ]
 
 
@@ -44,17 +44,17 @@ class OutOfPlaceEpilogue(Protocol):
     def __call__(self, block: Array, first: int, out: Array | None = None) -> None: ...
 
 
-BINARY_UFUNCS: dict[type[Op], np.ufunc] = {
+BINARY_UFUNCS: dict[type[Operation], np.ufunc] = {
     Add: np.add,
     Multiply: np.multiply,
     Subtract: np.subtract,
     Divide: np.divide,
 }
-MINMAX_UFUNCS: dict[type[Op], np.ufunc] = {Maximum: np.maximum, Minimum: np.minimum}
+MINMAX_UFUNCS: dict[type[Operation], np.ufunc] = {Maximum: np.maximum, Minimum: np.minimum}
 
 
 @dataclass(frozen=True)
-class PostOp:
+class RowPostOp:
     """One element-wise layer, applied to rows; if ``full_tensor``, its other input has the shape of the result.
 
     ``call`` takes contiguous rows ``[..., C]``, the array for the results, which may be the same or strided, and the
@@ -64,38 +64,38 @@ class PostOp:
     inputs: int
     call: Callable[[Array, Array, Array], Call]
     full_tensor: bool = False
-    for_channels: Callable[[slice], PostOp] | None = None
+    for_channels: Callable[[slice], RowPostOp] | None = None
     """Returns the post-op for some of the channels, where it depends on the channel."""
 
-    def part(self, channels: slice) -> PostOp:
+    def part(self, channels: slice) -> RowPostOp:
         """Return the post-op for some of the channels."""
         return self if self.for_channels is None else self.for_channels(channels)
 
 
 @dataclass(frozen=True)
-class RowKernel:
+class RowKernel(KernelObject):
     """A kernel that computes a matrix block by block of rows, and applies the epilogue while a block is in the cache.
 
     ``compute`` takes ``arity`` inputs and a `RowEpilogue`. The columns are ``axis`` of the result. ``accepts`` also
-    holds with the layers that it absorbs: their other inputs have shapes known to fit.
+    holds with the layers that it fuses: their other inputs have shapes known to fit.
     """
 
     compute: Callable[..., Array]
     arity: int
     axis: int = -1
-    post_ops: tuple[PostOp, ...] = ()
+    post_ops: tuple[RowPostOp, ...] = ()
     accepts: Accepts | None = None
 
-    def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
         """Return a kernel that also applies ``op`` to each row, or ``None``."""
-        post_op = match_post_op(op, inputs, place, self.axis)
+        post_op = row_post_op(match_post_op(op, inputs, place), self.axis)
         return None if post_op is None else replace(self, post_ops=(*self.post_ops, post_op))
 
     def __call__(self, *arrays: Array) -> Array:
-        """Build and run the kernel; compiled models call what `built` returns."""
-        return self.built()(*arrays)
+        """Build and run the kernel; compiled models call what `prepare` returns."""
+        return self.prepare()(*arrays)
 
-    def built(self) -> Callable[..., Array]:
+    def prepare(self) -> Callable[..., Array]:
         """Return the kernel for the run loop."""
         compute, arity, bind = self.compute, self.arity, epilogue_factory(self.post_ops, self.axis)
 
@@ -106,7 +106,7 @@ class RowKernel:
 
 
 def epilogue_factory(
-    post_ops: Sequence[PostOp], axis: int
+    post_ops: Sequence[RowPostOp], axis: int
 ) -> Callable[[Sequence[Array]], OutOfPlaceEpilogue]:
     """Return a function from the other inputs of post-ops to the epilogue of rows, whose columns are ``axis``."""
     if not any(post_op.full_tensor for post_op in post_ops):
@@ -136,31 +136,31 @@ def _row_epilogue(pairs: Sequence[tuple[Callable[..., Call], Array | None]]) -> 
     return epilogue
 
 
-def match_post_op(op: Op, inputs: Sequence[Value], place: int, axis: int) -> PostOp | None:
-    """Return the post-op that applies an operation to each row of its input ``place``, or ``None``."""
-    data = inputs[place]
-    if not is_f32(*inputs) or data.shape.rank is None:
+def row_post_op(post_op: PostOp | None, axis: int) -> RowPostOp | None:
+    """Lower a post-op to rows whose columns are ``axis`` of the result; ``None`` if that is impossible."""
+    if post_op is None:
         return None
-    if place == 0 and (activation := activation_of(op, inputs)) is not None:
-        return PostOp(len(inputs) - 1, partial(_call, activation, activation))
-    if len(inputs) != 2:
+    operand = post_op.operand
+    if operand is None:
+        activation = activation_of(post_op.op, post_op.inputs)
+        if activation is None:
+            return None
+        return RowPostOp(post_op.extra_inputs, partial(_call, activation, activation))
+    if (ufunc := binary_ufunc(post_op.op, post_op.place, operand)) is None:
         return None
-    other = inputs[1 - place]
-    if (ufunc := binary_ufunc(op, place, other)) is None:
-        return None
-    if (row := constant_row(other, data, axis)) is not None:
-        return _row_post_op(ufunc, row)
-    if same_shape(other, data):
-        return PostOp(1, lambda block, out, rows: (ufunc, (block, rows, out)), full_tensor=True)
+    if (row := post_op.row(axis)) is not None:
+        return _with_row(ufunc, row)
+    if post_op.has_full_operand:
+        return RowPostOp(1, lambda block, out, rows: (ufunc, (block, rows, out)), full_tensor=True)
     return None
 
 
-def _row_post_op(ufunc: np.ufunc, row: Array) -> PostOp:
+def _with_row(ufunc: np.ufunc, row: Array) -> RowPostOp:
     def strided(block: Array, out: Array) -> None:
         ufunc(block, row, out=out)
 
     call = partial(_call, broadcast_binary(ufunc, row), strided)
-    return PostOp(1, call, for_channels=lambda channels: _row_post_op(ufunc, row[channels]))
+    return RowPostOp(1, call, for_channels=lambda channels: _with_row(ufunc, row[channels]))
 
 
 def _call(contiguous: Activation, strided: Activation, block: Array, out: Array, _: Array) -> Call:
@@ -170,7 +170,7 @@ def _call(contiguous: Activation, strided: Activation, block: Array, out: Array,
     return strided, (block, out)
 
 
-def binary_ufunc(op: Op, place: int, other: Value) -> np.ufunc | None:
+def binary_ufunc(op: Operation, place: int, other: Value) -> np.ufunc | None:
     """Return the ufunc of the data and ``other`` for a binary operation, if the data, at ``place``, may come first.
 
     NumPy's maximum is NaN where either operand is; OpenVINO's only where the first is.
@@ -181,22 +181,3 @@ def binary_ufunc(op: Op, place: int, other: Value) -> np.ufunc | None:
         known = other.known()
         return None if place or known is None or np.isnan(known).any() else MINMAX_UFUNCS[type(op)]
     return None if place and isinstance(op, Subtract | Divide) else BINARY_UFUNCS.get(type(op))
-
-
-# A longer row is not a row of channels, and not worth a copy.
-MAX_COLUMNS = 1 << 22
-
-
-def constant_row(other: Value, data: Value, axis: int) -> Array | None:
-    """Return a constant that varies along ``axis`` of the data only, as a row; ``None`` for others."""
-    known, rank = other.known(), data.shape.rank
-    if known is None or rank is None or known.ndim > rank or not rank:
-        return None
-    columns = data.shape[axis]
-    if not columns.is_static or not 0 < columns.min <= MAX_COLUMNS:
-        return None
-    lengths = [1] * (rank - known.ndim) + list(known.shape)
-    length = lengths.pop(axis)
-    if any(n != 1 for n in lengths) or length not in (1, columns.min):
-        return None
-    return np.broadcast_to(known.reshape(-1), (columns.min,)).copy()

@@ -13,7 +13,6 @@ import numpy as np
 from ...ir.graph import Layer
 from ...ir.operation import Operation
 from ...ir.tensor import Value
-from ...ops import Op
 from .kernel import Kernel, Offer
 from .pattern import Fusion, MatchContext, Pattern, Refusal
 
@@ -41,7 +40,7 @@ class Backend:
     pattern_modules: Mapping[str, str] = field(default_factory=dict)
     """Likewise, the modules that may find it to be the last of a `Fusion`."""
 
-    def accelerates(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
+    def accelerates(self, *ops: type[Operation]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels for the given operations.
 
         It is asked once for each layer, when compiling, with the operation and a `Value` for each
@@ -57,7 +56,7 @@ class Backend:
 
         return register
 
-    def quantized(self, *ops: type[Op]) -> Callable[[Offer], Offer]:
+    def quantized(self, *ops: type[Operation]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels where an input is `QuantizedWeights`.
 
         Such an input has ``compressed`` instead of contents; at run time the kernel is given an array
@@ -71,7 +70,7 @@ class Backend:
 
         return register
 
-    def pattern(self, *ops: type[Op]) -> Callable[[Pattern], Pattern]:
+    def pattern(self, *ops: type[Operation]) -> Callable[[Pattern], Pattern]:
         """Register a function that may find layers of these operations to be the last of a `Fusion`."""
 
         def register(found: Pattern) -> Pattern:

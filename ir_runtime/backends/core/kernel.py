@@ -1,21 +1,19 @@
 """What the executor knows of a kernel.
 
-A kernel is a function of arrays. It may also have
-
-* ``accepts(*arrays)``: says whether it computes inputs of these shapes (see `core.lengths`);
-* ``absorb(op, inputs, place)``: returns a kernel that applies one more layer to the result (`FusingKernel`);
-* ``built()``: allocates what it needs and packs weights, once it is known what it absorbs; before, it only describes.
+A kernel is a function of arrays, or an object: a `KernelObject`. It may also say in ``accepts(*arrays)`` whether it
+computes inputs of these shapes (see `core.lengths`).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, TypeAlias
 
 from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
 
-__all__ = ["FusingKernel", "Kernel", "Offer"]
+__all__ = ["Kernel", "KernelObject", "Offer"]
 
 Kernel: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
 """Takes the inputs of a layer, returns its outputs; never changes an input."""
@@ -24,12 +22,19 @@ Offer: TypeAlias = Callable[..., "Kernel | None"]
 """Takes an operation and what is known of its inputs; returns a kernel, or ``None`` where it has none."""
 
 
-@runtime_checkable
-class FusingKernel(Protocol):
-    """A kernel that can compute the layer that alone reads its result, as an epilogue."""
+class KernelObject(ABC):
+    """A kernel that takes part in compiling: it may fuse layers, and packs weights once it is known which."""
 
-    def absorb(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
-        """Return a kernel that computes that layer, too, or ``None``.
+    checks_inputs: ClassVar[bool] = False
+    """Whether it checks inputs and results itself, so that the executor need not."""
+
+    @property
+    def has_epilogue(self) -> bool:
+        """Whether it may fuse layers."""
+        return type(self).fuse is not KernelObject.fuse
+
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+        """Return a kernel that also computes the layer that alone reads its result, or ``None``.
 
         It takes what this kernel takes, then the layer's other inputs.
 
@@ -38,3 +43,12 @@ class FusingKernel(Protocol):
             inputs: what is known of its inputs.
             place: which of them is this kernel's result.
         """
+        return None
+
+    def prepare(self) -> Kernel:
+        """Return the kernel for the run loop, with packed weights and scratch memory; no layer is fused after that."""
+        return self
+
+    @abstractmethod
+    def __call__(self, *arrays: Array) -> Any:
+        """Compute the outputs of the layers."""

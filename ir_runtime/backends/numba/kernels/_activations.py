@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ....ir.operation import Operation
 from ....ir.tensor import Value
-from ....ops import Op
 from ....ops.activation.clipped import Clamp, HSigmoid, HSwish, PReLU, ReLU
 from ....ops.activation.smooth import Elu, Exp, Gelu, Gelu2, Mish, Sigmoid, Swish
 from ....ops.arithmetic.trigonometry import Tanh
@@ -27,34 +27,34 @@ class Activation(NamedTuple):
     b: float = 0.0
 
 
-def activation_of(op: Op, inputs: Sequence[Value]) -> Activation | None:
+def activation_of(op: Operation, inputs: Sequence[Value]) -> Activation | None:
     """Return the activation that an operation applies to its first input, or ``None``."""
     if not inputs or not is_f32(*inputs) or type(op) not in _CONVERTERS:
         return None
     return _CONVERTERS[type(op)](op, inputs)
 
 
-def _clamp(op: Op, inputs: Sequence[Value]) -> Activation:
+def _clamp(op: Operation, inputs: Sequence[Value]) -> Activation:
     assert isinstance(op, Clamp)
     return Activation(ActivationKind.CLAMP, op.min, op.max)
 
 
-def _swish(op: Op, inputs: Sequence[Value]) -> Activation | None:
+def _swish(op: Operation, inputs: Sequence[Value]) -> Activation | None:
     beta = _scalar(inputs[1]) if len(inputs) == 2 else 1.0
     return None if beta is None else Activation(ActivationKind.SWISH, beta)
 
 
-def _gelu(op: Op, inputs: Sequence[Value]) -> Activation:
+def _gelu(op: Operation, inputs: Sequence[Value]) -> Activation:
     tanh = isinstance(op, Gelu) and op.approximation_mode == "tanh"
     return Activation(ActivationKind.GELU_TANH if tanh else ActivationKind.GELU)
 
 
-def _elu(op: Op, inputs: Sequence[Value]) -> Activation:
+def _elu(op: Operation, inputs: Sequence[Value]) -> Activation:
     assert isinstance(op, Elu)
     return Activation(ActivationKind.ELU, op.alpha)
 
 
-def _prelu(op: Op, inputs: Sequence[Value]) -> Activation | None:
+def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
     slope = _scalar(inputs[1])
     return None if slope is None else Activation(ActivationKind.LEAKY, slope)
 
@@ -66,12 +66,12 @@ def _scalar(value: Value) -> float | None:
 
 def _fixed(
     kind: ActivationKind, a: float = 0.0, b: float = 0.0
-) -> Callable[[Op, Sequence[Value]], Activation | None]:
+) -> Callable[[Operation, Sequence[Value]], Activation | None]:
     activation = Activation(kind, a, b)
     return lambda op, inputs: activation
 
 
-_CONVERTERS: dict[type[Op], Callable[[Op, Sequence[Value]], Activation | None]] = {
+_CONVERTERS: dict[type[Operation], Callable[[Operation, Sequence[Value]], Activation | None]] = {
     ReLU: _fixed(ActivationKind.CLAMP, 0.0, _INFINITE),
     Clamp: _clamp,
     Sigmoid: _fixed(ActivationKind.SIGMOID),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ....ir.operation import Operation
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
-from ....ops import Op
 from ....ops.arithmetic.binary import (
     Add,
     Divide,
@@ -19,15 +19,14 @@ from ....ops.arithmetic.binary import (
     Subtract,
 )
 from ....ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
-from ....ops.elementwise import Binary
-from ...common.layout import is_f32
+from ...common.post_op import match_post_op
 from ._activations import ACTIVATION_TYPES, activation_of
 from ._elementwise_program import Opcode
 
 __all__ = ["ELEMENTWISE_TYPES", "ElementwiseOp", "elementwise_op"]
 
 # The opcode if the result so far is the first input, and if it is the second.
-_BINARY: dict[type[Op], tuple[Opcode, Opcode]] = {
+_BINARY: dict[type[Operation], tuple[Opcode, Opcode]] = {
     Add: (Opcode.ADD, Opcode.ADD),
     Subtract: (Opcode.SUBTRACT, Opcode.SUBTRACT_FROM),
     Multiply: (Opcode.MULTIPLY, Opcode.MULTIPLY),
@@ -36,7 +35,7 @@ _BINARY: dict[type[Op], tuple[Opcode, Opcode]] = {
     Minimum: (Opcode.MINIMUM, Opcode.MINIMUM_OF),
     SquaredDifference: (Opcode.SQUARED_DIFFERENCE, Opcode.SQUARED_DIFFERENCE),
 }
-_UNARY: dict[type[Op], Opcode] = {
+_UNARY: dict[type[Operation], Opcode] = {
     Abs: Opcode.ABSOLUTE,
     Negative: Opcode.NEGATIVE,
     Sqrt: Opcode.ROOT,
@@ -45,7 +44,7 @@ _UNARY: dict[type[Op], Opcode] = {
 }
 
 
-ELEMENTWISE_TYPES: tuple[type[Op], ...] = (*_BINARY, *_UNARY, Round, Power, *ACTIVATION_TYPES)
+ELEMENTWISE_TYPES: tuple[type[Operation], ...] = (*_BINARY, *_UNARY, Round, Power, *ACTIVATION_TYPES)
 """Operations that can be part of a chain."""
 
 
@@ -63,7 +62,7 @@ class ElementwiseOp:
         paired: whether the operand is another input.
     """
 
-    op: Op
+    op: Operation
     place: int
     inputs: int
     code: int
@@ -72,29 +71,26 @@ class ElementwiseOp:
     paired: bool = False
 
 
-def elementwise_op(op: Op, inputs: Sequence[Value], place: int) -> ElementwiseOp | None:
+def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseOp | None:
     """Convert a layer on f32 whose input ``place`` is the result so far; ``None`` if its result may have another shape."""
-    if not is_f32(*inputs) or inputs[place].shape.rank is None:
+    post_op = match_post_op(op, inputs, place)
+    if post_op is None:
         return None
-    others = len(inputs) - 1
+    others, operand = post_op.extra_inputs, post_op.operand
     if place == 0 and (activation := activation_of(op, inputs)) is not None:
-        return ElementwiseOp(
-            op, place, others, Opcode.ACTIVATION + activation.kind, (activation.a, activation.b)
-        )
-    if (code := _unary(op, inputs)) is not None:
-        return ElementwiseOp(op, place, others, code)
-    if type(op) not in _BINARY or not isinstance(op, Binary) or op.auto_broadcast != "numpy":
+        code = Opcode.ACTIVATION + activation.kind
+        return ElementwiseOp(op, place, others, code, (activation.a, activation.b))
+    if (unary := _unary(op, inputs)) is not None:
+        return ElementwiseOp(op, place, others, unary)
+    if operand is None or type(op) not in _BINARY or not _broadcasts(operand.shape, post_op.data.shape):
         return None
-    other = inputs[1 - place]
-    if not _broadcasts(other.shape, inputs[place].shape):
-        return None
-    constant = other.known()
+    constant = operand.known()
     return ElementwiseOp(
         op, place, others, _BINARY[type(op)][place], constant=constant, paired=constant is None
     )
 
 
-def _unary(op: Op, inputs: Sequence[Value]) -> Opcode | None:
+def _unary(op: Operation, inputs: Sequence[Value]) -> Opcode | None:
     if isinstance(op, Round):
         return Opcode.ROUND if op.mode == "half_to_even" else None
     if isinstance(op, Power):

@@ -18,7 +18,7 @@ from ..codegen.vectors import F32, Emit, Load, Store
 from ..threading.task import Task, load_args
 from ._activation_code import apply_activation
 
-__all__ = ["BLOCK", "RUN_PROGRAM", "Opcode", "Operation", "ProgramJob"]
+__all__ = ["BLOCK", "RUN_PROGRAM", "Opcode", "Instruction", "ProgramJob"]
 
 Value = Any
 
@@ -41,7 +41,7 @@ class ProgramJob(Descriptor):
     reserved_1: i64
 
 
-class Operation(Descriptor):
+class Instruction(Descriptor):
     """An operation and the parameters of an activation.
 
     ``operand`` is the index of the operand, 0 for a constant; ``address`` is its byte offset, or that of the constant;
@@ -175,7 +175,7 @@ def _execute(
     """Execute all operations on rows of ``count`` elements."""
     step = job + 8 * ProgramJob.words
     for _ in range(load_i64(job, ProgramJob.operations)):
-        code = load_i64(step, Operation.opcode)
+        code = load_i64(step, Instruction.opcode)
         if code >= ABSOLUTE:
             if code < ACTIVATION or x != out:  # activations work in place
                 _unary(min(code, COPY), out, x, rows * count)
@@ -184,27 +184,27 @@ def _execute(
                     out,
                     rows * count,
                     code - ACTIVATION,
-                    load_f32(step, Operation.a),
-                    load_f32(step, Operation.b),
+                    load_f32(step, Instruction.a),
+                    load_f32(step, Instruction.b),
                 )
         else:
             slot, down, along = (
-                load_i64(step, Operation.operand),
-                load_i64(step, Operation.row_stride),
-                load_i64(step, Operation.column_stride),
+                load_i64(step, Instruction.operand),
+                load_i64(step, Instruction.row_stride),
+                load_i64(step, Instruction.column_stride),
             )
             base = first if slot == 1 else second if slot == 2 else 0
             y = (
                 base
-                + load_i64(step, Operation.address)
-                + image * load_i64(step, Operation.image_stride)
+                + load_i64(step, Instruction.address)
+                + image * load_i64(step, Instruction.image_stride)
                 + row * down
                 + column * along
             )
             joined = rows == 1 or down == along * count  # rows of the operand are contiguous
             lines = 1 if joined else rows
             _binary(code, along == 0, out, x, y, lines, rows * count // lines, down)
-        step += 8 * Operation.words
+        step += 8 * Instruction.words
         x = out
 
 
@@ -231,4 +231,4 @@ def _run_program(call: int) -> None:
 
 
 RUN_PROGRAM = Task(_run_program)
-"""Run a program on images of rows of f32: A is the data, B and C are operands. The job is followed by `Operation`s."""
+"""Run a program on images of rows of f32: A is the data, B and C are operands. The job is followed by `Instruction`s."""

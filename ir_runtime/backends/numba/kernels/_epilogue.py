@@ -1,6 +1,6 @@
 """Epilogues: the layers that a kernel computes on its result before that leaves the cache.
 
-An `Epilogue` only describes them; a `FusedKernel` grows with each layer that it absorbs, and is built once, when no more
+An `Epilogue` only describes them; a `FusedKernel` grows with each layer that it fuses, and is prepared once, when no more
 come. Leading multiplications and additions of one number per column are folded into the weights and the bias. Of the
 post-ops, a residual and bounds, in this order, are applied to the accumulators in registers; all others to a block of
 rows and columns as soon as it is stored.
@@ -14,13 +14,11 @@ from enum import IntEnum
 from typing import Any
 
 from ....cached import cached_property
+from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
-from ....ops import Op
 from ....ops.arithmetic.binary import Add, Multiply, Subtract
-from ....ops.elementwise import Binary
-from ... import Kernel
-from ...common.epilogue import constant_row
-from ...common.layout import is_f32, same_shape
+from ... import Kernel, KernelObject
+from ...common.post_op import PostOp, match_post_op
 from ...core.lengths import Accepts, accepting
 from ._activation_code import ActivationKind
 from ._activations import Activation, activation_of
@@ -40,25 +38,25 @@ class PostOpKind(IntEnum):
     SUBTRACT = 3
 
 
-_POST_OP_KINDS: dict[type[Op], PostOpKind] = {
+_POST_OP_KINDS: dict[type[Operation], PostOpKind] = {
     Add: PostOpKind.ADD,
     Multiply: PostOpKind.MULTIPLY,
     Subtract: PostOpKind.SUBTRACT,
 }
 
 
-def _kind(op: Op, place: int) -> PostOpKind | None:
-    """Return what a binary operation computes if its input ``place`` is the result so far."""
-    if not isinstance(op, Binary) or op.auto_broadcast != "numpy" or (place and isinstance(op, Subtract)):
-        return None
-    return _POST_OP_KINDS.get(type(op))
+def _kind(post_op: PostOp) -> PostOpKind | None:
+    """Return what a binary operation computes; Subtract only if the result is its first input."""
+    return (
+        None if post_op.place and isinstance(post_op.op, Subtract) else _POST_OP_KINDS.get(type(post_op.op))
+    )
 
 
 _IDENTITY = Activation(ActivationKind.NONE)
 
 
 @dataclass(frozen=True)
-class PostOp:
+class TilePostOp:
     """One layer that is folded neither into the weights nor into the bias.
 
     Args:
@@ -87,33 +85,33 @@ class Epilogue:
 
     scale: Array | None = None
     shift: Array | None = None
-    post_ops: tuple[PostOp, ...] = ()
+    post_ops: tuple[TilePostOp, ...] = ()
     inputs: int = 0
 
-    def then(self, op: Op, inputs: Sequence[Value], place: int, axis: int) -> Epilogue | None:
+    def then(self, op: Operation, inputs: Sequence[Value], place: int, axis: int) -> Epilogue | None:
         """Append a layer whose input ``place`` is the result, with columns along ``axis``; ``None`` if that is impossible."""
-        ours = inputs[place]
-        if not is_f32(*inputs) or ours.shape.rank is None:
+        found = match_post_op(op, inputs, place)
+        if found is None:
             return None
-        if place == 0 and (activation := activation_of(op, inputs)) is not None:
-            return self._append(PostOp(PostOpKind.ACTIVATION, activation), len(inputs) - 1)
-        kind = _kind(op, place)
-        if kind is None:
+        if found.operand is None:
+            if (activation := activation_of(op, inputs)) is None:
+                return None
+            return self._append(TilePostOp(PostOpKind.ACTIVATION, activation), found.extra_inputs)
+        if (kind := _kind(found)) is None:
             return None
-        other = inputs[1 - place]
-        if (row := constant_row(other, ours, axis)) is not None:
+        if (row := found.row(axis)) is not None:
             return self._append_row(kind, row)
         paired = sum(post_op.extra >= 0 for post_op in self.post_ops)
-        if paired < MAX_EXTRAS and same_shape(other, ours):
-            return self._append(PostOp(kind, extra=self.inputs), 1)
+        if paired < MAX_EXTRAS and found.has_full_operand:
+            return self._append(TilePostOp(kind, extra=self.inputs), 1)
         return None
 
-    def _append(self, post_op: PostOp, inputs: int) -> Epilogue:
+    def _append(self, post_op: TilePostOp, inputs: int) -> Epilogue:
         return replace(self, post_ops=(*self.post_ops, post_op), inputs=self.inputs + inputs)
 
     def _append_row(self, kind: PostOpKind, row: Array) -> Epilogue:
         if self.post_ops:
-            return self._append(PostOp(kind, row=row), 1)
+            return self._append(TilePostOp(kind, row=row), 1)
         if kind is PostOpKind.MULTIPLY:
             return replace(
                 self,
@@ -132,15 +130,15 @@ def _scaled(known: Array | None, row: Array, missing: float = 1) -> Array | None
 
 
 KernelFactory = Callable[[Epilogue], Kernel]
-"""Makes a kernel that takes its own inputs, then the other inputs of absorbed layers."""
+"""Makes a kernel that takes its own inputs, then the other inputs of fused layers."""
 
 
 @dataclass(frozen=True)
-class FusedKernel:
-    """A kernel that absorbs the layers after it as an epilogue.
+class FusedKernel(KernelObject):
+    """A kernel that fuses the layers after it as its epilogue.
 
     ``make`` builds the kernel for an epilogue; the columns are ``axis`` of the result. ``accepts`` also holds with
-    absorbed layers: their other inputs have shapes known to fit.
+    fused layers: their other inputs have shapes known to fit.
     """
 
     make: KernelFactory
@@ -148,7 +146,7 @@ class FusedKernel:
     epilogue: Epilogue = field(default_factory=Epilogue)
     accepts: Accepts | None = None
 
-    def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
         """Return a kernel that also computes ``op``, or ``None``."""
         epilogue = self.epilogue.then(op, inputs, place, self.axis)
         return None if epilogue is None else replace(self, epilogue=epilogue)
@@ -157,7 +155,7 @@ class FusedKernel:
     def _kernel(self) -> Kernel:
         return accepting(self.make(self.epilogue), self.accepts)
 
-    def built(self) -> Kernel:
+    def prepare(self) -> Kernel:
         """Return the kernel, with packed weights."""
         return self._kernel
 

@@ -122,7 +122,7 @@ class Gemm:
         Args:
             x: the data.
             out: the result.
-            extras: the other inputs of absorbed layers.
+            extras: the other inputs of fused layers.
             axis: their columns.
             key: identifies a job; everything in it depends on the key only.
             describe: returns the rows of a new job.

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....cached import cached_property
+from ....ir.operation import Operation
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
-from ....ops import Op
-from ... import Kernel
+from ... import Kernel, KernelObject
 from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.descriptor import concatenate
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
 from ._elementwise_ops import ELEMENTWISE_TYPES, ElementwiseOp, elementwise_op
-from ._elementwise_program import BLOCK, RUN_PROGRAM, Opcode, Operation, ProgramJob
+from ._elementwise_program import BLOCK, RUN_PROGRAM, Instruction, Opcode, ProgramJob
 
 __all__ = ["ElementwiseChain"]
 
@@ -37,7 +37,7 @@ OPERAND_SLOTS = (1, 2)
 
 
 @dataclass(frozen=True)
-class ElementwiseChain:
+class ElementwiseChain(KernelObject):
     """A kernel of element-wise layers, the first of which takes ``arity`` inputs.
 
     Shapes that it does not support are left to the operations themselves.
@@ -48,7 +48,7 @@ class ElementwiseChain:
     _plans: dict[Any, _Plan | None] = field(default_factory=dict, compare=False)
     accepts = staticmethod(any_lengths)
 
-    def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
         """Return a kernel that also computes ``op``, or ``None``."""
         op_ = elementwise_op(op, inputs, place)
         if op_ is None or op_.paired + sum(known.paired for known in self.ops) > len(OPERAND_SLOTS):
@@ -159,7 +159,7 @@ def _plan(ops: Sequence[ElementwiseOp], x: Array, shapes: Sequence[tuple[int, ..
         by_image, by_row, by_column = apart
         a, b = op_.parameters
         records.append(
-            Operation.fill(
+            Instruction.fill(
                 opcode=op_.code, operand=slot, address=address, image_stride=by_image, row_stride=by_row,
                 column_stride=by_column, a=a, b=b,
             )
@@ -230,7 +230,7 @@ def _collapse_axes(
 
 
 @backend.accelerates(*ELEMENTWISE_TYPES)
-def elementwise(op: Op, *inputs: Value) -> Kernel | None:
+def elementwise(op: Operation, *inputs: Value) -> Kernel | None:
     """f32, if the result has the shape of one input."""
     for place in range(min(len(inputs), 2)):
         known = inputs[place].known() is not None

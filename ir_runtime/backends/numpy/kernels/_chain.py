@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from ....cached import cached_property
+from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
-from ....ops import Op
 from ....ops.activation.clipped import ReLU
-from ... import Kernel, Unary
+from ... import Kernel, KernelObject, Unary
 from ...common.activations import UFUNCS, Activation, activation_of, broadcast_binary
-from ...common.epilogue import binary_ufunc, constant_row
-from ...common.layout import flat_view, is_f32, moveaxis, same_shape
+from ...common.epilogue import binary_ufunc
+from ...common.layout import flat_view, moveaxis
+from ...common.post_op import PostOp, constant_row, match_post_op
 from ...core.lengths import any_lengths
 
 __all__ = ["SMALL", "Chain", "activation_kernel", "apply_activation", "broadcast_kernel"]
@@ -28,7 +29,7 @@ SMALL = 1 << 10
 
 
 @dataclass(frozen=True)
-class ChainedPostOp:
+class ArrayPostOp:
     """One element-wise layer: changes the result, in place if its memory allows, and returns it."""
 
     inputs: int
@@ -39,7 +40,7 @@ class ChainedPostOp:
 
 
 @dataclass(frozen=True)
-class Chain:
+class Chain(KernelObject):
     """A kernel whose result is a new array, and the post-ops applied to it, in place if its memory allows.
 
     NumPy itself refuses lengths that do not fit.
@@ -47,12 +48,12 @@ class Chain:
 
     head: Kernel
     arity: int
-    post_ops: tuple[ChainedPostOp, ...] = ()
+    post_ops: tuple[ArrayPostOp, ...] = ()
     accepts = staticmethod(any_lengths)
 
-    def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
         """Return a kernel that also computes ``op``, or ``None``."""
-        post_op = _match(op, inputs, place)
+        post_op = _lower(match_post_op(op, inputs, place))
         return None if post_op is None else Chain(self.head, self.arity, (*self.post_ops, post_op))
 
     @cached_property
@@ -64,8 +65,8 @@ class Chain:
             start += post_op.inputs
         return work
 
-    def built(self) -> Kernel:
-        """Return the head alone if no layer was absorbed; else a kernel that ignores inputs it does not need."""
+    def prepare(self) -> Kernel:
+        """Return the head alone if no layer was fused; else a kernel that ignores inputs it does not need."""
         if not self.post_ops:
             return self.head
         if not isinstance(self.head, Unary) or any(post_op.full_tensor for post_op in self.post_ops):
@@ -87,26 +88,23 @@ class Chain:
         return out  # type: ignore[no-any-return]
 
 
-def _match(op: Op, inputs: Sequence[Value], place: int) -> ChainedPostOp | None:
-    data = inputs[place]
-    if not is_f32(*inputs) or data.shape.rank is None:
+def _lower(post_op: PostOp | None) -> ArrayPostOp | None:
+    if post_op is None:
         return None
-    others = len(inputs) - 1
-    if place == 0 and (run := activation_kernel(op, inputs)) is not None:
-        return ChainedPostOp(others, lambda out: run(out, out))
-    if len(inputs) != 2:
+    others, operand = post_op.extra_inputs, post_op.operand
+    if operand is None:
+        run = activation_kernel(post_op.op, post_op.inputs)
+        return None if run is None else ArrayPostOp(others, lambda out: run(out, out))
+    if (ufunc := binary_ufunc(post_op.op, post_op.place, operand)) is None:
         return None
-    other = inputs[1 - place]
-    if (ufunc := binary_ufunc(op, place, other)) is None:
-        return None
-    if (shift := broadcast_kernel(ufunc, other, data)) is not None:
-        return ChainedPostOp(others, lambda out: shift(out, out))
-    if same_shape(other, data):
-        return ChainedPostOp(others, lambda out, array: ufunc(out, array, out=out), full_tensor=True)
+    if (shift := broadcast_kernel(ufunc, operand, post_op.data)) is not None:
+        return ArrayPostOp(others, lambda out: shift(out, out))
+    if post_op.has_full_operand:
+        return ArrayPostOp(others, lambda out, array: ufunc(out, array, out=out), full_tensor=True)
     return None
 
 
-def activation_kernel(op: Op, inputs: Sequence[Value]) -> Callable[..., Array] | None:
+def activation_kernel(op: Operation, inputs: Sequence[Value]) -> Callable[..., Array] | None:
     """Return the function that an operation applies to each f32 of its first input, or ``None``; it also takes ``out``."""
     if isinstance(op, ReLU) and (run := broadcast_kernel(np.maximum, _ZERO, inputs[0])) is not None:
         return run

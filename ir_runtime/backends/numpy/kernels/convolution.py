@@ -8,8 +8,8 @@ from functools import cache, partial
 
 import numpy as np
 
+from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
-from ....ops import Op
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
@@ -92,7 +92,7 @@ def _pointwise(op: Convolution, w: Array) -> Kernel:
     )
 
 
-def next_tiled_layer(op: Op, inputs: Sequence[Value], last: TiledLayer) -> TiledLayer | None:
+def next_tiled_layer(op: Operation, inputs: Sequence[Value], last: TiledLayer) -> TiledLayer | None:
     """Return the next layer of a chain: depthwise behind a pointwise convolution, pointwise behind any other layer."""
     if len(inputs) != 2:
         return None

@@ -17,9 +17,9 @@ from ...common.epilogue import (
     RowEpilogue,
     RowKernel,
     binary_ufunc,
-    constant_row,
 )
 from ...common.layout import is_f32, moveaxis
+from ...common.post_op import constant_row
 from ...common.tape import Tape
 from ...core.lengths import any_lengths
 from .._backend import backend

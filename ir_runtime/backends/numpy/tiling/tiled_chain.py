@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ....cached import cached_property
+from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
-from ....ops import Op
-from ... import Kernel
-from ...common.epilogue import epilogue_factory, match_post_op
+from ... import Kernel, KernelObject
+from ...common.epilogue import epilogue_factory, row_post_op
+from ...common.post_op import match_post_op
 from ...core.lengths import Accepts, accepting, filter_lengths
 from .depth_first import run_depth_first
 from .tiled_layer import TiledLayer
@@ -25,7 +26,7 @@ CHANNEL_AXIS = 1
 
 
 @dataclass(frozen=True)
-class TiledChain:
+class TiledChain(KernelObject):
     """A kernel that runs one layer or several tile by tile.
 
     ``next_layer`` makes a tiled layer of an operation behind a given layer, or declines. The data have so many
@@ -33,13 +34,13 @@ class TiledChain:
     """
 
     layers: tuple[TiledLayer, ...]
-    next_layer: Callable[[Op, Sequence[Value], TiledLayer], TiledLayer | None]
+    next_layer: Callable[[Operation, Sequence[Value], TiledLayer], TiledLayer | None]
     channels: int
 
-    def absorb(self, op: Op, inputs: Sequence[Value], place: int) -> Kernel | None:
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
         """Return a kernel that also computes ``op``, or ``None``."""
         *before, last = self.layers
-        if (post_op := match_post_op(op, inputs, place, CHANNEL_AXIS)) is not None:
+        if (post_op := row_post_op(match_post_op(op, inputs, place), CHANNEL_AXIS)) is not None:
             return replace(self, layers=(*before, replace(last, post_ops=(*last.post_ops, post_op))))
         # With two layers of larger windows, more would be recomputed; with none, there is nothing to gain.
         if place or (before and last.pad is None):
@@ -48,10 +49,10 @@ class TiledChain:
         return None if layer is None else replace(self, layers=(*self.layers, layer))
 
     def __call__(self, *arrays: Array) -> Array:
-        """Build and run the kernel; compiled models call what `built` returns."""
+        """Build and run the kernel; compiled models call what `prepare` returns."""
         return self._kernel(*arrays)  # type: ignore[return-value]
 
-    def built(self) -> Kernel:
+    def prepare(self) -> Kernel:
         """Return the kernel for the run loop."""
         return self._kernel
 

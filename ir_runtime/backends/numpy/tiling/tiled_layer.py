@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from ....ir.tensor import Array
 from ....ops.convolution.forward import ForwardConvolution
 from ....ops.window import Pads
-from ...common.epilogue import PostOp, RowEpilogue
+from ...common.epilogue import RowEpilogue, RowPostOp
 from ...common.tape import Tape
 
 __all__ = ["PaddedBuffer", "TiledLayer"]
@@ -53,7 +53,7 @@ class TiledLayer:
     """Computes the layer where it is not tiled."""
     pack: Callable[[], object] | None = None
     """Packs the filters; called once it is known which kernel computes the layer."""
-    post_ops: tuple[PostOp, ...] = ()
+    post_ops: tuple[RowPostOp, ...] = ()
     needs_scratch: bool = False
     """Whether ``tape`` needs scratch memory, as much as its results."""
 
