@@ -18,8 +18,11 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import properties
+    from .api import layout_helpers
+    from .api.batch import get_batch, set_batch
     from .api.compiled import CompiledModel, InferRequest
     from .api.core import Core, compile_model
+    from .api.layout import Layout
     from .api.model import Model
     from .api.nodes import ConstOutput, Input, Node, Output
     from .api.profiling import ProfilingInfo
@@ -48,8 +51,11 @@ if TYPE_CHECKING:
 
 # Where each public name lives. Nothing is imported before it is used, so importing the package is free.
 _HOMES = {
+    "api.batch": ("get_batch", "set_batch"),
     "api.compiled": ("CompiledModel", "InferRequest"),
     "api.core": ("Core", "compile_model"),
+    "api.layout": ("Layout",),
+    "api.layout_helpers": ("layout_helpers",),
     "api.model": ("Model",),
     "api.nodes": ("ConstOutput", "Input", "Node", "Output"),
     "api.queue": ("AsyncInferQueue",),
@@ -94,6 +100,7 @@ __all__ = [
     "InferenceError",
     "Input",
     "InputError",
+    "Layout",
     "LimitError",
     "Limits",
     "Location",
@@ -115,13 +122,16 @@ __all__ = [
     "ValidationError",
     "__version__",
     "compile_model",
+    "get_batch",
     "get_version",
+    "layout_helpers",
     "properties",
     "read_fragment",
     "read_fragments",
     "read_model",
     "save_model",
     "serialize",
+    "set_batch",
     "validate",
 ]
 
@@ -137,7 +147,9 @@ if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
         if name not in _WHERE:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         module = import_module(f".{_WHERE[name]}", __name__)
-        found = module if name == _WHERE[name] else getattr(module, _RENAMED.get(name, name))
+        found = (
+            module if name == _WHERE[name].rpartition(".")[2] else getattr(module, _RENAMED.get(name, name))
+        )
         globals()[name] = found
         return found
 

@@ -13,6 +13,8 @@ from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import TensorType, Value
 from .layers import LayerInfo
+from .layout import Layout
+from .layout_info import check_layout, layout_of, with_layout
 from .ports import TypedPort
 from .shapes import PartialShape, Shape
 
@@ -78,6 +80,16 @@ class Output(TypedPort):
     def get_target_inputs(self) -> set[Input]:
         """The inputs of layers that read it."""
         return self.target_inputs
+
+    @property
+    def _layout(self) -> Layout:
+        """The layout; an empty one where the model does not say."""
+        return layout_of(self._model._graph, self._port)
+
+    @_layout.setter
+    def _layout(self, layout: Layout) -> None:
+        check_layout(layout, self._type.shape, self.label)
+        self._model._graph = with_layout(self._model._graph, self._port, layout)
 
 
 class ConstOutput(Output):
@@ -204,6 +216,27 @@ class Node(LayerInfo):
     def get_input_size(self) -> int:
         """How many inputs there are."""
         return len(self.layer.inputs)
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of a Parameter or a Result; an empty one where the model does not say."""
+        if self.layer.type not in ("Parameter", "Result"):
+            raise AttributeError(f"only Parameters and Results have a layout, not {self.friendly_name!r}")
+        return self.output(0)._layout
+
+    @layout.setter
+    def layout(self, layout: Layout) -> None:
+        if self.layer.type not in ("Parameter", "Result"):
+            raise AttributeError(f"only Parameters and Results have a layout, not {self.friendly_name!r}")
+        self.output(0)._layout = layout
+
+    def get_layout(self) -> Layout:
+        """The layout of a Parameter or a Result; an empty one where the model does not say."""
+        return self.layout
+
+    def set_layout(self, layout: Layout) -> None:
+        """Give a Parameter or a Result a layout; an empty one removes it."""
+        self.layout = layout
 
     @property
     def shape(self) -> Shape:

@@ -1,0 +1,86 @@
+"""The batch of a model: the dimension that the layouts of its inputs call N."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import SupportsIndex
+
+from ..codes import Code
+from ..errors import InputError
+from ..ir import dimension as lengths
+from .layout_helpers import batch_idx, get_layout, has_batch
+from .model import Model
+from .nodes import Output
+from .shapes import Dimension
+
+__all__ = ["get_batch", "set_batch"]
+
+
+def get_batch(model: Model) -> Dimension:
+    """Return the length of the batch, which every input whose layout names one must share.
+
+    Raises:
+        InputError: if no layout names a batch, or if two inputs contradict each other.
+    """
+    batch = lengths.Dimension()
+    for port, index in _batched(model):
+        merged = batch.merge(port._type.shape[index])
+        if merged is None:
+            raise InputError(
+                f"inputs have batches of different lengths: {_listed(model)}",
+                code=Code.BAD_REQUEST,
+                hint="N in a layout must be the batch; see ir_runtime.layout_helpers.set_layout",
+            )
+        batch = merged
+    return Dimension.copy_of(batch)
+
+
+def set_batch(
+    model: Model, batch_size: SupportsIndex | Dimension = -1, *, dimension: Dimension | None = None
+) -> None:
+    """Reshape the model to a batch of that length; -1 is any.
+
+    Raises:
+        InputError: as from `get_batch`.
+        ValidationError: if a layer refuses; the model is then as before.
+    """
+    given = batch_size if dimension is None else dimension
+    length = given if isinstance(given, lengths.Dimension) else Dimension(_integer(given))
+    get_batch(model)
+    model.reshape({port: port._type.shape.replace({at: length}) for port, at in _batched(model)})
+
+
+def _integer(given: SupportsIndex) -> SupportsIndex:
+    if isinstance(given, str) or not hasattr(given, "__index__"):
+        raise TypeError(f"a batch must be an integer or a Dimension, got {given!r}")
+    return given
+
+
+def _batched(model: Model) -> Iterator[tuple[Output, int]]:
+    """Yield the inputs of known rank whose layout names a batch, with its index.
+
+    Raises:
+        InputError: if no layout names one.
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"expected a model, got {type(model).__name__}; ir_runtime.read_model returns one")
+    found = [port for port in model.inputs if _names_batch(port)]
+    if not found:
+        raise InputError(
+            f"no input has a layout that names a batch: {_listed(model)}",
+            code=Code.BAD_REQUEST,
+            hint='give one its layout: model.get_parameters()[0].set_layout(ir_runtime.Layout("NCHW"))',
+        )
+    for port in found:
+        yield port, batch_idx(get_layout(port)) % len(port._type.shape)
+
+
+def _names_batch(port: Output) -> bool:
+    return has_batch(get_layout(port)) and port._type.shape.rank is not None
+
+
+def _listed(model: Model) -> str:
+    ports = [
+        f"{port.label!r} has shape {port._type.shape} and layout {get_layout(port)}" for port in model.inputs
+    ]
+    return "; ".join(ports)
