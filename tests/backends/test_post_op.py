@@ -25,7 +25,8 @@ def test_a_constant_that_varies_along_one_axis_is_a_row_of_that_axis_only() -> N
     found = match_post_op(layer("Add-1"), [Value.constant(CHANNELS), DATA], 1)
     assert found is not None
     row = found.row(1)
-    assert row is not None and row.tolist() == [0, 1, 2]
+    assert row is not None
+    assert row.tolist() == [0, 1, 2]
     assert found.row(-1) is None
     assert not found.has_full_operand
 
@@ -34,8 +35,10 @@ def test_an_operand_is_full_only_where_all_lengths_are_known_to_be_equal() -> No
     static = Value.unknown(ElementType.f32, PartialShape("2,3"))
     full = match_post_op(layer("Add-1"), [static, static], 0)
     open_ = match_post_op(layer("Add-1"), [DATA, Value.unknown(ElementType.f32, PartialShape("?,3,4,5"))], 0)
-    assert full is not None and full.has_full_operand
-    assert open_ is not None and not open_.has_full_operand
+    assert full is not None
+    assert full.has_full_operand
+    assert open_ is not None
+    assert not open_.has_full_operand
 
 
 @pytest.mark.parametrize(
