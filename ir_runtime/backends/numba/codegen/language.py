@@ -3,6 +3,9 @@
 The objects here only declare kernels. `jit.translate` and `jit.compiler` turn them into machine code once per machine,
 and `jit.loader` loads that; so a process that finds everything in the cache never imports numba, which takes half a
 second.
+
+Inner loops take each value as a parameter, however many there are: LLVM inlines the calls and holds the values in
+registers, where fields of a descriptor would be loaded again after every store.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def pack_rows(x: int, stride: int, rows: int, width: int, out: int) -> None:
 
 
 @device
-def multiply_panels(
+def multiply_panels(  # noqa: PLR0913 (values in registers)
     places: int, rows: int, panels: int, length: int, depth: int, columns: int, until: int, offset: int,
     none: int, out: int, stride: int,
 ) -> None:  # fmt: skip

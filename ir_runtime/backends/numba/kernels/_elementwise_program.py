@@ -129,7 +129,7 @@ _UNARY: dict[Opcode, Callable[[Emit, Value], Value]] = {
 
 
 @instruction(*[types.int64] * 8)
-def _binary(
+def _binary(  # noqa: PLR0913 (values in registers)
     emit: Emit, code: Value, single: Value, out: Value, x: Value, y: Value, rows: Value, count: Value,
     apart: Value,
 ) -> None:  # fmt: skip
@@ -169,7 +169,7 @@ def _unary(emit: Emit, code: Value, out: Value, x: Value, count: Value) -> None:
 
 
 @device
-def _execute(
+def _execute(  # noqa: PLR0913 (values in registers)
     job: int, first: int, second: int, out: int, x: int, image: int, row: int, column: int, rows: int, count: int
 ) -> None:  # fmt: skip
     """Execute all operations on rows of ``count`` elements."""

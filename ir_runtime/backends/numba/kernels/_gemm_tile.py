@@ -26,7 +26,7 @@ ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
 """A number of rows that is a multiple of the rows of each tile."""
 
 
-def _micro_kernel(
+def _micro_kernel(  # noqa: PLR0913 (values in registers)
     emit: Emit, rows: int, vectors: int, places: Value, step: Value, taps: Value, count: Value, depth: Value,
     panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value, high: Value,
 ) -> None:  # fmt: skip
@@ -63,7 +63,7 @@ def _micro_kernel(
             _store_tile(emit, sums, access, out, stride, other, bounds)
 
 
-def _accumulate(
+def _accumulate(  # noqa: PLR0913 (values in registers)
     emit: Emit, rows: int, vectors: int, start: Sequence[Value], places: Value, step: Value, taps: Value,
     count: Value, depth: Value, panel: Value,
 ) -> list[Value]:  # fmt: skip
@@ -113,7 +113,7 @@ def _panel_instruction(longest: int, vectors: int) -> Any:
     Arguments as those of a tile, with the number of rows first, and the row stride of the residual.
     """
 
-    def write(
+    def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, rows: Value, places: Value, step: Value, taps: Value, count: Value, depth: Value, panel: Value,
         out: Value, stride: Value, bias: Value, other: Value, apart: Value, last: Value, low: Value, high: Value,
     ) -> None:  # fmt: skip
@@ -146,7 +146,7 @@ _wide, _tall, _single = (
 
 
 @routine(*[types.int64] * 13, types.float32, types.float32)
-def gemm_panel(
+def gemm_panel(  # noqa: PLR0913 (values in registers)
     vectors: int, rows: int, places: int, step: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip

@@ -125,7 +125,7 @@ _subtract = _row_instruction("subtract_rows", lambda emit, x, y: emit.subtract(x
 
 
 @device
-def apply_epilogue(
+def apply_epilogue(  # noqa: PLR0913 (values in registers)
     words: int, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int,
     count: int, stride: int,
 ) -> None:  # fmt: skip
@@ -145,7 +145,7 @@ def apply_epilogue(
 
 
 @routine(*[types.int64] * 10)
-def apply_post_ops(
+def apply_post_ops(  # noqa: PLR0913 (values in registers)
     words: int, numbers: int, first: int, second: int, out: int, start: int, column: int, rows: int,
     count: int, stride: int,
 ) -> None:  # fmt: skip

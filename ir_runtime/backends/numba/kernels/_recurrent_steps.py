@@ -182,7 +182,7 @@ def _multiply_states(job: int, phase: int, known: int, rows: int, table: int, ga
 
 
 @device
-def _finish_row(
+def _finish_row(  # noqa: PLR0913 (values in registers)
     job: int, y: int, x: int, step: int, phase: int, direction: int, entry: int, gates: int, span: int, count: int,
     column: int, old: int,
 ) -> None:  # fmt: skip

@@ -99,7 +99,7 @@ def fixed_width_window(kernel: int, stride: int, padded: bool) -> Emitter:
     """Emit products with a kernel of fixed width, whose windows share the columns they load; dilation is 1."""
     beside, columns = WINDOWS, (WINDOWS - 1) * stride + kernel
 
-    def write(
+    def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, y: Value, step: Value,
         start: Value, first: Value, width: Value, filler: Value, *_: Value,
     ) -> None:  # fmt: skip
@@ -122,7 +122,7 @@ def fixed_width_window(kernel: int, stride: int, padded: bool) -> Emitter:
 def general_window(combine: Combine, beside: int) -> Emitter:
     """Emit windows of any size, stride and dilation."""
 
-    def write(
+    def write(  # noqa: PLR0913 (values in registers)
         emit: Emit, x: Value, down: Value, right: Value, w: Value, rows: Value, y: Value, step: Value,
         start: Value, first: Value, width: Value, filler: Value, kernel: Value, dilation: Value, stride: Value,
     ) -> None:  # fmt: skip

@@ -126,7 +126,7 @@ def _direct_window(job: int, x: int, y: int, others: int, image: int, line: int,
 
 
 @routine(*[types.int64] * 11)
-def _transform_output(
+def _transform_output(  # noqa: PLR0913 (values in registers)
     job: int, x: int, y: int, first: int, second: int, tiles: int, apart: int, begin: int, end: int, places: int,
     spare: int,
 ) -> None:  # fmt: skip
@@ -173,7 +173,7 @@ def _transform_output(
 
 
 @device
-def _by_blocks(
+def _by_blocks(  # noqa: PLR0913 (values in registers)
     counter: int, job: int, x: int, y: int, first: int, second: int, source: int, target: int, before: int,
     after: int, tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip
@@ -192,7 +192,7 @@ def _by_blocks(
 
 
 @device
-def _by_phases(
+def _by_phases(  # noqa: PLR0913 (values in registers)
     counter: int, job: int, x: int, y: int, first: int, source: int, target: int, before: int, after: int,
     tiles: int, table: int, spare: int,
 ) -> None:  # fmt: skip

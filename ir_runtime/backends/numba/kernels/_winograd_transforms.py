@@ -147,7 +147,7 @@ def transform_input(emit: Emit, places: Value, count: Value, out: Value, apart: 
 
 
 @instruction(*[types.int64] * 7, types.float32, types.float32)
-def transform_output(
+def transform_output(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: Value, apart: Value, places: Value, others: Value, bias: Value, count: Value, check: Value,
     low: Value, high: Value,
 ) -> None:  # fmt: skip

@@ -85,7 +85,7 @@ class RowWindow(Descriptor):
 
 
 @device
-def _rows_of_windows(
+def _rows_of_windows(  # noqa: PLR0913 (values in registers)
     form: int, x: int, row: int, down: int, step: int, weights: int, lane: int, apart: int, table: int, y: int,
     pitch: int, start: int, stop: int, bias: int, first: int, width: int, filler: int, kernel: int,
     dilation: int, stride: int, begin: int, end: int, channels: int,

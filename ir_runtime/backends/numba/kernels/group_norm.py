@@ -59,7 +59,7 @@ _column_sums, _column_squares = (
 
 
 @instruction(*[types.int64] * 8)
-def _normalize_columns(
+def _normalize_columns(  # noqa: PLR0913 (values in registers)
     emit: Emit, x: Any, stride: Any, rows: Any, count: Any, out: Any, means: Any, factors: Any, shifts: Any
 ) -> None:
     """Compute ``(x - mean) * factor + shift`` for rows ``means``, ``factors`` and ``shifts``."""

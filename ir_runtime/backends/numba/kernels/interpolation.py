@@ -34,7 +34,7 @@ Number = Any
 
 
 @instruction(*[types.int64] * 8)
-def blend(
+def blend(  # noqa: PLR0913 (values in registers)
     emit: Emit, out: Number, lines: Number, weights: Number, tall: Number, columns: Number, factors: Number,
     wide: Number, count: Number,
 ) -> None:  # fmt: skip

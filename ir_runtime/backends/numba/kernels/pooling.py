@@ -81,7 +81,7 @@ class PoolJob(SlidingWindows):
 
 
 @device
-def _vectors(
+def _vectors(  # noqa: PLR0913 (values in registers)
     form: int, x: int, down: int, right: int, rows: int, y: int, filler: int, first: int, width: int,
     kernel: int, dilation: int, stride: int, channels: int,
 ) -> None:  # fmt: skip
