@@ -19,6 +19,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import properties
     from .api import layout_helpers
+    from .api.any_value import OVAny
     from .api.batch import get_batch, set_batch
     from .api.compiled import CompiledModel, InferRequest
     from .api.core import Core, compile_model
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .api.queue import AsyncInferQueue
     from .api.reading import read_fragment, read_fragments, read_model
     from .api.results import OVDict
+    from .api.rt_info import RTMap
     from .api.saving import save_model, serialize
     from .api.shapes import Dimension, PartialShape, Shape
     from .api.tensor import Tensor
@@ -62,6 +64,8 @@ _HOMES = {
     "api.profiling": ("ProfilingInfo",),
     "api.reading": ("read_fragment", "read_fragments", "read_model"),
     "api.results": ("OVDict",),
+    "api.any_value": ("OVAny",),
+    "api.rt_info": ("RTMap",),
     "api.saving": ("save_model", "serialize"),
     "api.shapes": ("Dimension", "PartialShape", "Shape"),
     "api.tensor": ("Tensor",),
@@ -106,12 +110,14 @@ __all__ = [
     "Location",
     "Model",
     "Node",
+    "OVAny",
     "OVDict",
     "Observer",
     "Output",
     "ParseError",
     "PartialShape",
     "ProfilingInfo",
+    "RTMap",
     "Severity",
     "Shape",
     "Step",

@@ -13,6 +13,7 @@ from ..writer.compress import compress
 from ..writer.document import Content, write
 from ..writer.results import with_results
 from .model import Model
+from .rt_info import as_texts
 
 __all__ = ["save_model", "serialize"]
 
@@ -107,7 +108,7 @@ def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> N
     settled.correct()
     graph = with_results(settled._graph, model._extra)
     declared = model._parameters is None  # what ports declare holds for the shapes of the file
-    content = Content(model.friendly_name, graph, model._values, model.rt_info, declared)
+    content = Content(model.friendly_name, graph, model._values, as_texts(model._rt_info), declared)
     try:
         with replacing(weights, xml) as (binary, text):
             write(compress(content) if compressed else content, text, binary)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..codes import Code
-from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Port
 from ..ir.sizes import bytes_of
@@ -14,6 +12,7 @@ from ..ir.tensor import Array
 from ..reader.model import Document
 from .names import find_port, unknown_name
 from .nodes import GraphView, Node, Output, show_ports
+from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape
 
 if TYPE_CHECKING:
@@ -28,12 +27,13 @@ __all__ = ["View"]
 _LARGE = 1 << 20
 
 
-class View(GraphView):
+class View(GraphView, HasRTInfo):
     """The read-only methods of OpenVINO's ``Model``."""
 
     def __init__(self, document: Document, values: Inferred) -> None:
         super().__init__(document.graph, values)
         self._document = document
+        self._rt_info = document.rt_info
         self._extra: list[Port] = []
         self.friendly_name = document.name
 
@@ -128,28 +128,6 @@ class View(GraphView):
     def is_dynamic(self) -> bool:
         """Whether any shape is not known before the model runs."""
         return any(value.shape.is_dynamic for value in self._values.values())
-
-    @property
-    def rt_info(self) -> Mapping[str, Any]:
-        """The runtime information of the model in the file."""
-        return self._document.rt_info
-
-    def get_rt_info(self, path: str | Sequence[str] = ()) -> Any:
-        """Return the runtime information of the model, or the entry at a path."""
-        found: Any = self.rt_info
-        for key in [path] if isinstance(path, str) else path:
-            if not isinstance(found, Mapping) or key not in found:
-                raise InputError(f"rt_info has no {key!r}", code=Code.NO_SUCH_NAME)
-            found = found[key]
-        return found
-
-    def has_rt_info(self, path: str | Sequence[str]) -> bool:
-        """Whether rt_info has an entry at a path."""
-        try:
-            self.get_rt_info(path)
-        except InputError:
-            return False
-        return True
 
     def constant(self, name: str) -> Array:
         """The contents of the Constant layer of that name."""

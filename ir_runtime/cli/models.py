@@ -100,4 +100,4 @@ def port_record(port: Output) -> Mapping[str, Any]:
     """An input or output for JSON."""
     from .render import shape_record
 
-    return {"name": port.label, "type": str(port.element_type), "shape": shape_record(port.partial_shape)}
+    return {"name": port.label, "type": str(port.element_type), "shape": shape_record(port._type.shape)}

@@ -10,8 +10,16 @@ from ir_runtime.codes import Code
 from ir_runtime.ir.dimension import Dimension
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
+from messages.calls import passing
 
 FOLDER = "messages"
+
+
+def _named() -> ir.Model:
+    model = passing()
+    model.set_rt_info("x", "name")
+    return model
+
 
 PYTHON = (TypeError, ValueError, ir.IRError)
 
@@ -25,6 +33,14 @@ REFUSALS = [
     Call("length of a fraction", lambda: PartialShape([1.5]), PYTHON),  # type: ignore[list-item]
     Call("lengths the wrong way round", lambda: Dimension(8, 1), PYTHON),
     Call("half of the brackets", lambda: PartialShape("[2,3"), PYTHON),
+    Call("length with three bounds", lambda: PartialShape([(1, 2, 3)]), PYTHON),  # type: ignore[list-item]
+    Call("text that is no shape of known lengths", lambda: ir.Shape("1,?")),
+    Call("text that is no shape", lambda: ir.PartialShape("x,3")),
+    Call("dimension beyond a shape", lambda: ir.PartialShape([1, 3])[2]),
+    Call("entry of a shape of unknown rank", lambda: ir.PartialShape.dynamic()[0]),
+    Call("list of several types", lambda: ir.OVAny([1, "a"])),
+    Call("value of another type", lambda: ir.OVAny("x").astype(int)),
+    Call("path through a value of rt_info", lambda: _named().set_rt_info(1, ["name", "more"])),
     Call("code", lambda: Code.of("IR999"), PYTHON),
     Call("unknown rank", lambda: len(PartialShape("...")), PYTHON),
 ]

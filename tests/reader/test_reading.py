@@ -202,8 +202,8 @@ def test_rt_info_is_kept() -> None:
     assert found.outputs[0].rt_info == {"layout": {"version": "0", "layout": "[N]"}}
     with pytest.raises(TypeError):
         found.rt_info["fused_names"]["value"] = "c"
-    with pytest.raises(TypeError):
-        model.rt_info["conversion_parameters"]["framework"] = "tf"
+    model.rt_info["conversion_parameters"]["framework"] = "tf"
+    assert model.get_rt_info(["conversion_parameters", "framework"]) == "onnx"
 
 
 @pytest.mark.parametrize(

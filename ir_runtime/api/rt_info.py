@@ -1,0 +1,127 @@
+"""Runtime information (``rt_info``) of models, layers and ports, to read and to change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any
+
+from ..codes import Code
+from ..errors import InputError
+from .any_value import Entries, OVAny, plain, text_of, wrapped
+
+__all__ = ["HasRTInfo", "RTMap", "as_texts"]
+
+
+class RTMap(MutableMapping[str, Any]):
+    """The runtime information of a model, layer or port. As OpenVINO's ``RTMap``.
+
+    What holds the entries never changes them in place, so that copies of a model need not copy them.
+
+    Args:
+        read: returns the entries; without it, they start empty.
+        write: replaces them; without it, they belong to this map alone.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Mapping[str, Any]] | None = None,
+        write: Callable[[Entries], None] | None = None,
+    ) -> None:
+        self._own: Entries = {}
+        self._read, self._write = read or self._get_own, write or self._set_own
+
+    def _get_own(self) -> Entries:
+        return self._own
+
+    def _set_own(self, entries: Entries) -> None:
+        self._own = entries
+
+    def __getitem__(self, name: str) -> Any:
+        entry = self._read()[name]
+        return wrapped(plain(entry)) if isinstance(entry, Mapping) else OVAny(entry)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._write({**self._read(), name: plain(value)})
+
+    def __delitem__(self, name: str) -> None:
+        entries = dict(self._read())
+        del entries[name]
+        self._write(entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._read()))
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and plain(self._read()) == plain(other)
+
+    def __repr__(self) -> str:
+        return "<RTMap>"  # as OpenVINO shows every one
+
+
+class HasRTInfo:
+    """The runtime information of a model, in ``_rt_info``, which is never changed in place."""
+
+    _rt_info: Mapping[str, Any]
+
+    @property
+    def rt_info(self) -> RTMap:
+        """The runtime information."""
+        return RTMap(lambda: self._rt_info, self._replace_rt_info)
+
+    def get_rt_info(self, path: str | Sequence[str] = ()) -> Any:
+        """Return the runtime information, or the entry at a path.
+
+        Raises:
+            InputError: if there is none.
+        """
+        return OVAny(_found(self._rt_info, _names(path))) if path else self.rt_info
+
+    def has_rt_info(self, path: str | Sequence[str]) -> bool:
+        """Return whether there is an entry at a path."""
+        try:
+            _found(self._rt_info, _names(path))
+        except InputError:
+            return False
+        return True
+
+    def set_rt_info(self, value: Any, path: str | Sequence[str]) -> None:
+        """Change the entry at a path, or add it.
+
+        Raises:
+            InputError: if the path leads through an entry that has no further ones.
+        """
+        *way, last = _names(path)
+        changed: Entries = plain(self._rt_info)
+        entries: Any = changed
+        for name in way:
+            entries = entries.setdefault(name, {})
+            if not isinstance(entries, dict):
+                raise InputError(f"entry {name!r} of rt_info has no further entries", code=Code.BAD_REQUEST)
+        entries[last] = {} if value is None else plain(value)
+        self._replace_rt_info(changed)
+
+    def _replace_rt_info(self, entries: Entries) -> None:
+        self._rt_info = entries
+
+
+def _names(path: str | Sequence[str]) -> list[str]:
+    return [path] if isinstance(path, str) else list(path)
+
+
+def _found(entries: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        if not isinstance(entries, Mapping) or name not in entries:
+            raise InputError(f"rt_info has no {name!r}", code=Code.NO_SUCH_NAME)
+        entries = entries[name]
+    return entries
+
+
+def as_texts(entries: Mapping[str, Any]) -> Entries:
+    """Return nested entries with values as files have them."""
+    return {
+        name: as_texts(entry) if isinstance(entry, Mapping) else text_of(entry)
+        for name, entry in entries.items()
+    }
