@@ -11,17 +11,19 @@ array([ 6., 15.], dtype=float32)
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import properties
+    from . import exceptions, frontend, properties, tools, utils
     from .api import layout_helpers
     from .api.any_value import OVAny
     from .api.batch import get_batch, set_batch
     from .api.compiled import CompiledModel, InferRequest
+    from .api.conversion import convert_model
     from .api.core import Core, compile_model
     from .api.layout import Layout
     from .api.model import Model
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from .api.shapes import Dimension, PartialShape, Shape
     from .api.tensor import Tensor
     from .api.validating import validate
+    from .api.versions import Version
     from .diagnostics import Diagnostic, Diagnostics, Location, Severity
     from .errors import (
         ExecutionError,
@@ -84,7 +87,13 @@ _HOMES = {
     "ir.element": ("Type",),
     "ir.symbol": ("Symbol",),
     "limits": ("Limits",),
+    "api.conversion": ("convert_model",),
+    "api.versions": ("Version",),
+    "exceptions": ("exceptions",),
+    "frontend": ("frontend",),
     "properties": ("properties",),
+    "tools": ("tools",),
+    "utils": ("utils",),
     "executor.step": ("Observer", "Step"),
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
@@ -126,8 +135,12 @@ __all__ = [
     "Type",
     "UnsupportedError",
     "ValidationError",
+    "Version",
     "__version__",
     "compile_model",
+    "convert_model",
+    "exceptions",
+    "frontend",
     "get_batch",
     "get_version",
     "layout_helpers",
@@ -138,20 +151,43 @@ __all__ = [
     "save_model",
     "serialize",
     "set_batch",
+    "shutdown",
+    "tools",
+    "utils",
     "validate",
 ]
 
 
 def get_version() -> str:
-    """The version of this package."""
-    return __version__
+    """The version of OpenVINO whose API this is, in OpenVINO's form, with the version of this package."""
+    return f"2026.4.1-0-ir_runtime-{__version__}"
+
+
+def shutdown() -> None:
+    """For OpenVINO's API: there is nothing to unload."""
+
+
+class _Finder:
+    """Says of modules that are not here why that is; the last one that Python asks."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        if name.startswith(f"{__name__}."):
+            from .absent import missing_module
+
+            raise missing_module(name)
+
+
+sys.meta_path.append(_Finder)
 
 
 if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
 
     def __getattr__(name: str) -> Any:
         if name not in _WHERE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from .absent import answers
+
+            answers(__name__)(name)
         module = import_module(f".{_WHERE[name]}", __name__)
         found = (
             module if name == _WHERE[name].rpartition(".")[2] else getattr(module, _RENAMED.get(name, name))

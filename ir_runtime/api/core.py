@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ..absent import Answers
 from ..backends import prepare
 from ..codes import Code
 from ..errors import InputError, UnsupportedError
@@ -62,7 +63,7 @@ def compile_model(
     return CompiledModel(read, backend, outputs, config, device=device.name, limits=limits, strict=strict)
 
 
-class Core:
+class Core(Answers):
     """Reads and compiles models. As OpenVINO's ``Core``.
 
     The first one imports what most models need, which functions such as `read_model` do when a model needs it.

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
 
+from ..absent import Answers
 from ..backends import load
 from ..backends.core.threads import at_most
 from ..executor.compile import compile_plan
@@ -28,7 +29,7 @@ from .view import View
 __all__ = ["Executable"]
 
 
-class Executable:
+class Executable(Answers):
     """A model with kernels chosen, ready to run any number of times, also at once.
 
     Args:

@@ -34,6 +34,9 @@ class ProfilingInfo:
     status: Status = Status.EXECUTED
 
     Status: ClassVar[type[Status]] = Status
+    NOT_RUN = Status.NOT_RUN
+    OPTIMIZED_OUT = Status.OPTIMIZED_OUT
+    EXECUTED = Status.EXECUTED
 
 
 def profiling_info(profile: Profile, backend: str) -> list[ProfilingInfo]:

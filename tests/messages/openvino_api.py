@@ -15,7 +15,25 @@ def compiled(device: str | None = None, **config: object) -> ir.CompiledModel:
     return ir.Core().compile_model(passing(), device, config)
 
 
+def imported(program: str) -> None:
+    exec(program, {"ir": ir})
+
+
+NAMES = (AttributeError, ImportError)
+
 REFUSALS = [
+    Call("name that is not here", lambda: ir.RemoteTensor, NAMES),
+    Call("name that is mistyped", lambda: ir.read_modle, NAMES),
+    Call("name like no other", lambda: ir.Qqqq, NAMES),
+    Call("name of a part", lambda: ir.frontend.FrontEndManger, NAMES),
+    Call("attribute of an object", lambda: ir.Core().read_modl, NAMES),
+    Call("attribute like no other", lambda: ir.Core().qqqq, NAMES),
+    Call("import of a name", lambda: imported("from ir_runtime import RemoteTensor"), NAMES),
+    Call(
+        "import from a module", lambda: imported("from ir_runtime.exceptions import UserInputEror"), NAMES
+    ),
+    Call("import of a module", lambda: imported("import ir_runtime.tools.benchmark"), NAMES),
+    Call("conversion", lambda: ir.convert_model("model.onnx")),
     Call("device that is not available", lambda: compiled("GPU")),
     Call("device in small letters", lambda: compiled("cpu")),
     Call("unknown device", lambda: compiled("TPU0")),

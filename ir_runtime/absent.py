@@ -1,0 +1,134 @@
+"""Names of OpenVINO that this package has not: what each one is, and what to do instead.
+
+Modules and classes ask here where they have no name. The answer for a name is the first sentence in `SENTENCES`
+whose pattern it matches; a name that OpenVINO has not, either, is held against those that there are.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from difflib import SequenceMatcher
+from fnmatch import fnmatchcase
+from importlib import import_module
+from opcode import opmap
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .nearest import nearest
+
+__all__ = ["SENTENCES", "Answers", "answers", "missing_module", "sentence"]
+
+_CONVERT = (
+    "models of other frameworks are not converted here: call openvino.convert_model where OpenVINO is installed, "
+    "openvino.save_model, and read_model here"
+)
+_DEVICE_MEMORY = (
+    "memory of GPUs is not available here: tensors are NumPy arrays, and Tensor shares their memory"
+)
+_BENCHMARK = "OpenVINO's benchmark_app is not part of this package: 'ir-runtime bench' takes its options"
+_EXTENSION = "operations of your own are declared in Python here: see 'ir-runtime guide adding-an-operation'"
+_PYBIND = "it belongs to OpenVINO's compiled module: use the public name in the package itself"
+_HELPER = "it is a helper inside OpenVINO's Python package, which no public function needs here"
+_REWRITE = "no pass of this kind is available here: compile_model folds constants and fuses layers by itself"
+
+SENTENCES: tuple[tuple[str, str], ...] = (
+    ("RemoteTensor*", _DEVICE_MEMORY),
+    ("RemoteContext*", _DEVICE_MEMORY),
+    ("VA*", _DEVICE_MEMORY),
+    ("*.*_context", _DEVICE_MEMORY),
+    ("*.create_tensor", _DEVICE_MEMORY),
+    ("*Extension", _EXTENSION),
+    ("Op", _EXTENSION),
+    ("Op.*", _EXTENSION),
+    ("DiscreteTypeInfo*", "the type of a layer is a text here: see Node.get_type_name and Node.get_version"),
+    (
+        "experimental*",
+        "bounds and types are computed by inference here: see Model.reshape and 'ir-runtime shapes'",
+    ),
+    ("torch*", "torch.compile has no backend here: " + _CONVERT),
+    ("frontend*", _CONVERT),
+    ("tools.benchmark*", _BENCHMARK),
+    ("tools.ovc*", _CONVERT),
+    ("tools*", _CONVERT),
+    (
+        "preprocess.torchvision*",
+        "torchvision transforms are not converted here: use preprocess.PrePostProcessor",
+    ),
+    ("_pyopenvino*", _PYBIND),
+    ("_offline_transformations.*", _REWRITE),
+    ("passes.*", _REWRITE),
+    ("package_utils.*", _HELPER),
+    ("utils.*", _HELPER),
+)
+"""Patterns of names without the package's own, and what is said of each."""
+
+# Names so alike are meant for each other, even where a sentence is said of one.
+_ALIKE = 0.85
+
+
+def sentence(name: str) -> str:
+    """Return what is said of a name of OpenVINO, or nothing.
+
+    >>> sentence("tools.benchmark.main")
+    "OpenVINO's benchmark_app is not part of this package: 'ir-runtime bench' takes its options"
+    """
+    return next((said for pattern, said in SENTENCES if fnmatchcase(name, pattern)), "")
+
+
+def _why(name: str, known: Iterable[str]) -> str:
+    """What to add to a message about a name that is not here."""
+    last, said = name.rpartition(".")[2], sentence(name)
+    near = nearest(last, known)
+    if said and near and SequenceMatcher(None, near.lower(), last.lower()).ratio() < _ALIKE:
+        near = None
+    return (f": {said}" if said else "") + (f"; did you mean {near!r}?" if near else "")
+
+
+def _is_import(frame: FrameType) -> bool:
+    """Whether a frame is at ``from module import name``."""
+    return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
+
+
+def _below(module: str) -> str:
+    """The name of a module without that of the package."""
+    return module.partition(".")[2]
+
+
+def answers(module: str) -> Callable[[str], NoReturn]:
+    """Return a ``__getattr__`` for a module, which says of any name why it is not there."""
+
+    def answer(name: str) -> NoReturn:
+        message = f"module {module!r} has no attribute {name!r}"
+        if name.startswith("__"):
+            raise AttributeError(message, name=name)
+        known = [each for each in dir(sys.modules[module]) if not each.startswith("_")]
+        why = _why(f"{_below(module)}.{name}".lstrip("."), known)
+        if _is_import(sys._getframe(1)):  # Python would replace an AttributeError by one without the reason
+            raise ImportError(f"cannot import {name!r} from {module!r}{why}", name=module)
+        raise AttributeError(message + why, name=name, obj=sys.modules[module])
+
+    return answer
+
+
+class Answers:
+    """A class of OpenVINO's API: says of a name that it has not why that is."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            cls = type(self)
+            message = f"{cls.__name__!r} object has no attribute {name!r}"
+            if not name.startswith("_"):
+                message += _why(f"{cls.__name__}.{name}", [each for each in dir(cls) if each[0] != "_"])
+            raise AttributeError(message, name=name, obj=self)
+
+
+def missing_module(name: str) -> ModuleNotFoundError:
+    """Return the error for a module of this package that is not there."""
+    parent, _, last = name.rpartition(".")
+    known = [each for each in dir(import_module(parent)) if not each.startswith("_")]
+    message = f"cannot import {last!r} from {parent!r}{_why(_below(name), known)}"
+    return ModuleNotFoundError(message, name=parent)  # of another name, or "from … import" would hide it

@@ -1,0 +1,44 @@
+"""Models of other frameworks are not converted: what to do instead is said when conversion is asked for."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ..codes import Code
+from ..errors import UnsupportedError
+
+__all__ = ["Converter", "convert_model", "refuse"]
+
+
+def refuse(what: str) -> NoReturn:
+    """Raise an error that says how a model of another framework comes here.
+
+    Raises:
+        UnsupportedError: always.
+    """
+    raise UnsupportedError(
+        f"{what} is not available: ir_runtime reads models in OpenVINO's format, and converts none",
+        code=Code.BAD_REQUEST,
+        hint="where OpenVINO is installed, call openvino.convert_model and openvino.save_model; read the .xml here",
+    )
+
+
+def convert_model(input_model: Any = None, *args: Any, **settings: Any) -> NoReturn:
+    """Refuse to convert a model of another framework, as `refuse` says.
+
+    Raises:
+        UnsupportedError: always.
+    """
+    refuse("convert_model")
+
+
+class Converter:
+    """A part of OpenVINO's conversion of models; programs may name it and derive from it, but not make one."""
+
+    def __new__(cls, *args: Any, **settings: Any) -> NoReturn:
+        """Refuse, as `refuse` says.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        refuse(cls.__name__)

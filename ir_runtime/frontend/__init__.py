@@ -1,0 +1,87 @@
+"""OpenVINO's conversion of models of other frameworks: its names can be imported; calling them says what to do."""
+
+from __future__ import annotations
+
+from ..absent import answers
+from ..api.conversion import Converter
+
+__all__ = [
+    "ConversionExtension",
+    "DecoderTransformationExtension",
+    "FrontEnd",
+    "FrontEndManager",
+    "GeneralFailure",
+    "InitializationFailure",
+    "InputModel",
+    "NodeContext",
+    "NotImplementedFailure",
+    "OpConversionFailure",
+    "OpExtension",
+    "OpValidationFailure",
+    "Place",
+    "ProgressReporterExtension",
+    "TelemetryExtension",
+]
+
+
+class FrontEndManager(Converter):
+    """Finds converters."""
+
+
+class FrontEnd(Converter):
+    """A converter of one framework's models."""
+
+
+class InputModel(Converter):
+    """A model that is being converted."""
+
+
+class Place(Converter):
+    """A place in a model that is being converted."""
+
+
+class NodeContext(Converter):
+    """A layer that is being converted."""
+
+
+class ConversionExtension(Converter):
+    """A conversion of a layer, by a function."""
+
+
+class DecoderTransformationExtension(Converter):
+    """A pass over a model that is being converted."""
+
+
+class OpExtension(Converter):
+    """A conversion of a layer to an operation."""
+
+
+class ProgressReporterExtension(Converter):
+    """Is told how far a conversion has got."""
+
+
+class TelemetryExtension(Converter):
+    """Is told of events of a conversion."""
+
+
+class GeneralFailure(RuntimeError):  # noqa: N818 - OpenVINO's name
+    """A conversion failed."""
+
+
+class InitializationFailure(GeneralFailure):
+    """A converter could not be loaded."""
+
+
+class NotImplementedFailure(GeneralFailure):
+    """A converter cannot do something."""
+
+
+class OpConversionFailure(GeneralFailure):
+    """A layer could not be converted."""
+
+
+class OpValidationFailure(GeneralFailure):
+    """A converted layer is not valid."""
+
+
+__getattr__ = answers(__name__)

@@ -1,0 +1,24 @@
+"""OpenVINO's conversion of models of PyTorch: its names can be imported; calling them says what to do."""
+
+from __future__ import annotations
+
+from ...absent import answers
+from ...api.conversion import Converter
+from .. import ConversionExtension, OpExtension
+
+__all__ = ["ConversionExtension", "Decoder", "ModuleExtension", "OpExtension", "inlined_extension"]
+
+
+class Decoder(Converter):
+    """A model of PyTorch."""
+
+
+class ModuleExtension(Converter):
+    """A conversion of a module of PyTorch to one operation."""
+
+
+class inlined_extension(Converter):  # noqa: N801 - OpenVINO's name
+    """A conversion of a call to one operation."""
+
+
+__getattr__ = answers(__name__)

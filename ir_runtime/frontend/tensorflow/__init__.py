@@ -1,0 +1,16 @@
+"""OpenVINO's conversion of models of TensorFlow: its names can be imported; calling them says what to do."""
+
+from __future__ import annotations
+
+from ...absent import answers
+from ...api.conversion import Converter
+from .. import ConversionExtension, OpExtension
+
+__all__ = ["ConversionExtension", "GraphIterator", "OpExtension"]
+
+
+class GraphIterator(Converter):
+    """The layers of a model of TensorFlow."""
+
+
+__getattr__ = answers(__name__)

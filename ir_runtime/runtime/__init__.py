@@ -1,0 +1,33 @@
+"""The former place of OpenVINO's names, ``openvino.runtime``: those of the package itself."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+class _Finder(Loader):
+    """Finds ``ir_runtime.runtime.passes`` where ``ir_runtime.passes`` is."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name.startswith(f"{__name__}.") else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        sys.modules[module.__name__] = import_module(_PACKAGE + module.__name__.removeprefix(__name__))
+
+
+sys.meta_path.insert(sys.meta_path.index(sys.modules[_PACKAGE]._Finder), _Finder())
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(sys.modules[_PACKAGE], name)
+
+
+def __dir__() -> list[str]:
+    return dir(sys.modules[_PACKAGE])
