@@ -60,7 +60,7 @@ def fusions_of(model: Model, backend: str | None = None) -> FusionReport:
 def _compile(model: Model, backend: str | None, after: After, narrow: bool = False) -> None:
     """Compile without keeping the plan; bodies are compiled before the pass of the model ends, and are not told of."""
     runnable = model._runnable(narrow)
-    ports = [output._port for output in runnable.outputs]
+    ports = [output._port for output in runnable._const_outputs()]
     if narrow:
         after(
             NARROW,

@@ -54,8 +54,8 @@ class Executable(Answers):
         self._streams = Streams.of(self.config)
         self._requested_backend = backend or self.config.get("BACKEND")
         self.backend, self._chain = load(self._requested_backend, model._is_large)
-        self._inputs = list(map(ConstOutput.of, model.inputs))
-        self._outputs = list(map(ConstOutput.of, model.outputs))
+        self._inputs = model._const_inputs()
+        self._outputs = model._const_outputs()
         model._document.weights.check()
         self._plan = self._compile(fold=self.backend != "reference")
         self._unfused_plan: ExecutionPlan | None = None

@@ -1,7 +1,8 @@
-"""The properties of a layer: its name, operation, attributes and data."""
+"""The properties of a layer: its name, operation, attributes, data and shapes."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,8 +10,11 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Layer
-from ..ir.shape import PartialShape
+from ..ir import shape
 from ..ir.tensor import Array
+from .ports import TypedPort
+from .rt_info import HasRTInfo
+from .shapes import PartialShape, Shape
 
 __all__ = ["LayerInfo"]
 
@@ -18,7 +22,7 @@ __all__ = ["LayerInfo"]
 _SPELLED = {"PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
 
 
-class LayerInfo:
+class LayerInfo(HasRTInfo):
     """A layer by itself, without what it is connected to."""
 
     def __init__(self, layer: Layer) -> None:
@@ -60,12 +64,7 @@ class LayerInfo:
         return {name: _plain(value) for name, value in found.items() if name not in stored}
 
     @property
-    def rt_info(self) -> Mapping[str, Any]:
-        """The runtime information in the file."""
-        return self.layer.rt_info
-
-    def get_rt_info(self) -> Mapping[str, Any]:
-        """The runtime information in the file."""
+    def _rt_info(self) -> Mapping[str, Any]:  # type: ignore[override]  # it is replaced by `_replace_rt_info`
         return self.layer.rt_info
 
     @property
@@ -86,9 +85,64 @@ class LayerInfo:
             )
         return self.layer.op.evaluate()  # type: ignore[no-any-return]
 
+    @abstractmethod
+    def output(self, index: int = 0) -> TypedPort:
+        """One output."""
+
+    @abstractmethod
+    def input_value(self, index: int) -> TypedPort:
+        """The output of another layer that an input reads."""
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the only output."""
+        return self.output(0).shape
+
+    @property
+    def partial_shape(self) -> PartialShape:
+        """The shape of the only output, as far as it is known."""
+        return self.output(0).partial_shape
+
+    @property
+    def element_type(self) -> ElementType:
+        """The element type of the only output."""
+        return self.output(0).element_type
+
+    def get_partial_shape(self) -> PartialShape:
+        """The shape of the only output, as far as it is known."""
+        return self.partial_shape
+
+    def get_element_type(self) -> ElementType:
+        """The element type of the only output."""
+        return self.element_type
+
+    def get_output_partial_shape(self, index: int) -> PartialShape:
+        """The shape of an output, as far as it is known."""
+        return self.output(index).partial_shape
+
+    def get_output_shape(self, index: int) -> Shape:
+        """The shape of an output, all of which must be known."""
+        return self.output(index).shape
+
+    def get_output_element_type(self, index: int) -> ElementType:
+        """The element type of an output."""
+        return self.output(index).element_type
+
+    def get_input_partial_shape(self, index: int) -> PartialShape:
+        """The shape that an input reads, as far as it is known."""
+        return self.input_value(index).partial_shape
+
+    def get_input_shape(self, index: int) -> Shape:
+        """The shape that an input reads, all of which must be known."""
+        return self.input_value(index).shape
+
+    def get_input_element_type(self, index: int) -> ElementType:
+        """The element type that an input reads."""
+        return self.input_value(index).element_type
+
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, PartialShape):
+    if isinstance(value, shape.PartialShape):
         return [-1] if value.rank is None else [d.min if d.is_static else -1 for d in value]
     if isinstance(value, tuple):
         return list(value)

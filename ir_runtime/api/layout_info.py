@@ -1,4 +1,4 @@
-"""The layouts that a graph has for its inputs and outputs, in the rt_info of their tensors."""
+"""The layouts that layers have for their outputs, in the rt_info of the ports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
-from ..ir.graph import Graph, Port
+from ..ir.graph import Layer
 from ..ir.shape import PartialShape
 from .layout import Layout
 
@@ -17,24 +17,21 @@ __all__ = ["check_layout", "layout_of", "with_layout"]
 _ENTRY = "layout"
 
 
-def layout_of(graph: Graph, port: Port) -> Layout:
-    """Return the layout of a tensor; an empty one where the file says nothing."""
-    specs = graph[port.layer].outputs[port.number : port.number + 1]
+def layout_of(layer: Layer, index: int) -> Layout:
+    """Return the layout of an output of a layer; an empty one where the file says nothing."""
+    specs = layer.outputs[index : index + 1]
     entry = specs[0].rt_info.get(_ENTRY, "") if specs else ""
     return Layout(str(entry.get(_ENTRY, "") if isinstance(entry, Mapping) else entry))
 
 
-def with_layout(graph: Graph, port: Port, layout: Layout) -> Graph:
-    """Return the graph with another layout of a tensor; an empty one removes what the file says."""
-    layer = graph[port.layer]
+def with_layout(layer: Layer, index: int, layout: Layout) -> Layer:
+    """Return the layer with another layout of an output; an empty one removes what the file says."""
     specs = list(layer.outputs)
-    info: dict[str, Any] = {key: entry for key, entry in specs[port.number].rt_info.items() if key != _ENTRY}
+    info: dict[str, Any] = {key: entry for key, entry in specs[index].rt_info.items() if key != _ENTRY}
     if not layout.empty:
         info[_ENTRY] = {"version": "0", _ENTRY: str(layout)}
-    specs[port.number] = replace(specs[port.number], rt_info=info)
-    changed = replace(layer, outputs=tuple(specs))
-    layers = [changed if la.id == layer.id else la for la in graph.layers.values()]
-    return Graph(layers, graph.edges, graph.severed)
+    specs[index] = replace(specs[index], rt_info=info)
+    return replace(layer, outputs=tuple(specs))
 
 
 def check_layout(layout: Layout, shape: PartialShape, name: str) -> None:

@@ -1,28 +1,30 @@
-"""Models: validate, reshape and change them."""
+"""Models: build, validate and reshape them."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from ..analysis.correct import corrected
-from ..analysis.infer import infer
+from ..analysis.infer import Inferred, infer
 from ..analysis.state import check_assigned, variables_of, with_variables
 from ..analysis.validate.structure import check
 from ..analysis.validate.variables import check_assigns
 from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostic, Diagnostics
 from ..errors import InputError, UnsupportedError, ValidationError
-from ..ir.graph import Graph
+from ..ir.graph import Graph, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 from ..limits import Limits, within
 from ..reader.model import Document
+from .building.arguments import arguments, as_results, empty_document, name_ends
+from .editing import Editing
 from .names import find_port, find_ports, unknown_name
-from .nodes import Output
-from .view import View
+from .nodes import GraphNodes, Output
 
 if TYPE_CHECKING:
     from ..analysis.constraints.confirming import Run
@@ -45,37 +47,65 @@ _HARMLESS = frozenset(
 )
 
 
-class Model(View):
+class Model(Editing):
     """A graph of layers with what was inferred about it. As OpenVINO's ``Model``.
 
-    Use `ir_runtime.read_model` to get one. ``graph`` is the networkx graph; ``report`` has what was
-    found wrong or noteworthy.
+    `ir_runtime.read_model` reads one; ``Model(results, parameters)`` makes one of nodes. ``graph`` is the networkx
+    graph; ``report`` has what was found wrong or noteworthy.
+
+    Args:
+        results: Results, or nodes and outputs that are to be the outputs of the model.
+        sinks: layers that assign variables; may be left out.
+        parameters: the inputs.
+        variables: the variables; may be left out.
+        name: the name of the model.
+
+    Raises:
+        ValidationError: if a layer refuses its inputs, or reads a Parameter that is not among the inputs.
     """
 
-    def __init__(self, document: Document, report: Diagnostics) -> None:
-        self.report = report
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if len(args) == 1 and isinstance(args[0], Model) and not kwargs:
+            vars(self).update(vars(args[0].clone()))
+            return
+        members, variables, name = arguments(args, kwargs)
+        document = empty_document(name)
+        self._start(document, GraphNodes(document.graph, Inferred(), nodes={}), Diagnostics())
         self._parameters: dict[int, TensorType] | None = None
-        self._contradicted: Diagnostics | None = None
-        check(document.graph, report)
+        self._members, self._declared_variables = members, variables
+        name_ends(members)
+        self.validate_nodes_and_infer_types()
+
+    @classmethod
+    def _read(cls, document: Document, report: Diagnostics) -> Model:
+        """Make a model of what was read; findings go into the report."""
+        graph, model = document.graph, cls.__new__(cls)
+        check(graph, report)
         before = Diagnostics(report.most)
         before.extend(report)
-        super().__init__(document, infer(document.graph, report, explain=True))
+        nodes = GraphNodes(graph, infer(graph, report, explain=True))
+        nodes.weights = document.weights
+        model._start(document, nodes, report)
+        model._parameters = None
         report.arrange()
-        check_assigned(self._graph, self._values, report)
-        check_assigns(self._graph, report)
+        check_assigned(graph, nodes.values, report)
+        check_assigns(graph, report)
         if any(report.count(code=code) > before.count(code=code) for code in DECLARED):
-            self._ignore_declared(before)
+            model._ignore_declared(before)
+        return model
 
     def _ignore_declared(self, found: Diagnostics) -> None:
         """Take types and shapes from operations alone, as running does; and add what is wrong even so."""
-        self._values = infer(self._graph, found, compare=False, explain=True)
-        check_assigned(self._graph, self._values, found)
-        check_assigns(self._graph, found)
+        nodes = self._table
+        nodes.values = infer(nodes.graph, found, compare=False, explain=True)
+        check_assigned(nodes.graph, nodes.values, found)
+        check_assigns(nodes.graph, found)
         self._contradicted = found
 
     @property
     def is_contradicted(self) -> bool:
         """Whether ports declare something else than is inferred."""
+        self._nodes()
         return self._contradicted is not None
 
     @property
@@ -83,7 +113,7 @@ class Model(View):
         """Those it was read with; compiling and running it are held to them, too."""
         return self._document.limits
 
-    def raise_if_invalid(self, allowed: Collection[str] = ()) -> Model:
+    def raise_if_invalid(self, allowed: Collection[str] = ()) -> Self:
         """Return the model, or raise what was found wrong with it, except for codes in ``allowed``.
 
         Raises:
@@ -101,12 +131,13 @@ class Model(View):
 
     def _errors(self, allowed: Collection[str]) -> list[Diagnostic]:
         """What keeps the model from being accepted, in the order of the file."""
+        report = self.report
         if self._contradicted is None or not frozenset(allowed) >= DECLARED:
-            return [error for error in self.report.errors if error.code not in allowed]
+            return [error for error in report.errors if error.code not in allowed]
         errors = [error for error in self._contradicted.errors if error.code not in allowed]
         if not errors:
             return []
-        declared = [error for error in self.report.errors if error.code in DECLARED]
+        declared = [error for error in report.errors if error.code in DECLARED]
         return sorted([*declared, *errors], key=lambda error: error.line or 0)
 
     def add_outputs(self, outputs: Any) -> list[Output]:
@@ -114,10 +145,33 @@ class Model(View):
         single = isinstance(outputs, str | Output) or (
             isinstance(outputs, tuple) and len(outputs) == 2 and isinstance(outputs[1], int)
         )
-        found = find_ports(self._graph, [outputs] if single else outputs)
-        known = {output._port for output in self.outputs}
-        self._extra += [port for port in found if port not in known]
-        return [next(o for o in self.outputs if o._port == port) for port in found]
+        asked = [outputs] if single else outputs
+        if self._table.is_settled:
+            return self._add_results(asked)
+        found = self._ports(asked)
+        known = {output._port for output in self._const_outputs()}
+        self._added += [port for port in found if port not in known]
+        ports = [output._port for output in self._const_outputs()]
+        return [self.outputs[ports.index(port)] for port in found]
+
+    def _ports(self, asked: Any) -> list[Port]:
+        nodes = self._nodes()
+        return find_ports(
+            nodes.graph, [self._port(item) if isinstance(item, Output) else item for item in asked]
+        )
+
+    def _port(self, output: Output) -> Port:
+        found = self._nodes().port(output)
+        if found is None:
+            raise InputError(f"{output!r} is not an output of a layer of the model", code=Code.NO_SUCH_NAME)
+        return found
+
+    def _add_results(self, asked: Any) -> list[Output]:
+        """Add Results to a model that was changed."""
+        nodes = self._nodes()
+        results = as_results([nodes.output(port) for port in self._ports(asked)])
+        self.add_results(results)
+        return [result.output(0) for result in results]
 
     def reshape(
         self,
@@ -135,8 +189,9 @@ class Model(View):
             ValidationError: if a layer refuses; the model is then as before.
         """
         given = shapes if isinstance(shapes, Mapping) else {None: shapes}
+        nodes = self._nodes()
         parameters = dict(self._parameters or {})
-        parameters |= {port._port.layer: type for port, type in self._reshaped(given)}
+        parameters |= {self._port(port).layer: type for port, type in self._reshaped(given)}
         graph = self._with_variables(variables_shapes or {})
         report = Diagnostics(self.limits.findings)
         with within(self.limits):
@@ -144,7 +199,21 @@ class Model(View):
         check_assigned(graph, values, report)
         if report.errors:
             raise ValidationError.of(report.errors, report.more)
-        self._parameters, self._graph, self._values = parameters, graph, values
+        if nodes.is_settled:
+            self._reshape_nodes(graph, values)
+        else:
+            self._parameters, nodes.graph, nodes.values = parameters, graph, values
+            nodes.follow()
+
+    def _reshape_nodes(self, graph: Graph, values: Inferred) -> None:
+        """Give the Parameters and variables of a model that was changed other shapes."""
+        for id, node in self._table.made.items():
+            if node.layer.type in ("Parameter", "ReadValue"):
+                node._edit()
+                node.layer = replace(node.layer, op=graph[id].op, attributes=graph[id].attributes)
+            if node.layer.type == "Parameter":
+                node._declare(values[Port(id, 0)].type)
+        self._update_nodes()
 
     def constraints(self, confirm: bool = True, seconds: float = 20.0) -> Constraints:
         """Find the constraints on the dynamic dims of the inputs: ``height is a multiple of 32``.
@@ -176,7 +245,7 @@ class Model(View):
         Raises:
             ValidationError: if something keeps the model from running.
         """
-        model = self.raise_if_invalid(_HARMLESS).clone()
+        model = self.raise_if_invalid(_HARMLESS)._variant()
         model.correct()
         if f16:
             model.narrow()
@@ -184,7 +253,9 @@ class Model(View):
 
     @property
     def _parameter_types(self) -> dict[int, TensorType]:
-        return {port._port.layer: port._type for port in self.inputs}
+        nodes = self._nodes()
+        layers = nodes.graph.of_type("Parameter")
+        return {layer.id: nodes.values[Port(layer.id, 0)].type for layer in layers}
 
     def _with_variables(self, given: Mapping[str, ShapeLike]) -> Graph:
         known = variables_of(self._graph, self._values)
@@ -204,14 +275,19 @@ class Model(View):
         types = {**self._parameter_types, **parameters}
         return {layer: Value(type) for layer, type in types.items()}
 
-    def validate_nodes_and_infer_types(self) -> None:
-        """Raise if the model is not valid; inference has already been done."""
-        self.raise_if_invalid()
-
     def clone(self) -> Model:
         """A model of its own over the same graph and constants."""
-        other = copy.copy(self)
-        other._extra = list(self._extra)
+        nodes, other = self._nodes(), self._variant()
+        other._table = GraphNodes(nodes.graph, nodes.values)
+        other._table.weights = self._document.weights
+        return other
+
+    def _variant(self) -> Model:
+        """A copy with the same nodes, which does not follow changes of them."""
+        nodes, other = self._nodes(), copy.copy(self)
+        other._table = GraphNodes(nodes.graph, nodes.values, origin=nodes.origin or nodes)
+        other._members, other._added = None, list(self._added)
+        other._declared_variables = list(self._declared_variables)
         return other
 
     def narrow(self) -> None:
@@ -219,13 +295,13 @@ class Model(View):
         from ..transform.narrow import narrow
 
         parameters = self._all_parameters(self._parameters or {})
-        self._graph = narrow(self._graph, self._values)
-        self._values = infer(self._graph, Diagnostics(), parameters)
+        graph = narrow(self._graph, self._values)
+        self._replace_graph(graph, infer(graph, Diagnostics(), parameters))
 
     def correct(self) -> None:
         """Replace declarations that contradict inference by what is inferred."""
         if self.is_contradicted:
-            self._graph = corrected(self._graph, self._values)
+            self._replace_graph(corrected(self._graph, self._values), self._values)
 
 
 def _shape(given: ShapeLike) -> PartialShape:

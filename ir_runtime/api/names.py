@@ -49,8 +49,8 @@ def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: s
     return found[0]
 
 
-def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | TypedPort]) -> list[Port]:
-    """Outputs of any layers: by tensor name, layer name, glob, or (layer name, output).
+def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | Port]) -> list[Port]:
+    """Outputs of any layers: by tensor name, layer name, glob, (layer name, output), or port.
 
     Raises:
         InputError: if something that is asked for is not there.
@@ -74,9 +74,9 @@ def _known(ports: Sequence[TypedPort]) -> str:
     return "available are " + ", ".join(p.label for p in ports) if ports else ""
 
 
-def _matches(graph: Graph, item: str | tuple[str, int] | TypedPort) -> list[Port]:
-    if isinstance(item, TypedPort):
-        return [item._port]
+def _matches(graph: Graph, item: str | tuple[str, int] | Port) -> list[Port]:
+    if isinstance(item, Port):
+        return [item]
     if isinstance(item, tuple):
         return [_numbered(graph, *item)]
     found = [port for port, names in _named(graph) if item in names]

@@ -65,7 +65,7 @@ def read_model(
                 f"{documents[0].file} has {len(documents)} examples",
                 hint=f"choose one with example=1 … {len(documents)} (--example), or call read_fragments",
             )
-        read = Model(documents[0], report)
+        read = Model._read(documents[0], report)
     return accepted(read, strict)
 
 
@@ -139,5 +139,5 @@ def read_fragments(
 
 def _example(page: Page, number: int, strict: bool | None, limits: Limits) -> Model:
     report = Diagnostics(limits.findings)
-    model = Model(page.read(number, report), report)
+    model = Model._read(page.read(number, report), report)
     return accepted(model, strict)

@@ -10,8 +10,8 @@ from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Port
 from ..ir.tensor import Array, TensorType
-from .nodes import GraphView
 from .tensor import Tensor
+from .view import View
 
 __all__ = ["VariableState", "variable_states"]
 
@@ -48,7 +48,7 @@ class VariableState:
         return f"<VariableState: {self.name!r} {self._type}>"
 
 
-def variable_states(model: GraphView, values: dict[str, Array]) -> list[VariableState]:
+def variable_states(model: View, values: dict[str, Array]) -> list[VariableState]:
     """The variables that a model reads, in the order of the file."""
     found: dict[str, TensorType] = {}
     for layer in model._graph.of_type("ReadValue"):

@@ -62,7 +62,7 @@ def _validated(
         source = open_source(model, limits)
         excerpt = Excerpts(source.data).of
         for document in load(source, weights, report, limits):
-            _examine(Model(document, report), report, shapes)
+            _examine(Model._read(document, report), report, shapes)
     except InputError:
         raise
     except IRError as problem:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..ir.element import ElementType
-from ..ir.graph import Port
+from ..ir.graph import Graph, Port
 from ..ir.sizes import bytes_of
 from ..ir.tensor import Array
 from ..reader.model import Document
 from .names import find_port, unknown_name
-from .nodes import GraphView, Node, Output, show_ports
+from .nodes import ConstOutput, GraphNodes, Node, Output, show_ports
 from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape
 
@@ -27,15 +28,28 @@ __all__ = ["View"]
 _LARGE = 1 << 20
 
 
-class View(GraphView, HasRTInfo):
+class View(HasRTInfo, ABC):
     """The read-only methods of OpenVINO's ``Model``."""
 
-    def __init__(self, document: Document, values: Inferred) -> None:
-        super().__init__(document.graph, values)
-        self._document = document
-        self._rt_info = document.rt_info
-        self._extra: list[Port] = []
-        self.friendly_name = document.name
+    _document: Document
+    friendly_name: str
+
+    @abstractmethod
+    def _nodes(self) -> GraphNodes:
+        """The graph as it is now, and its nodes."""
+
+    @property
+    @abstractmethod
+    def _extra(self) -> Sequence[Port]:
+        """Outputs that were added, and have no Result."""
+
+    @property
+    def _graph(self) -> Graph:
+        return self._nodes().graph
+
+    @property
+    def _values(self) -> Inferred:
+        return self._nodes().values
 
     @property
     def graph(self) -> nx.MultiDiGraph:
@@ -54,12 +68,14 @@ class View(GraphView, HasRTInfo):
     @property
     def inputs(self) -> list[Output]:
         """The inputs, in the order of the file."""
-        return [self._output(Port(layer.id, 0)) for layer in self._graph.of_type("Parameter")]
+        return [output for node in self.parameters for output in node.outputs()[:1]]
 
     @property
     def outputs(self) -> list[Output]:
         """The outputs, in the order of the file, then those added."""
-        return [*self._results(), *map(self._output, self._extra)]
+        nodes = self._nodes()
+        found = [output for node in self.results for output in node.outputs()]
+        return [*found, *map(nodes.output, self._extra)]
 
     def input(self, key: int | str | None = None) -> Output:
         """An input by index or name; without a key, the only one."""
@@ -72,12 +88,12 @@ class View(GraphView, HasRTInfo):
     @property
     def parameters(self) -> list[Node]:
         """The Parameter layers."""
-        return list(map(self._node, self._graph.of_type("Parameter")))
+        return self._of_type("Parameter")
 
     @property
     def results(self) -> list[Node]:
         """The Result layers."""
-        return list(map(self._node, self._graph.of_type("Result")))
+        return self._of_type("Result")
 
     @property
     def result(self) -> Node:
@@ -94,11 +110,13 @@ class View(GraphView, HasRTInfo):
 
     def get_ops(self) -> list[Node]:
         """Every layer, in the order of the file."""
-        return list(map(self._node, self._graph.layers.values()))
+        nodes = self._nodes()
+        return list(map(nodes.node, nodes.graph.layers))
 
     def get_ordered_ops(self) -> list[Node]:
         """Every layer in topological order."""
-        return list(map(self._node, self._graph))
+        nodes = self._nodes()
+        return [nodes.node(layer.id) for layer in nodes.graph]
 
     def get_friendly_name(self) -> str:
         """The name."""
@@ -135,7 +153,7 @@ class View(GraphView, HasRTInfo):
         if not layers:
             known = [la.name for la in self._graph.of_type("Constant")]
             raise unknown_name("Constant", name, known)
-        return self._node(layers[0]).get_data()
+        return self._nodes().node(layers[0].id).get_data()
 
     def get_parameter_index(self, parameter: Node) -> int:
         """The position of a Parameter among the inputs, or -1."""
@@ -170,9 +188,29 @@ class View(GraphView, HasRTInfo):
         """Whether its tensors, constants and activations, are worth loading machine code for."""
         return sum(bytes_of(value.type) for value in self._values.values()) >= _LARGE
 
-    def _results(self) -> Iterable[Output]:
-        for layer in self._graph.of_type("Result"):
-            yield from self._outputs_of(layer)
+    def _of_type(self, type: str) -> list[Node]:
+        nodes = self._nodes()
+        return [nodes.node(layer.id) for layer in nodes.graph.of_type(type)]
+
+    def _const_inputs(self) -> list[ConstOutput]:
+        """The inputs with the types that they have now."""
+        nodes = self._nodes()
+        ports = (Port(layer.id, 0) for layer in nodes.graph.of_type("Parameter"))
+        return [_const(nodes, port, nodes.original(port.layer)) for port in ports]
+
+    def _const_outputs(self) -> list[ConstOutput]:
+        """The outputs with the types that they have now."""
+        nodes = self._nodes()
+        results = nodes.graph.of_type("Result")
+        found = [(port, nodes.original(layer.id)) for layer in results for port in nodes.graph.reads(layer)]
+        added = [(port, nodes.original(port.layer)) for port in self._extra]
+        return [_const(nodes, port, node) for port, node in (*found, *added) if port in nodes.values]
 
     def __repr__(self) -> str:
         return f"<Model: {self.friendly_name!r}\n{show_ports(self.inputs, self.outputs)}>"
+
+
+def _const(nodes: GraphNodes, port: Port, node: Node) -> ConstOutput:
+    is_result = node.layer.type == "Result"
+    output = Output(node, 0 if is_result else port.number)
+    return ConstOutput(node, output.index, port, nodes.values[port].type, output._names)

@@ -139,7 +139,7 @@ def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:
 
 
 def _random(model: Model, port: Output, seed: int) -> Array:
-    return random_array(model._graph, port._port, port.element_type, _some_shape(port), seed)
+    return random_array(model._graph, model._port(port), port.element_type, _some_shape(port), seed)
 
 
 def _some_shape(port: Output) -> tuple[int, ...]:

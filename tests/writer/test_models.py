@@ -36,7 +36,7 @@ def inputs_of(name: str, model: ir.Model) -> list[Array]:
         return CASES[name][1][0]
     shapes = [[d.min if d.is_static else max(d.min, 2) for d in port.partial_shape] for port in model.inputs]
     return [
-        random_array(model._graph, port._port, port.element_type, tuple(s))
+        random_array(model._graph, model._port(port), port.element_type, tuple(s))
         for port, s in zip(model.inputs, shapes, strict=True)
     ]
 

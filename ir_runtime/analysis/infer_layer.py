@@ -1,0 +1,36 @@
+"""Infer one layer that is not part of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..diagnostics import Diagnostics, Location
+from ..errors import ValidationError
+from ..ir.graph import Edge, Graph, Layer, Port
+from ..ir.tensor import Value
+from .infer import Inferred, infer
+
+__all__ = ["infer_layer"]
+
+_SELF = 0
+
+
+def infer_layer(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...]:
+    """Return the value of each output of a layer, given those of its inputs.
+
+    Raises:
+        ValidationError: if the operation refuses its inputs.
+    """
+    report = Diagnostics()
+    known = _infer(layer, inputs, report)
+    if report.errors:
+        raise ValidationError.of(report.errors, report.more)
+    return tuple(known[port] for port in sorted(known) if port.layer == _SELF)
+
+
+def _infer(layer: Layer, inputs: Sequence[Value], report: Diagnostics) -> Inferred:
+    sources = [Layer(number, "", "Parameter", "", None, Location()) for number in range(1, len(inputs) + 1)]
+    edges = [Edge(Port(source.id, 0), Port(_SELF, number)) for number, source in enumerate(sources)]
+    graph = Graph([*sources, replace(layer, id=_SELF)], edges)
+    return infer(graph, report, dict(enumerate(inputs, 1)), compare=False)

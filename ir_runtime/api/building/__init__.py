@@ -1,0 +1,1 @@
+"""Build models from Python: operations, nodes, and the graph that is derived from them."""

@@ -1,0 +1,204 @@
+"""The nodes at the ends of models: Parameters, Constants, Results and those of variables. As OpenVINO's ``op``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...codes import Code
+from ...errors import InputError
+from ...ir.element import ElementType
+from ...ir.tensor import Array
+from ..shapes import PartialShape
+from ..layout import Layout
+from ..nodes import Node, Output, as_output
+from ..tensor import Tensor
+from .layer import array_of, changed, constant, operation
+from .variables import Variable
+
+__all__ = ["Assign", "Constant", "Parameter", "ReadValue", "Result", "element_of"]
+
+
+def element_of(given: Any) -> ElementType:
+    """Return the element type for a type, a NumPy dtype or a Python type.
+
+    Raises:
+        InputError: if it is none.
+    """
+    if isinstance(given, ElementType):
+        return given
+    if given is int or given is float:  # as OpenVINO takes them where no width is said
+        return ElementType.i32 if given is int else ElementType.f32
+    try:
+        return ElementType.parse(given) if isinstance(given, str) else ElementType.from_dtype(given)
+    except (TypeError, ValueError) as reason:
+        raise InputError(f"{given!r} is not an element type: {reason}", code=Code.BAD_REQUEST) from None
+
+
+class _End(Node):
+    """An input or an output of a model."""
+
+    @property
+    def layout(self) -> Layout:
+        """The layout; an empty one where the model does not say."""
+        return self.output(0)._layout
+
+    @layout.setter
+    def layout(self, layout: Layout) -> None:
+        self.output(0)._layout = layout
+
+    def get_layout(self) -> Layout:
+        """The layout; an empty one where the model does not say."""
+        return self.layout
+
+    def set_layout(self, layout: Layout) -> None:
+        """Give the tensor a layout; an empty one removes it."""
+        self.layout = layout
+
+
+class Parameter(_End, type="Parameter"):
+    """An input of a model.
+
+    >>> Parameter(ElementType.f32, PartialShape([1, -1])).partial_shape
+    <PartialShape: [1,?]>
+    """
+
+    def __init__(self, element_type: Any, shape: Any) -> None:
+        element, partial = element_of(element_type), PartialShape(shape)
+        self._build(operation("Parameter", 1, {"element_type": element, "shape": partial}), ())
+
+    def set_element_type(self, element_type: Any) -> None:
+        """Give the input another element type."""
+        self._edit()
+        self.layer = changed(self.layer, "element_type", element_of(element_type))
+        self._update()
+
+    def set_partial_shape(self, partial_shape: Any) -> None:
+        """Give the input another shape."""
+        self._edit()
+        self.layer = changed(self.layer, "shape", PartialShape(partial_shape))
+        self._update()
+
+    @property
+    def partial_shape(self) -> PartialShape:
+        """The shape, as far as it is known."""
+        return self.output(0).partial_shape
+
+    @partial_shape.setter
+    def partial_shape(self, shape: Any) -> None:
+        self.set_partial_shape(shape)
+
+    @property
+    def element_type(self) -> ElementType:
+        """The element type."""
+        return self.output(0).element_type
+
+    @element_type.setter
+    def element_type(self, element_type: Any) -> None:
+        self.set_element_type(element_type)
+
+
+class Constant(Node, type="Constant"):
+    """A tensor that the model carries.
+
+    Args:
+        value: an array or a tensor; or the element type.
+        shape: the shape, if the element type is given.
+        values: the numbers, or one for all, if the element type is given.
+        shared_memory: whether to use the memory of the array, and not a copy.
+    """
+
+    def __init__(
+        self, value: Any, shape: Any = None, values: Any = None, *, shared_memory: bool = False
+    ) -> None:
+        if isinstance(value, ElementType):
+            array = _filled(value, tuple(shape or ()), values)
+            self._build(constant(array, value), ())
+            return
+        element = value.element_type if isinstance(value, Tensor) else None
+        array = value.data if isinstance(value, Tensor) else array_of(value)
+        self._build(constant(array if shared_memory else array.copy(), element), ())
+
+    @property
+    def value(self) -> Array:
+        """The contents."""
+        return self.get_data()
+
+    def get_vector(self) -> Array:
+        """The contents in one dimension."""
+        return self.get_data().reshape(-1)
+
+    def get_value_strings(self) -> list[str]:
+        """Each number as text."""
+        return [str(number) for number in self.get_vector().tolist()]
+
+    def get_byte_size(self) -> int:
+        """The number of bytes."""
+        return self.output(0).tensor.size
+
+    def get_tensor_view(self) -> Tensor:
+        """The contents as a tensor."""
+        return Tensor(self.get_data(), type=self.output(0).element_type)
+
+    @property
+    def tensor_view(self) -> Tensor:
+        """The contents as a tensor."""
+        return self.get_tensor_view()
+
+
+def _filled(element: ElementType, shape: Sequence[int], values: Any) -> Array:
+    """Return an array of numbers, or of one number everywhere."""
+    flat = np.empty(np.size(values), object) if element is ElementType.string else None
+    if flat is not None:
+        flat[:] = np.asarray(values, object).reshape(-1)
+    else:
+        flat = np.asarray(values).reshape(-1).astype(element.dtype)
+    if flat.size == 1:
+        return np.broadcast_to(flat, shape).copy() if shape else flat.reshape(())
+    count = int(np.prod(shape, dtype=np.int64))
+    if flat.size != count:
+        raise InputError(
+            f"a constant of shape {list(shape)} takes {count} values, got {flat.size}", code=Code.BAD_REQUEST
+        )
+    return flat.reshape(shape)
+
+
+class Result(_End, type="Result"):
+    """An output of a model; its names are those of the tensor that it takes, until it is given others."""
+
+    def __init__(self, output: Node | Output) -> None:
+        source = as_output(output)
+        self._build(operation("Result", 1, {}), [source])
+        self._set_names(0, source._names)
+
+
+class Assign(Node, type="Assign"):
+    """Lets a variable hold a value from now on."""
+
+    def __init__(self, new_value: Any, variable: Variable | str, name: str = "") -> None:
+        said = variable if isinstance(variable, str) else variable.info.variable_id
+        opset = 3 if isinstance(variable, str) else 6
+        self._build(operation("Assign", opset, {"variable_id": said}), [as_output(new_value)])
+        if name:
+            self.set_friendly_name(name)
+
+    def get_variable_id(self) -> str:
+        """The id of the variable."""
+        return self.layer.attributes["variable_id"]
+
+
+class ReadValue(Node, type="ReadValue"):
+    """What a variable holds."""
+
+    def __init__(self, new_value: Any, variable: Variable | None = None) -> None:
+        inputs = [] if isinstance(new_value, Variable) else [as_output(new_value)]
+        held = new_value if isinstance(new_value, Variable) else variable
+        if held is None:
+            raise InputError("a ReadValue needs a variable", code=Code.BAD_REQUEST)
+        self._build(operation("ReadValue", 6, held.info.attributes()), inputs)
+
+    def get_variable_id(self) -> str:
+        """The id of the variable."""
+        return self.layer.attributes["variable_id"]

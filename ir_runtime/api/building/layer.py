@@ -1,0 +1,162 @@
+"""Layers of new nodes: their operation with its attributes, and their ports."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...codes import Code
+from ...diagnostics import Location
+from ...errors import InputError, UnsupportedError, ValidationError
+from ...ir.element import ElementType
+from ...ir.graph import Layer, PortSpec
+from ...ir.operation import Operation
+from ...ir.shape import PartialShape
+from ...ir.tensor import Array
+from ...nearest import nearest
+from ...ops import Op, load_extensions, registry
+from ...writer.attributes import attribute_text
+
+__all__ = ["ConversionError", "array_of", "changed", "constant", "informed", "named", "new_layer", "operation"]
+
+_NUMBERS = itertools.count(1)
+
+
+class ConversionError(InputError, TypeError):
+    """A value that cannot become a tensor."""
+
+
+def new_layer(op: Operation, inputs: int) -> Layer:
+    """Return a layer of an operation, with a name that no other has."""
+    assert isinstance(op, Op)
+    name = f"{op.name}_{next(_NUMBERS)}"
+    return Layer(
+        id=-1,
+        name=name,
+        type=op.name,
+        version=f"opset{op.since}",
+        op=op,
+        where=Location(layer=name, operation=op.versioned_name()),
+        inputs=tuple(map(PortSpec, range(inputs))),
+        attributes=_texts(op),
+    )
+
+
+def operation(type: str, opset: int | None, attributes: Mapping[str, Any]) -> Op:
+    """Return an operation with its attributes, given by their names in files or in Python.
+
+    Raises:
+        UnsupportedError: if the opset has no such operation.
+        ValidationError: if an attribute is unknown, missing or not allowed.
+    """
+    cls = _class(type, opset)
+    payloads = {
+        name: attributes[name] for name, a in cls.schema().items() if a.external and name in attributes
+    }
+    given = {
+        _xml_name(cls, name): _text(value)
+        for name, value in attributes.items()
+        if value is not None and name not in payloads
+    }
+    return cls.parse({**cls.omitted_defaults(given), **given}, **payloads)
+
+
+def changed(layer: Layer, name: str, value: Any) -> Layer:
+    """Return a layer with another value of an attribute."""
+    assert isinstance(layer.op, Op)
+    cls = type(layer.op)
+    attribute = {a.xml: a for a in cls.schema().values()}[_xml_name(cls, name)]
+    try:
+        op = layer.op.replace(**{attribute.name: attribute.parse(_text(value))})
+    except ValueError as problem:
+        raise ValidationError(
+            f"attribute {name!r} {problem}", code=Code.BAD_ATTRIBUTE, where=layer.where
+        ) from None
+    return replace(layer, op=op, attributes={**layer.attributes, **_texts(op)})
+
+
+def constant(array: Array, element: ElementType | None = None) -> Op:
+    """Return a Constant that holds an array."""
+    cls = _class("Constant", 1)
+    found = element or ElementType.from_dtype(array.dtype)
+    size = found.nbytes(array.size)
+    return cls(element_type=found, shape=PartialShape(array.shape), offset=0, size=size, value=array)
+
+
+def array_of(value: Any) -> Array:
+    """Return numbers as an array of which a Constant can be made.
+
+    Raises:
+        ConversionError: if they are of a type that tensors do not have.
+    """
+    array = np.asarray(value)
+    try:
+        if array.dtype.kind in "biuf" or array.dtype.kind == "V":
+            ElementType.from_dtype(array.dtype)
+            return array
+    except ValueError:
+        pass
+    raise ConversionError(
+        f"{value!r} is not a tensor: its type is {array.dtype}", hint="expected a node, an output or numbers"
+    )
+
+
+def named(specs: Sequence[PortSpec], index: int, names: Sequence[str]) -> tuple[PortSpec, ...]:
+    """Return ports of which one has other names."""
+    return tuple(replace(s, names=tuple(names)) if i == index else s for i, s in enumerate(specs))
+
+
+def informed(specs: Sequence[PortSpec], index: int, rt_info: Mapping[str, Any]) -> tuple[PortSpec, ...]:
+    """Return ports of which one has other runtime information."""
+    return tuple(replace(s, rt_info=rt_info) if i == index else s for i, s in enumerate(specs))
+
+
+def _class(type: str, opset: int | None) -> type[Op]:
+    found = registry.resolve(type, opset)
+    if found is None:
+        load_extensions()
+        found = registry.resolve(type, opset)
+    if found is None:
+        near = registry.near(type)
+        where = f"opset{opset} has" if opset else "there is"
+        hint = f"did you mean {near!r}?" if near and near != type else ""
+        raise UnsupportedError(f"{where} no operation {type!r}", hint=hint)
+    return found
+
+
+def _xml_name(cls: type[Op], name: str) -> str:
+    known = {key: a.xml for key, a in cls.schema().items()}
+    if name in known:
+        return known[name]
+    if name in known.values():
+        return name
+    near = nearest(name, known)
+    hint = f"did you mean {near!r}?" if near else f"it has {', '.join(known) or 'none'}"
+    raise ValidationError(
+        f"{cls.versioned_name()} has no attribute {name!r}", code=Code.BAD_ATTRIBUTE, hint=hint
+    )
+
+
+def _text(value: Any) -> str:
+    """Return a value as files write it."""
+    if isinstance(value, PartialShape):
+        return attribute_text(value)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return ",".join(map(_text, value))
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, type | np.dtype):
+        return str(ElementType.from_dtype(value))
+    return str(value)
+
+
+def _texts(op: Op) -> dict[str, str]:
+    """Return every attribute as files write it, so that no reader needs to know defaults."""
+    values = {a.xml: vars(op)[name] for name, a in op.schema().items() if not a.external}
+    return {name: attribute_text(value) for name, value in values.items() if value is not None}

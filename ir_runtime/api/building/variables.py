@@ -1,0 +1,59 @@
+"""Variables: tensors that outlive a run, with an id, a type and a shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.element import ElementType
+from ...ir.shape import PartialShape
+
+__all__ = ["Variable", "VariableInfo"]
+
+
+class VariableInfo:
+    """The id, the shape and the type of a variable."""
+
+    def __init__(self) -> None:
+        self.data_shape: Any = PartialShape.dynamic()
+        self.data_type: ElementType = ElementType.dynamic
+        self.variable_id = ""
+
+    def attributes(self) -> dict[str, Any]:
+        """Return them by the names that a ReadValue has for them."""
+        return {
+            "variable_id": self.variable_id,
+            "variable_shape": PartialShape(self.data_shape),
+            "variable_type": self.data_type,
+        }
+
+    @classmethod
+    def of(cls, id: str, element: ElementType, shape: PartialShape) -> VariableInfo:
+        """Describe a variable."""
+        info = cls()
+        info.variable_id, info.data_type, info.data_shape = id, element, shape
+        return info
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VariableInfo) and self.attributes() == other.attributes()
+
+    __hash__ = None  # type: ignore[assignment]  # it can be changed
+
+
+class Variable:
+    """A variable of a model."""
+
+    def __init__(self, info: VariableInfo) -> None:
+        self._info = info
+
+    @property
+    def info(self) -> VariableInfo:
+        """Its id, shape and type."""
+        return self._info
+
+    def get_info(self) -> VariableInfo:
+        """Its id, shape and type."""
+        return self._info
+
+    def update(self, variable_info: VariableInfo) -> None:
+        """Describe it anew."""
+        self._info = variable_info

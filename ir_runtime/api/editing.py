@@ -1,0 +1,224 @@
+"""Change models: add and remove their inputs, outputs and variables, and derive the graph again."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..analysis.infer import Inferred, infer
+from ..analysis.state import check_assigned, variables_of
+from ..analysis.validate.structure import check
+from ..analysis.validate.variables import check_assigns
+from ..codes import Code
+from ..diagnostics import Diagnostics
+from ..errors import InputError
+from ..ir.graph import Graph, Port
+from ..limits import within
+from ..reader.model import Document
+from .building.arguments import as_results, name_ends
+from .building.derive import Members, derived, joined_weights, members_of, undeclared
+from .building.ends import Result
+from .building.variables import Variable, VariableInfo
+from .names import unknown_name
+from .nodes import EDITS, GraphNodes, Node, Output
+from .view import View
+
+__all__ = ["Editing"]
+
+
+class Editing(View):
+    """A model whose graph is that which was read until a node is changed, and is then derived from its nodes."""
+
+    def _start(self, document: Document, nodes: GraphNodes, report: Diagnostics) -> None:
+        self._document, self.friendly_name = document, document.name
+        self._rt_info = document.rt_info
+        self._table, self._report = nodes, report
+        self._members: Members | None = None
+        self._seen = -1
+        self._added: list[Port] = []
+        self._contradicted: Diagnostics | None = None
+        self._declared_variables: list[Variable] = []
+
+    @property
+    def report(self) -> Diagnostics:
+        """What was found wrong or noteworthy."""
+        self._nodes()
+        return self._report
+
+    @property
+    def _extra(self) -> Sequence[Port]:
+        self._nodes()
+        return self._added
+
+    def _nodes(self) -> GraphNodes:
+        table = self._table
+        if table.is_settled and self._seen != EDITS.count:
+            self._derive()
+        return self._table
+
+    def _replace_graph(self, graph: Graph, values: Inferred) -> None:
+        """Use a variant of the graph, which has the same layers."""
+        self._table = GraphNodes(graph, values, origin=self._table.origin or self._table)
+
+    def _derive(self) -> None:
+        """Derive the graph from the nodes, and infer it."""
+        members = self._settled()
+        self._seen = EDITS.count
+        graph, nodes = derived(members)
+        report = Diagnostics(self._document.limits.findings)
+        with within(self._document.limits):
+            check(graph, report)
+            values = infer(graph, report, compare=False, explain=True)
+            check_assigned(graph, values, report)
+            check_assigns(graph, report)
+        if missing := undeclared(nodes.values(), members):
+            message = f"{missing.friendly_name!r} is not among the parameters of the model"
+            report.error(Code.BAD_REQUEST, message, missing.layer.where)
+        weights = joined_weights(self._document.weights, nodes.values())
+        self._document = replace(self._document, graph=graph, weights=weights)
+        self._table, self._report, self._contradicted = GraphNodes(graph, values, nodes=nodes), report, None
+
+    def _settled(self) -> Members:
+        """Return what makes the model, as nodes that can be changed."""
+        if self._members is None:
+            self._table.settle()
+            self._members = members_of(self._table)
+            self._members.results += [Result(self._table.output(port)) for port in self._added]
+            self._added = []
+        return self._members
+
+    def _edit(self) -> Members:
+        members = self._settled()
+        EDITS.count += 1
+        return members
+
+    def _update_nodes(self) -> None:
+        """Tell the nodes what was inferred about them."""
+        table = self._nodes()
+        for id, node in table.made.items() if table.is_settled else ():
+            if node._home is None:
+                node._set_values(
+                    [v for i in range(len(node.layer.outputs)) if (v := table.values.get(Port(id, i)))]
+                )
+
+    def validate_nodes_and_infer_types(self) -> None:
+        """Infer all types again after changes, and raise if the model is not valid.
+
+        Raises:
+            ValidationError: if it is not.
+        """
+        self.raise_if_invalid()
+        self._update_nodes()
+
+    @abstractmethod
+    def raise_if_invalid(self) -> Any:
+        """Raise what is wrong with the model."""
+
+    @property
+    def parameters(self) -> list[Node]:
+        """The Parameter layers."""
+        return list(self._settled().parameters) if self._table.is_settled else super().parameters
+
+    @property
+    def results(self) -> list[Node]:
+        """The Result layers."""
+        return list(self._settled().results) if self._table.is_settled else super().results
+
+    @property
+    def sinks(self) -> list[Node]:
+        """The layers that assign variables."""
+        if self._table.is_settled:
+            return list(self._settled().sinks)
+        layers = [la for la in self._graph.layers.values() if la.op is not None and la.op.has_side_effects]
+        return [self._table.node(layer.id) for layer in layers]
+
+    def get_sinks(self) -> list[Node]:
+        """The layers that assign variables."""
+        return self.sinks
+
+    def get_sink_index(self, sink: Node | Output) -> int:
+        """The position of a sink, or -1."""
+        node, sinks = sink.node if isinstance(sink, Output) else sink, self.sinks
+        return sinks.index(node) if node in sinks else -1
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables of the model."""
+        found = {each.info.variable_id: each for each in self._declared_variables}
+        for id, type in variables_of(self._graph, self._values).items():
+            if id not in found:
+                found[id] = Variable(VariableInfo.of(id, type.element, type.shape))
+                self._declared_variables.append(found[id])
+        return list(found.values())
+
+    def get_variables(self) -> list[Variable]:
+        """The variables of the model."""
+        return self.variables
+
+    def get_variable_by_id(self, id: str) -> Variable:
+        """The variable of that id.
+
+        Raises:
+            InputError: if there is none.
+        """
+        for variable in self.variables:
+            if variable.info.variable_id == id:
+                return variable
+        raise unknown_name("variable", id, [each.info.variable_id for each in self.variables])
+
+    def add_variables(self, variables: Iterable[Variable]) -> None:
+        """Add variables."""
+        self._declared_variables += variables
+
+    def remove_variable(self, variable: Variable) -> None:
+        """Remove a variable; the layers that read and assign it stay."""
+        self._declared_variables = [each for each in self._declared_variables if each is not variable]
+
+    def add_results(self, results: Iterable[Node]) -> None:
+        """Add outputs: Results, or nodes and outputs that they are to take."""
+        members, more = self._edit(), as_results(results)
+        members.results += more
+        name_ends(Members(results=more))
+
+    def remove_result(self, result: Node) -> None:
+        """Remove an output."""
+        _remove(self._edit().results, result, "Result")
+
+    def add_parameters(self, parameters: Iterable[Node]) -> None:
+        """Add inputs."""
+        members, more = self._edit(), list(parameters)
+        members.parameters += more
+        name_ends(Members(parameters=more))
+
+    def remove_parameter(self, parameter: Node) -> None:
+        """Remove an input, which nothing may read any more when the model is used."""
+        _remove(self._edit().parameters, parameter, "Parameter")
+
+    def replace_parameter(self, parameter_index: int, parameter: Node) -> None:
+        """Let all that reads an input read another one, which takes its place and its names.
+
+        Raises:
+            InputError: if there is no input of that index.
+        """
+        parameters = self._edit().parameters
+        if not 0 <= parameter_index < len(parameters):
+            message = f"the model has {len(parameters)} inputs, and so none of index {parameter_index}"
+            raise InputError(message, code=Code.NO_SUCH_NAME)
+        parameters[parameter_index].output(0).replace(parameter.output(0))
+        parameters[parameter_index] = parameter
+
+    def add_sinks(self, sinks: Iterable[Node | Output]) -> None:
+        """Add layers that must run though nothing reads them."""
+        self._edit().sinks += [sink.node if isinstance(sink, Output) else sink for sink in sinks]
+
+    def remove_sink(self, sink: Node | Output) -> None:
+        """Remove a layer that assigns a variable."""
+        _remove(self._edit().sinks, sink.node if isinstance(sink, Output) else sink, "sink")
+
+
+def _remove(nodes: list[Node], node: Node, what: str) -> None:
+    if node not in nodes:
+        raise InputError(f"{node!r} is not a {what} of the model", code=Code.BAD_REQUEST)
+    nodes.remove(node)
