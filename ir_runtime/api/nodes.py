@@ -58,7 +58,7 @@ class GraphNodes:
     Args:
         graph: the layers.
         values: what was inferred about them.
-        origin: has the nodes, where the graph is a variant of another with the same layers.
+        origin: has the nodes of layers with the same ids, where the graph is a variant of another.
         nodes: the nodes by layer, where the graph was derived from them.
     """
 
@@ -77,7 +77,7 @@ class GraphNodes:
 
     def node(self, layer: int) -> Node:
         """Return the node of a layer."""
-        if self.origin is not None:
+        if self.origin is not None and layer in self.origin.graph.layers:
             return self.origin.node(layer)
         if layer not in self.made:
             self.made[layer] = Node._of(self, self.graph[layer])
@@ -94,8 +94,8 @@ class GraphNodes:
 
     def port(self, output: Output) -> Port | None:
         """Return the port of an output, unless it belongs to another graph."""
-        if self.origin is not None:
-            return self.origin.port(output)
+        if self.origin is not None and (found := self.origin.port(output)):
+            return found
         if not self.is_settled:
             id = output._node.layer.id
             return Port(id, output._index) if self.made.get(id) is output._node else None

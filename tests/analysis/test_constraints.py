@@ -350,7 +350,7 @@ def test_claims_agree_with_reshaping(number: int) -> None:
 def reshape(model: ir.Model, lengths: object) -> None:
     given = dict(lengths)  # type: ignore[call-overload]
     shapes = {
-        i: [given.get((port._port.layer, axis), d) for axis, d in enumerate(port.partial_shape)]
+        i: [given.get((model._port(port).layer, axis), d) for axis, d in enumerate(port.partial_shape)]
         for i, port in enumerate(model.inputs)
     }
     model.clone().reshape(shapes)

@@ -156,7 +156,7 @@ def test_inputs_come_from_files(folder: Path, invoke: Invoke) -> None:
 def test_any_type_of_input_reaches_both_sides(folder: Path, element: str) -> None:
     path = write(folder, passing(element, "2,3"))
     model = ir_runtime.read_model(path)
-    given = [random_array(model._graph, model.inputs[0]._port, model.inputs[0].element_type, (2, 3))]
+    given = [random_array(model._graph, model._port(model.inputs[0]), model.inputs[0].element_type, (2, 3))]
     arrays = restore(str(store(given, folder)))
     ours, theirs = (
         side.results(side.request(arrays))

@@ -62,7 +62,7 @@ def _networks() -> Iterator[Case]:
         model, weights = ir.read_model(path), path.with_suffix(".bin")
         shapes = [tuple(d.min or USUAL for d in port.partial_shape) for port in model.inputs]
         inputs = tuple(
-            random_array(model._graph, port._port, port.element_type, shape)
+            random_array(model._graph, model._port(port), port.element_type, shape)
             for port, shape in zip(model.inputs, shapes, strict=True)
         )
         yield Case(name, path.read_bytes(), weights.read_bytes() if weights.exists() else b"", inputs)
