@@ -8,9 +8,9 @@ from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
+from ..ir import shape
 from ..ir.element import ElementType
 from ..ir.graph import Layer
-from ..ir import shape
 from ..ir.tensor import Array
 from .ports import TypedPort
 from .rt_info import HasRTInfo

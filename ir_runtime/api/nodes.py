@@ -77,8 +77,6 @@ class GraphNodes:
 
     def node(self, layer: int) -> Node:
         """Return the node of a layer."""
-        if self.origin is not None and layer in self.origin.graph.layers:
-            return self.origin.node(layer)
         if layer not in self.made:
             self.made[layer] = Node._of(self, self.graph[layer])
         return self.made[layer]
@@ -609,7 +607,9 @@ class Node(LayerInfo, Operators["Node"]):
         """Infer the outputs from what is read; as `validate_and_infer_types`."""
         self.validate_and_infer_types()
 
-    def set_output_type(self, index: int, element_type: ElementType, shape: PartialShape | Sequence[Any] | str) -> None:
+    def set_output_type(
+        self, index: int, element_type: ElementType, shape: PartialShape | Sequence[Any] | str
+    ) -> None:
         """Set the type of an output; it holds until types are inferred anew."""
         self._edit()
         values = list(self._own_values)

@@ -11,9 +11,9 @@ from ...codes import Code
 from ...errors import InputError
 from ...ir.element import ElementType
 from ...ir.tensor import Array
-from ..shapes import PartialShape
 from ..layout import Layout
 from ..nodes import Node, Output, as_output
+from ..shapes import PartialShape
 from ..tensor import Tensor
 from .layer import array_of, changed, constant, operation
 from .variables import Variable

@@ -21,7 +21,16 @@ from ...nearest import nearest
 from ...ops import Op, load_extensions, registry
 from ...writer.attributes import attribute_text
 
-__all__ = ["ConversionError", "array_of", "changed", "constant", "informed", "named", "new_layer", "operation"]
+__all__ = [
+    "ConversionError",
+    "array_of",
+    "changed",
+    "constant",
+    "informed",
+    "named",
+    "new_layer",
+    "operation",
+]
 
 _NUMBERS = itertools.count(1)
 
