@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import exceptions, frontend, properties, tools, utils
+    from . import exceptions, frontend, preprocess, properties, tools, utils
     from .api import layout_helpers
     from .api.any_value import OVAny
     from .api.batch import get_batch, set_batch
@@ -91,6 +91,7 @@ _HOMES = {
     "api.versions": ("Version",),
     "exceptions": ("exceptions",),
     "frontend": ("frontend",),
+    "preprocess": ("preprocess",),
     "properties": ("properties",),
     "tools": ("tools",),
     "utils": ("utils",),
@@ -144,6 +145,7 @@ __all__ = [
     "get_batch",
     "get_version",
     "layout_helpers",
+    "preprocess",
     "properties",
     "read_fragment",
     "read_fragments",

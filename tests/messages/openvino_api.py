@@ -29,9 +29,7 @@ REFUSALS = [
     Call("attribute of an object", lambda: ir.Core().read_modl, NAMES),
     Call("attribute like no other", lambda: ir.Core().qqqq, NAMES),
     Call("import of a name", lambda: imported("from ir_runtime import RemoteTensor"), NAMES),
-    Call(
-        "import from a module", lambda: imported("from ir_runtime.exceptions import UserInputEror"), NAMES
-    ),
+    Call("import from a module", lambda: imported("from ir_runtime.exceptions import UserInputEror"), NAMES),
     Call("import of a module", lambda: imported("import ir_runtime.tools.benchmark"), NAMES),
     Call("conversion", lambda: ir.convert_model("model.onnx")),
     Call("device that is not available", lambda: compiled("GPU")),

@@ -1,0 +1,31 @@
+"""Preprocessing and postprocessing that becomes a part of the model. As ``openvino.preprocess``.
+
+Steps become ordinary operations, so a model that has them can be saved, validated and compiled as any other.
+"""
+
+from .infos import (
+    InputInfo,
+    InputModelInfo,
+    InputTensorInfo,
+    OutputInfo,
+    OutputModelInfo,
+    OutputTensorInfo,
+)
+from .options import ColorFormat, PaddingMode, ResizeAlgorithm
+from .processor import PrePostProcessor
+from .step_lists import PostProcessSteps, PreProcessSteps
+
+__all__ = [
+    "ColorFormat",
+    "InputInfo",
+    "InputModelInfo",
+    "InputTensorInfo",
+    "OutputInfo",
+    "OutputModelInfo",
+    "OutputTensorInfo",
+    "PaddingMode",
+    "PostProcessSteps",
+    "PrePostProcessor",
+    "PreProcessSteps",
+    "ResizeAlgorithm",
+]

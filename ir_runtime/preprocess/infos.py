@@ -1,0 +1,192 @@
+"""What is known of inputs and outputs: of the user's tensors, of the model, and the steps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from ..api.layout import Layout
+from ..api.nodes import Node
+from ..api.tensor import Tensor
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from .arguments import expected, integers, layout_of, length
+from .options import ColorFormat
+from .permutations import refusal
+from .planes import plane_count
+from .step_lists import PostProcessSteps, PreProcessSteps
+
+__all__ = [
+    "InputInfo",
+    "InputModelInfo",
+    "InputTensorInfo",
+    "OutputInfo",
+    "OutputModelInfo",
+    "OutputTensorInfo",
+]
+
+
+class _ModelInfo:
+    """What the model has."""
+
+    def __init__(self) -> None:
+        self._layout: Layout | None = None
+
+    def set_layout(self, layout: Layout | str) -> Self:
+        """Say which layout the model has, whatever its file says."""
+        self._layout = layout_of(layout)
+        return self
+
+
+class InputModelInfo(_ModelInfo):
+    """What an input of the model expects."""
+
+
+class OutputModelInfo(_ModelInfo):
+    """What an output of the model has."""
+
+
+class _TensorInfo:
+    """What the user's tensor has."""
+
+    def __init__(self) -> None:
+        self._layout: Layout | None = None
+        self._type: ElementType | None = None
+
+    def set_element_type(self, type: ElementType) -> Self:
+        """Say which element type the user's tensor has."""
+        self._type = expected(type, ElementType)
+        return self
+
+    def set_layout(self, layout: Layout | str) -> Self:
+        """Say which layout the user's tensor has."""
+        self._layout = layout_of(layout)
+        return self
+
+
+class OutputTensorInfo(_TensorInfo):
+    """What the user wants of an output."""
+
+
+class InputTensorInfo(_TensorInfo):
+    """What the user gives for an input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shape: PartialShape | None = None
+        self._size: tuple[int, int] | None = None
+        self._color = ColorFormat.UNDEFINED
+        self._plane_names: tuple[str, ...] = ()
+        self._memory: str | None = None
+
+    def set_shape(self, shape: PartialShape | Sequence[int]) -> Self:
+        """Say which shape the user's tensor has; -1 is any length.
+
+        Raises:
+            InputError: if height and width were set.
+        """
+        found = PartialShape(shape if isinstance(shape, PartialShape) else integers(shape))
+        if self._size is not None:
+            raise refusal("a shape cannot be set besides a height and a width", "use either")
+        self._shape = found
+        return self
+
+    def set_from(self, tensor: Tensor | np.ndarray[Any, Any]) -> Self:
+        """Take shape and element type from a tensor.
+
+        Raises:
+            InputError: if height and width were set.
+        """
+        found = Tensor(tensor) if isinstance(tensor, np.ndarray) else expected(tensor, Tensor)
+        return self.set_shape(PartialShape(found.shape)).set_element_type(found.element_type)
+
+    def set_spatial_dynamic_shape(self) -> Self:
+        """Say that height and width of the user's tensor may be any.
+
+        Raises:
+            InputError: if a shape was set.
+        """
+        return self._set_size(-1, -1)
+
+    def set_spatial_static_shape(self, height: int, width: int) -> Self:
+        """Say which height and width the user's tensor has.
+
+        Raises:
+            InputError: if a shape was set.
+        """
+        return self._set_size(length(height), length(width))
+
+    def _set_size(self, height: int, width: int) -> Self:
+        if self._shape is not None:
+            raise refusal("height and width cannot be set besides a shape", "use either")
+        self._size = height, width
+        return self
+
+    def set_color_format(self, format: ColorFormat, sub_names: Sequence[str] = ()) -> Self:
+        """Say how the colours of the user's image are stored.
+
+        Args:
+            format: the format. Each of its planes becomes an input.
+            sub_names: what to add to the name of the input for each of several planes.
+
+        Raises:
+            InputError: if there are not as many names as planes.
+        """
+        if isinstance(sub_names, str):
+            raise TypeError(f"expected a sequence of names, got {sub_names!r}")
+        names = tuple(expected(name, str) for name in sub_names)
+        count = plane_count(expected(format, ColorFormat))
+        if names and len(names) != (count if count > 1 else 0):
+            raise refusal(
+                f"colour format {format.label!r} has {count} planes, got {len(names)} names",
+                "give one name per plane, and none for a single plane",
+            )
+        self._color, self._plane_names = format, names
+        return self
+
+    def set_memory_type(self, memory_type: str) -> Self:
+        """Say where the user's tensor lies; kept in the rt_info of the input for devices that look at it."""
+        self._memory = expected(memory_type, str)
+        return self
+
+
+class InputInfo:
+    """What is known of an input, and the steps that lead to it."""
+
+    def __init__(self, parameter: Node) -> None:
+        self._parameter = parameter
+        self._tensor, self._steps, self._model = InputTensorInfo(), PreProcessSteps(), InputModelInfo()
+
+    def tensor(self) -> InputTensorInfo:
+        """What the user gives."""
+        return self._tensor
+
+    def preprocess(self) -> PreProcessSteps:
+        """The steps between both."""
+        return self._steps
+
+    def model(self) -> InputModelInfo:
+        """What the model expects."""
+        return self._model
+
+
+class OutputInfo:
+    """What is known of an output, and the steps that follow it."""
+
+    def __init__(self, result: Node) -> None:
+        self._result = result
+        self._tensor, self._steps, self._model = OutputTensorInfo(), PostProcessSteps(), OutputModelInfo()
+
+    def tensor(self) -> OutputTensorInfo:
+        """What the user wants."""
+        return self._tensor
+
+    def postprocess(self) -> PostProcessSteps:
+        """The steps between both."""
+        return self._steps
+
+    def model(self) -> OutputModelInfo:
+        """What the model has."""
+        return self._model

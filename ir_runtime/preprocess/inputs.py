@@ -1,0 +1,198 @@
+"""From the user's tensor to an input of the model: new Parameters, and the steps that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..api.layout import Layout
+from ..api.layout_helpers import get_layout, set_layout
+from ..api.nodes import Node, Output
+from ..ir.dimension import Dimension
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from .infos import InputInfo
+from .options import ColorFormat
+from .permutations import axis_of, permutation, refusal, squeezed
+from .planes import default_layout, plane_count, plane_shape
+from .shapes import convert_layout
+from .show import shown_steps, tensor_text
+from .step import Context, Planes, Step
+from .values import convert_type
+
+__all__ = ["InputLowering"]
+
+_MEMORY = "memory_type"
+_MODEL_COLORS = (ColorFormat.RGB, ColorFormat.BGR, ColorFormat.GRAY, ColorFormat.UNDEFINED)
+
+
+@dataclass
+class InputLowering:
+    """New Parameters in the place of one, and what is known of their tensors."""
+
+    info: InputInfo
+    parameters: tuple[Node, ...]
+    context: Context
+
+    @classmethod
+    def of(cls, info: InputInfo, names: Collection[str]) -> InputLowering:
+        """Create the Parameters; ``names`` are those of all tensors of the model.
+
+        Raises:
+            InputError: if what was set contradicts itself or the model.
+        """
+        model_shape = info._parameter.output(0)._type.shape
+        shape, layout, model_layout = _expected(info, model_shape)
+        color = info._tensor._color
+        shapes = [plane_shape(color, i, shape, layout) for i in range(plane_count(color))]
+        parameters = [_parameter(info, plane, layout, names, i) for i, plane in enumerate(shapes)]
+        context = Context(layout, model_layout, info._parameter.get_element_type(), model_shape, color)
+        return cls(info, tuple(parameters), context)
+
+    @property
+    def planes(self) -> Planes:
+        """The tensors of the new Parameters."""
+        return tuple(parameter.output(0) for parameter in self.parameters)
+
+    def lower(self) -> Output:
+        """Create the operations of all steps, and return the tensor for the model.
+
+        Raises:
+            InputError: if a step does not fit its tensor, or the result does not fit the model.
+        """
+        planes, context = self.planes, self.context
+        for step in self.info._steps._steps:
+            planes = step.apply(planes, context)
+        name, color = self.info._parameter.friendly_name, context.color
+        if len(planes) > 1 or color not in _MODEL_COLORS:
+            raise refusal(
+                f"input {name!r} of the model must be RGB, BGR or GRAY, got {color.label}",
+                "add convert_color",
+            )
+        for step in _implicit_steps(planes[0], context):
+            planes = step.apply(planes, context)
+        if not planes[0]._type.shape.compatible(context.model_shape):
+            raise refusal(
+                f"after its steps the tensor for input {name!r} has shape {planes[0]._type.shape}, "
+                f"but the model expects {context.model_shape}",
+                "see print(ppp) for the shape after each step",
+            )
+        return planes[0]
+
+    def describe(self) -> Iterator[str]:
+        """Yield the text about the input, bit by bit, until a step fails; nothing if nothing is done."""
+        if not self._is_changed():
+            return
+        yield from self._head()
+        planes, context = self.planes, self.context
+        steps = self.info._steps._steps
+        if steps:
+            yield f"    Pre-processing steps ({len(steps)}):\n"
+        planes = yield from shown_steps(planes, steps, context)
+        implicit = _implicit_steps(planes[0], context)
+        if implicit:
+            yield f"    Implicit pre-processing steps ({len(implicit)}):\n"
+        yield from shown_steps(planes, implicit, context)
+
+    def _is_changed(self) -> bool:
+        tensor, context, former = self.planes[0], self.context, self.info._parameter
+        return (
+            len(self.parameters) > 1
+            or tensor._type.shape != context.model_shape
+            or tensor.element_type != context.target_type
+            or get_layout(former.output(0)) != context.target_layout
+            or self.info._tensor._memory is not None
+            or bool(self.info._steps._steps)
+        )
+
+    def _head(self) -> Iterator[str]:
+        context, former = self.context, self.info._parameter.output(0)
+        yield "Input " + (f'"{former.any_name}"' if former.names else "")
+        if context.color is not ColorFormat.UNDEFINED:
+            yield f" (color {context.color.label})"
+        if self.info._tensor._memory is not None:
+            yield f" memory type={self.info._tensor._memory}"
+        yield ":\n"
+        if len(self.planes) == 1:
+            yield f"    User's input tensor: {tensor_text(self.planes[0], context.layout)}\n"
+        else:
+            yield f"    {len(self.planes)} user's tensors expected for each plane:\n"
+        for index, plane in enumerate(self.planes if len(self.planes) > 1 else ()):
+            name = f"{plane.any_name} " if plane.names else ""
+            yield f"       {index}: {name}{tensor_text(plane, context.layout)}\n"
+        yield f"    Model's expected tensor: {tensor_text(former, context.target_layout)}\n"
+
+
+def _implicit_steps(tensor: Output, context: Context) -> Sequence[Step]:
+    """Return the steps that lead to the type and the layout of the model, where no step did."""
+    steps = []
+    if tensor.element_type is not context.target_type:
+        steps.append(convert_type(context.target_type))
+    if not context.target_layout.empty and context.target_layout != context.layout:
+        steps.append(convert_layout(context.target_layout))
+    return steps
+
+
+def _expected(info: InputInfo, model_shape: PartialShape) -> tuple[PartialShape, Layout, Layout]:
+    """Return shape and layout of the user's tensor, and the layout of the model."""
+    given, steps = info._tensor, info._steps
+    layout = default_layout(given._color) if given._layout is None else given._layout
+    model_layout = (
+        get_layout(info._parameter.output(0)) if info._model._layout is None else info._model._layout
+    )
+    if model_layout.empty and given._layout is not None:
+        model_layout = steps._layout_after(layout)
+    if layout.empty or model_layout.empty or layout == model_layout:
+        shape, former = steps._before(given._shape or model_shape, model_layout)
+        layout = former if layout.empty else layout
+    else:
+        shape, narrowed = squeezed(model_layout, model_shape, layout)
+        order = permutation(narrowed, shape, layout)
+        if order and shape.rank is not None:
+            shape = PartialShape([shape[i] for i in order])
+    if given._shape is not None:
+        shape = given._shape
+    elif given._size is not None:
+        axes = [axis_of(layout, name, shape) for name in ("height", "width")]
+        shape = shape.replace({axis: Dimension(n) for axis, n in zip(axes, given._size, strict=True)})
+    return shape, layout, model_layout
+
+
+def _parameter(
+    info: InputInfo, shape: PartialShape, layout: Layout, names: Collection[str], plane: int
+) -> Node:
+    given, former = info._tensor, info._parameter
+    element: ElementType = given._type or former.get_element_type()
+    parameter = Node.create("Parameter", 1, (), {"element_type": element, "shape": shape})
+    if given._plane_names:
+        suffix = f"/{given._plane_names[plane]}"
+        _check_new(own := [f"{name}{suffix}" for name in former.output(0).names], names)
+        parameter.output(0).set_names(set(own))
+        parameter.set_friendly_name(f"{former.friendly_name}{suffix}")
+    elif plane_count(given._color) == 1:
+        parameter.output(0).set_names(former.output(0).names)
+        parameter.set_friendly_name(former.friendly_name)
+    _inform(parameter, former, given._memory)
+    if not layout.empty:
+        set_layout(parameter.output(0), layout)
+    return parameter
+
+
+def _inform(parameter: Node, former: Node, memory: str | None) -> None:
+    """Give a new Parameter the runtime information of the former one, and the type of memory."""
+    info = {
+        key: entry for key, entry in former.output(0)._rt_info.items() if memory is None or key != _MEMORY
+    }
+    if memory:
+        info[_MEMORY] = {"version": "0", "value": memory}
+    parameter._replace_rt_info(dict(former._rt_info))
+    parameter.output(0)._replace_rt_info(info)
+
+
+def _check_new(names: Collection[str], known: Collection[str]) -> None:
+    for name in names:
+        if name in known:
+            raise refusal(
+                f"the input of a plane cannot be named {name!r}: another tensor has that name",
+                "give set_color_format another name",
+            )

@@ -1,0 +1,51 @@
+"""What steps are: a name, and a function from nodes to nodes that knows what was done before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..api.layout import Layout
+from ..api.nodes import Output
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from .options import ColorFormat
+from .permutations import refusal
+
+__all__ = ["Context", "Planes", "Step", "only"]
+
+Planes: TypeAlias = "tuple[Output, ...]"
+"""The tensors of an image: one, or one per plane."""
+
+
+@dataclass
+class Context:
+    """What steps know about the tensor at hand, and about what it is to become."""
+
+    layout: Layout
+    target_layout: Layout = field(default_factory=Layout)
+    target_type: ElementType = ElementType.dynamic
+    model_shape: PartialShape = field(default_factory=PartialShape.dynamic)
+    color: ColorFormat = ColorFormat.UNDEFINED
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step; ``name`` is what ``print(ppp)`` shows."""
+
+    name: str
+    apply: Callable[[Planes, Context], Planes]
+
+
+def only(planes: Planes, what: str) -> Output:
+    """Return the only plane.
+
+    Raises:
+        InputError: if there are several.
+    """
+    if len(planes) > 1:
+        raise refusal(
+            f"{what} does not apply to images of several planes", "convert_color to RGB or BGR first"
+        )
+    return planes[0]

@@ -1,0 +1,154 @@
+"""The steps of an input or an output, in the order in which they are added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from ..api.layout import Layout
+from ..api.nodes import Output
+from ..ir.dimension import Dimension
+from ..ir.element import ElementType
+from ..ir.shape import PartialShape
+from .arguments import expected, floats, integers, layout_of, length
+from .colors import convert_color, reverse_channels
+from .options import ColorFormat, PaddingMode, ResizeAlgorithm
+from .permutations import permuted, refusal
+from .shapes import convert_layout, crop, permute, relayout, resize
+from .step import Step
+from .values import convert_type, custom, mean, pad, scale
+
+__all__ = ["PostProcessSteps", "PreProcessSteps"]
+
+_LONGEST = 2**31 - 1
+
+
+class _Steps:
+    """Steps that inputs and outputs have in common."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+
+    def convert_element_type(self, type: ElementType = ElementType.dynamic) -> Self:
+        """Convert to an element type; by default to the one that follows: the model's, or the user's tensor's."""
+        return self._add(convert_type(expected(type, ElementType)))
+
+    def custom(self, operation: Callable[[Output], Any]) -> Self:
+        """Apply a function that takes an output of a node and returns another, or a node."""
+        if not callable(operation):
+            raise TypeError(f"expected a function that takes an output of a node, got {operation!r}")
+        return self._add(custom(operation))
+
+    def _add(self, step: Step) -> Self:
+        self._steps.append(step)
+        return self
+
+
+class PreProcessSteps(_Steps):
+    """The steps from the user's tensor to the input of the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._orders: list[tuple[int, ...]] = []
+        self._last_layout: Layout | None = None
+        self._orders_since: list[tuple[int, ...]] = []
+
+    def mean(self, value: Any = None, *, values: Any = None) -> Self:
+        """Subtract a number, or one number per channel."""
+        return self._add(mean(floats(value if values is None else values)))
+
+    def scale(self, value: Any = None, *, values: Any = None) -> Self:
+        """Divide by a number, or by one number per channel."""
+        return self._add(scale(floats(value if values is None else values)))
+
+    def convert_color(self, dst_format: ColorFormat) -> Self:
+        """Convert to another colour format."""
+        return self._add(convert_color(expected(dst_format, ColorFormat)))
+
+    def reverse_channels(self) -> Self:
+        """Reverse the order of the channels."""
+        return self._add(reverse_channels())
+
+    def resize(
+        self, alg: ResizeAlgorithm, dst_height: int | None = None, dst_width: int | None = None
+    ) -> Self:
+        """Resize an image: to a height and a width, or to those of the model.
+
+        Raises:
+            InputError: if a length does not fit 32 bits.
+        """
+        if (dst_height is None) != (dst_width is None):
+            raise TypeError("resize takes both a height and a width, or neither")
+        lengths = [None if n is None else length(n) for n in (dst_height, dst_width)]
+        if any(n is not None and n > _LONGEST for n in lengths):
+            raise refusal(f"an image cannot be resized to ({dst_height}, {dst_width})", f"at most {_LONGEST}")
+        return self._add(resize(expected(alg, ResizeAlgorithm), *lengths))
+
+    def crop(self, begin: Sequence[int], end: Sequence[int]) -> Self:
+        """Keep the part from ``begin`` to before ``end``; negative numbers count from the end.
+
+        Raises:
+            InputError: if there are not as many ends as begins.
+        """
+        return self._add(crop(integers(begin), integers(end)))
+
+    def pad(self, pads_begin: Sequence[int], pads_end: Sequence[int], value: Any, mode: PaddingMode) -> Self:
+        """Pad every dimension at its begin and its end."""
+        return self._add(
+            pad(integers(pads_begin), integers(pads_end), floats(value), expected(mode, PaddingMode))
+        )
+
+    def convert_layout(
+        self, dst_layout: Layout | str | Sequence[int] | None = None, *, dims: Any = None
+    ) -> Self:
+        """Transpose to a layout, or by the indices of dimensions; an empty layout is that of the model."""
+        given = dst_layout if dims is None else dims
+        if given is None:
+            raise TypeError("expected a Layout, or a sequence of indices of dimensions")
+        if isinstance(given, Layout | str):
+            self._last_layout, self._orders_since = layout_of(given), []
+            return self._add(convert_layout(self._last_layout))
+        order = integers(given, least=0)
+        if not order:
+            return self
+        self._orders.append(order)
+        self._orders_since.append(order)
+        return self._add(permute(order))
+
+    def _layout_after(self, layout: Layout) -> Layout:
+        """Return the layout after all steps of a tensor that has ``layout`` before."""
+        found = layout if self._last_layout is None else self._last_layout
+        for order in self._orders_since:
+            found = permuted(found, order)
+        return found
+
+    def _before(self, shape: PartialShape, layout: Layout) -> tuple[PartialShape, Layout]:
+        """Return shape and layout of the user's tensor, from those of the model: undo what transposes by index."""
+        if shape.rank is None:
+            return shape, layout
+        dims = list(shape)
+        for order in reversed(self._orders):
+            if max(order) >= len(dims):
+                raise refusal(f"{list(order)} is not an order of the dimensions of {shape}")
+            former = [Dimension()] * len(dims)
+            for index, source in enumerate(order):
+                former[source] = dims[index]
+            dims = former
+            layout = permuted(layout, [order.index(i) if i in order else i for i in range(len(order))])
+        return PartialShape(dims), layout
+
+
+class PostProcessSteps(_Steps):
+    """The steps from an output of the model to the user's tensor."""
+
+    def convert_layout(
+        self, dst_layout: Layout | str | Sequence[int] | None = None, *, dims: Any = None
+    ) -> Self:
+        """Transpose to a layout, or by the indices of dimensions; an empty layout is that of the user's tensor."""
+        given = dst_layout if dims is None else dims
+        if given is None:
+            raise TypeError("expected a Layout, or a sequence of indices of dimensions")
+        if isinstance(given, Layout | str):
+            return self._add(relayout(layout_of(given)))
+        order = integers(given, least=0)
+        return self._add(permute(order)) if order else self
