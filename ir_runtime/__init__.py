@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import exceptions, frontend, preprocess, properties, tools, utils
+    from . import exceptions, frontend, helpers, preprocess, properties, tools, utils
     from .api import layout_helpers
     from .api.any_value import OVAny
     from .api.batch import get_batch, set_batch
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .api.shapes import Dimension, PartialShape, Shape
     from .api.tensor import Tensor
     from .api.validating import validate
+    from .api.vectors import AxisSet, AxisVector, Coordinate, CoordinateDiff, Strides
     from .api.versions import Version
     from .diagnostics import Diagnostic, Diagnostics, Location, Severity
     from .errors import (
@@ -73,6 +74,7 @@ _HOMES = {
     "api.shapes": ("Dimension", "PartialShape", "Shape"),
     "api.tensor": ("Tensor",),
     "api.validating": ("validate",),
+    "api.vectors": ("AxisSet", "AxisVector", "Coordinate", "CoordinateDiff", "Strides"),
     "diagnostics": ("Diagnostic", "Diagnostics", "Location", "Severity"),
     "errors": (
         "ExecutionError",
@@ -91,6 +93,7 @@ _HOMES = {
     "api.versions": ("Version",),
     "exceptions": ("exceptions",),
     "frontend": ("frontend",),
+    "helpers": ("helpers",),
     "preprocess": ("preprocess",),
     "properties": ("properties",),
     "tools": ("tools",),
@@ -102,8 +105,12 @@ _RENAMED = {"Type": "ElementType"}
 
 __all__ = [
     "AsyncInferQueue",
+    "AxisSet",
+    "AxisVector",
     "CompiledModel",
     "ConstOutput",
+    "Coordinate",
+    "CoordinateDiff",
     "Core",
     "Diagnostic",
     "Diagnostics",
@@ -131,6 +138,7 @@ __all__ = [
     "Severity",
     "Shape",
     "Step",
+    "Strides",
     "Symbol",
     "Tensor",
     "Type",
@@ -144,6 +152,7 @@ __all__ = [
     "frontend",
     "get_batch",
     "get_version",
+    "helpers",
     "layout_helpers",
     "preprocess",
     "properties",

@@ -108,7 +108,7 @@ def test_texts(given: Any) -> None:
         ("nf4", [1, 2, 1.5], "input 'x' has values that nf4 cannot represent"),
         ("bf16", np.zeros(3, np.float16), "input 'x' is f16, expected bf16"),
         ("f8e4m3", np.zeros(3, ml_dtypes.float8_e5m2), "input 'x' is f8e5m2, expected f8e4m3"),
-        ("boolean", np.zeros(3, np.int64), "input 'x' is i64, expected boolean"),
+        ("boolean", np.zeros(3, complex), "input 'x' is complex128, expected boolean"),
         ("string", np.zeros(3), "input 'x' is f64, expected strings"),
         (
             "string",

@@ -19,7 +19,7 @@ NAME = ir_runtime.__name__
 ROOT = Path(ir_runtime.__file__).parent
 
 LAYERS = (
-    "ir", "kernels", "ops", "analysis", "reader", "writer", "backends", "transform", "executor", "properties", "api", "frontend", "tools", "utils", "_offline_transformations", "runtime", "preprocess", "bench", "cli",
+    "ir", "kernels", "ops", "analysis", "reader", "writer", "backends", "transform", "executor", "properties", "api", "frontend", "helpers", "tools", "utils", "_offline_transformations", "runtime", "preprocess", "bench", "cli",
 )  # fmt: skip
 """The packages, from the bottom to the top. What stands beside them is at the bottom, but for the public names."""
 LEAVES = ("explanations", "guides")

@@ -13,7 +13,8 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 from ..kernels.strings import decode
 from .nodes import Output
-from .tensor import Tensor, unpacked
+from .tensor import Tensor
+from .tensor_data import as_numpy, unpacked
 
 __all__ = ["as_array", "describe"]
 
@@ -65,11 +66,15 @@ def _contents(value: Any) -> tuple[Any, ElementType | None]:
     if isinstance(value, np.ndarray | np.generic):  # whose ``data`` is another thing
         return value, None
     if isinstance(value, Tensor):
-        return value.data, value.element_type
+        return value._data, value._element
     said = getattr(value, "element_type", None)
     if said is None:
         data = getattr(value, "data", None)
-        return (data if isinstance(data, np.ndarray) else value), None
+        if isinstance(data, np.ndarray):
+            return data, None
+        return (
+            as_numpy(value) if hasattr(value, "__array__") or hasattr(value, "__dlpack__") else value
+        ), None
     element = ElementType.parse(said.to_string())
     if element is ElementType.string:
         return value.str_data, element

@@ -7,18 +7,23 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..codes import Code
 from ..errors import InputError
 from ..executor.step import Observer
 from ..forks import register
+from ..ir.element import ElementType
 from ..ir.tensor import Array
 from .background import Background
 from .executable import Executable
 from .feeding import bind
+from .nodes import Output
 from .request_tensors import RequestTensors
 from .results import OVDict
 from .state import VariableState, variable_states
 from .tensor import Tensor
+from .tensor_data import element_of
 
 # Profiling is imported when it is used: most programs start sooner without it.
 if TYPE_CHECKING:
@@ -103,9 +108,11 @@ class Request(RequestTensors):
         """Return one array for each input, and keep given ones for later runs."""
         arrays = bind(self.model_inputs, inputs, self._input_values, self._compiled.strict)
         for port, array in zip(self.model_inputs, arrays, strict=True):
-            if port not in self._input_values or self._input_values[port].data is not array:
-                self._input_values[port] = Tensor(array, shared_memory=share, type=port.element_type)
-        return [self._input_values[port].data for port in self.model_inputs]
+            held = self._input_values.get(port)
+            if held is None or held._data is not array:
+                own = array if share else np.array(array, order="C")
+                self._input_values[port] = Tensor.of(own, _element(port, own))
+        return [self._input_values[port]._data for port in self.model_inputs]
 
     def _run(self, feeds: list[Array], observers: tuple[Observer, ...] = ()) -> OVDict:
         watching = list(observers)
@@ -205,3 +212,8 @@ class Request(RequestTensors):
 
     def __repr__(self) -> str:
         return repr(self._compiled).replace("CompiledModel", "InferRequest", 1)
+
+
+def _element(port: Output, array: Array) -> ElementType:
+    element = port.element_type
+    return element_of(array) if element is ElementType.dynamic else element

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..codes import Code
 from ..errors import InputError
+from ..ir.element import ElementType
 from .casting import as_array
 from .executable import Executable
 from .names import find_port
@@ -142,6 +145,8 @@ class RequestTensors:
 def _blank(port: Output) -> Tensor:
     """A tensor for a port; lengths that are open are 0, so that writing into it needs `set_shape` first."""
     shape = port._type.shape
-    return Tensor(
-        port.element_type, () if shape.rank is None else [d.min if d.is_static else 0 for d in shape]
-    )
+    lengths = () if shape.rank is None else [d.min if d.is_static else 0 for d in shape]
+    element = port.element_type
+    if element is ElementType.dynamic:
+        return Tensor.of(np.zeros(lengths, element.dtype), element)
+    return Tensor(element, lengths)

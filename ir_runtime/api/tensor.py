@@ -4,75 +4,151 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from ..codes import Code
 from ..errors import InputError
-from ..ir.array import Packed
 from ..ir.element import ElementType
 from ..ir.tensor import Array
+from .ports import TypedPort
 from .shapes import Shape
+from .tensor_data import as_numpy, decoded, element_of, encoded, reinterpreted, zeros
+from .vectors import Strides
 
-__all__ = ["Tensor", "unpacked"]
+__all__ = ["Tensor"]
+
+# What std::string takes, which OpenVINO counts for each string of a tensor.
+_STRING_BYTES = 32
 
 
 class Tensor:
     """An array with an element type. As OpenVINO's ``Tensor``.
 
-    Args:
-        array: the contents, or an element type for a tensor of zeros. Beside a shape and a type of
-            less than a byte, the packed bytes.
-        shape: the shape; or, as in OpenVINO, an array's ``shared_memory``.
-        type: the element type, where the array's dtype does not say.
-        shared_memory: use the array itself, not a copy.
+    It is made of an array, the memory of an array as another type and shape, an element type and a shape, the port of
+    a model (and an array), or a region of another tensor. It speaks the array interface and DLPack.
 
-    >>> Tensor(np.ones((2, 3), np.float32))
-    <Tensor: shape[2,3] type: f32>
+    >>> Tensor(np.ones((2, 3), np.float32)), Tensor(ElementType.i64, [4]).shape
+    (<Tensor: shape[2,3] type: f32>, <Shape: [4]>)
     """
 
+    __slots__ = ("__weakref__", "_data", "_element", "_is_shared", "_memory")
+    _data: Array
+    _element: ElementType
+    _memory: Array
+    """What it may fill when its shape changes."""
+    _is_shared: bool
+    """Whether the memory is another's."""
+
+    @overload
     def __init__(
+        self, array: Any, /, shared_memory: bool = False, *, type: ElementType | None = None
+    ) -> None: ...
+    @overload
+    def __init__(self, array: Any, /, shape: Sequence[int], type: ElementType = ...) -> None: ...
+    @overload
+    def __init__(self, array: Any, /, *, shape: Sequence[int], shared_memory: bool = False) -> None: ...
+    @overload
+    def __init__(self, port: TypedPort, /, array: Any = None) -> None: ...
+    @overload
+    def __init__(self, other: Tensor, /, begin: Sequence[int], end: Sequence[int]) -> None: ...
+    @overload
+    def __init__(self, **named: Any) -> None: ...
+    def __init__(self, *given: Any, **named: Any) -> None:
+        """Make a tensor.
+
+        Args:
+            given: what the class says, in that order.
+            named: the same by OpenVINO's names: ``array``, ``shape``, ``type``, ``shared_memory``, ``port``, ``other``,
+                ``begin``, ``end``. ``shared_memory`` uses the array itself, not a copy; with a shape or a port,
+                memory is always shared.
+
+        Raises:
+            InputError: if the array has no element type, or not enough memory.
+        """
+        source, rest = _source(given, named)
+        if isinstance(source, TypedPort):
+            self._init_of_port(source, *rest, **named)
+        elif isinstance(source, Tensor):
+            self._init_of_region(source, *rest, **named)
+        elif _is_type(source):
+            self._init_of_type(source, *rest, **named)
+        else:
+            self._init_of_array(as_numpy(source), *rest, **named)
+
+    @classmethod
+    def of(cls, array: Array, element: ElementType) -> Tensor:
+        """Return a tensor that holds an array of its element type itself."""
+        made = cls.__new__(cls)
+        made._element = element
+        made._hold(array, is_shared=False)
+        return made
+
+    def _hold(self, array: Array, is_shared: bool) -> None:
+        self._data = self._memory = array
+        self._is_shared = is_shared
+
+    def _init_of_port(self, port: TypedPort, array: Any = None) -> None:
+        self._element = port.element_type
+        shape = [d.min if d.is_static else 0 for d in port._type.shape] if port._type.shape.rank else ()
+        if array is None:
+            self._hold(zeros(self._element, shape), is_shared=False)
+            return
+        given = as_numpy(array)
+        if given.dtype != self._element.dtype:
+            raise _mismatch(self._element, given)
+        self._hold(reinterpreted(given, self._element, shape), is_shared=True)
+
+    def _init_of_region(self, other: Tensor, begin: Any = None, end: Any = None, **named: Any) -> None:
+        if begin is None:
+            self._init_of_array(other._data, named.get("shared_memory", False), type=other._element)
+            return
+        first, last = Shape(begin), Shape(end)
+        if not len(first) == len(last) == other._data.ndim or any(
+            not a <= b <= n for a, b, n in zip(first, last, other._data.shape, strict=True)
+        ):
+            raise InputError(f"{other!r} has no region from {first} to {last}", code=Code.BAD_REQUEST)
+        self._element = other._element
+        self._hold(other._data[tuple(map(slice, first, last))], is_shared=True)
+
+    def _init_of_type(self, type: Any, shape: Sequence[int] = ()) -> None:
+        self._element = type if isinstance(type, ElementType) else ElementType.from_dtype(type)
+        self._hold(zeros(self._element, Shape(shape)), is_shared=False)
+
+    def _init_of_array(
         self,
-        array: Any,
+        array: Array,
         shape: Sequence[int] | bool | None = None,
         type: ElementType | None = None,
-        *,
         shared_memory: bool = False,
     ) -> None:
-        shared, lengths = (shape, None) if isinstance(shape, bool) else (shared_memory, shape)
-        if isinstance(array, ElementType):
-            self._element = array
-            self._data: Array = np.zeros(tuple(lengths or ()), array.dtype)
+        if not isinstance(shape, bool | None):
+            known = type not in (None, ElementType.dynamic)
+            self._element = type if known and type is not None else element_of(array)
+            found = reinterpreted(array, self._element, Shape(shape))
+            self._hold(found, np.may_share_memory(found, array))
             return
-        self._data = np.asarray(array) if shared else np.array(array, order="C")
-        if lengths is not None and type is not None and 0 < type.bits < 8:
-            self._data = unpacked(self._data, type, lengths)
-        elif lengths is not None:
-            self._data = self._data.reshape(tuple(lengths))
-        try:
-            said = None if type is ElementType.dynamic else type
-            self._element = said or ElementType.from_dtype(self._data.dtype)
-        except ValueError as reason:
-            raise InputError(str(reason), code=Code.BAD_REQUEST) from None
-        if self._data.dtype != self._element.dtype and self._element is not ElementType.string:
-            raise InputError(
-                f"a tensor of {self._element} is an array of {self._element.dtype.name}, "
-                f"not of {self._data.dtype.name}",
-                code=Code.BAD_REQUEST,
-                hint=f"array.astype({self._element.dtype.name!r}) converts the values; "
-                "array.view reinterprets the bytes",
-            )
+        native = array.astype(array.dtype.newbyteorder("="), copy=False)
+        is_shared = bool(shape or shared_memory)
+        self._hold(native if is_shared else np.array(native, order="C"), is_shared)
+        self._element = type if type not in (None, ElementType.dynamic) else element_of(native)
+        if native.dtype != self._element.dtype and self._element is not ElementType.string:
+            raise _mismatch(self._element, native)
 
     @property
     def data(self) -> Array:
-        """The array itself, to read and to write."""
-        return self._data
+        """The array itself, to read and to write; of strings, a copy as bytes in UTF-8."""
+        return encoded(self._data) if self._element is ElementType.string else self._data
 
     @property
     def shape(self) -> Shape:
-        """The shape."""
+        """The shape; setting it is `set_shape`."""
         return Shape(self._data.shape)
+
+    @shape.setter
+    def shape(self, shape: Sequence[int]) -> None:
+        self.set_shape(shape)
 
     @property
     def element_type(self) -> ElementType:
@@ -87,33 +163,54 @@ class Tensor:
     @property
     def byte_size(self) -> int:
         """The number of bytes, packed."""
+        if self._element is ElementType.string:
+            return self._data.size * _STRING_BYTES
         return self._element.nbytes(self._data.size)
 
     @property
-    def strides(self) -> tuple[int, ...]:
+    def strides(self) -> Strides:
         """How many bytes lie from one element to the next along each axis."""
-        return self._data.strides
+        if self._element is ElementType.string:
+            return Strides(stride // self._data.itemsize * _STRING_BYTES for stride in self._data.strides)
+        return Strides(self._data.strides)
 
     @property
     def str_data(self) -> Array:
-        """The contents of a tensor of strings, as text."""
-        return self._strings().astype(np.str_)
+        """The contents of a tensor of strings, as text; setting them keeps the shape."""
+        return decoded(self._strings())
+
+    @str_data.setter
+    def str_data(self, strings: Any) -> None:
+        self._fill(strings)
 
     @property
     def bytes_data(self) -> Array:
-        """The contents of a tensor of strings, as bytes in UTF-8."""
-        return np.char.encode(self.str_data, "utf-8")
+        """The contents of a tensor of strings, as bytes in UTF-8; setting them keeps the shape."""
+        return encoded(self._strings())
+
+    @bytes_data.setter
+    def bytes_data(self, strings: Any) -> None:
+        self._fill(strings)
 
     def _strings(self) -> Array:
         if self._element is not ElementType.string:
             raise InputError(f"a tensor of {self._element} does not hold strings", code=Code.BAD_REQUEST)
         return self._data
 
+    def _fill(self, strings: Any) -> None:
+        """Replace all strings."""
+        given, held = np.asarray(strings), self._strings()
+        if given.size != held.size or given.dtype.kind not in "SUTO":
+            raise InputError(
+                f"expected {held.size} strings, got {given.size} of {given.dtype.name}", code=Code.BAD_REQUEST
+            )
+        self._hold(decoded(given).astype(object).reshape(held.shape), is_shared=False)
+
     def is_continuous(self) -> bool:
         """Whether the elements lie side by side."""
         return self._data.flags.c_contiguous
 
-    def get_strides(self) -> tuple[int, ...]:
+    def get_strides(self) -> Strides:
         """How many bytes lie from one element to the next along each axis."""
         return self.strides
 
@@ -134,11 +231,25 @@ class Tensor:
         return self.byte_size
 
     def set_shape(self, shape: Sequence[int]) -> None:
-        """Give it another shape; contents are kept only where the number of elements is the same."""
-        if tuple(shape) == self._data.shape:
+        """Give it another shape: of the same memory, as far as that suffices, else of new memory.
+
+        Raises:
+            InputError: if the memory belongs to an array of the caller, and does not suffice.
+        """
+        wanted = tuple(shape)
+        if wanted == self._data.shape:
             return
-        same = math.prod(shape) == self._data.size
-        self._data = self._data.reshape(tuple(shape)) if same else np.zeros(tuple(shape), self._data.dtype)
+        memory, count = self._memory, math.prod(wanted)
+        if count <= memory.size and memory.flags.c_contiguous:
+            self._data = memory.reshape(-1)[:count].reshape(wanted)
+        elif not self._is_shared:
+            self._hold(zeros(self._element, Shape(wanted)), is_shared=False)
+        else:
+            raise InputError(
+                f"a tensor that shares memory of shape {list(memory.shape)} cannot have shape {list(wanted)}",
+                code=Code.BAD_REQUEST,
+                hint="give it an array of that shape, or let it have memory of its own",
+            )
 
     def copy_from(self, source: Any) -> None:
         """Take the contents of an array or tensor of the same element type, and its shape.
@@ -146,9 +257,13 @@ class Tensor:
         Raises:
             InputError: if it has another element type.
         """
-        array = source.data if isinstance(source, Tensor) else np.asarray(source)
+        array = source._data if isinstance(source, Tensor) else as_numpy(source)
         if self._element is ElementType.dynamic:
-            self._data, self._element = np.array(array), ElementType.from_dtype(array.dtype)
+            self._element = element_of(array)
+            self._hold(np.array(array), is_shared=False)
+            return
+        if self._element is ElementType.string and array.dtype.kind in "SUTO":
+            self._hold(decoded(array).astype(object), is_shared=False)
             return
         if array.dtype != self._data.dtype:
             raise InputError(
@@ -166,22 +281,37 @@ class Tensor:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self._data, dtype, copy=copy)
 
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self._data.__array_interface__
+
+    def __dlpack__(self, **how: Any) -> Any:
+        return self._data.__dlpack__(**how)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._data.__dlpack_device__()
+
     def __repr__(self) -> str:
         return f"<Tensor: shape{self.shape} type: {self._element}>"
 
 
-def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
-    """The numbers that OpenVINO has packed into bytes.
+def _source(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Return what a tensor is made of, and the other positional arguments."""
+    if given:
+        return given[0], given[1:]
+    for name in ("array", "port", "other", "list", "image", "type"):
+        if name in named and not (name == "array" and "port" in named):
+            return named.pop(name), ()
+    raise TypeError("a tensor must be made of an array, an element type and a shape, a port, or a tensor")
 
-    Raises:
-        InputError: if they do not take that many bytes.
-    """
-    needed = element.nbytes(math.prod(shape))
-    if raw.nbytes != needed:
-        raise InputError(
-            f"{element}{list(shape)} takes {needed} packed bytes, not {raw.nbytes}",
-            code=Code.BAD_REQUEST,
-            hint="an array of unpacked values has a shape of its own: omit the shape",
-        )
-    flat = np.ascontiguousarray(raw).reshape(-1).view(np.uint8)
-    return Packed(flat, element, tuple(shape)).unpack()
+
+def _is_type(source: Any) -> bool:
+    return isinstance(source, ElementType | np.dtype | type)
+
+
+def _mismatch(element: ElementType, array: Array) -> InputError:
+    return InputError(
+        f"a tensor of {element} is an array of {element.dtype.name}, not of {array.dtype.name}",
+        code=Code.BAD_REQUEST,
+        hint=f"array.astype({element.dtype.name!r}) converts the values; array.view reinterprets the bytes",
+    )

@@ -1,0 +1,110 @@
+"""The arrays that tensors are made of: views where that is possible, else copies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..codes import Code
+from ..errors import InputError
+from ..ir.array import Packed
+from ..ir.element import ElementType
+from ..ir.tensor import Array
+from ..kernels.strings import decode
+
+__all__ = ["as_numpy", "decoded", "element_of", "encoded", "reinterpreted", "unpacked", "zeros"]
+
+
+def as_numpy(value: Any) -> Array:
+    """Return an array of what a program has, without copying where the memory can be shared.
+
+    That is any array, buffer or memory map, and what speaks the array interface or DLPack, such as a torch tensor.
+    """
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        found: Array = np.from_dlpack(value)
+        return found
+    return np.asarray(value)
+
+
+def zeros(element: ElementType, shape: Sequence[int]) -> Array:
+    """Return an array of zeros, or of empty strings.
+
+    Raises:
+        InputError: if the element type is not known.
+    """
+    if element is ElementType.dynamic:
+        raise InputError("a tensor must have an element type, got dynamic", code=Code.BAD_REQUEST)
+    if element is ElementType.string:
+        return np.full(tuple(shape), "", object)
+    return np.zeros(tuple(shape), element.dtype)
+
+
+def element_of(array: Array) -> ElementType:
+    """Return the element type of an array.
+
+    Raises:
+        InputError: if there is none.
+    """
+    if array.dtype == object and not all(isinstance(text, str | bytes) for text in array.flat):
+        raise InputError("a tensor cannot hold Python objects other than strings", code=Code.BAD_REQUEST)
+    try:
+        return ElementType.from_dtype(array.dtype)
+    except ValueError as reason:
+        raise InputError(str(reason), code=Code.BAD_REQUEST) from None
+
+
+def reinterpreted(array: Array, element: ElementType, shape: Sequence[int]) -> Array:
+    """Return a view of an array's memory with another shape and element type, as OpenVINO does.
+
+    Raises:
+        InputError: if that needs more memory than there is.
+    """
+    count = math.prod(shape)
+    if 0 < element.bits < 8:
+        return unpacked(array, element, shape)
+    contiguous = np.ascontiguousarray(array).reshape(-1)
+    if element is ElementType.string or array.dtype == element.dtype:
+        available, unit = array.size, "elements"
+        needed, flat = count, contiguous
+    else:
+        available, unit = array.nbytes, "bytes"
+        needed, flat = element.nbytes(count), contiguous.view(np.uint8)
+    if needed > available:
+        raise InputError(
+            f"{element}{list(shape)} needs {needed} {unit}, but the array has {available}",
+            code=Code.BAD_REQUEST,
+        )
+    part = flat[:needed]
+    return (part if unit == "elements" else part.view(element.dtype)).reshape(tuple(shape))
+
+
+def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
+    """The numbers that OpenVINO has packed into bytes.
+
+    Raises:
+        InputError: if they do not take that many bytes.
+    """
+    needed = element.nbytes(math.prod(shape))
+    if raw.nbytes != needed:
+        raise InputError(
+            f"{element}{list(shape)} takes {needed} packed bytes, not {raw.nbytes}",
+            code=Code.BAD_REQUEST,
+            hint="an array of unpacked values has a shape of its own: omit the shape",
+        )
+    flat = np.ascontiguousarray(raw).reshape(-1).view(np.uint8)
+    return Packed(flat, element, tuple(shape)).unpack()
+
+
+def decoded(array: Array) -> Array:
+    """Return strings and bytes as an array of `str`."""
+    return np.array([decode(text) for text in array.flat], np.str_).reshape(array.shape)
+
+
+def encoded(array: Array) -> Array:
+    """Return strings as an array of bytes in UTF-8."""
+    return np.char.encode(decoded(array), "utf-8")

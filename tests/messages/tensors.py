@@ -1,0 +1,35 @@
+"""What is said about tensors, regions of them, and lists of numbers that cannot be right."""
+
+from __future__ import annotations
+
+import numpy as np
+from harness.refusals import Call
+
+import ir_runtime as ir
+from ir_runtime import helpers
+
+FOLDER = "messages"
+
+X = np.ones((2, 3), np.float32)
+
+
+def renamed() -> None:
+    tensor = ir.Tensor(np.array(["a", "b"]))
+    tensor.str_data = ["c"]
+
+
+REFUSALS = [
+    Call("region beyond a tensor", lambda: ir.Tensor(ir.Tensor(X), [0, 0], [1, 9])),
+    Call("fewer strings", renamed),
+    Call("shape beyond an array", lambda: ir.Tensor(X, shared_memory=True).set_shape([9, 9])),
+    Call("nothing to make a tensor of", lambda: ir.Tensor(shape=[2]), (TypeError,)),
+    Call("type that is not known", lambda: ir.Tensor(ir.Type.dynamic, [2])),
+    Call("Python objects", lambda: ir.Tensor(np.array([None, 1]))),
+    Call("array of too few elements", lambda: ir.Tensor(X, [3, 3])),
+    Call("array of too few bytes", lambda: ir.Tensor(X, [2, 3], ir.Type.i64)),
+    Call("stride below 0", lambda: ir.Strides([-1]), (TypeError,)),
+    Call("axis below 0", lambda: ir.AxisSet([-1]), (TypeError,)),
+    Call("fractions to pack", lambda: helpers.pack_data(np.array([1.5]), ir.Type.u4)),
+    Call("bytes to unpack", lambda: helpers.unpack_data(np.zeros(1, np.uint8), ir.Type.u4, [3])),
+    Call("type that is not packed", lambda: helpers.pack_data(X, ir.Type.f32)),
+]
