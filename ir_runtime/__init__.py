@@ -18,7 +18,33 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import exceptions, frontend, helpers, preprocess, properties, tools, utils
+    from . import (
+        exceptions,
+        frontend,
+        helpers,
+        op,
+        opset1,
+        opset2,
+        opset3,
+        opset4,
+        opset5,
+        opset6,
+        opset7,
+        opset8,
+        opset9,
+        opset10,
+        opset11,
+        opset12,
+        opset13,
+        opset14,
+        opset15,
+        opset16,
+        opset17,
+        preprocess,
+        properties,
+        tools,
+        utils,
+    )
     from .api import layout_helpers
     from .api.any_value import OVAny
     from .api.batch import get_batch, set_batch
@@ -99,6 +125,8 @@ _HOMES = {
     "tools": ("tools",),
     "utils": ("utils",),
     "executor.step": ("Observer", "Step"),
+    "op": ("op",),
+    **{f"opset{number}": (f"opset{number}",) for number in range(1, 18)},
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
 _RENAMED = {"Type": "ElementType"}
@@ -154,6 +182,24 @@ __all__ = [
     "get_version",
     "helpers",
     "layout_helpers",
+    "op",
+    "opset1",
+    "opset10",
+    "opset11",
+    "opset12",
+    "opset13",
+    "opset14",
+    "opset15",
+    "opset16",
+    "opset17",
+    "opset2",
+    "opset3",
+    "opset4",
+    "opset5",
+    "opset6",
+    "opset7",
+    "opset8",
+    "opset9",
     "preprocess",
     "properties",
     "read_fragment",

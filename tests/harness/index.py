@@ -13,6 +13,7 @@ from pkgutil import iter_modules, walk_packages
 from typing import Any
 
 import ir_runtime.ops
+from harness.factories import written
 from ir_runtime import backends
 from ir_runtime.ops import registry
 
@@ -55,6 +56,7 @@ def indexes() -> Iterator[tuple[Path, str]]:
     for name in FAST:
         package: Any = import_module(f"{backends.__name__}.{name}")
         yield Path(package.__file__).with_name("_index.py"), _kernels(package)
+    yield from written()
 
 
 def _operations() -> str:
@@ -92,4 +94,5 @@ def _by_type(registered: Mapping[Any, Sequence[Any]]) -> str:
 
 if __name__ == "__main__":
     for file, text in indexes():
+        file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")

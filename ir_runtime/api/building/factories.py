@@ -1,0 +1,264 @@
+"""What the factories of opsets are made of, and those that are written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...codes import Code
+from ...errors import InputError
+from ...ir.element import ElementType
+from ..nodes import Node, Output, as_outputs
+from ..shapes import PartialShape
+from ..tensor import Tensor
+from .ends import Assign, Constant, Parameter, ReadValue, Result, element_of
+from .variables import Variable, VariableInfo
+
+__all__ = [
+    "Assign",
+    "NodeInput",
+    "TypeLike",
+    "constant",
+    "constant_1",
+    "make",
+    "parameter",
+    "read_value",
+    "result",
+    "roi_pooling",
+]
+
+NodeInput: TypeAlias = "Node | Output | ArrayLike"
+"""What an operation reads: the outputs of a node, an output, or numbers that become a Constant."""
+TypeLike: TypeAlias = "ElementType | str | type[Any] | np.dtype[Any]"
+"""An element type, its name, or the NumPy or Python type that stands for it."""
+
+# What OpenVINO assumes of each spatial axis where a factory is not told.
+_PER_AXIS = {"pads_begin": 0, "pads_end": 0, "dilations": 1}
+# What stands for an optional input that is left out before others that are given: a number of the type of an input.
+_STAND_INS = {
+    ("ScaledDotProductAttention", 3): (0, 0),
+    ("EmbeddingBagOffsets", 3): (-1, 1),
+    ("EmbeddingBagOffsetsSum", 3): (-1, 1),
+    ("EmbeddingSegmentsSum", 4): (-1, 1),
+}
+# The numbers that NonMaxSuppression has where a factory is not told.
+_NO_LIMITS: Mapping[int, Any] = {2: np.int64(0), 3: np.float32(0), 4: np.float32(0)}
+
+
+def make(
+    type: str,
+    opset: int,
+    inputs: Sequence[NodeInput | None],
+    attributes: Mapping[str, Any],
+    name: str | None = None,
+) -> Node:
+    """Create an operation.
+
+    Args:
+        type: the operation.
+        opset: the opset whose version of it is meant.
+        inputs: what it reads; ``None`` for optional inputs that are left out.
+        attributes: the attributes; those that are ``None`` have their defaults.
+        name: the name of the node, which those of new Constants begin with.
+
+    Raises:
+        ValidationError: if inputs or attributes do not fit.
+    """
+    given = _given(type, list(inputs))
+    sources = [_named(value, name) for value in given]
+    return _called(Node.create(type, opset, sources, _per_axis(attributes)), name)
+
+
+def _given(type: str, inputs: list[NodeInput | None]) -> list[NodeInput]:
+    """Return the inputs without those at the end that are left out; others get what stands for them."""
+    if type == "NonMaxSuppression":
+        inputs = [_NO_LIMITS.get(i) if value is None else value for i, value in enumerate(inputs)]
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    return [_stand_in(type, i, inputs) if value is None else value for i, value in enumerate(inputs)]
+
+
+def _stand_in(type: str, index: int, inputs: Sequence[NodeInput | None]) -> NodeInput:
+    if (type, index) not in _STAND_INS:
+        message = f"input {index} of {type}, counted from 0, must be given where later ones are"
+        raise InputError(message, code=Code.BAD_REQUEST)
+    number, like = _STAND_INS[type, index]
+    return make("ConvertLike", 1, [np.int32(number), inputs[like]], {})
+
+
+def _named(value: NodeInput, name: str | None) -> NodeInput:
+    """Return a tensor; a new Constant is named after the node that it is created for."""
+    if isinstance(value, Node | Output) or name is None:
+        return value
+    node = as_outputs(value)[0].node
+    node.set_friendly_name(f"{name}/{node.friendly_name}")
+    return node
+
+
+def _per_axis(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    absent = [name for name in _PER_AXIS if name in attributes and attributes[name] is None]
+    if not absent or "strides" not in attributes or attributes["strides"] is None:
+        return dict(attributes)
+    axes = len(attributes["strides"])
+    return {**attributes, **{name: [_PER_AXIS[name]] * axes for name in absent}}
+
+
+def parameter(shape: Any, dtype: TypeLike = np.float32, name: str | None = None) -> Parameter:
+    """Parameter-1: an input of the model.
+
+    Args:
+        shape: its shape, with -1 where any length goes.
+        dtype: its element type.
+        name: the name of the node.
+    """
+    return _called(Parameter(dtype, PartialShape(shape)), name)
+
+
+def result(data: NodeInput, name: str | None = None) -> Result:
+    """Result-1: an output of the model.
+
+    Args:
+        data: what the caller receives.
+        name: the name of the node.
+    """
+    return _called(Result(as_outputs(data)[0]), name)
+
+
+def constant_1(value: ArrayLike, dtype: TypeLike | None = None, name: str | None = None) -> Constant:
+    """Constant-1: a tensor that the model carries.
+
+    Args:
+        value: its contents, at least one number.
+        dtype: its element type; by default, that of the contents.
+        name: the name of the node.
+    """
+    if value is None or np.size(value) == 0:
+        raise ValueError("a Constant must have at least one element")
+    return constant(value, dtype, name)
+
+
+@overload
+def constant(
+    value: ArrayLike, dtype: TypeLike | None = None, name: str | None = None, *, shared_memory: bool = False
+) -> Constant: ...
+@overload
+def constant(tensor: Tensor, shared_memory: bool = True, name: str | None = None) -> Constant: ...
+def constant(*args: Any, **kwargs: Any) -> Constant:
+    """Constant-1: a tensor that the model carries.
+
+    Args:
+        *args: its contents; its element type, to which they are converted; the name of the node. For a tensor: whether
+            to use its memory, and not a copy; the name of the node.
+        **kwargs: the same by name: ``value``, ``dtype``, ``name`` and ``shared_memory``, or ``tensor``,
+            ``shared_memory`` and ``name``.
+    """
+    given = args[0] if args else kwargs.get("tensor")
+    return _of_tensor(*args, **kwargs) if isinstance(given, Tensor) else _of_numbers(*args, **kwargs)
+
+
+def _of_tensor(tensor: Tensor, shared_memory: bool = True, name: str | None = None) -> Constant:
+    return _called(Constant(tensor, shared_memory=shared_memory), name)
+
+
+def _of_numbers(
+    value: ArrayLike, dtype: TypeLike | None = None, name: str | None = None, *, shared_memory: bool = False
+) -> Constant:
+    if dtype is None:
+        return _called(Constant(value, shared_memory=shared_memory), name)
+    element, array = element_of(dtype), np.asarray(value)
+    made = Constant(element, array.shape, array) if array.size else Constant(array.astype(element.dtype))
+    return _called(made, name)
+
+
+_NodeT = TypeVar("_NodeT", bound=Node)
+
+
+def _called(node: _NodeT, name: str | None) -> _NodeT:
+    if name is not None:
+        node.set_friendly_name(name)
+    return node
+
+
+@overload
+def read_value(
+    init_value: NodeInput,
+    variable_id: str,
+    variable_type: TypeLike | None = None,
+    variable_shape: Any = None,
+    name: str | None = None,
+) -> ReadValue: ...
+@overload
+def read_value(
+    variable_id: str,
+    variable_type: TypeLike | None = None,
+    variable_shape: Any = None,
+    name: str | None = None,
+) -> ReadValue: ...
+def read_value(*args: Any, **kwargs: Any) -> ReadValue:
+    """ReadValue-6: what a variable holds.
+
+    Args:
+        *args: what it holds at first, which may be left out; the id, the element type and the shape of the variable;
+            the name of the node.
+        **kwargs: the same by name: ``init_value``, ``variable_id``, ``variable_type``, ``variable_shape``, ``name``.
+    """
+    has_value = "init_value" in kwargs or (bool(args) and not isinstance(args[0], str))
+    return _read_value(*args, **kwargs) if has_value else _read_value(None, *args, **kwargs)
+
+
+def _read_value(
+    init_value: NodeInput | None,
+    variable_id: str,
+    variable_type: TypeLike | None = None,
+    variable_shape: Any = None,
+    name: str | None = None,
+) -> ReadValue:
+    variable = _variable(variable_id, variable_type, variable_shape)
+    if init_value is None:
+        return _called(ReadValue(variable), name)
+    return _called(ReadValue(_named(init_value, name), variable), name)
+
+
+def _variable(id: str, type: Any, shape: Any) -> Variable:
+    info = VariableInfo()
+    info.variable_id = id
+    info.data_type = ElementType.dynamic if type is None else element_of(type)
+    info.data_shape = PartialShape.dynamic() if shape is None else PartialShape(shape)
+    return Variable(info)
+
+
+def roi_pooling(
+    input: NodeInput,
+    coords: NodeInput,
+    output_roi: Sequence[int] | None = None,
+    spatial_scale: float | None = None,
+    method: str = "max",
+    name: str | None = None,
+    *,
+    output_size: Sequence[int] | None = None,
+) -> Node:
+    """ROIPooling-1: pool regions of feature maps.
+
+    Args:
+        input: feature maps.
+        coords: regions: batch entry, x1, y1, x2, y2.
+        output_roi: the height and the width of the result.
+        spatial_scale: what coordinates of regions are multiplied by.
+        method: ``max`` or ``bilinear``.
+        name: the name of the node.
+        output_size: the former name of ``output_roi``.
+    """
+    size = output_roi if output_size is None else output_size
+    if size is None or spatial_scale is None:
+        raise AttributeError(f"roi_pooling needs {'output_roi' if size is None else 'spatial_scale'}")
+    height, width = size
+    attributes = {
+        "pooled_h": height,
+        "pooled_w": width,
+        "spatial_scale": spatial_scale,
+        "method": method.lower(),
+    }
+    return make("ROIPooling", 2, [input, coords], attributes, name)
