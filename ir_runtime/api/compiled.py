@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from io import BytesIO
+from typing import IO, Any
 
 from ..backends import awaited
 from ..codes import Code
@@ -122,9 +123,31 @@ class CompiledModel(Executable):
         message = "a compiled model has the properties that it was compiled with"
         raise InputError(message, code=Code.BAD_REQUEST, hint="give them to compile_model as config")
 
+    def export_model(self, model_stream: IO[bytes] | None = None) -> BytesIO | None:
+        """Write the model as bytes that `Core.import_model` reads, on any machine.
+
+        Args:
+            model_stream: the file to write to.
+
+        Returns:
+            an open file with the bytes, unless there is one to write to.
+        """
+        from .blob import write_blob
+
+        blob = write_blob(self._model)
+        if model_stream is None:
+            return BytesIO(blob)
+        model_stream.write(blob)
+        return None
+
     def get_runtime_model(self) -> Model:
-        """The model that runs."""
-        return self._model
+        """The model that runs: a node for each kernel, with the layers that it computes in its ``rt_info``.
+
+        Where the model was compiled with ``PERF_COUNT``, they also have their time and their layout, of past runs.
+        """
+        from .runtime_model import runtime_model
+
+        return runtime_model(self)
 
     def query_state(self) -> list[VariableState]:
         """The variables that calls of the compiled model itself read and assign."""

@@ -113,6 +113,33 @@ class Core(Answers):
         read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
         return CompiledModel(read, backend, outputs, merged, device=device.name, limits=limits, strict=strict)
 
+    def import_model(
+        self,
+        model_stream: Any,
+        device_name: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        backend: str | None = None,
+        limits: Limits = DEFAULT,
+    ) -> CompiledModel:
+        """Compile a model that was exported with `CompiledModel.export_model`.
+
+        Args:
+            model_stream: the bytes, an open file, or a tensor of bytes.
+            device_name: as for `compile_model`.
+            config: as for `compile_model`.
+            backend: as for `compile_model`.
+            limits: bounds on what the model, and running it, may ask for.
+
+        Raises:
+            ParseError: if it is no exported model of this package.
+        """
+        from .blob import read_blob
+
+        Device.of(device_name, config)
+        model = read_blob(model_stream, limits)
+        return self.compile_model(model, device_name, config, backend=backend)
+
     def query_model(
         self, model: Model, device_name: str, config: Mapping[str, Any] | None = None
     ) -> dict[str, str]:

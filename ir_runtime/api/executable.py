@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..absent import Answers
 from ..backends import load
@@ -25,6 +25,9 @@ from .results import OVDict, unshared
 from .streams import Streams
 from .tensor import Tensor
 from .view import View
+
+if TYPE_CHECKING:
+    from .execution_graph import Performance
 
 __all__ = ["Executable"]
 
@@ -62,6 +65,11 @@ class Executable(Answers):
         self._running: dict[object, int] = {}
         """The current runs, and the thread of each."""
         self._lock = threading.Lock()
+        self._performance: Performance | None = None
+        if self.config.get("PERF_COUNT"):
+            from .execution_graph import Performance
+
+            self._performance = Performance()
         register(self)
 
     @property
@@ -115,6 +123,8 @@ class Executable(Answers):
         variables: dict[str, Array] | None = None,
     ) -> OVDict:
         plan = self._unfused() if every_layer else self._plan
+        if self._performance is not None and not every_layer:
+            observers = [*observers, self._performance]
         if self.backend != "reference":  # which has all that it reads in memory
             self._model._document.weights.check()
         state = State({} if variables is None else variables)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TypeAlias
 
+from ..analysis.infer import infer
 from ..codes import DECLARED, Code
+from ..diagnostics import Diagnostics
 from ..errors import InputError
 from ..files import replacing
 from ..writer.compress import compress
@@ -104,11 +107,7 @@ def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> N
         raise TypeError(f"expected a model, got {type(model).__name__}; ir_runtime.read_model returns one")
     # Of a constant of an unknown version it is not known where its numbers lie.
     lost = any(layer.type == "Constant" and layer.op is None for layer in model._graph.everywhere())
-    settled = model.raise_if_invalid(DECLARED if lost else _ALLOWED).clone()
-    settled.correct()
-    graph = with_results(settled._graph, model._extra)
-    declared = model._parameters is None  # what ports declare holds for the shapes of the file
-    content = Content(model.friendly_name, graph, model._values, as_texts(model._rt_info), declared)
+    content = content_of(model, DECLARED if lost else _ALLOWED)
     try:
         with replacing(weights, xml) as (binary, text):
             write(compress(content) if compressed else content, text, binary)
@@ -118,3 +117,26 @@ def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> N
             code=Code.BAD_REQUEST,
             hint="nothing was changed",
         ) from None
+
+
+def content_of(model: Model, allowed: Collection[str] = _ALLOWED) -> Content:
+    """Return what is written of a model.
+
+    Args:
+        model: the model.
+        allowed: codes of findings with which it is written all the same.
+
+    Raises:
+        ValidationError: if the model is not valid.
+    """
+    settled = model.raise_if_invalid(allowed).clone()
+    settled.correct()
+    graph = with_results(settled._graph, model._extra)
+    declared = model._parameters is None  # what ports declare holds for the shapes of the file
+    return Content(model.friendly_name, graph, model._values, as_texts(model._rt_info), declared)
+
+
+def compress_in_place(model: Model) -> None:
+    """Store f32 and f64 weights as f16, each followed by a Convert."""
+    graph = compress(Content(model.friendly_name, model._graph, model._values, {})).graph
+    model._replace_graph(graph, infer(graph, Diagnostics(), model._all_parameters(model._parameters or {})))

@@ -103,7 +103,7 @@ class StepBuilder:
         reads = tuple(map(self._held if alone else self._slot, group.reads))
         writes = tuple(map(self._slot, group.writes))
         if isinstance(group.kernel, KernelObject) and group.kernel.checks_inputs:
-            return Step(layer, group.kernel, reads, writes, also=tuple(also))
+            return Step(layer, group.kernel, reads, writes, also=tuple(also), pattern=group.pattern)
         elements = [self.state.values[port].element for port in group.reads]
         known = expected(self.state.graph, group.layers, group.reads, elements)
         kernel = group.kernel
@@ -114,7 +114,7 @@ class StepBuilder:
                 kernel = checked(kernel, self._lengths(group, known, inputs))
             bounded = all(la.op is not None and la.op.bounded for la in group.layers)
             kernel = guarded(kernel, known, inputs, outputs, bounded)
-        return Step(layer, kernel, reads, writes, also=tuple(also), expected=known)
+        return Step(layer, kernel, reads, writes, also=tuple(also), expected=known, pattern=group.pattern)
 
     def _lengths(self, group: Group, known: Expected, inputs: tuple[TensorType, ...]) -> LengthCheck:
         """Return the check of the lengths that the kernel of a group relies on."""

@@ -27,6 +27,7 @@ class Step:
         frees: the slots that no later step reads.
         also: the other layers.
         expected: what inference says about it, for when it fails.
+        pattern: the name of the pattern that the layers match; empty where the kernel is that of the first one.
     """
 
     layer: Layer
@@ -36,6 +37,7 @@ class Step:
     frees: tuple[int, ...] = ()
     also: tuple[Layer, ...] = ()
     expected: Expected | None = None
+    pattern: str = ""
 
     @property
     def layers(self) -> tuple[Layer, ...]:

@@ -74,6 +74,8 @@ def _something_else(data: bytes) -> tuple[str, str] | None:
 def _read(source: SourceLike, limits: Limits) -> Source:
     if isinstance(source, bytes | bytearray | memoryview):
         return Source(bytes(source), "<bytes>")
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return Source(source.strip().encode(), "<text>")
     if isinstance(source, str | os.PathLike):
         return _read_path(Path(source), limits)
     if not hasattr(source, "read"):
@@ -116,8 +118,6 @@ def _shown(path: Path) -> str:
 
 
 def _meant(path: Path) -> str:
-    if str(path).lstrip().startswith("<"):
-        return "a model that is not in a file is given as bytes: text.encode()"
     try:
         return _sibling(path)
     except (OSError, ValueError):

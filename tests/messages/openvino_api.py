@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.refusals import Call
 
 import ir_runtime as ir
-from ir_runtime import properties
+from ir_runtime import _offline_transformations, properties
 from messages.calls import passing
 
 FOLDER = "messages"
@@ -13,6 +13,12 @@ FOLDER = "messages"
 
 def compiled(device: str | None = None, **config: object) -> ir.CompiledModel:
     return ir.Core().compile_model(passing(), device, config)
+
+
+def exported() -> bytes:
+    blob = compiled().export_model()
+    assert blob is not None
+    return blob.getvalue()
 
 
 def imported(program: str) -> None:
@@ -31,6 +37,13 @@ REFUSALS = [
     Call("import of a name", lambda: imported("from ir_runtime import RemoteTensor"), NAMES),
     Call("import from a module", lambda: imported("from ir_runtime.exceptions import UserInputEror"), NAMES),
     Call("import of a module", lambda: imported("import ir_runtime.tools.benchmark"), NAMES),
+    Call("blob of another kind", lambda: ir.Core().import_model(b"abc")),
+    Call("blob of OpenVINO", lambda: ir.Core().import_model(b"RR_UPCVO" + bytes(60))),
+    Call("blob that is cut off", lambda: ir.Core().import_model(exported()[:20])),
+    Call("blob with fewer bytes", lambda: ir.Core().import_model(exported()[:-1])),
+    Call("blob of another version", lambda: ir.Core().import_model(exported()[:8] + b"\2" + exported()[9:])),
+    Call("blob that is damaged", lambda: ir.Core().import_model(exported()[:-1] + b"x")),
+    Call("transformation", lambda: _offline_transformations.apply_pruning_transformation(passing())),
     Call("conversion", lambda: ir.convert_model("model.onnx")),
     Call("device that is not available", lambda: compiled("GPU")),
     Call("device in small letters", lambda: compiled("cpu")),

@@ -1,0 +1,98 @@
+"""OpenVINO's transformations of whole models, as far as they are here; clients import them by this name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..absent import answers
+from ..codes import Code
+from ..errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+
+__all__ = [
+    "apply_fused_names_cleanup",
+    "apply_low_latency_transformation",
+    "apply_make_stateful_transformation",
+    "apply_moc_legacy_transformations",
+    "apply_moc_transformations",
+    "apply_pruning_transformation",
+    "compress_model_transformation",
+    "compress_quantize_weights_transformation",
+    "convert_sequence_to_tensor_iterator_transformation",
+    "paged_attention_transformation",
+    "stateful_to_stateless_transformation",
+]
+
+
+def apply_moc_transformations(model: Model, cf: bool = False, smart_reshape: bool = False) -> None:
+    """Leave the model as it is: what these transformations simplify, compiling folds and fuses here."""
+
+
+def apply_moc_legacy_transformations(model: Model, params_with_custom_types: Any = ()) -> None:
+    """Leave the model as it is, as `apply_moc_transformations` does."""
+
+
+def apply_fused_names_cleanup(model: Model) -> None:
+    """Leave the model as it is: no layer is named after those that it was fused of."""
+
+
+def compress_model_transformation(model: Model) -> None:
+    """Store f32 and f64 weights as f16, each followed by a Convert, as ``save_model(…, compress_to_fp16=True)`` does."""
+    from ..api.saving import compress_in_place
+
+    compress_in_place(model)
+
+
+def apply_make_stateful_transformation(model: Model, pairs: Any) -> None:
+    """Turn pairs of inputs and outputs into variables.
+
+    Args:
+        model: the model, which is changed.
+        pairs: the names of inputs and of the outputs that they get their next value from; or pairs of the layers.
+    """
+    passes = import_module("ir_runtime.passes")
+    passes.MakeStateful(pairs).run_on_model(model)
+
+
+def apply_low_latency_transformation(model: Model, use_const_initializer: bool = True) -> NoReturn:
+    """Refuse to turn the states of loops into variables."""
+    _refuse("apply_low_latency_transformation")
+
+
+def apply_pruning_transformation(model: Model) -> NoReturn:
+    """Refuse to remove channels that are always zero."""
+    _refuse("apply_pruning_transformation")
+
+
+def compress_quantize_weights_transformation(model: Model) -> NoReturn:
+    """Refuse to store weights that are quantized in fewer bits."""
+    _refuse("compress_quantize_weights_transformation")
+
+
+def convert_sequence_to_tensor_iterator_transformation(model: Model) -> NoReturn:
+    """Refuse to turn recurrent layers into loops."""
+    _refuse("convert_sequence_to_tensor_iterator_transformation")
+
+
+def paged_attention_transformation(model: Model, *settings: Any, **more: Any) -> NoReturn:
+    """Refuse to turn attention into that over pages of a cache."""
+    _refuse("paged_attention_transformation")
+
+
+def stateful_to_stateless_transformation(model: Model) -> NoReturn:
+    """Refuse to turn variables into inputs and outputs."""
+    _refuse("stateful_to_stateless_transformation")
+
+
+def _refuse(name: str) -> NoReturn:
+    raise UnsupportedError(
+        f"{name} is not available: models run as they are, with the same results",
+        code=Code.BAD_REQUEST,
+        hint="where OpenVINO is installed, apply it there, and save the model",
+    )
+
+
+__getattr__ = answers(__name__)

@@ -1,0 +1,95 @@
+"""Compiled models as bytes: a portable format of this package's own, versioned and checked.
+
+A blob has a head, the model as XML, and its weights, as a file would have them. It is compiled again where it is
+imported, for the machine that it is imported on. Nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from io import BytesIO
+from typing import IO, Any
+
+import numpy as np
+
+from ..codes import Code
+from ..errors import ParseError
+from ..limits import DEFAULT, Limits
+from ..writer.document import write
+from .model import Model
+from .reading import read_model
+from .saving import content_of
+
+__all__ = ["read_blob", "write_blob"]
+
+_MAGIC = b"IRRTBLOB"
+_VERSION = 1
+_HEAD = struct.Struct("<8sI4xQQ32s")
+"""The magic bytes, the version of the format, the lengths of the XML and of the weights, and their SHA-256."""
+_OPENVINO = b"RR_UPCVO"
+
+
+def write_blob(model: Model) -> bytes:
+    """Return a model as it was compiled, with the outputs that were added."""
+    xml, weights = BytesIO(), BytesIO()
+    write(content_of(model), xml, weights)
+    body = xml.getvalue(), weights.getvalue()
+    digest = hashlib.sha256(b"".join(body)).digest()
+    return _HEAD.pack(_MAGIC, _VERSION, *map(len, body), digest) + b"".join(body)
+
+
+def read_blob(blob: Any, limits: Limits = DEFAULT) -> Model:
+    """Return the model of a blob.
+
+    Args:
+        blob: bytes, an open file, or a tensor or array of bytes.
+        limits: bounds on what the model, and running it, may ask for.
+
+    Raises:
+        ParseError: if it is not a blob of this package, of another version, or damaged.
+    """
+    data = memoryview(_bytes(blob))
+    if bytes(data[:8]) != _MAGIC:
+        raise _refused(
+            _what(bytes(data[:8])), "export_model of ir_runtime writes one; read_model reads an .xml"
+        )
+    if len(data) < _HEAD.size:
+        raise _refused("the blob is cut off")
+    _, version, xml, weights, digest = _HEAD.unpack_from(data)
+    if version != _VERSION:
+        raise _refused(
+            f"the blob has version {version} of its format, expected {_VERSION}", "export it again"
+        )
+    if len(data) != _HEAD.size + xml + weights:
+        raise _refused(f"the blob must have {_HEAD.size + xml + weights} bytes, got {len(data)}")
+    body = data[_HEAD.size :]
+    if hashlib.sha256(body).digest() != digest:
+        raise _refused("the blob is damaged: its contents do not have its checksum", "export it again")
+    return read_model(bytes(body[:xml]), np.frombuffer(body[xml:], np.uint8).copy(), limits=limits)
+
+
+def _bytes(blob: Any) -> Any:
+    if hasattr(blob, "read"):
+        file: IO[bytes] = blob
+        data = file.read()
+        if not data and file.seekable():  # as export_model leaves it
+            file.seek(0)
+            data = file.read()
+        return data
+    data = getattr(blob, "data", blob)
+    return (
+        data
+        if isinstance(blob, bytes | bytearray | memoryview)
+        else np.ascontiguousarray(data).view(np.uint8)
+    )
+
+
+def _what(start: bytes) -> str:
+    if start.startswith(_OPENVINO):
+        return "this is a blob of OpenVINO, which only the OpenVINO that wrote it can import"
+    return "this is not a compiled model"
+
+
+def _refused(message: str, hint: str = "") -> ParseError:
+    return ParseError(message, code=Code.UNREADABLE, hint=hint)

@@ -1,0 +1,64 @@
+"""Makes small models with random weights, converted by OpenVINO itself, for the clients to run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+from models.architectures.repair import repair_torchvision
+
+repair_torchvision()
+
+import transformers as tf  # noqa: E402 - which imports torchvision
+
+__all__ = ["make"]
+
+_SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+
+
+def make(folder: Path) -> None:
+    """Make every model that is not there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    bert = tf.BertConfig(vocab_size=100, max_position_embeddings=64, **_SMALL)
+    vit = tf.ViTConfig(image_size=32, patch_size=8, num_labels=7, **_SMALL)
+    llama = tf.LlamaConfig(
+        vocab_size=120, num_key_value_heads=2, max_position_embeddings=128, eos_token_id=None, **_SMALL
+    )
+    gpt2 = tf.GPT2Config(vocab_size=120, n_positions=128, n_embd=32, n_layer=2, n_head=4, eos_token_id=None)
+    _optimum(folder / "bert", tf.BertModel(bert), "feature-extraction")
+    _optimum(folder / "vit", tf.ViTForImageClassification(vit), "image-classification")
+    _optimum(folder / "llama", tf.LlamaForCausalLM(llama), "text-generation-with-past")
+    _optimum(folder / "gpt2", tf.GPT2LMHeadModel(gpt2), "text-generation-with-past")
+    _ultralytics(folder / "yolo_openvino_model")
+
+
+def _optimum(folder: Path, model: torch.nn.Module, task: str) -> None:
+    if (folder / "openvino_model.xml").exists():
+        return
+    from optimum.exporters.openvino import main_export
+
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    source = folder.with_name(f"{folder.name}_torch")
+    model.save_pretrained(source)
+    main_export(str(source), output=str(folder), task=task, library_name="transformers", convert_tokenizer=False)
+
+
+def _ultralytics(folder: Path) -> None:
+    if folder.exists():
+        return
+    os.environ["YOLO_CONFIG_DIR"] = str(folder.parent)
+    from ultralytics import YOLO
+
+    torch.manual_seed(0)
+    model = YOLO("yolo11n.yaml")
+    exported = model.export(format="openvino", imgsz=128)
+    Path(exported).rename(folder)
+
+
+if __name__ == "__main__":
+    import sys
+
+    make(Path(sys.argv[1]))

@@ -1,0 +1,82 @@
+"""What clients do with OpenVINO, as their users write it; each returns arrays that must be equal on both packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["PROGRAMS"]
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+IDS = np.random.default_rng(0).integers(3, 99, (2, 9))
+
+
+def feature_extraction(models: Path) -> Arrays:
+    """optimum-intel: OVModelForFeatureExtraction."""
+    import torch
+    from optimum.intel import OVModelForFeatureExtraction
+
+    model = OVModelForFeatureExtraction.from_pretrained(models / "bert", ov_config=PRECISE)
+    mask = np.ones_like(IDS)
+    mask[0, 6:] = 0
+    found = model(input_ids=torch.tensor(IDS), attention_mask=torch.tensor(mask))
+    model.reshape(1, 5)
+    fixed = model(input_ids=IDS[:1, :5], attention_mask=mask[:1, :5])
+    return {"hidden": found.last_hidden_state.numpy(), "fixed": np.asarray(fixed.last_hidden_state)}
+
+
+def image_classification(models: Path) -> Arrays:
+    """optimum-intel: OVModelForImageClassification."""
+    import torch
+    from optimum.intel import OVModelForImageClassification
+
+    model = OVModelForImageClassification.from_pretrained(models / "vit", ov_config=PRECISE)
+    pixels = torch.tensor(np.random.default_rng(1).normal(size=(2, 3, 32, 32)), dtype=torch.float32)
+    logits = model(pixel_values=pixels).logits.numpy()
+    return {"logits": logits, "classes": logits.argmax(axis=1)}
+
+
+def text_generation(models: Path, name: str = "llama") -> Arrays:
+    """optimum-intel: OVModelForCausalLM, greedy and with beams, stateful."""
+    import torch
+    from optimum.intel import OVModelForCausalLM
+
+    model = OVModelForCausalLM.from_pretrained(models / name, ov_config=PRECISE)
+    ids, mask = torch.tensor(IDS), torch.ones(IDS.shape, dtype=torch.int64)
+    settings = {"attention_mask": mask, "max_new_tokens": 20, "min_new_tokens": 20, "pad_token_id": 0}
+    greedy = model.generate(ids, do_sample=False, **settings)
+    beams = model.generate(ids, num_beams=3, do_sample=False, **settings)
+    again = model.generate(ids, do_sample=False, **settings)
+    logits = model(input_ids=ids, attention_mask=mask, position_ids=mask.cumsum(1) - 1).logits
+    return {
+        "greedy tokens": greedy.numpy(),
+        "beam tokens": beams.numpy(),
+        "tokens again": again.numpy(),
+        "logits": logits.numpy(),
+    }
+
+
+def text_generation_gpt2(models: Path) -> Arrays:
+    """optimum-intel: as text_generation, with another architecture."""
+    return text_generation(models, "gpt2")
+
+
+def detection(models: Path) -> Arrays:
+    """ultralytics: detect."""
+    from ultralytics import YOLO
+
+    image = np.random.default_rng(2).integers(0, 255, (96, 128, 3), dtype=np.uint8)
+    model = YOLO(models / "yolo_openvino_model", task="detect")
+    (result,) = model.predict(image, imgsz=128, conf=1e-6, max_det=20, verbose=False)
+    return {"boxes": result.boxes.xyxy.numpy(), "scores": result.boxes.conf.numpy(), "classes": result.boxes.cls.numpy()}
+
+
+PRECISE = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+
+PROGRAMS: dict[str, Callable[[Path], Arrays]] = {
+    each.__name__: each
+    for each in (feature_extraction, image_classification, text_generation, text_generation_gpt2, detection)
+}

@@ -1,0 +1,30 @@
+"""Runs one client on one package: ``python -m clients.run PROGRAM PACKAGE MODELS OUT.npz``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def main(program: str, package: str, models: str, out: str) -> None:
+    """Run it, and save what it returns."""
+    if package == "ir_runtime":
+        from clients.in_place import install
+
+        install()
+    from models.architectures.repair import repair_torchvision
+
+    repair_torchvision()
+    import numpy as np
+    from clients.programs import PROGRAMS
+
+    np.savez(out, **PROGRAMS[program](Path(models)))
+    import openvino
+
+    where = openvino.__name__
+    if where != package:
+        raise SystemExit(f"openvino is {where}, not {package}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
