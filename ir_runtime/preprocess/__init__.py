@@ -3,6 +3,7 @@
 Steps become ordinary operations, so a model that has them can be saved, validated and compiled as any other.
 """
 
+from ..absent import answers
 from .infos import (
     InputInfo,
     InputModelInfo,
@@ -29,3 +30,5 @@ __all__ = [
     "PreProcessSteps",
     "ResizeAlgorithm",
 ]
+
+__getattr__ = answers(__name__)

@@ -46,8 +46,10 @@ def permuted(layout: Layout, order: Sequence[int]) -> Layout:
         return layout
     if layout.is_dynamic:
         raise refusal(f"layout {layout} cannot be permuted by index: its number of dimensions is not known")
+    if not layout.fits(len(order)):
+        raise refusal(f"{list(order)} is not an order of the dimensions of layout {layout}")
     names = layout.names(0)
-    return Layout.of(tuple(names[i] if i < len(names) else _UNNAMED for i in order))
+    return Layout.of(tuple(names[i] for i in order))
 
 
 def permutation(source: Layout, shape: PartialShape, target: Layout) -> list[int] | None:

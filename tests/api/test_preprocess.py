@@ -24,6 +24,7 @@ START = """
 import re
 from importlib import import_module
 preprocess = import_module(f"{ov.__name__}.preprocess")
+op = import_module(f"{ov.__name__}.opset8")
 F, R, P = preprocess.ColorFormat, preprocess.ResizeAlgorithm, preprocess.PaddingMode
 L, T = ov.Layout, ov.Type
 """
@@ -139,7 +140,7 @@ CASES = {
     "set_from a tensor": Case(f"{INPUT}.tensor().set_from(ov.Tensor(np.zeros((1, 3, 8, 8), np.uint8)))", "u8 1 3 8 8"),
     "set_shape": Case(f"{INPUT}.tensor().set_shape(ov.PartialShape([-1, 3, 8, 8]))"),
     "memory type": Case(f"{INPUT}.tensor().set_memory_type('GPU_SURFACE')"),
-    "custom": Case(f"{PRE}.custom(lambda tensor: (tensor.node * tensor.node).output(0)).mean(1)", exact=True),
+    "custom": Case(f"{PRE}.custom(lambda tensor: op.multiply(tensor, tensor).output(0)).mean(1)", exact=True),
     **{
         f"colours: {name} to {to}": Case(
             COLOR % (name, "") + f"{PRE}.convert_color(F.{to})",
@@ -198,7 +199,7 @@ CASES = {
     "output steps": Case(
         f"{OUTPUT}.model().set_layout(L('NCHW')); {OUTPUT}.tensor().set_layout(L('NHWC')).set_element_type(T.f32)\n"
         f"{POST}.convert_element_type(T.f16).convert_layout(L('NWHC')).convert_layout()\n"
-        f"{POST}.custom(lambda tensor: (tensor.node + tensor.node).output(0)).convert_element_type()"
+        f"{POST}.custom(lambda tensor: op.negative(tensor).output(0)).convert_element_type()"
         .replace("convert_layout()", "convert_layout(L())"),
     ),
     "output layout by indices": Case(f"{POST}.convert_layout([0, 2, 3, 1])"),
