@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from harness.dropin import run
 from harness.nets import Net
@@ -171,6 +172,23 @@ def test_refused(what: str, path: Path) -> None:
     ours = run(program, "ir_runtime", path=path)
     assert ours[0] != "fine"
     assert ours == run(program, "openvino", path=path)
+
+
+def test_custom_steps_may_return_a_node(path: Path) -> None:
+    """OpenVINO takes only its output."""
+    ppp = PrePostProcessor(ir.read_model(path))
+    ppp.input().preprocess().custom(lambda tensor: tensor + tensor)
+    assert "Add" in [node.get_type_name() for node in ppp.build().get_ops()]
+
+
+def test_layouts_without_the_first_dimension_are_completed(path: Path) -> None:
+    """Where nothing need be transposed, too, which OpenVINO refuses."""
+    ppp = PrePostProcessor(ir.read_model(path))
+    ppp.input().tensor().set_layout(ir.Layout("CHW"))
+    ppp.input().model().set_layout(ir.Layout("NCHW"))
+    image = np.linspace(-1, 1, 3 * 8 * 8, dtype=np.float32).reshape(3, 8, 8)
+    (result,) = ir.compile_model(ppp.build())(image).values()
+    np.testing.assert_array_equal(result, np.maximum(image, 0)[None])
 
 
 def test_layouts_are_undone(path: Path) -> None:
