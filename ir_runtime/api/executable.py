@@ -62,6 +62,8 @@ class Executable(Answers):
         model._document.weights.check()
         self._plan = self._compile(fold=self.backend != "reference")
         self._unfused_plan: ExecutionPlan | None = None
+        self._drawn: dict[int, int] = {}
+        """How far the random operations have drawn, by the ids of the objects that they are."""
         self._running: dict[object, int] = {}
         """The current runs, and the thread of each."""
         self._lock = threading.Lock()
@@ -127,11 +129,18 @@ class Executable(Answers):
             observers = [*observers, self._performance]
         if self.backend != "reference":  # which has all that it reads in memory
             self._model._document.weights.check()
-        state = State({} if variables is None else variables)
+        state = State({} if variables is None else variables, advance=self._advance)
         with self._sharing():
             arrays = plan.run(feeds, observers, state, self.limits)
         state.commit(feeds)
         return OVDict(self._outputs, unshared(arrays, [*feeds, *state.values.values()], plan.roots))
+
+    def _advance(self, operation: object, count: int) -> int:
+        """Let the random numbers of an operation go on by so many; return where they were."""
+        with self._lock:
+            start = self._drawn.get(id(operation), 0)
+            self._drawn[id(operation)] = start + count
+        return start
 
     @contextmanager
     def _sharing(self) -> Iterator[None]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,15 +16,27 @@ from ..limits import DEFAULT, Limits
 if TYPE_CHECKING:
     from .step import Observer
 
-__all__ = ["RUN", "Run", "State", "VARIABLES"]
+__all__ = ["RUN", "Advance", "Run", "State", "VARIABLES", "advance"]
+
+Advance: TypeAlias = Callable[[object, int], int]
+"""Lets the sequence of random numbers of an operation go on by so many, and returns where it was."""
+
+
+def _anew(operation: object, count: int) -> int:
+    """Let every sequence begin anew."""
+    return 0
 
 
 @dataclass(slots=True)
 class State:
-    """The variables of a request, in one run. What it assigns takes effect when it has succeeded."""
+    """The variables of a request, in one run. What it assigns takes effect when it has succeeded.
+
+    Sequences of random numbers belong to the compiled model: whichever run draws goes on where the last one was.
+    """
 
     values: dict[str, Array] = field(default_factory=dict)
     assigned: dict[str, Array] = field(default_factory=dict)
+    advance: Advance = _anew
 
     def commit(self, feeds: Sequence[Array]) -> None:
         """Let what was assigned be what the next run reads; the caller may change its inputs meanwhile."""
@@ -73,3 +85,8 @@ class _Variables(MutableMapping[str, "Array"]):
 
 
 VARIABLES = _Variables()
+
+
+def advance(operation: object, count: int) -> int:
+    """Let a sequence of random numbers go on, in the run that is going on."""
+    return RUN.get().state.advance(operation, count)

@@ -21,7 +21,7 @@ from ..ir.tensor import TensorType, Value
 from ..ops import Op
 from ..ops.infrastructure.ends import Constant
 from ..transform.program import Program
-from .context import VARIABLES
+from .context import VARIABLES, advance
 from .output_contract import OutputContract
 from .plan import ExecutionPlan
 from .subgraphs import Visitor, kept
@@ -82,6 +82,8 @@ class KernelSelector:
         if isinstance(op, Constant) and isinstance(op.value, Packed):  # unpacked in every run
             op = op.replace(value=replace(op.value, raw=held(op.value.raw)))
         kernel = op.evaluator([value.element for value in inputs])
+        if op.needs("advance"):
+            kernel = partial(kernel, advance=partial(advance, op))
         self.references.add(layer.id)
         if getattr(kernel, "__func__", None) is Op.evaluate:
             raise UnsupportedError(

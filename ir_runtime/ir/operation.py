@@ -36,7 +36,7 @@ class Operation(Protocol):
 
     @classmethod
     def needs(cls, name: str) -> bool:
-        """Return whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, or ``variables``."""
+        """Return whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, ``variables``, ``advance``."""
         ...
 
     def attributes(self) -> dict[str, Any]:

@@ -17,14 +17,17 @@ KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 LOW, HALF = np.uint64(2**32 - 1), np.uint64(32)
 
 
-def philox(key: int, stream: int, count: int) -> Words:
-    """Return the first ``count`` integers of Philox 4x32-10 for a key, in one of 2 ** 64 streams.
+def philox(key: int, stream: int, count: int, start: int = 0) -> Words:
+    """Return ``count`` integers of Philox 4x32-10 for a key, in one of 2 ** 64 streams.
+
+    ``start`` blocks of four integers are skipped; each 2 ** 64 of them lead to the next stream.
 
     >>> philox(150, 10, 3)
     array([3763977835, 2057770810, 2532850516], dtype=uint32)
     """
-    blocks = np.arange(-(-count // 4), dtype=np.uint64)
-    streams = np.full_like(blocks, stream)
+    streams_before, first_block = divmod(start, 2**64)
+    blocks = np.arange(-(-count // 4), dtype=np.uint64) + np.uint64(first_block)
+    streams = np.full_like(blocks, (stream + streams_before) % 2**64)
     a, b, c, d = blocks & LOW, blocks >> HALF, streams & LOW, streams >> HALF
     first, second = key & 2**32 - 1, key >> 32
     for _ in range(ROUNDS):

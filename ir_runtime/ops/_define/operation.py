@@ -185,7 +185,7 @@ class Op:
 
     @classmethod
     def needs(cls, name: str) -> bool:
-        """Return whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, or ``variables``."""
+        """Return whether `evaluate` has a keyword: ``types``, ``visit`` for bodies, ``variables``, ``advance``."""
         return name in cls._needs
 
     def bodies(self) -> tuple[Body, ...]:

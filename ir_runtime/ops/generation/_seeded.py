@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from secrets import randbits
 from typing import TypeAlias
 
@@ -13,21 +14,24 @@ from ...ir.tensor import Array
 from ...kernels.random import mersenne_twister, philox
 from .._define.operation import Op, attr
 
-__all__ = ["RandomOp", "Spread"]
+__all__ = ["Advance", "RandomOp", "Spread"]
 
 # Seeds have 64 bits. OpenVINO writes and reads those from 2 ** 63 on as negative numbers.
 LOWEST, HIGHEST = -(2**63), 2**64 - 1
 FRACTION_BITS = {E.f64: 52, E.f32: 23, E.f16: 10, E.bf16: 7}
+
+# OpenVINO's plugin skips so many blocks of Philox for each number that a run draws, as TensorFlow does.
+SKIPPED = 256
+
+Advance: TypeAlias = Callable[[int], int]
+"""Lets the sequence of an operation go on by so many blocks, and returns where it was."""
 
 Spread: TypeAlias = tuple[Array, Array]
 """The lowest number, and the one above the highest, as scalars."""
 
 
 class RandomOp(Op):
-    """Base of random operations: numbers that follow from two seeds, and are others each time if both are 0.
-
-    Every run begins anew. In OpenVINO a later run goes on where the one before it ended.
-    """
+    """Base of random operations: numbers that follow from two seeds, and are others each time if both are 0."""
 
     global_seed: int = attr(
         0, ge=LOWEST, le=HIGHEST, doc="first seed; if both are 0, the numbers are others each time"
@@ -40,9 +44,12 @@ class RandomOp(Op):
         """Return the first seed, or any number if there is none."""
         return self.global_seed % 2**64 if self.global_seed or self.op_seed else randbits(64)
 
-    def as_tensorflow(self, element: E, shape: tuple[int, ...], spread: Spread) -> Array:
-        """Numbers evenly distributed, as TensorFlow draws them: by Philox."""
-        words = philox(self.seed(), self.op_seed % 2**64, _words(element, shape))
+    def as_tensorflow(
+        self, element: E, shape: tuple[int, ...], spread: Spread, advance: Advance | None = None
+    ) -> Array:
+        """Numbers evenly distributed, as TensorFlow draws them: by Philox. With ``advance``, the sequence goes on."""
+        start = 0 if advance is None else advance(math.prod(shape) * SKIPPED)
+        words = philox(self.seed(), self.op_seed % 2**64, _words(element, shape), start)
         if element.integral:
             whole = words if element is E.i32 else _pairs(words, low_first=True)
             return _integers(whole, spread).reshape(shape)

@@ -11,7 +11,7 @@ from ...ir.tensor import Array, Value
 from .._define.operation import Element, Input, Output, attr, op
 from .._define.types import FLOATS, T_INDEX_64
 from .._lengths import lengths_of
-from ._seeded import RandomOp
+from ._seeded import Advance, RandomOp
 
 TYPES = (*FLOATS, E.i64, E.i32)
 T_LIMIT = Element("T", TYPES, "the output_type")
@@ -19,7 +19,11 @@ T_LIMIT = Element("T", TYPES, "the output_type")
 
 @op("RandomUniform-8")
 class RandomUniform(RandomOp):
-    """Random numbers from ``minval``, below ``maxval``, the same for the same seeds."""
+    """Random numbers from ``minval``, below ``maxval``.
+
+    With seeds, every compilation of a model draws the same sequence. Aligned to TensorFlow, each run goes on with it;
+    aligned to PyTorch, each run begins anew, as in OpenVINO.
+    """
 
     shape = Input(T_INDEX_64, "lengths of the axes, 1-D")
     minval = Input(T_LIMIT, "the lowest number, a scalar or alone in a list")
@@ -53,8 +57,11 @@ class RandomUniform(RandomOp):
         # Of a list of at most n lengths, OpenVINO infers that there are n, although there may be fewer.
         return PartialShape(lengths_of(shape, "shape"))
 
-    def evaluate(self, shape: Array, minval: Array, maxval: Array) -> Array:
+    def evaluate(
+        self, shape: Array, minval: Array, maxval: Array, *, advance: Advance | None = None
+    ) -> Array:
         lengths = self.infer(*map(Value.constant, (shape, minval, maxval))).static
         spread = minval.reshape(()), maxval.reshape(())
-        draw = self.as_tensorflow if self.alignment == "tensorflow" else self.as_pytorch
-        return draw(self.output_type, lengths, spread)
+        if self.alignment == "pytorch":
+            return self.as_pytorch(self.output_type, lengths, spread)
+        return self.as_tensorflow(self.output_type, lengths, spread, advance)
