@@ -19,6 +19,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import (
+        debug,
         exceptions,
         frontend,
         helpers,
@@ -101,6 +102,7 @@ _HOMES = {
     "api.tensor": ("Tensor",),
     "api.validating": ("validate",),
     "api.vectors": ("AxisSet", "AxisVector", "Coordinate", "CoordinateDiff", "Strides"),
+    "debug": ("debug",),
     "diagnostics": ("Diagnostic", "Diagnostics", "Location", "Severity"),
     "errors": (
         "ExecutionError",
@@ -175,6 +177,7 @@ __all__ = [
     "Version",
     "__version__",
     "compile_model",
+    "debug",
     "convert_model",
     "exceptions",
     "frontend",

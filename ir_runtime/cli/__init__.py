@@ -21,7 +21,7 @@ __all__ = ["Exit", "main"]
 _EPILOG = """\b
 Exit codes:
   0    done
-  1    findings: validate found errors, or shapes that no input fits
+  1    findings: validate found errors, or shapes that no input fits; compare, what rounding does not explain
   2    usage: an option, a name, an input or an output path is wrong
   3    the model cannot be read, or is not valid
   4    the model has an operation that is not supported
@@ -35,7 +35,9 @@ where an error comes from, IR_RUNTIME_BACKEND names the backend to use where --b
 
 
 # Each is in the module of its name.
-_COMMANDS = ("run", "validate", "shapes", "inspect", "bench", "ops", "explain", "guide", "kernels")
+_COMMANDS = (
+    "run", "validate", "shapes", "inspect", "compare", "oracle", "bench", "ops", "explain", "guide", "kernels",
+)  # fmt: skip
 
 
 class _Program(click.Group):

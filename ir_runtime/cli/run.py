@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .fed import fed
 from .limited import limited
 from .models import as_json, read, selects, strictly, weights
 from .render import Record, clean, dump, number, plural, table
-from .shaping import shaped, shapes_of
+from .shaping import shapes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,17 +50,7 @@ _PROVISIONAL = (
 
 @click.command(epilog=_EPILOG)
 @click.argument("model", metavar="MODEL")
-@click.option(
-    "-i",
-    "--input",
-    "files",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="An input: .npy, or .npz with inputs by name. Repeatable.",
-)
-@click.option("--random", "random", is_flag=True, help="Use random data for inputs without a file.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --random.")
-@shaped
+@fed
 @click.option("-o", "--output", metavar="PATH", help="Save the outputs: an .npz, or a folder of .npy.")
 @click.option(
     "--layers",

@@ -14,7 +14,7 @@ from ..ir.tensor import Array
 from ..limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
-    from .step import Observer
+    from .step import Observer, Patch
 
 __all__ = ["RUN", "Advance", "Run", "State", "VARIABLES", "advance"]
 
@@ -60,6 +60,8 @@ class Run:
     """Bytes that may still be made before those that are alive have to be counted again."""
     envs: list[tuple[Sequence[Any], Sequence[Array | None]]] = field(default_factory=list)
     """The slots of the model, and of bodies that are running, each with the constants among them."""
+    patch: Patch | None = None
+    """Changes results of steps."""
 
 
 RUN: ContextVar[Run] = ContextVar("run")

@@ -22,7 +22,7 @@ from .base_buffers import root_of
 from .context import RUN, Run, State
 from .instructions import Move, Slots, moves_of
 from .output_contract import OutputContract
-from .step import Observer, Step
+from .step import Observer, Patch, Step
 
 __all__ = ["ExecutionPlan"]
 
@@ -64,6 +64,7 @@ class ExecutionPlan:
         observers: Sequence[Observer] = (),
         state: State | None = None,
         limits: Limits = DEFAULT,
+        patch: Patch | None = None,
     ) -> list[Array]:
         """Run every step on arrays for the inputs; return arrays for the outputs.
 
@@ -72,21 +73,27 @@ class ExecutionPlan:
             observers: told of every step.
             state: the variables. What is assigned waits in it to be committed.
             limits: bounds on memory, time and iterations.
+            patch: changes results of steps.
 
         Raises:
             ExecutionError: if a layer fails on its data; it names the layer.
             LimitError: if it asks for more than ``limits`` allow; it names the layer.
         """
         # In a context of its own, no variable of the caller's is changed, wherever an interrupt comes.
-        return copy_context().run(self._run, feeds, observers, state or State(), limits)
+        return copy_context().run(self._run, feeds, observers, state or State(), limits, patch)
 
     def _run(
-        self, feeds: Sequence[Array], observers: Sequence[Observer], state: State, limits: Limits
+        self,
+        feeds: Sequence[Array],
+        observers: Sequence[Observer],
+        state: State,
+        limits: Limits,
+        patch: Patch | None,
     ) -> list[Array]:
         set_limits(limits)
         with np.errstate(all="ignore"), computing(), nested(self.around):
             left = limits.memory - self.peak - sum(feed.nbytes for feed in feeds)
-            run = Run(observers, state, limits, deadline.current_deadline(), left)
+            run = Run(observers, state, limits, deadline.current_deadline(), left, patch=patch)
             RUN.set(run)
             try:
                 return self.execute(feeds, run)
@@ -100,7 +107,7 @@ class ExecutionPlan:
             env[slot] = array
         run.envs.append((env, self.slots))
         try:
-            if run.observers:
+            if run.observers or run.patch:
                 self._watch(env, run)
             else:
                 self._advance(env, run.ends)
@@ -135,7 +142,7 @@ class ExecutionPlan:
             deadline.check(step.layer.where)
             args = [env[slot] for slot in step.reads]
             try:
-                results = _watched(step, args, run.observers)
+                results = _watched(step, args, run)
             except Exception as reason:
                 if isinstance(reason, _ObserverError) or is_placed(reason):
                     raise
@@ -154,13 +161,25 @@ class _ObserverError(Exception):
         self.reason = reason
 
 
-def _watched(step: Step, args: Sequence[Array], observers: Sequence[Observer]) -> tuple[Array, ...]:
-    _tell(observers, "before", step, args)
+def _watched(step: Step, args: Sequence[Array], run: Run) -> tuple[Array, ...]:
+    _tell(run.observers, "before", step, args)
     start = time.perf_counter()
     results = step.run(args)
     seconds = time.perf_counter() - start
-    _tell(observers, "after", step, results, seconds)
+    if run.patch is not None:
+        results = _patched(run.patch, step, args, results)
+    _tell(run.observers, "after", step, results, seconds)
     return results
+
+
+def _patched(
+    patch: Patch, step: Step, args: Sequence[Array], results: tuple[Array, ...]
+) -> tuple[Array, ...]:
+    try:
+        with in_user_code():
+            return patch(step, args, results)
+    except Exception as reason:
+        raise _ObserverError(reason) from reason
 
 
 def _tell(observers: Sequence[Observer], event: str, *what: object) -> None:

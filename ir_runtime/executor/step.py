@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from ..analysis.expected import Expected
 from ..backends import Kernel
@@ -12,7 +12,7 @@ from ..ir.graph import Layer
 from ..ir.tensor import Array
 from .instructions import given
 
-__all__ = ["Observer", "Step"]
+__all__ = ["Observer", "Patch", "Step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,12 @@ class Step:
     def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
         """Compute the outputs that the last layer declares; an operation may have more."""
         return given(self.kernel(*args), len(self.writes))[: len(self.writes)]
+
+
+Patch: TypeAlias = Callable[[Step, Sequence[Array], tuple[Array, ...]], tuple[Array, ...]]
+"""Takes a step, its inputs and its outputs; returns what the rest of the run reads in place of the outputs.
+
+Breakpoints, pinned decisions and injected faults are patches."""
 
 
 class Observer(Protocol):

@@ -1,0 +1,70 @@
+"""``ir-runtime compare``: does rounding explain how another execution differs, and if not, where does it begin?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from .exits import Exit
+from .fed import fed, feeds_of
+from .limited import limited
+from .models import as_json, read, weights
+from .render import dump
+
+if TYPE_CHECKING:
+    from ..limits import Limits
+
+__all__ = ["compare"]
+
+_EPILOG = """\b
+ir-runtime compare net.xml --against openvino --random
+ir-runtime compare net.xml --against openvino:bf16 -i image=cat.npy
+ir-runtime compare net.xml --results theirs.npz -i image=cat.npy
+ir-runtime compare new.xml --against old.xml --random
+
+The measure is R: by how much the error against f64 exceeds what rounding does to this model on these inputs.
+Outputs are explained up to R 4 and doubtful up to 10; a layer, computed from the other side's own
+inputs, is explained up to R 8. Ends with 0 if all is explained, else with 1.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--against",
+    metavar="SIDE",
+    help="What is judged: openvino, openvino:bf16, openvino:f16, a backend, or the path of another IR.",
+)
+@click.option(
+    "--results",
+    metavar="FILE",
+    help="An .npz of what is judged, from any device: outputs and layers by name.",
+)
+@fed
+@weights
+@limited
+@as_json
+def compare(
+    model: str,
+    against: str | None,
+    results: str | None,
+    files: Sequence[str],
+    random: bool,
+    seed: int,
+    shapes: Sequence[str],
+    weights: str | None,
+    as_json: bool,
+    limits: Limits,
+) -> None:
+    """Say whether rounding explains how an execution of MODEL differs from f64, and where the difference begins."""
+    from ..debug import compare as judge
+
+    if (against is None) == (results is None):
+        raise click.UsageError("give either --against or --results")
+    net = read(model, weights, limits=limits)
+    found = judge(net, feeds_of(net, files, shapes, seed if random else None), against or str(results))
+    click.echo(dump(found.record()) if as_json else str(found))
+    if not found.explained:
+        raise SystemExit(Exit.FINDINGS)

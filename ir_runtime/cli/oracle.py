@@ -1,0 +1,72 @@
+"""``ir-runtime oracle``: the outputs of a model as computed in f64."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from .fed import fed, feeds_of
+from .limited import limited
+from .models import as_json, read, weights
+from .render import dump, number, plural, table
+
+if TYPE_CHECKING:
+    from ..limits import Limits
+
+__all__ = ["oracle"]
+
+_EPILOG = """\b
+ir-runtime oracle net.xml -i image=cat.npy -o truth.npz --layers 'conv*'
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL")
+@fed
+@click.option("-o", "--output", metavar="PATH", help="Save the tensors: an .npz, or a folder of .npy.")
+@click.option("--layers", multiple=True, metavar="GLOB", help="Also show and save these layers. Repeatable.")
+@weights
+@limited
+@as_json
+def oracle(
+    model: str,
+    files: Sequence[str],
+    random: bool,
+    seed: int,
+    shapes: Sequence[str],
+    output: str | None,
+    layers: Sequence[str],
+    weights: str | None,
+    as_json: bool,
+    limits: Limits,
+) -> None:
+    """Compute MODEL in f64: numbers that it has in f32, f16 or bf16 are never rounded to these."""
+    from ..debug import oracle as compute
+    from ..ir.element import ElementType
+    from .saving import check_target, save
+    from .summary import summarize
+
+    target = None if output is None else check_target(output)
+    net = read(model, weights, limits=limits)
+    found = compute(net, feeds_of(net, files, shapes, seed if random else None), layers)
+    if target is not None:
+        save(target, dict(found))
+        click.echo(f"saved {plural(len(found), 'tensor')} to {output}", err=True)
+    summaries = {name: summarize(array, ElementType.from_dtype(array.dtype)) for name, array in found.items()}
+    if as_json:
+        click.echo(dump([{"name": name, **summary.record()} for name, summary in summaries.items()]))
+        return
+    rows = [
+        [
+            name,
+            each.type,
+            f"[{','.join(map(str, each.shape))}]",
+            *map(number, (each.min, each.mean, each.max)),
+        ]
+        for name, each in summaries.items()
+    ]
+    click.echo(
+        table("In f64", ["name", "type", "shape", "min", "mean", "max"], rows, right=("min", "mean", "max"))
+    )

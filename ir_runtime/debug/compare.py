@@ -1,0 +1,250 @@
+"""Compare an execution of a model with f64: does rounding explain the difference, and if not, where does it begin?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..api.model import Model
+from ..ir.graph import Layer, Port
+from ..ir.tensor import Array
+from .decisions import decides, explained_decisions, pinned
+from .observation import Observation, Side
+from .precision import ROUNDING, emulated, perturbed
+from .reference import Reference, chained
+from .report import Comparison, DecisionResult, OutputResult, UnitResult
+from .sides import side_of
+from .tensors import computed_layers, is_float, name_of, unit_of
+from .verdict import Error, error_of, excess, scatter_of
+
+__all__ = ["compare"]
+
+RUNS = 3
+"""Runs with random rounding, beside the plain one."""
+
+
+def compare(model: Model, inputs: Any, side: str | Side | Mapping[Any, Any] | Sequence[Any]) -> Comparison:
+    """Say whether rounding explains how an execution of a model differs from f64.
+
+    Args:
+        model: the model; it is not changed.
+        inputs: as for a compiled model.
+        side: what is judged: ``"openvino"``, or ``"openvino:bf16"`` with a precision hint; the name of a backend
+            (``"numpy"``); the path of another IR, or of an ``.npz`` of tensors by name; a mapping of tensors by
+            name (``layer``, ``layer:output``, or outputs by tensor name or index), or a sequence of the outputs;
+            or a function of the inputs and the names of the tensors that returns such a mapping.
+
+    Returns:
+        A report. Its ``units`` are judged each by what it makes of the side's own inputs, so that the layer
+        stands out in which an error begins.
+
+    Raises:
+        InputError: if an input or the side is not as described.
+        ExecutionError: if a layer fails on the data.
+    """
+    plain = Reference(model)
+    feeds = plain.feeds(inputs)
+    layers = computed_layers(plain.graph)
+    ports = [port for layer in layers for port in layer.output_ports]
+    seen = side_of(side).observe(model, plain, feeds, ports)
+    work = _Work(model, plain, feeds, seen, layers)
+    work.local()
+    work.whole()
+    return work.report()
+
+
+@dataclass
+class _Work:
+    """The runs of a comparison, in the order of its methods."""
+
+    model: Model
+    plain: Reference
+    feeds: list[Array]
+    seen: Observation
+    layers: list[Layer]
+    wide: Reference = field(init=False)
+    tensors: dict[Port, Array] = field(init=False)
+    rounded: dict[Port, Array] = field(default_factory=dict)
+    """What the reference, in the precision of the side, makes of the side's tensors."""
+    exact: dict[Port, Array] = field(default_factory=dict)
+    """What f64 makes of the side's tensors."""
+    inherited: dict[Port, float] = field(default_factory=dict)
+    units: list[UnitResult] = field(default_factory=list)
+    decisions: list[DecisionResult] = field(default_factory=list)
+    outputs: list[OutputResult] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.wide = Reference(self.model, wide=True)
+        self.tensors = dict(self.seen.tensors)
+        graph, types = self.plain.graph, self.plain.types
+        self.deciding = {layer.id: layer for layer in self.layers if decides(graph, types, layer)}
+
+    @property
+    def precision(self) -> str:
+        """What the side computes in."""
+        return next((name for name in ("bf16", "f16") if name in self.seen.ran), "f32")
+
+    def local(self) -> None:
+        """Compute every layer from the side's own tensors, in the side's precision and in f64."""
+        tensors = self.tensors
+        own: dict[int, list[Array | None]] = {}
+
+        def replace(layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+            for port, array in zip(layer.output_ports, outputs, strict=False):
+                if port in tensors:
+                    self.rounded[port] = array
+                elif layer.id in self.deciding:
+                    own.setdefault(layer.id, [None] * len(outputs))[port.number] = array
+            return self._observed(layer, outputs)
+
+        self.plain.run(self.feeds, chained(emulated(self.precision, tensors), replace))
+        take = pinned(own)
+
+        def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+            if layer.id in self.deciding:
+                self._judge_decision(layer, inputs, outputs)
+                outputs = take(layer, inputs, outputs)
+            self.exact |= {
+                port: array
+                for port, array in zip(layer.output_ports, outputs, strict=False)
+                if port in tensors
+            }
+            return self._observed(layer, outputs)
+
+        self.wide.run(self.feeds, judge)
+
+    def _observed(self, layer: Layer, outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The side's tensors in place of the outputs of a layer, where they were observed; flat ones get their shape."""
+        found = list(outputs)
+        for index, port in enumerate(layer.output_ports[: len(outputs)]):
+            if port in self.tensors:
+                seen = self.tensors[port]
+                if seen.ndim == 1 and seen.size == outputs[index].size:
+                    seen = self.tensors[port] = seen.reshape(outputs[index].shape)
+                found[index] = seen.astype(outputs[index].dtype)
+        return tuple(found)
+
+    def _judge_decision(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> None:
+        port = Port(layer.id, 0)
+        if port not in self.tensors:
+            return
+        taken, output = self.tensors[port], outputs[0]
+        of, unexplained = taken.size, None
+        if taken.shape != output.shape:
+            differ = unexplained = max(of, output.size)
+        else:
+            rounding = 8 * ROUNDING[self.precision]
+            fits = _elementwise(layer)
+            close = error_of(taken, output).rms <= rounding * error_of(taken, output).size
+            differ = (
+                0 if close and output.dtype.kind == "f" else int((taken != output.astype(taken.dtype)).sum())
+            )
+            if fits and differ:
+                unexplained = int((~explained_decisions(layer, inputs, taken, rounding)).sum())
+            elif not differ:
+                unexplained = 0
+        self.decisions.append(DecisionResult(layer.name, _operation(layer), differ, unexplained, of))
+
+    def whole(self) -> None:
+        """Compute the model in f64, and several times in the side's precision, all with the side's decisions."""
+        decisions: dict[int, list[Array | None]] = {}
+
+        def first(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+            if layer.id not in self.deciding:
+                return outputs
+            decisions[layer.id] = [
+                self.tensors.get(port, array)
+                for port, array in zip(layer.output_ports, outputs, strict=False)
+            ]
+            return pinned(decisions)(layer, inputs, outputs)
+
+        emulate = emulated(self.precision)
+        runs = [self.plain.run(self.feeds, chained(emulate, first))]
+        take = pinned(decisions)
+        ours = runs[0] if emulate is None else self.plain.run(self.feeds, take)
+        runs += [
+            self.plain.run(self.feeds, chained(emulate, perturbed(self.precision, seed), take))
+            for seed in range(RUNS)
+        ]
+        truth = self.wide.run(self.feeds, chained(take, self._inherit))
+        for index, exact in enumerate(truth):
+            self._judge_output(index, exact, [run[index] for run in runs], ours[index])
+
+    def _inherit(self, layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        for port, array in zip(layer.output_ports, outputs, strict=False):
+            if port in self.exact and is_float(self.plain.types, port):
+                self.inherited[port] = error_of(self.exact[port], array).relative
+        return outputs
+
+    def _judge_output(self, index: int, exact: Array, runs: Sequence[Array], ours: Array) -> None:
+        port, found = self.plain.outputs[index], self.seen.outputs[index]
+        if not is_float(self.plain.types, port._port):
+            wrong = found.shape != exact.shape or bool((found != exact).any())
+            self.outputs.append(
+                OutputResult(port.label, np.inf if wrong else 0.0, 0.0, np.inf if wrong else 0.0, 0.0)
+            )
+            return
+        error, scatter = error_of(found, exact), scatter_of(error_of(run, exact) for run in runs)
+        self.outputs.append(
+            OutputResult(
+                port.label,
+                error.relative,
+                scatter.relative,
+                excess(error, scatter),
+                error_of(ours, exact).relative,
+            )
+        )
+
+    def report(self) -> Comparison:
+        """Return what was found."""
+        graph, computed = self.plain.graph, {layer.id for layer in self.layers}
+        for layer in self.layers:
+            for port in layer.output_ports:
+                if port in self.exact and is_float(self.plain.types, port) and layer.id not in self.deciding:
+                    self.units.append(self._unit(layer, port, computed))
+        seen = self.seen
+        return Comparison(
+            side=seen.name,
+            asked=seen.asked,
+            ran=seen.ran,
+            outputs=tuple(self.outputs),
+            units=tuple(self.units),
+            decisions=tuple(self.decisions),
+            boundaries=len(self.tensors) + len(seen.unobserved),
+            unobserved=tuple(name_of(graph, port) for port in seen.unobserved),
+        )
+
+    def _unit(self, layer: Layer, port: Port, computed: set[int]) -> UnitResult:
+        found, exact, rounded = self.tensors[port], self.exact[port], self.rounded[port]
+        error: Error = error_of(found, exact)
+        scatter = scatter_of([error_of(rounded, exact)])
+        same = found.shape == rounded.shape and found.size
+        equal = (
+            float((found == rounded.astype(found.dtype)).mean())
+            if same
+            else float(found.shape == rounded.shape)
+        )
+        members = unit_of(self.plain.graph, port, self.tensors, computed)
+        return UnitResult(
+            name=name_of(self.plain.graph, port),
+            operation=_operation(layer),
+            layers=tuple(member.name for member in members),
+            excess=excess(error, scatter),
+            relative=error.relative,
+            inherited=self.inherited.get(port, 0.0),
+            equal=equal,
+        )
+
+
+def _operation(layer: Layer) -> str:
+    return layer.where.operation or layer.type
+
+
+def _elementwise(layer: Layer) -> bool:
+    """Whether a layer decides each element by that of its inputs, monotonely."""
+    kinds = ("Ceiling", "Convert", "FakeQuantize", "Floor", "Round", "Sign")
+    comparisons = ("Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual")
+    return layer.type in (*kinds, *comparisons)

@@ -1,0 +1,152 @@
+"""Decisions: layers whose results jump where their inputs change a little.
+
+A comparison, a Convert to integers or a TopK in f64 decides some elements otherwise than in f32, and what follows is
+then another computation. So runs that are compared take the same decisions, those of the side that is judged; the
+decisions themselves are judged by whether rounding can explain them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..analysis.infer import Inferred
+from ..ir.element import ElementType
+from ..ir.graph import Graph, Layer
+from ..ir.tensor import Array
+from .reference import Change
+from .tensors import is_float
+
+__all__ = ["decides", "explained_decisions", "pinned"]
+
+_STEPS = frozenset({"Ceiling", "FakeQuantize", "Floor", "FloorMod", "Mod", "Round", "Sign"})
+"""Operations on numbers whose results jump."""
+
+_SELECTIONS = frozenset(
+    {
+        "CTCGreedyDecoder", "DetectionOutput", "ExperimentalDetectronDetectionOutput",
+        "ExperimentalDetectronGenerateProposalsSingleImage", "ExperimentalDetectronTopKROIs", "GenerateProposals",
+        "MatrixNms", "MulticlassNms", "NMSRotated", "NonMaxSuppression", "NonZero", "Proposal", "Unique",
+    }
+)  # fmt: skip
+"""Operations that select: all their outputs, also numbers, depend on what they select."""
+
+_EXACT = ("ShapeOf",)
+
+
+def decides(graph: Graph, types: Inferred, layer: Layer) -> bool:
+    """Return whether the results of a layer jump.
+
+    Args:
+        graph: the graph of the layer.
+        types: what was inferred about the graph.
+        layer: the layer.
+    """
+    if layer.op is None or layer.type in _EXACT or layer.bodies():
+        return False
+    if not any(is_float(types, port) for port in graph.reads(layer)):
+        return _is_random(layer)
+    discrete = any(not is_float(types, port) for port in layer.output_ports)
+    return discrete or layer.type in _STEPS or layer.type in _SELECTIONS or _is_random(layer)
+
+
+def _is_random(layer: Layer) -> bool:
+    return layer.type in ("Multinomial", "RandomUniform")
+
+
+def pinned(decisions: Mapping[int, Sequence[Array | None]]) -> Change:
+    """Return a change that replaces decisions by others.
+
+    Args:
+        decisions: the outputs of layers by id; ``None`` for outputs that are not known.
+    """
+
+    def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        taken = decisions.get(layer.id)
+        return outputs if taken is None else _taken(layer, inputs, outputs, taken)
+
+    return change
+
+
+def _taken(
+    layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...], taken: Sequence[Array | None]
+) -> tuple[Array, ...]:
+    if layer.type == "FakeQuantize" and taken[0] is not None:
+        return (_at_level(layer, inputs, taken[0]).astype(outputs[0].dtype),)
+    if layer.type in ("FloorMod", "Mod") and taken[0] is not None:
+        period = inputs[1].astype(np.float64)
+        with np.errstate(all="ignore"):
+            turns = np.rint((taken[0].astype(np.float64) - outputs[0]) / period)
+            return ((outputs[0] + np.where(np.isfinite(turns), turns * period, 0)).astype(outputs[0].dtype),)
+    if layer.type == "TopK" and len(taken) > 1 and taken[1] is not None:
+        axis = vars(layer.op)["axis"]
+        return (
+            np.take_along_axis(inputs[0], taken[1].astype(np.int64), axis),
+            taken[1].astype(outputs[1].dtype),
+        )
+    whole = layer.type in _STEPS or layer.type in _SELECTIONS or _is_random(layer)
+    return tuple(
+        output if found is None or (not whole and output.dtype.kind == "f") else found.astype(output.dtype)
+        for output, found in zip(outputs, taken, strict=True)
+    )
+
+
+def _at_level(layer: Layer, inputs: Sequence[Array], taken: Array) -> Array:
+    """The level of a FakeQuantize that is nearest to a result, between the output limits."""
+    steps = vars(layer.op)["levels"] - 1
+    rank = inputs[0].ndim
+    low, high = (
+        limit.reshape(limit.shape[max(limit.ndim - rank, 0) :]).astype(np.float64) for limit in inputs[3:5]
+    )
+    with np.errstate(all="ignore"):
+        level = np.rint((taken.astype(np.float64) - low) / (high - low) * steps)
+        return np.asarray(np.where(high == low, low, level / steps * (high - low) + low))
+
+
+def explained_decisions(layer: Layer, inputs: Sequence[Array], taken: Array, rounding: float) -> Array:
+    """Return for each element whether it is decided so for some inputs within rounding of these.
+
+    Holds for operations that decide element by element and are monotone in each input: conversions, roundings,
+    comparisons and FakeQuantize.
+
+    Args:
+        layer: the layer.
+        inputs: its inputs, in f64.
+        taken: its first output, as decided.
+        rounding: how far an input may be off, relative to itself.
+    """
+    assert layer.op is not None
+    below, above = ([_moved(x, sign * rounding) for x in inputs] for sign in (-1, 1))
+    crossed = [[above[0], *below[1:]], [below[0], *above[1:]]] if len(inputs) == 2 else []
+    fits = _unspecified(layer, inputs[0], taken)
+    for moved in ([*inputs], below, above, *crossed):
+        found = np.asarray(layer.op.evaluator(_elements(moved))(*moved))
+        if found.shape == taken.shape:
+            fits |= _same(found, taken, layer)
+    return fits
+
+
+def _unspecified(layer: Layer, x: Array, taken: Array) -> Array:
+    """Where a number is converted to integers that do not reach so far: languages leave the result open."""
+    if layer.type != "Convert" or taken.dtype.kind not in "iu":
+        return np.zeros(taken.shape, bool)
+    return np.asarray(~(np.abs(x) < 2.0 ** (8 * taken.dtype.itemsize - 1)))
+
+
+def _elements(arrays: Sequence[Array]) -> list[ElementType]:
+    return [ElementType.from_dtype(array.dtype) for array in arrays]
+
+
+def _moved(x: Array, relative: float) -> Array:
+    return x + np.abs(x) * relative if x.dtype.kind == "f" else x
+
+
+def _same(found: Array, taken: Array, layer: Layer) -> Array:
+    if found.dtype.kind != "f":
+        return np.asarray(found == taken.astype(found.dtype))
+    step = 1.0
+    if layer.type == "FakeQuantize":
+        spread = float(np.ptp(found[np.isfinite(found)])) if np.isfinite(found).any() else 0.0
+        step = spread / (vars(layer.op)["levels"] - 1)
+    return np.asarray(np.abs(found - taken) <= step / 2)

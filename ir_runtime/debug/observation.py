@@ -1,0 +1,54 @@
+"""What is seen of an execution that is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from ..ir.graph import Port
+from ..ir.tensor import Array
+from .reference import Reference
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+
+__all__ = ["Observation", "Side"]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a side computed.
+
+    Args:
+        name: the name of the side.
+        outputs: the outputs of the model, in order.
+        tensors: what was seen inside.
+        asked: the precision that was asked for, if any.
+        ran: the precisions that it ran in, as far as it says.
+        unobserved: tensors that were to be seen, but cannot be without changing the result.
+    """
+
+    name: str
+    outputs: list[Array]
+    tensors: Mapping[Port, Array] = field(default_factory=dict)
+    asked: str = ""
+    ran: tuple[str, ...] = ()
+    unobserved: tuple[Port, ...] = ()
+
+
+class Side(Protocol):
+    """An execution of a model that can be judged."""
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Run the model.
+
+        Args:
+            model: the model.
+            reference: its reference, which has the graph.
+            feeds: an array for each input.
+            ports: the tensors that are of interest.
+        """
+        ...

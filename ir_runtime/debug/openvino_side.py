@@ -1,0 +1,223 @@
+"""OpenVINO's CPU plugin as a side, observed without being disturbed.
+
+What an added output shows need not be what the plugin computes without it: nodes are split, and in bf16 the layers
+behind the last product run in f32. So only tensors between execution nodes are looked at, each through a product with
+1, behind which nothing is computed; and what is seen counts only if the outputs are bit for bit those of the model
+alone, and its nodes run in the same precisions. Where not, the tensors are divided until those remain that can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..api.saving import save_model
+from ..bench.feeding import feed, readable
+from ..codes import Code
+from ..errors import InputError
+from ..ir.graph import Port
+from ..ir.tensor import Array
+from .observation import Observation
+from .reference import Reference
+from .tensors import is_float
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+
+__all__ = ["OpenVINO"]
+
+TRIES = 80
+"""Compilations with probes, after which what was not seen is given up."""
+
+
+class OpenVINO:
+    """The CPU plugin.
+
+    Args:
+        hint: the precision that is asked for: ``f32``, ``bf16`` or ``f16``; by default ``f32``.
+    """
+
+    def __init__(self, hint: str = "") -> None:
+        if hint not in ("", "f32", "bf16", "f16"):
+            message = f"unknown precision {hint!r}"
+            raise InputError(message, code=Code.NO_SUCH_NAME, hint="expected f32, bf16 or f16")
+        self.hint = hint or "f32"
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Run the model alone, then with probes.
+
+        Raises:
+            InputError: if OpenVINO is not installed, or cannot run the model.
+        """
+        with TemporaryDirectory() as folder:
+            probing = _Probing(self.hint, _saved(model, folder), reference, feeds)
+            wanted = _boundaries(reference, ports, probing.alone.node_of)
+            found = probing.observe(wanted)
+        return Observation(
+            name="openvino",
+            outputs=probing.alone.outputs,
+            tensors=found,
+            asked=self.hint,
+            ran=probing.alone.precisions,
+            unobserved=tuple(port for port in wanted if port not in found),
+        )
+
+
+def _saved(model: Model, folder: str) -> str:
+    path = str(Path(folder) / "model.xml")
+    save_model(model, path, compress_to_fp16=False)
+    return path
+
+
+def _boundaries(reference: Reference, ports: Sequence[Port], node_of: Mapping[str, str]) -> list[Port]:
+    """The tensors that leave an execution node; a layer that no node names belongs to what reads it."""
+    graph, nodes = reference.graph, dict[int, str]()
+    for layer in reversed(graph.order):
+        readers = {
+            nodes.get(reader.layer, "") for port in layer.output_ports for reader in graph.readers(port)
+        }
+        alone = readers.pop() if len(readers) == 1 else layer.name
+        nodes[layer.id] = node_of.get(layer.name, alone)
+    outputs = {port._port for port in reference.outputs}
+    return [
+        port
+        for port in ports
+        if port in outputs or any(nodes[r.layer] != nodes[port.layer] for r in graph.readers(port))
+    ]
+
+
+@dataclass(frozen=True)
+class _Execution:
+    """One compilation of the plugin, and its run.
+
+    Args:
+        outputs: the outputs of the model.
+        tensors: what the probes saw.
+        node_of: the execution node of each layer that some node names.
+        nodes: the type, the layers and the precision of each execution node.
+        precisions: those of the nodes that multiply, or of all.
+    """
+
+    outputs: list[Array]
+    tensors: dict[Port, Array]
+    node_of: dict[str, str]
+    nodes: dict[str, tuple[str, str, str]]
+    precisions: tuple[str, ...]
+
+
+class _Probing:
+    def __init__(self, hint: str, path: str, reference: Reference, feeds: Sequence[Array]) -> None:
+        try:
+            self._api: Any = import_module("openvino")
+        except ImportError:
+            raise InputError(
+                "OpenVINO is not installed", code=Code.BAD_REQUEST, hint="pip install openvino"
+            ) from None
+        self._core = self._api.Core()
+        self._hint, self._path, self._reference, self._feeds = hint, path, reference, feeds
+        self._tries = TRIES
+        self._is_narrow = False
+        self.alone = self._run(())
+        self._is_narrow = bool({"bf16", "f16"} & set(self.alone.precisions))
+
+    def observe(self, ports: Sequence[Port]) -> dict[Port, Array]:
+        """Return what can be seen of some tensors; all that is returned was seen in faithful runs."""
+        if not ports or not self._tries:
+            return {}
+        self._tries -= 1
+        if self._is_faithful(run := self._run(ports)):
+            return run.tensors
+        if len(ports) == 1:
+            return {}
+        middle = len(ports) // 2
+        return self.observe(ports[:middle]) | self.observe(ports[middle:])
+
+    def _is_faithful(self, run: _Execution) -> bool:
+        pairs = zip(run.outputs, self.alone.outputs, strict=True)
+        if not all(a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs):
+            return False
+        kept = {node for node in self.alone.nodes.values() if node[0] not in _TRANSPORT}
+        return not self._is_narrow or kept <= set(run.nodes.values())
+
+    def _run(self, ports: Sequence[Port]) -> _Execution:
+        try:
+            return self._compiled_run(ports)
+        except RuntimeError as reason:
+            lines = str(reason).strip().splitlines()
+            raise InputError(f"OpenVINO does not run the model: {lines[-1]}", code=Code.BAD_REQUEST) from None
+
+    def _compiled_run(self, ports: Sequence[Port]) -> _Execution:
+        model = self._core.read_model(self._path)
+        count = len(model.outputs)
+        probed = _probe(model, self._reference, ports, self._is_narrow)
+        config = {"INFERENCE_PRECISION_HINT": self._hint, "CACHE_DIR": ""}
+        compiled = self._core.compile_model(model, "CPU", config)
+        request = compiled.create_infer_request()
+        feed(self._api, request, self._feeds)
+        request.infer()
+        arrays = [request.get_output_tensor(index).data for index in range(len(compiled.outputs))]
+        arrays = readable(arrays, compiled.outputs)
+        seen = {port: array.reshape(-1) for port, array in zip(probed, arrays[count:], strict=True)}
+        nodes, node_of = _nodes(compiled.get_runtime_model())
+        return _Execution(arrays[:count], seen, node_of, nodes, _precisions(nodes))
+
+
+def _probe(model: Any, reference: Reference, ports: Sequence[Port], products: bool) -> list[Port]:
+    """Add an output for each tensor; for numbers behind a product with 1, which ends what runs in another precision."""
+    opset = import_module("openvino.opset13")
+    layers = {op.get_friendly_name(): op for op in model.get_ops()}
+    probed, results = [], []
+    for port in ports:
+        name = reference.graph[port.layer].name
+        if name not in layers or port.number >= layers[name].get_output_size():
+            continue
+        end = layers[name].output(port.number)
+        if products and is_float(reference.types, port):
+            one = opset.constant(np.ones((1, 1), np.float32))
+            column = opset.reshape(end, opset.constant(np.array([-1, 1])), False)
+            end = opset.matmul(column, one, False, False).output(0)
+        results.append(opset.result(end))
+        probed.append(port)
+    model.add_results(results)
+    return probed
+
+
+def _nodes(model: Any) -> tuple[dict[str, tuple[str, str, str]], dict[str, str]]:
+    """The execution nodes by name, and the node of each layer that one names."""
+    nodes: dict[str, tuple[str, str, str]] = {}
+    node_of: dict[str, str] = {}
+    for op in model.get_ordered_ops():
+        info, name = op.get_rt_info(), op.get_friendly_name()
+        type, members, precision = (
+            info[key].astype(str) if key in info else ""
+            for key in ("layerType", "originalLayersNames", "runtimePrecision")
+        )
+        nodes[name] = (type, members, precision)
+        node_of |= dict.fromkeys(members.split(","), name)
+    return nodes, node_of
+
+
+_TRANSPORT = ("Const", "Input", "Output", "Reorder")
+_PRODUCTS = (
+    "Convolution",
+    "Deconvolution",
+    "FullyConnected",
+    "MatMul",
+    "RNNCell",
+    "RNNSeq",
+    "ScaledDotProductAttention",
+)
+
+
+def _precisions(nodes: Mapping[str, tuple[str, str, str]]) -> tuple[str, ...]:
+    of_products = {precision for type, _, precision in nodes.values() if type in _PRODUCTS}
+    found = of_products or {precision for _, _, precision in nodes.values()}
+    return tuple(sorted(found & {"bf16", "f16", "f32", "i8", "u8"}))

@@ -1,0 +1,73 @@
+"""What computing in a precision does to results: random rounding for f32, emulated rounding for bf16 and f16."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import ml_dtypes
+import numpy as np
+
+from ..ir.element import ElementType
+from ..ir.graph import Layer, Port
+from ..ir.tensor import Array
+from .reference import Change
+
+__all__ = ["ROUNDING", "emulated", "perturbed"]
+
+ROUNDING = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-9}
+"""The largest relative error of rounding to a type once."""
+
+_PRODUCTS = (
+    "Convolution",
+    "ConvolutionBackpropData",
+    "GroupConvolution",
+    "GroupConvolutionBackpropData",
+    "MatMul",
+)
+_MOVES = (".movement.", ".shape.")
+
+
+def perturbed(precision: str, seed: int) -> Change:
+    """Return a change that moves each computed number by a random part of the rounding of a precision."""
+    random, unit = np.random.default_rng(seed), ROUNDING[precision]
+
+    def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        if any(package in type(layer.op).__module__ for package in _MOVES):
+            return outputs
+        return tuple(_moved(array) if array.dtype.kind == "f" else array for array in outputs)
+
+    def _moved(array: Array) -> Array:
+        part = random.uniform(-unit, unit, array.shape)
+        return np.asarray((array * (1 + part)).astype(array.dtype))
+
+    return change
+
+
+def emulated(precision: str, boundaries: Collection[Port] | None = None) -> Change | None:
+    """Return a change that rounds as a runtime does that computes in a precision; ``None`` for f32.
+
+    Inputs of products are rounded, sums are not; results are rounded at the boundaries of its nodes.
+
+    Args:
+        precision: ``f32``, ``f16`` or ``bf16``.
+        boundaries: the tensors between nodes; by default all tensors.
+    """
+    if precision == "f32":
+        return None
+    dtype = np.dtype(np.float16) if precision == "f16" else np.dtype(ml_dtypes.bfloat16)
+
+    def rounded(array: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return array.astype(dtype).astype(array.dtype) if array.dtype.kind == "f" else array
+
+    def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        if layer.type in _PRODUCTS and layer.op is not None:
+            narrow = [rounded(array) for array in inputs]
+            elements = [ElementType.from_dtype(array.dtype) for array in narrow]
+            outputs = (np.asarray(layer.op.evaluator(elements)(*narrow)),)
+        return tuple(
+            rounded(array) if boundaries is None or Port(layer.id, index) in boundaries else array
+            for index, array in enumerate(outputs)
+        )
+
+    return change

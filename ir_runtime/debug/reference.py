@@ -1,0 +1,82 @@
+"""Runs of the reference, in the types of the model or in f64, in which results can be changed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from ..api.feeding import bind
+from ..api.model import Model
+from ..executor.compile import compile_plan
+from ..executor.step import Step
+from ..ir.graph import Layer
+from ..ir.tensor import Array
+from ..transform.widen import widen
+
+__all__ = ["Change", "Reference", "chained"]
+
+Arrays: TypeAlias = tuple[Array, ...]
+
+Change: TypeAlias = "Callable[[Layer, Sequence[Array], Arrays], Arrays]"
+"""Takes a layer of the model, its inputs and its outputs; returns what is read in place of the outputs."""
+
+
+class Reference:
+    """A model as its operations' own definitions compute it, one layer after the other.
+
+    Args:
+        model: the model; it is not changed.
+        wide: compute f32, f16 and bf16 in f64.
+    """
+
+    def __init__(self, model: Model, wide: bool = False) -> None:
+        runnable = model._runnable()
+        self.outputs = runnable.outputs
+        """The outputs of the model."""
+        self.graph, self.types = runnable._graph, runnable._values
+        self._inputs, self._limits, self._wide = runnable.inputs, model.limits, wide
+        if wide:
+            self.graph, self.types = widen(self.graph, self.types)
+        ports = [output._port for output in self.outputs]
+        self._plan = compile_plan(self.graph, self.types, ports, (), False, self._limits)
+
+    def feeds(self, inputs: object) -> list[Array]:
+        """Return one array for each input of the model.
+
+        Raises:
+            InputError: if an input is missing, unknown, or has another type or shape.
+        """
+        return bind(self._inputs, inputs, {})
+
+    def run(self, feeds: Sequence[Array], change: Change | None = None) -> list[Array]:
+        """Return the outputs; ``change`` is told of every layer outside of bodies."""
+        if self._wide:
+            feeds = [feed.astype(np.float64) if _is_narrow(feed) else feed for feed in feeds]
+        return self._plan.run(
+            feeds, limits=self._limits, patch=None if change is None else self._patch(change)
+        )
+
+    def _patch(self, change: Change) -> Callable[[Step, Sequence[Array], Arrays], Arrays]:
+        def patch(step: Step, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
+            layer = step.layer
+            return change(layer, inputs, outputs) if self.graph.layers.get(layer.id) is layer else outputs
+
+        return patch
+
+
+def chained(*changes: Change | None) -> Change:
+    """Return a change that makes several, one after the other."""
+    wanted = [change for change in changes if change is not None]
+
+    def change(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
+        for each in wanted:
+            outputs = each(layer, inputs, outputs)
+        return outputs
+
+    return change
+
+
+def _is_narrow(array: Array) -> bool:
+    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"

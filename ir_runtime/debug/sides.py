@@ -1,0 +1,199 @@
+"""What can be judged: other runtimes, backends, models and arrays, each as a `Side`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..backends import available, load
+from ..codes import Code
+from ..errors import InputError
+from ..executor.compile import compile_plan
+from ..executor.step import Step
+from ..ir.graph import Port
+from ..ir.tensor import Array
+from ..nearest import nearest
+from .observation import Observation, Side
+from .reference import Reference
+from .tensors import name_of
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+
+__all__ = ["side_of"]
+
+
+def side_of(side: Any) -> Side:
+    """Return the side that a name, arrays or a function stand for.
+
+    Raises:
+        InputError: if it stands for none.
+    """
+    if isinstance(side, str | Path):
+        return _named(str(side))
+    if isinstance(side, Mapping):
+        return _Arrays("arrays", side)
+    if hasattr(side, "observe"):
+        return side  # type: ignore[no-any-return]
+    if callable(side):
+        return _Function(side)
+    if isinstance(side, Sequence):
+        return _Arrays("arrays", dict(enumerate(side)))
+    raise InputError(
+        f"a side must be a name, arrays or a function, got {type(side).__name__}",
+        code=Code.BAD_REQUEST,
+        hint="such as 'openvino', 'numpy', 'theirs.npz' or {'layer': array}",
+    )
+
+
+def _named(name: str) -> Side:
+    if name.endswith(".npz"):
+        return _Arrays(name, _saved(name))
+    if name.endswith(".xml"):
+        return _OtherModel(name)
+    kind, _, hint = name.partition(":")
+    if kind == "openvino":
+        from .openvino_side import OpenVINO
+
+        return OpenVINO(hint)
+    if name in available():
+        return _OfBackend(name)
+    known = ["openvino", "openvino:bf16", *available()]
+    near = nearest(name, known)
+    expected = "expected openvino, openvino:HINT, a backend, or the path of an .npz or .xml"
+    raise InputError(
+        f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=f"did you mean {near!r}?" if near else expected
+    )
+
+
+def _saved(path: str) -> dict[Any, Array]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError) as reason:
+        raise InputError(f"cannot read {path!r}: {reason}", code=Code.BAD_REQUEST) from None
+    return {int(name) if name.isdigit() else name: array for name, array in arrays.items()}
+
+
+class _Watch:
+    """Copies the outputs of each step."""
+
+    def __init__(self, ports: Sequence[Port]) -> None:
+        self.wanted, self.tensors = set(ports), dict[Port, Array]()
+
+    def before(self, step: Step, inputs: Sequence[Array]) -> None:
+        """Nothing to do before a step."""
+
+    def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
+        """Copy what a later step may overwrite."""
+        for port, array in zip(step.layers[-1].output_ports, outputs, strict=False):
+            if port in self.wanted:
+                self.tensors[port] = np.array(array)
+
+
+@dataclass(frozen=True)
+class _OfBackend:
+    """A backend of this package: what its kernels fuse stays fused."""
+
+    backend: str
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Run the model, and look at the result of each kernel."""
+        name, chain = load(self.backend, lambda: True)
+        outputs = [port._port for port in reference.outputs]
+        plan = compile_plan(
+            reference.graph, reference.types, outputs, chain, name != "reference", model.limits
+        )
+        inside = {layer.id for layer in reference.graph.layers.values()}
+        watch = _Watch([port for port in ports if port.layer in inside])
+        results = plan.run(feeds, [watch], limits=model.limits)
+        return Observation(self.backend, [np.array(array) for array in results], watch.tensors)
+
+
+@dataclass(frozen=True)
+class _OtherModel:
+    """Another IR, as the reference computes it; its tensors are those of layers with equal names."""
+
+    path: str
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Run the other model on the same inputs."""
+        from ..api.reading import read_model
+
+        other = Reference(read_model(self.path))
+        if len(other.outputs) != len(reference.outputs):
+            raise InputError(
+                f"{self.path!r} has {len(other.outputs)} outputs, the model {len(reference.outputs)}",
+                code=Code.BAD_REQUEST,
+            )
+        named: dict[str, Array] = {}
+
+        def keep(layer: Any, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+            for port, array in zip(layer.output_ports, outputs, strict=False):
+                named.setdefault(name_of(other.graph, port), np.array(array))
+            return outputs
+
+        results = other.run(other.feeds(list(feeds)), keep)
+        found = {port: named[name] for port, name in _names(reference, ports) if name in named}
+        return Observation(self.path, results, found)
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    """Arrays by name, from any device."""
+
+    name: str
+    arrays: Mapping[Any, Any]
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Look up the tensors of the model among the arrays."""
+        outputs = [_output(reference, index, self.arrays) for index in range(len(reference.outputs))]
+        found = {
+            port: np.asarray(self.arrays[name])
+            for port, name in _names(reference, ports)
+            if name in self.arrays
+        }
+        return Observation(self.name, outputs, found)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of the inputs and the names of tensors."""
+
+    function: Callable[[list[Array], list[str]], Mapping[Any, Any]]
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Call the function."""
+        name = getattr(self.function, "__name__", "function")
+        arrays = self.function(list(feeds), [name for _, name in _names(reference, ports)])
+        return _Arrays(name, arrays).observe(model, reference, feeds, ports)
+
+
+def _names(reference: Reference, ports: Sequence[Port]) -> Iterator[tuple[Port, str]]:
+    return ((port, name_of(reference.graph, port)) for port in ports)
+
+
+def _output(reference: Reference, index: int, arrays: Mapping[Any, Any]) -> Array:
+    port = reference.outputs[index]
+    keys = [index, *sorted(port.names), name_of(reference.graph, port._port)]
+    for key in keys:
+        if key in arrays:
+            return np.asarray(arrays[key])
+    near = nearest(port.label, [str(key) for key in arrays])
+    raise InputError(
+        f"the side has no output {index} ({port.label!r})",
+        code=Code.NO_SUCH_NAME,
+        hint=f"did you mean {near!r}?" if near else "give it by index, tensor name or layer name",
+    )

@@ -1,0 +1,64 @@
+"""The tensors of a model that can be observed, and their names: ``layer``, or ``layer:output`` for one of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..analysis.infer import Inferred
+from ..ir.element import ElementType
+from ..ir.graph import Graph, Layer, Port
+from ..transform.widen import WIDENED
+
+__all__ = ["FLOATS", "computed_layers", "is_float", "name_of", "ports_by_name", "unit_of"]
+
+FLOATS = WIDENED | {ElementType.f64}
+"""The element types of numbers that are rounded."""
+
+_SOURCES = ("Constant", "Parameter", "Result")
+
+
+def computed_layers(graph: Graph) -> list[Layer]:
+    """Return the layers that compute something from the inputs of the model, in topological order."""
+    found: set[int] = {layer.id for layer in graph.of_type("Parameter")}
+    layers = []
+    for layer in graph:
+        if layer.type in _SOURCES:
+            continue
+        stateful = layer.op is not None and not layer.op.pure
+        if stateful or any(source.layer in found for source in graph.reads(layer)):
+            found.add(layer.id)
+            layers.append(layer)
+    return layers
+
+
+def name_of(graph: Graph, port: Port) -> str:
+    """Return the name of a tensor."""
+    layer = graph[port.layer]
+    return layer.name if len(layer.outputs) == 1 else f"{layer.name}:{port.number}"
+
+
+def ports_by_name(graph: Graph, layers: Iterable[Layer]) -> dict[str, Port]:
+    """Return the tensors of layers by name; where several layers have the same name, that of the first one."""
+    found: dict[str, Port] = {}
+    for layer in layers:
+        for port in layer.output_ports:
+            found.setdefault(name_of(graph, port), port)
+    return found
+
+
+def is_float(types: Inferred, port: Port) -> bool:
+    """Return whether a tensor holds numbers that are rounded."""
+    return types[port].element in FLOATS
+
+
+def unit_of(
+    graph: Graph, port: Port, observed: Mapping[Port, object], computed: set[int]
+) -> tuple[Layer, ...]:
+    """Return the layers that lead from other observed tensors to one, in topological order."""
+    found, waiting = {port.layer}, [port.layer]
+    while waiting:
+        for source in graph.reads(graph[waiting.pop()]):
+            if source not in observed and source.layer in computed and source.layer not in found:
+                found.add(source.layer)
+                waiting.append(source.layer)
+    return tuple(layer for layer in graph if layer.id in found)

@@ -1,0 +1,86 @@
+"""Errors against f64, and how many times they exceed what rounding explains.
+
+Bounds on rounding errors exceed them hundreds of times; so the error that rounding explains is measured instead, on
+the model itself: the reference runs in the precision of the side, once plain and some times with each result moved by
+a random part of half a unit in the last place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..ir.tensor import Array
+
+__all__ = ["DOUBTFUL", "EXPLAINED", "LOCAL", "Error", "error_of", "excess", "scatter_of"]
+
+EXPLAINED = 4.0
+"""An output with at most this excess is explained."""
+DOUBTFUL = 10.0
+"""An output with more than this excess is not explained."""
+LOCAL = 8.0
+"""A layer, computed from the side's own inputs, is explained with at most this excess."""
+
+_FLOOR = 2.0**-25
+
+
+@dataclass(frozen=True)
+class Error:
+    """The error of a tensor, in the units of the tensor.
+
+    Args:
+        rms: root of the mean of the squared differences.
+        largest: the largest difference.
+        size: root of the mean of the squared elements of the truth.
+    """
+
+    rms: float
+    largest: float
+    size: float
+
+    @property
+    def relative(self) -> float:
+        """``rms`` divided by ``size``; 0 for two tensors of zeros."""
+        if not self.rms:
+            return 0.0
+        return self.rms / self.size if self.size else np.inf
+
+
+def error_of(found: Array, truth: Array) -> Error:
+    """Return the error of a tensor; infinite if its shape or its infinities and NaN are not those of the truth."""
+    if found.shape != truth.shape:
+        return Error(np.inf, np.inf, 0.0)
+    y, exact = found.astype(np.float64).ravel(), truth.astype(np.float64).ravel()
+    finite = np.isfinite(exact)
+    if not np.array_equal(y[~finite], exact[~finite], equal_nan=True) or not np.isfinite(y[finite]).all():
+        return Error(np.inf, np.inf, 0.0)
+    y, exact = y[finite], exact[finite]
+    if not exact.size:
+        return Error(0.0, 0.0, 0.0)
+    off = np.abs(y - exact)
+    return Error(_rms(off), float(off.max()), _rms(exact))
+
+
+def scatter_of(errors: Iterable[Error]) -> Error:
+    """Return the error that rounding explains: the largest of some runs, at least a quarter of a unit of f32."""
+    found = [error for error in errors if np.isfinite(error.rms)]
+    size = max((error.size for error in found), default=0.0)
+    floor = _FLOOR * size
+    return Error(
+        max([floor, *(error.rms for error in found)]), max([floor, *(error.largest for error in found)]), size
+    )
+
+
+def excess(error: Error, scatter: Error) -> float:
+    """Return how many times an error exceeds what rounding explains."""
+    pairs = ((error.rms, scatter.rms), (error.largest, scatter.largest))
+    return max(0.0 if not off else off / explained if explained else np.inf for off, explained in pairs)
+
+
+def _rms(numbers: Array) -> float:
+    largest = float(np.abs(numbers).max())
+    if not largest:
+        return 0.0
+    return float(np.sqrt(np.mean(np.square(numbers / largest))) * largest)
