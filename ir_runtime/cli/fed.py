@@ -48,5 +48,5 @@ def feeds_of(model: Model, files: Sequence[str], shapes: Sequence[str], seed: in
 
     if shapes:
         model.reshape(shapes_of(shapes))
-    found = {port._port: feed.array for port, feed in collect(model, files, seed).items()}
-    return [found[port._port] for port in model.inputs]
+    found = collect(model, files, seed)
+    return [found[port].array for port in model.inputs]

@@ -33,10 +33,10 @@ class Reference:
 
     def __init__(self, model: Model, wide: bool = False) -> None:
         runnable = model._runnable()
-        self.outputs = runnable.outputs
+        self.outputs = runnable._const_outputs()
         """The outputs of the model."""
         self.graph, self.types = runnable._graph, runnable._values
-        self._inputs, self._limits, self._wide = runnable.inputs, model.limits, wide
+        self._inputs, self._limits, self._wide = runnable._const_inputs(), model.limits, wide
         if wide:
             self.graph, self.types = widen(self.graph, self.types)
         ports = [output._port for output in self.outputs]

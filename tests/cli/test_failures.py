@@ -19,7 +19,9 @@ Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
 
 
-@pytest.mark.parametrize("command", ["", "run", "validate", "shapes", "inspect", "bench", "ops"])
+@pytest.mark.parametrize(
+    "command", ["", "run", "validate", "shapes", "inspect", "compare", "oracle", "bench", "ops"]
+)
 def test_help_has_its_text(check: Check, command: str) -> None:
     found = check(f"help_{command or 'program'}", f"{command} --help".strip())
     assert found.exit_code == 0
