@@ -166,6 +166,6 @@ def _text(value: Any) -> str:
 
 
 def _texts(op: Op) -> dict[str, str]:
-    """Return every attribute as files write it, so that no reader needs to know defaults."""
+    """Return every attribute as files write it, so that no reader needs to know defaults; but empty lists are none."""
     values = {a.xml: vars(op)[name] for name, a in op.schema().items() if not a.external}
-    return {name: attribute_text(value) for name, value in values.items() if value is not None}
+    return {name: attribute_text(value) for name, value in values.items() if value not in (None, ())}

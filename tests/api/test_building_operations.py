@@ -1,0 +1,54 @@
+"""Every operation built with our factories is read by OpenVINO, which gives the same results; and the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import openvino as ov
+import pytest
+from harness.building import built_by_openvino, built_by_us
+from harness.oracle import answer, core
+from harness.sample import Sample, all_samples
+from ops.test_oracle import assert_same
+
+import ir_runtime as ir
+from ir_runtime.ir.tensor import Array
+
+
+def samples() -> Iterator[object]:
+    """Of each operation, the first sample; the others in the exhaustive run."""
+    seen: set[str] = set()
+    for sample in all_samples():
+        yield pytest.param(sample, marks=pytest.mark.oracle if sample.op in seen else ())
+        seen.add(sample.op)
+
+
+every_operation = pytest.mark.parametrize("sample", list(samples()), ids=str)
+
+
+def fed(sample: Sample) -> list[Array]:
+    return [x for i, x in enumerate(sample.inputs) if i not in sample.constant]
+
+
+@every_operation
+def test_openvino_reads_what_was_built(sample: Sample, tmp_path: Path) -> None:
+    model = built_by_us(sample)
+    ir.save_model(model, path := tmp_path / "model.xml")
+    found = ir.compile_model(model, backend="reference")(fed(sample)).to_tuple()
+    theirs = core().read_model(path)
+    wanted = answer(theirs, fed(sample), sample.oracle) if sample.oracle != "none" else sample.expect
+    assert wanted is not None
+    assert len(found) == len(wanted)
+    for ours, right in zip(found, wanted, strict=True):
+        assert_same(sample, ours, right)
+
+
+@every_operation
+def test_what_openvino_built_is_read(sample: Sample, tmp_path: Path) -> None:
+    ov.save_model(built_by_openvino(sample), path := tmp_path / "model.xml", compress_to_fp16=False)
+    read, built = ir.read_model(path), built_by_us(sample)
+    assert [sample.op] == [n.layer.op.versioned_name() for n in read.get_ops() if n.type == sample.cls.name]
+    results = [ir.compile_model(model, backend="reference")(fed(sample)) for model in (read, built)]
+    for ours, right in zip(*(found.to_tuple() for found in results), strict=True):
+        assert_same(sample, ours, right)
