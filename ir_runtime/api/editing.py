@@ -18,7 +18,7 @@ from ..ir.graph import Graph, Port
 from ..limits import within
 from ..reader.model import Document
 from .building.arguments import as_results, name_ends
-from .building.derive import Members, derived, joined_weights, members_of, undeclared
+from .building.derive import Members, derived, joined_weights, members_of, undeclared, with_types
 from .building.ends import Result
 from .building.variables import Variable, VariableInfo
 from .names import unknown_name
@@ -79,6 +79,11 @@ class Editing(View):
         weights = joined_weights(self._document.weights, nodes.values())
         self._document = replace(self._document, graph=graph, weights=weights)
         self._table, self._report, self._contradicted = GraphNodes(graph, values, nodes=nodes), report, None
+
+    def _declared_graph(self) -> Graph:
+        """Return the graph with ports that declare what is inferred, as those of bodies do."""
+        nodes = self._nodes()
+        return with_types(nodes.graph, nodes.values)
 
     def _settled(self) -> Members:
         """Return what makes the model, as nodes that can be changed."""

@@ -22,6 +22,7 @@ from ..ir.tensor import TensorType, Value
 from ..limits import Limits, within
 from ..reader.model import Document
 from .building.arguments import arguments, as_results, empty_document, name_ends
+from .building.bodies import BodyNode
 from .editing import Editing
 from .names import find_port, find_ports, unknown_name
 from .nodes import GraphNodes, Output
@@ -93,6 +94,11 @@ class Model(Editing):
         if any(report.count(code=code) > before.count(code=code) for code in DECLARED):
             model._ignore_declared(before)
         return model
+
+    @classmethod
+    def _of_graph(cls, graph: Graph, name: str) -> Model:
+        """Make a model of the graph inside a layer."""
+        return cls._read(replace(empty_document(name), graph=graph), Diagnostics())
 
     def _ignore_declared(self, found: Diagnostics) -> None:
         """Take types and shapes from operations alone, as running does; and add what is wrong even so."""
@@ -317,3 +323,6 @@ def _as_well(errors: Sequence[Diagnostic], count: int) -> str:
     """Name the other operations that are not known, so that one run tells of all."""
     operations = sorted({e.where.operation for e in errors if e.where})
     return f"; {count} more layers have unknown operations: {', '.join(operations)}" if operations else ""
+
+
+BodyNode.model_class = Model

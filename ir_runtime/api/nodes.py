@@ -399,13 +399,18 @@ class Node(LayerInfo, Operators["Node"]):
 
     def _build(self, op: Operation, sources: Sequence[Output]) -> None:
         """Become a node of its own."""
-        LayerInfo.__init__(self, new_layer(op, len(sources)))
+        self._build_incomplete(new_layer(op, len(sources)), sources)
+        self._update()
+
+    def _build_incomplete(self, layer: Layer, sources: Sequence[Output]) -> None:
+        """Become a node of its own, whose outputs are not known yet."""
+        LayerInfo.__init__(self, replace(layer, inputs=tuple(map(PortSpec, range(len(sources))))))
         self._home, self._consumers, self._given_name = None, WeakSet(), self.layer.name
         self._weights = None
         self._own_sources = list(sources)
         for source in sources:
             source._node._consumers.add(self)
-        self._update()
+        self._own_values = ()
 
     def _settle(self) -> None:
         """Keep what is read in a list of its own."""
@@ -481,8 +486,17 @@ class Node(LayerInfo, Operators["Node"]):
         else:
             self.layer = replace(self.layer, outputs=named(self.layer.outputs, index, names))
 
+    def _operation(self, name: str) -> Operation | None:
+        """Return the operation of the layer as it is now, which has that name in its graph."""
+        return self.layer.op
+
+    @staticmethod
+    def _unknown() -> Value:
+        return _UNKNOWN
+
     def _update(self) -> None:
         """Infer the outputs from what is read."""
+        self.layer = replace(self.layer, op=self._operation(self.layer.name))
         values = infer_layer(self.layer, [source._node._value(source._index) for source in self._connected()])
         self._set_values(values)
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..api.building.factories import NodeInput, TypeLike, constant_1 as constant, make, parameter, result
+from ..api.building.factories import (
+    NodeInput,
+    TensorIterator as tensor_iterator,
+    TypeLike,
+    constant_1 as constant,
+    make,
+    parameter,
+    result,
+)
 from ..api.nodes import Node
 
 __all__ = [
@@ -110,6 +118,7 @@ __all__ = [
     "subtract",
     "tan",
     "tanh",
+    "tensor_iterator",
     "tile",
     "topk",
     "transpose",

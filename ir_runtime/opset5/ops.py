@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..api.building.factories import NodeInput, TypeLike, make
+from ..api.building.factories import Loop as loop, NodeInput, TypeLike, make
 from ..api.nodes import Node
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "gru_sequence",
     "hsigmoid",
     "log_softmax",
+    "loop",
     "lstm_sequence",
     "non_max_suppression",
     "rnn_sequence",

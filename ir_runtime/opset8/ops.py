@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..api.building.factories import NodeInput, TypeLike, make
+from ..api.building.factories import If as if_op, NodeInput, TypeLike, make
 from ..api.nodes import Node
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "gather_nd",
     "i420_to_bgr",
     "i420_to_rgb",
+    "if_op",
     "matrix_nms",
     "max_pool",
     "multiclass_nms",

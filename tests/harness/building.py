@@ -63,7 +63,15 @@ def built_by_us(sample: Sample) -> ir.Model:
 
 
 # What OpenVINO's factories cannot build: they are gone from its opsets, or their attributes are not taken from Python.
-_ONLY_READ = ("Col2Im-15", "ExtractImagePatches-3", "Proposal-1", "Proposal-4", "ReorgYolo-1", "Reverse-1", "Xor-1")
+_ONLY_READ = (
+    "Col2Im-15",
+    "ExtractImagePatches-3",
+    "Proposal-1",
+    "Proposal-4",
+    "ReorgYolo-1",
+    "Reverse-1",
+    "Xor-1",
+)
 
 
 def built_by_openvino(sample: Sample) -> Any:

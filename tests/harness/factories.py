@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..api.building.factories import {imports}
+{imports}
 from ..api.nodes import Node
 
 __all__ = [
@@ -173,7 +173,7 @@ def _module(number: int, factories: list[Factory]) -> str:
     hand = [f"{f.by_hand} as {f.name}" if f.by_hand != f.name else f.name for f in factories if f.by_hand]
     text = _MODULE.format(
         opset=f"opset{number}",
-        imports=", ".join(sorted({*used, *hand}, key=_import_order)),
+        imports=_import("..api.building.factories", sorted({*used, *hand}, key=_import_order)),
         names="\n".join(f'    "{f.name}",' for f in factories),
         functions=functions,
     )
@@ -244,3 +244,10 @@ def _package(number: int) -> str:
         imports = [f"from .. import {before} as _before", f"from ..{before} import *", *imports]
         names = ["__all__ += _before.__all__", *names]
     return _PACKAGE.format(opset=f"opset{number}", imports="\n".join(imports), names="\n".join(names))
+
+
+def _import(module: str, names: list[str]) -> str:
+    one = f"from {module} import {', '.join(names)}"
+    if len(one) <= WIDTH:
+        return one
+    return f"from {module} import (\n" + "".join(f"    {name},\n" for name in names) + ")"

@@ -112,6 +112,7 @@ FACTORIES = {
         subtract = Subtract-1(left_node, right_node, auto_broadcast='NUMPY')
         tan = Tan-1(node)
         tanh = Tanh-1(node)
+        tensor_iterator = @TensorIterator
         tile = Tile-1
         topk = TopK-1(data, k, axis, mode, sort)
         transpose = Transpose-1(data, input_order)
@@ -170,6 +171,7 @@ FACTORIES = {
         gru_sequence = GRUSequence-5(X, initial_hidden_state, sequence_lengths, W, R, B, hidden_size, direction, activations=None, activations_alpha=None, activations_beta=None, clip=0.0, linear_before_reset=False)
         hsigmoid = HSigmoid-5
         log_softmax = LogSoftmax-5(data, axis)
+        loop = @Loop
         lstm_sequence = LSTMSequence-5(X, initial_hidden_state, initial_cell_state, sequence_lengths, W, R, B, hidden_size, direction, activations=None, activations_alpha=None, activations_beta=None, clip=0.0)
         non_max_suppression = NonMaxSuppression-5(boxes, scores, max_output_boxes_per_class=None, iou_threshold=None, score_threshold=None, soft_nms_sigma=None, box_encoding='corner', sort_result_descending=True, output_type='i64')
         rnn_sequence = RNNSequence-5(X, initial_hidden_state, sequence_lengths, W, R, B, hidden_size, direction, activations=None, activations_alpha=None, activations_beta=None, clip=0.0)
@@ -199,6 +201,7 @@ FACTORIES = {
         gather_nd = GatherND-8
         i420_to_bgr = I420toBGR-8(arg, arg_u=None, arg_v=None)
         i420_to_rgb = I420toRGB-8(arg, arg_u=None, arg_v=None)
+        if_op = @If
         matrix_nms = MatrixNms-8(boxes, scores, sort_result_type='none', sort_result_across_batch=False, output_type='i64', score_threshold=0.0, nms_top_k=-1, keep_top_k=-1, background_class=-1, decay_function='linear', gaussian_sigma=2.0, post_threshold=0.0, normalized=True)
         max_pool = MaxPool-8(data, strides, dilations, pads_begin, pads_end, kernel_shape>kernel, rounding_type='floor', auto_pad=None, index_element_type='i64', axis=0)
         multiclass_nms = MulticlassNms-8(boxes, scores, sort_result_type='none', sort_result_across_batch=False, output_type='i64', iou_threshold=0.0, score_threshold=0.0, nms_top_k=-1, keep_top_k=-1, background_class=-1, nms_eta=1.0, normalized=True)

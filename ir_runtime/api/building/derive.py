@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from ...analysis.infer import Inferred
 from ...ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ...reader.weights import Weights
 from ..nodes import GraphNodes, Node
 
-__all__ = ["Members", "derived", "joined_weights", "members_of", "reachable", "undeclared"]
+__all__ = ["Members", "derived", "joined_weights", "members_of", "reachable", "undeclared", "with_types"]
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ def derived(members: Members) -> tuple[Graph, dict[int, Node]]:
 
 
 def _layer(node: Node, number: int, name: str) -> Layer:
-    layer = node.layer
+    layer = replace(node.layer, op=node._operation(name))
     known = layer.op is not None
     return replace(
         layer,
@@ -89,6 +90,21 @@ def _layer(node: Node, number: int, name: str) -> Layer:
         inputs=tuple(_port(spec, index, known) for index, spec in enumerate(layer.inputs)),
         outputs=tuple(_port(s, i, known) for i, s in enumerate(layer.outputs, len(layer.inputs))),
     )
+
+
+def with_types(graph: Graph, values: Inferred) -> Graph:
+    """Return the graph with the types that were inferred at the outputs of its layers."""
+    layers = [
+        replace(
+            layer,
+            outputs=tuple(
+                replace(spec, type=value.type) if (value := values.get(port)) else spec
+                for spec, port in zip(layer.outputs, layer.output_ports, strict=True)
+            ),
+        )
+        for layer in graph.layers.values()
+    ]
+    return Graph(layers, graph.edges, graph.severed)
 
 
 def _port(spec: PortSpec, id: int, known: bool) -> PortSpec:

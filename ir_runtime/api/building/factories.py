@@ -14,12 +14,16 @@ from ...ir.element import ElementType
 from ..nodes import Node, Output, as_outputs
 from ..shapes import PartialShape
 from ..tensor import Tensor
+from .bodies import If, Loop, TensorIterator
 from .ends import Assign, Constant, Parameter, ReadValue, Result, element_of
 from .variables import Variable, VariableInfo
 
 __all__ = [
     "Assign",
+    "If",
+    "Loop",
     "NodeInput",
+    "TensorIterator",
     "TypeLike",
     "constant",
     "constant_1",

@@ -26,6 +26,7 @@ __all__ = [
     "array_of",
     "changed",
     "constant",
+    "incomplete",
     "informed",
     "named",
     "new_layer",
@@ -52,6 +53,15 @@ def new_layer(op: Operation, inputs: int) -> Layer:
         where=Location(layer=name, operation=op.versioned_name()),
         inputs=tuple(map(PortSpec, range(inputs))),
         attributes=_texts(op),
+    )
+
+
+def incomplete(type: str, opset: int) -> Layer:
+    """Return a layer whose operation is not known yet: its bodies are missing."""
+    cls = _class(type, opset)
+    name = f"{cls.name}_{next(_NUMBERS)}"
+    return Layer(
+        -1, name, cls.name, f"opset{cls.since}", None, Location(layer=name, operation=cls.versioned_name())
     )
 
 

@@ -1,0 +1,72 @@
+"""How the ports of a node are tied to the Parameters and Results of its body. As OpenVINO's descriptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+__all__ = [
+    "BodyOutputDescription",
+    "ConcatOutputDescription",
+    "InvariantInputDescription",
+    "MergedInputDescription",
+    "SliceInputDescription",
+]
+
+
+class _Description:
+    def copy(self) -> Self:
+        """Return the same description."""
+        return replace(self)  # type: ignore[type-var]  # each is a dataclass
+
+
+@dataclass
+class InvariantInputDescription(_Description):
+    """An input that feeds a Parameter whole, in each iteration."""
+
+    input_index: int = 0
+    body_parameter_index: int = 0
+
+
+@dataclass
+class MergedInputDescription(_Description):
+    """An input that feeds a Parameter at first; then a Result feeds it."""
+
+    input_index: int = 0
+    body_parameter_index: int = 0
+    body_value_index: int = 0
+
+
+@dataclass
+class SliceInputDescription(_Description):
+    """An input that feeds a Parameter a part in each iteration."""
+
+    input_index: int = 0
+    body_parameter_index: int = 0
+    start: int = 0
+    stride: int = 1
+    part_size: int = 1
+    end: int = -1
+    axis: int = 0
+
+
+@dataclass
+class BodyOutputDescription(_Description):
+    """A Result that feeds an output, in the last iteration."""
+
+    body_value_index: int = 0
+    output_index: int = 0
+    iteration: int = -1
+
+
+@dataclass
+class ConcatOutputDescription(_Description):
+    """A Result that feeds an output, which joins those of all iterations."""
+
+    body_value_index: int = 0
+    output_index: int = 0
+    start: int = 0
+    stride: int = 1
+    part_size: int = 1
+    end: int = -1
+    axis: int = 0
