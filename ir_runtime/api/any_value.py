@@ -9,8 +9,9 @@ import numpy as np
 
 from ..codes import Code
 from ..errors import InputError
+from ..writer.rt_info import text_of
 
-__all__ = ["Entries", "OVAny", "plain", "text_of", "wrapped"]
+__all__ = ["Entries", "OVAny", "plain", "wrapped"]
 
 Entries: TypeAlias = "dict[str, Any]"
 """Runtime information: plain values, and further entries by name."""
@@ -123,20 +124,6 @@ def wrapped(entries: Mapping[str, Any]) -> Entries:
         name: wrapped(entry) if isinstance(entry, Mapping) else OVAny(entry)
         for name, entry in entries.items()
     }
-
-
-def text_of(value: Any) -> str:
-    """Return a value as files have it."""
-    if isinstance(value, bool):
-        return "YES" if value else "NO"
-    if isinstance(value, float):
-        short = f"{value:g}"
-        return short if float(short) == value else repr(value)
-    if isinstance(value, list | tuple):
-        return " ".join(str(int(each)) if isinstance(each, bool) else text_of(each) for each in value)
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{name}:{text_of(entry)}" for name, entry in value.items()) + "}"
-    return str(value)
 
 
 def _number(value: Any, dtype: type) -> Any:

@@ -45,12 +45,12 @@ def as_array(port: Output, value: Any, strict: bool = False) -> Array:
     array: Array = np.asarray(
         given if isinstance(given, np.ndarray | np.generic) else _from_python(port, given)
     )
-    wanted = port.element_type
-    if wanted is not ElementType.dynamic:
+    wanted, shape = port._type.element, port._type.shape
+    same = array.dtype is wanted.dtype and said in (None, wanted)  # the usual case, decided quickly
+    if wanted is not ElementType.dynamic and not (same and array.dtype.kind in "fi"):
         if not strict and said is None and array.dtype != wanted.dtype:
             array = _cast(wanted, array)
         array = _checked_type(port, array, said)
-    shape = port._type.shape
     if not shape.contains(array.shape):
         if strict or said or array.ndim or not _is_single(shape):
             raise InputError(

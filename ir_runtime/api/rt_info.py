@@ -7,9 +7,9 @@ from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
-from .any_value import Entries, OVAny, plain, text_of, wrapped
+from .any_value import Entries, OVAny, plain, wrapped
 
-__all__ = ["HasRTInfo", "RTMap", "as_texts"]
+__all__ = ["HasRTInfo", "RTMap"]
 
 
 class RTMap(MutableMapping[str, Any]):
@@ -117,11 +117,3 @@ def _found(entries: Any, path: Sequence[str]) -> Any:
             raise InputError(f"rt_info has no {name!r}", code=Code.NO_SUCH_NAME)
         entries = entries[name]
     return entries
-
-
-def as_texts(entries: Mapping[str, Any]) -> Entries:
-    """Return nested entries with values as files have them."""
-    return {
-        name: as_texts(entry) if isinstance(entry, Mapping) else text_of(entry)
-        for name, entry in entries.items()
-    }

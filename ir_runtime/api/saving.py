@@ -16,7 +16,6 @@ from ..writer.compress import compress
 from ..writer.document import Content, write
 from ..writer.results import with_results
 from .model import Model
-from .rt_info import as_texts
 
 __all__ = ["save_model", "serialize"]
 
@@ -133,7 +132,7 @@ def content_of(model: Model, allowed: Collection[str] = _ALLOWED) -> Content:
     settled.correct()
     graph = with_results(settled._graph, model._extra)
     declared = model._parameters is None  # what ports declare holds for the shapes of the file
-    return Content(model.friendly_name, graph, model._values, as_texts(model._rt_info), declared)
+    return Content(model.friendly_name, graph, model._values, model._rt_info, declared)
 
 
 def compress_in_place(model: Model) -> None:

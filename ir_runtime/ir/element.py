@@ -155,6 +155,38 @@ class ElementType(Enum):
             return f"{'u' if self.label[0] == 'u' else ''}int{self.bits}_t"
         return _C_NAMES.get(self.label, self.label)
 
+    @property
+    def type_name(self) -> str:
+        """The name as files write it."""
+        return self.label
+
+    @property
+    def signed(self) -> bool:
+        """Whether it has negative numbers; OpenVINO counts ``boolean`` among such types, and not ``nf4``."""
+        return self.label[0] in "fi" or self in (ElementType.bf16, ElementType.boolean)
+
+    @property
+    def integral_number(self) -> bool:
+        """Whether it holds integers, or codes; but not ``boolean``."""
+        return (self.integral or self is ElementType.nf4) and self is not ElementType.boolean
+
+    @property
+    def quantized(self) -> bool:
+        """Whether OpenVINO's quantized models have it."""
+        return self.label in _QUANTIZED
+
+    def is_signed(self) -> bool:
+        """Return whether it has negative numbers; see ``signed``."""
+        return self.signed
+
+    def is_integral_number(self) -> bool:
+        """Return whether it holds integers; see ``integral_number``."""
+        return self.integral_number
+
+    def is_quantized(self) -> bool:
+        """Return whether OpenVINO's quantized models have it."""
+        return self.quantized
+
     def is_static(self) -> bool:
         """Return whether it is known."""
         return self is not ElementType.dynamic
@@ -222,6 +254,7 @@ _C_NAMES = {
     "f64": "double",
     "nf4": "nfloat4",
 }
+_QUANTIZED = frozenset({"i4", "i8", "i32", "u8", "nf4", "f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0"})
 _SHOWN = {"f32": "float32", "f64": "double64"}
 _BY_SPELLING = {spelling: e for e in ElementType for spelling in _spellings(e)} | {
     "BOOL": ElementType.boolean,

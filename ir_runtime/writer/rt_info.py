@@ -7,7 +7,7 @@ from typing import Any
 
 from .printer import Printer, is_tag
 
-__all__ = ["write_layer_info", "write_model_info"]
+__all__ = ["text_of", "write_layer_info", "write_model_info"]
 
 
 def write_model_info(out: Printer, info: Mapping[str, Any]) -> None:
@@ -25,10 +25,11 @@ def write_layer_info(out: Printer, info: Mapping[str, Any]) -> None:
         return
     with out.inside("rt_info"):
         for name, entry in info.items():
-            if isinstance(entry, str):
-                out.element("attribute", {"name": name, "value": entry})
+            if not isinstance(entry, Mapping):
+                out.element("attribute", {"name": name, "value": text_of(entry)})
             elif _are_attributes(entry):
-                out.element("attribute", {"name": name, **entry})
+                texts = {key: text_of(value) for key, value in entry.items()}
+                out.element("attribute", {"name": name, **texts})
             else:
                 with out.inside("attribute", {"name": name}):
                     _entries(out, entry)
@@ -36,17 +37,33 @@ def write_layer_info(out: Printer, info: Mapping[str, Any]) -> None:
 
 def _are_attributes(entry: Mapping[str, Any]) -> bool:
     """Return whether the reader restores the same entries from an element with these attributes."""
-    plain = all(isinstance(text, str) and is_tag(name) and name != "name" for name, text in entry.items())
+    plain = all(
+        not isinstance(value, Mapping) and is_tag(name) and name != "name" for name, value in entry.items()
+    )
     return plain and entry.keys() != {"value"}
 
 
 def _entries(out: Printer, info: Mapping[str, Any]) -> None:
     for name, entry in info.items():
         tag, head = (name, {}) if is_tag(name) else ("info", {"name": name})
-        if isinstance(entry, str):
-            out.element(tag, {**head, "value": entry})
+        if not isinstance(entry, Mapping):
+            out.element(tag, {**head, "value": text_of(entry)})
         elif not entry:
             out.element(tag, head)
         else:
             with out.inside(tag, head):
                 _entries(out, entry)
+
+
+def text_of(value: Any) -> str:
+    """Return a value as files have it."""
+    if isinstance(value, bool):
+        return "YES" if value else "NO"
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    if isinstance(value, list | tuple):
+        return " ".join(str(int(each)) if isinstance(each, bool) else text_of(each) for each in value)
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{name}:{text_of(entry)}" for name, entry in value.items()) + "}"
+    return str(value)

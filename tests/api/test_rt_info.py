@@ -148,3 +148,46 @@ def test_entries_of_a_value_can_be_changed() -> None:
         False,
         False,
     ]
+
+
+PLACES = """
+model = ov.Core().read_model(path)
+node = next(op for op in model.get_ops() if op.get_friendly_name() == "r")
+for place in (node, node.output(0), node.input(0), model.input(0)):
+    note(len(place.rt_info), repr(place.rt_info))
+    place.rt_info["mine"] = "x"
+    place.set_rt_info(5, "count")
+    place.set_rt_info([1, 2], "list")
+    note(place.rt_info["mine"].value, place.get_rt_info()["count"].value, place.rt_info["list"].aslist(int))
+    note(sorted(place.rt_info), "mine" in place.rt_info, place.rt_info["count"] == 5, len(place.get_rt_info()))
+    del place.rt_info["count"]
+    note("count" in place.rt_info)
+again = next(op for op in model.get_ops() if op.get_friendly_name() == "r")
+note(again.rt_info["mine"].value, again.output(0).rt_info["list"].value, again.input(0).rt_info["mine"].astype(str))
+note(model.clone().input(0).rt_info["mine"].value)
+"""
+
+
+def test_of_nodes_and_ports(path: Path) -> None:
+    pytest.importorskip("openvino")
+    ours, theirs = (run(PLACES, package, path=path) for package in ("ir_runtime", "openvino"))
+    assert_same(ours, theirs)
+
+
+def test_of_nodes_and_ports_is_saved(path: Path, tmp_path: Path) -> None:
+    ov = pytest.importorskip("openvino")
+    model = ir.read_model(path)
+    node = next(op for op in model.get_ops() if op.get_friendly_name() == "r")
+    given = {"text": "x", "count": 5, "list": [1.5, 2.0], "flag": True, "nested": {"a": 1, "b": {"c": "d"}}}
+    for place in (node, node.output(0), node.input(0)):
+        for name, value in given.items():
+            place.set_rt_info(value, name)
+    ir.save_model(model, tmp_path / "saved.xml")
+    saved = {"text": "x", "count": "5", "list": "1.5 2", "flag": "YES", "nested": {"a": "1", "b": {"c": "d"}}}
+    again = next(
+        op for op in ir.read_model(tmp_path / "saved.xml").get_ops() if op.get_friendly_name() == "r"
+    )
+    for place in (again, again.output(0), again.input(0)):
+        assert place.rt_info == saved
+    x = np.float32([[-1, 2, -3], [4, -5, 6]])
+    np.testing.assert_array_equal(ov.Core().compile_model(tmp_path / "saved.xml", "CPU")(x)[0], x.clip(0))
