@@ -36,8 +36,7 @@ def single(shape: str = "2", element: str = "f32") -> ir.CompiledModel:
 
 @pytest.fixture
 def model() -> ir.Model:
-    net = pair()
-    return ir.read_model(net.xml(), net.weights)
+    return read()
 
 
 @pytest.fixture
@@ -45,9 +44,13 @@ def compiled(model: ir.Model) -> ir.CompiledModel:
     return ir.compile_model(model)
 
 
-def strict() -> ir.CompiledModel:
+def read() -> ir.Model:
     net = pair()
-    return ir.compile_model(ir.read_model(net.xml(), net.weights), strict=True)
+    return ir.read_model(net.xml(), net.weights)
+
+
+def strict() -> ir.CompiledModel:
+    return ir.compile_model(read(), strict=True)
 
 
 A, B = np.ones((2, 3), np.float32), np.int64([1, 2, 3])
@@ -88,24 +91,24 @@ MISTAKES: dict[str, Callable[[ir.CompiledModel], Any]] = {
     "set_wrong_shape": lambda c: c.create_infer_request().set_tensor("b", ir.Tensor(B[:2])),
     "set_wrong_output": lambda c: c.create_infer_request().set_tensor("top", ir.Tensor(B)),
     "set_several_for_one": lambda c: c.create_infer_request().set_input_tensors([ir.Tensor(A), ir.Tensor(A)]),
-    "extra_output": lambda c: ir.compile_model(c.get_runtime_model(), outputs="not*"),
-    "extra_output_near": lambda c: ir.compile_model(c.get_runtime_model(), outputs=["tops"]),
-    "extra_output_port": lambda c: c.get_runtime_model().clone().add_outputs(("both_layer", 1)),
-    "extra_output_layer": lambda c: c.get_runtime_model().clone().add_outputs(("nothing", 0)),
-    "reshape_name": lambda c: c.get_runtime_model().clone().reshape({"c": [1]}),
-    "reshape_all": lambda c: c.get_runtime_model().clone().reshape([1, 3]),
-    "reshape_text": lambda c: c.get_runtime_model().clone().reshape({"a": "x,3"}),
-    "reshape_fraction": lambda c: c.get_runtime_model().clone().reshape({"a": [1.5, 3]}),
-    "reshape_refused": lambda c: c.get_runtime_model().clone().reshape({"a": [1, 4]}),
+    "extra_output": lambda c: ir.compile_model(read(), outputs="not*"),
+    "extra_output_near": lambda c: ir.compile_model(read(), outputs=["tops"]),
+    "extra_output_port": lambda c: read().add_outputs(("both_layer", 1)),
+    "extra_output_layer": lambda c: read().add_outputs(("nothing", 0)),
+    "reshape_name": lambda c: read().reshape({"c": [1]}),
+    "reshape_all": lambda c: read().reshape([1, 3]),
+    "reshape_text": lambda c: read().reshape({"a": "x,3"}),
+    "reshape_fraction": lambda c: read().reshape({"a": [1.5, 3]}),
+    "reshape_refused": lambda c: read().reshape({"a": [1, 4]}),
     "dynamic_shape": lambda c: c.input("a").shape,
-    "device": lambda c: ir.compile_model(c.get_runtime_model(), "TPU"),
-    "backend": lambda c: ir.compile_model(c.get_runtime_model(), backend="numpi"),
-    "property": lambda c: ir.compile_model(c.get_runtime_model(), config={"PERF_COUNTS": True}),
+    "device": lambda c: ir.compile_model(read(), "TPU"),
+    "backend": lambda c: ir.compile_model(read(), backend="numpi"),
+    "property": lambda c: ir.compile_model(read(), config={"PERF_COUNTS": True}),
     "read_property": lambda c: c.get_property("NUM_STREAM"),
-    "rt_info": lambda c: c.get_runtime_model().get_rt_info(["a", "b"]),
-    "constant": lambda c: c.get_runtime_model().constant("weights"),
-    "node_output": lambda c: c.get_runtime_model().get_ops()[0].output(3),
-    "data_of_no_constant": lambda c: c.get_runtime_model().get_ops()[0].data,
+    "rt_info": lambda c: read().get_rt_info(["a", "b"]),
+    "constant": lambda c: read().constant("weights"),
+    "node_output": lambda c: read().get_ops()[0].output(3),
+    "data_of_no_constant": lambda c: read().get_ops()[0].data,
 }
 
 

@@ -25,7 +25,7 @@ def in_f16(model: Any, backend: str = "reference") -> ir.CompiledModel:
 
 def types(compiled: ir.CompiledModel) -> dict[str, str]:
     """The element type of each layer's output, by its name."""
-    nodes = compiled.get_runtime_model().get_ops()
+    nodes = compiled._model.get_ops()
     return {n.friendly_name: str(n.output().element_type) for n in nodes if n.outputs()}
 
 
@@ -72,7 +72,7 @@ def test_arithmetic_on_shapes_stays_exact(tmp_path: Path) -> None:
     ov.save_model(ov.Model([op.result(y)], [x]), path := tmp_path / "m.xml", compress_to_fp16=False)
     compiled = in_f16(path)
     assert compiled(np.zeros(2049, np.float32))[0].shape == (2049, 1)
-    kinds = {n.type: str(n.output().element_type) for n in compiled.get_runtime_model().get_ops()}
+    kinds = {n.type: str(n.output().element_type) for n in compiled._model.get_ops()}
     assert (kinds["Multiply"], kinds["Floor"], kinds["Exp"]) == ("f32", "f32", "f16")
 
 

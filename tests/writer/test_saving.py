@@ -98,7 +98,7 @@ def test_a_model_computed_in_f16(there: Path) -> None:
     inputs = NETWORKS["encoder"][1]()
     config = {"INFERENCE_PRECISION_HINT": "f16"}
     compiled = ir.compile_model(ir.read_model(saved("encoder")), backend="reference", config=config)
-    found = again(compiled.get_runtime_model(), there)
+    found = again(compiled._model, there)
     assert [p.element_type for p in found.outputs] == [p.element_type for p in compiled.outputs]
     results = ir.compile_model(found, backend="reference")(inputs).to_tuple()
     for array, wanted in zip(results, compiled(inputs).to_tuple(), strict=True):
