@@ -52,6 +52,15 @@ class Taps:
         """Return the taps with weights that sum to 1."""
         return Taps(self.number, self.index, _normalize(self.weight))
 
+    def compacted(self) -> Taps:
+        """Return the taps without those of weight 0, in their order, as far as every position has some."""
+        is_zero = self.weight == 0
+        count = max(1, int(np.count_nonzero(~is_zero, axis=1).max(initial=1)))
+        order = np.argsort(is_zero, axis=1, kind="stable")[:, :count]
+        return Taps(
+            self.number, np.take_along_axis(self.index, order, 1), np.take_along_axis(self.weight, order, 1)
+        )
+
     def column(self, tap: int, rank: int) -> Array:
         """Return the weights of one tap, broadcastable to an array of that rank."""
         return self.weight[:, tap].reshape((-1,) + (1,) * (rank - self.number - 1))
@@ -222,12 +231,15 @@ def resample(x: Array, axes: Sequence[Axis], how: Filter) -> Array:
         return x
     whole = x.dtype.kind in "iu"
     work = np.float64 if x.dtype.itemsize > (2 if whole else 4) else np.float32
-    wide = x.astype(work, copy=False)
     averages = how.mode in ("linear", "area")
-    if whole:
-        total = _all_axes(wide, steps, divide=how.mode == "linear")
+    if whole:  # finite numbers, to which a weight of 0 adds nothing
+        total = _all_axes(
+            x, [step.compacted() for step in steps], np.dtype(work), divide=how.mode == "linear"
+        )
         return _to_dtype(total, x.dtype, nearest=averages or not (how.cut and x.dtype.itemsize == 1))
-    wide = along_each(wide, [step.normalized() for step in steps] if averages else steps)
+    wide = along_each(
+        x.astype(work, copy=False), [step.normalized() for step in steps] if averages else steps
+    )
     return np.asarray(wide.astype(x.dtype, copy=False))
 
 
@@ -248,11 +260,12 @@ def _along(x: Array, taps: Taps) -> Array:
     return total
 
 
-def _all_axes(x: Array, steps: Sequence[Taps], divide: bool) -> Array:
+def _all_axes(x: Array, steps: Sequence[Taps], dtype: DType, divide: bool) -> Array:
     """Sum over all axes at once, in OpenVINO's order: truncated integers depend on the last bit."""
-    total, weights = np.zeros((), x.dtype), np.zeros((), np.float32)
-    for weight, part in _terms(x, steps, np.ones((), np.float32)):
+    total, weights = np.zeros((), dtype), np.zeros((), np.float32)
+    for weight, found in _terms(x, steps, np.ones((), np.float32)):
         weights = weights + weight
+        part = found.astype(dtype)
         part *= weight
         total = np.add(total, part, out=part)
     if divide:

@@ -88,6 +88,25 @@ def test_maps_that_are_resized(
             (found,) = listed(run(data, *others))
             assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+        (image,) = listed(run(stored.transpose(0, 2, 3, 1), *targets, np.array([1, 2])))
+        np.testing.assert_allclose(image.transpose(0, 3, 1, 2), wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("axes", [[1, 2], [1], [2]])
+def test_images_are_not_left_to_the_reference(axes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those whose shape has the channels last, as preprocessing resizes them."""
+    op = layer("Interpolate-11", mode="linear", shape_calculation_mode="sizes")
+    x, inputs = maps(1, 20, 18, 3, special=False), [np.array([7] * len(axes)), np.array(axes)]
+    wanted = op.evaluate(x, *inputs)
+    monkeypatch.delattr(type(op), "evaluate")
+    for backend in BACKENDS:
+        run = backend.kernel(
+            op, [Value.unknown(ElementType.f32, PartialShape(x.shape)), *map(unknown, inputs)]
+        )
+        assert run is not None
+        (found,) = listed(run(x, *inputs))
+        assert found.flags.c_contiguous
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_resized_maps_stay_channels_last() -> None:

@@ -1,4 +1,4 @@
-"""Interpolate over feature maps that are stored with their channels last (NHWC)."""
+"""Interpolate over images, and over feature maps that are stored with their channels last (NHWC)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Resize: TypeAlias = Callable[[Array], Array]
 
 
 def resize_kernel(op: Interpolate4 | Interpolate11, make: Callable[[ResizePlan], Resize]) -> Kernel | None:
-    """Return a kernel for channels-last feature maps; other layouts run the reference.
+    """Return a kernel for images and for channels-last feature maps; other layouts run the reference.
 
     Args:
         op: the operation.
@@ -53,42 +53,58 @@ def resize_kernel(op: Interpolate4 | Interpolate11, make: Callable[[ResizePlan],
         return None
     axes_input = 2 if isinstance(op, Interpolate4) else 1
     target_input = 1 if axes_input == 2 and op.shape_calculation_mode == "scales" else 0
-    resizes: dict[tuple[object, ...], Resize | None] = {}
+    resizes: dict[tuple[object, ...], tuple[Resize, bool] | None] = {}
 
     def kernel(x: Array, *others: Array) -> Array:
-        rows = channels_last(x)
-        if not rows.flags.c_contiguous or not x.size:
-            return op.evaluate(x, *others)
         target, axes = others[target_input], others[axes_input] if len(others) > axes_input else None
-        key = (x.shape, target.tobytes(), None if axes is None else axes.tobytes())
+        stored = x.flags.c_contiguous, channels_last(x).flags.c_contiguous
+        key = (x.shape, stored, target.tobytes(), None if axes is None else axes.tobytes())
         if key not in resizes:
             if len(resizes) >= MAX_PLANS:
                 resizes.clear()
-            plan = _plan(op, x.shape, target, axes)
-            resizes[key] = None if plan is None else make(plan)
-        run = resizes[key]
-        if run is None:
+            plan = _plan(op, x.shape, stored, target, axes) if x.size else None
+            resizes[key] = None if plan is None else (make(plan[0]), plan[1])
+        found = resizes[key]
+        if found is None:
             return op.evaluate(x, *others)
-        return channels_first(run(rows))
+        run, is_image = found
+        return run(x) if is_image else channels_first(run(channels_last(x)))
 
     return kernel
 
 
 def _plan(
-    op: Interpolate4 | Interpolate11, shape: tuple[int, ...], target: Array, axes: Array | None
-) -> ResizePlan | None:
-    """Return a plan; ``None`` where an axis that is not spatial changes, or the result is empty."""
+    op: Interpolate4 | Interpolate11,
+    shape: tuple[int, ...],
+    stored: tuple[bool, bool],
+    target: Array,
+    axes: Array | None,
+) -> tuple[ResizePlan, bool] | None:
+    """Return a plan, and whether the tensor is ``[N, height, width, C]`` itself, not only how it is stored.
+
+    Return ``None`` where other axes change than height and width, or the result is empty.
+
+    Args:
+        op: the operation.
+        shape: the shape of the data.
+        stored: whether they are contiguous, and whether they are with their channels last.
+        target: sizes or scales.
+        axes: what they are for.
+    """
     data = Value.unknown(ElementType.f32, PartialShape(shape))
     after = op.shape(data, Value.constant(target), None if axes is None else Value.constant(axes)).static
     steps = op.filter().steps(op.plan(shape, after, target, axes))
-    if 0 in after or any(step.number < 2 for step in steps):
+    numbers = {step.number for step in steps}
+    is_image = stored[0] and not stored[1] and numbers <= {1, 2}
+    if 0 in after or not (is_image or (stored[1] and numbers <= {2, 3})):
         return None
-    images, channels, height, width = after
     moved = [
-        replace(step.normalized() if op.mode == "linear" else step, number=step.number - 1) for step in steps
+        replace(step.normalized() if op.mode == "linear" else step, number=step.number - (not is_image))
+        for step in steps
     ]
-    before = images, shape[2], shape[3], channels
-    return ResizePlan(before, (images, height, width, channels), tuple(moved), op.mode == "nearest")
+    order = (0, 1, 2, 3) if is_image else (0, 2, 3, 1)
+    before, result = (tuple(lengths[axis] for axis in order) for lengths in (shape, after))
+    return ResizePlan(before, result, tuple(moved), op.mode == "nearest"), is_image
 
 
 def resize(plan: ResizePlan, rows: Array) -> Array:
