@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         opset15,
         opset16,
         opset17,
+        passes,
         preprocess,
         properties,
         tools,
@@ -128,6 +129,7 @@ _HOMES = {
     "utils": ("utils",),
     "executor.step": ("Observer", "Step"),
     "op": ("op",),
+    "passes": ("passes",),
     **{f"opset{number}": (f"opset{number}",) for number in range(1, 18)},
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
@@ -203,6 +205,7 @@ __all__ = [
     "opset7",
     "opset8",
     "opset9",
+    "passes",
     "preprocess",
     "properties",
     "read_fragment",

@@ -17,11 +17,10 @@ from ..errors import InputError
 from ..ir.graph import Graph, Port
 from ..limits import within
 from ..reader.model import Document
-from .building.arguments import as_results, name_ends
+from .building.arguments import as_results
 from .building.derive import Members, derived, joined_weights, members_of, undeclared, with_types
 from .building.ends import Result
 from .building.variables import Variable, VariableInfo
-from .names import unknown_name
 from .nodes import EDITS, GraphNodes, Node, Output
 from .view import View
 
@@ -60,7 +59,7 @@ class Editing(View):
 
     def _replace_graph(self, graph: Graph, values: Inferred) -> None:
         """Use a variant of the graph, which has the same layers."""
-        self._table = GraphNodes(graph, values, origin=self._table.origin or self._table)
+        self._table, self._members = GraphNodes(graph, values, origin=self._table.origin or self._table), None
 
     def _derive(self) -> None:
         """Derive the graph from the nodes, and infer it."""
@@ -162,16 +161,9 @@ class Editing(View):
         """The variables of the model."""
         return self.variables
 
-    def get_variable_by_id(self, id: str) -> Variable:
-        """The variable of that id.
-
-        Raises:
-            InputError: if there is none.
-        """
-        for variable in self.variables:
-            if variable.info.variable_id == id:
-                return variable
-        raise unknown_name("variable", id, [each.info.variable_id for each in self.variables])
+    def get_variable_by_id(self, variable_id: str) -> Variable | None:
+        """The variable of that id; ``None`` if there is none."""
+        return next((each for each in self.variables if each.info.variable_id == variable_id), None)
 
     def add_variables(self, variables: Iterable[Variable]) -> None:
         """Add variables."""
@@ -183,9 +175,7 @@ class Editing(View):
 
     def add_results(self, results: Iterable[Node]) -> None:
         """Add outputs: Results, or nodes and outputs that they are to take."""
-        members, more = self._edit(), as_results(results)
-        members.results += more
-        name_ends(Members(results=more))
+        self._edit().results += as_results(results)
 
     def remove_result(self, result: Node) -> None:
         """Remove an output."""
@@ -193,9 +183,7 @@ class Editing(View):
 
     def add_parameters(self, parameters: Iterable[Node]) -> None:
         """Add inputs."""
-        members, more = self._edit(), list(parameters)
-        members.parameters += more
-        name_ends(Members(parameters=more))
+        self._edit().parameters += parameters
 
     def remove_parameter(self, parameter: Node) -> None:
         """Remove an input, which nothing may read any more when the model is used."""

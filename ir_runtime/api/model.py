@@ -21,8 +21,9 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 from ..limits import Limits, within
 from ..reader.model import Document
-from .building.arguments import arguments, as_results, empty_document, name_ends
+from .building.arguments import arguments, empty_document, name_ends
 from .building.bodies import BodyNode
+from .building.ends import Result
 from .editing import Editing
 from .names import find_port, find_ports, unknown_name
 from .nodes import GraphNodes, Output
@@ -175,9 +176,11 @@ class Model(Editing):
     def _add_results(self, asked: Any) -> list[Output]:
         """Add Results to a model that was changed."""
         nodes = self._nodes()
-        results = as_results([nodes.output(port) for port in self._ports(asked)])
-        self.add_results(results)
-        return [result.output(0) for result in results]
+        wanted = [nodes.output(port) for port in self._ports(asked)]
+        known = {result.input_value(0): result for result in self.results}
+        more = {output: Result(output) for output in wanted if output not in known}
+        self.add_results(more.values())
+        return [(known | more)[output].output(0) for output in wanted]
 
     def reshape(
         self,

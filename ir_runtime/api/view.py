@@ -160,9 +160,12 @@ class View(HasRTInfo, ABC):
         return next((i for i, node in enumerate(self.parameters) if node == parameter), -1)
 
     def get_result_index(self, output: Output | Node) -> int:
-        """The position of an output, or -1."""
-        nodes = [o.node if isinstance(output, Node) else o for o in self.outputs]
-        return nodes.index(output) if output in nodes else -1
+        """The position of an output: of its Result, or of what that takes; -1 if it is none."""
+        for index, found in enumerate(self.outputs):
+            known = [found, found.node, *(found.node.input_values() if found.node.type == "Result" else ())]
+            if output in known:
+                return index
+        return -1
 
     def get_output_size(self) -> int:
         """How many outputs there are."""

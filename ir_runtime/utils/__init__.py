@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..absent import answers
+from ..api.building.replacing import replace_node, replace_output_update_name
 from . import data_helpers, types
 
-__all__ = ["data_helpers", "types"]
+__all__ = ["data_helpers", "replace_node", "replace_output_update_name", "types"]
 
 __getattr__ = answers(__name__)

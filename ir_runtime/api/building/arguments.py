@@ -39,8 +39,11 @@ def arguments(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Members, 
         given["results"] = given.pop("result")
     given |= _in_order(lists, given)
     unknown = given.keys() - {*_NAMES, "name"}
-    if unknown or "results" not in given:
-        raise TypeError(_expected(f"unknown {', '.join(sorted(unknown))}" if unknown else "no results"))
+    missing = [name for name in ("results", "parameters") if name not in given]
+    if unknown or missing:
+        raise TypeError(
+            _expected(" and ".join([*(f"unknown {n!r}" for n in unknown), *(f"no {n}" for n in missing)]))
+        )
     members = Members(
         [_checked(node, Parameter, "parameters") for node in given.get("parameters", ())],
         as_results(given["results"]),

@@ -41,7 +41,7 @@ def reachable(members: Members) -> list[Node]:
     ends = [*members.parameters, *members.results]
     done = {id(node) for node in ends}
     between: list[Node] = []
-    for root in (*members.results, *members.sinks):
+    for root in (*members.sinks, *members.results):
         between += _needed(root, done)
     return [*members.parameters, *between, *members.results]
 

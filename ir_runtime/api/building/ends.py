@@ -179,8 +179,7 @@ class Assign(Node, type="Assign"):
 
     def __init__(self, new_value: Any, variable: Variable | str, name: str = "") -> None:
         said = variable if isinstance(variable, str) else variable.info.variable_id
-        opset = 3 if isinstance(variable, str) else 6
-        self._build(operation("Assign", opset, {"variable_id": said}), [as_output(new_value)])
+        self._build(operation("Assign", 6, {"variable_id": said}), [as_output(new_value)])
         if name:
             self.set_friendly_name(name)
 

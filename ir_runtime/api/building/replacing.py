@@ -1,0 +1,48 @@
+"""Replace nodes by others. As OpenVINO's ``utils.replace_node``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...codes import Code
+from ...errors import InputError
+from ..nodes import Node, Output, as_outputs
+
+__all__ = ["replace_node", "replace_output_update_name"]
+
+
+def replace_node(
+    target: Node, replacement: Node | Sequence[Output], outputs_order: Sequence[int] | None = None
+) -> None:
+    """Let all that reads a node read another one instead.
+
+    Args:
+        target: the node that is replaced.
+        replacement: a node with as many outputs, or an output for each of the target's.
+        outputs_order: for each output of the target, the output of the replacement.
+
+    Raises:
+        InputError: if there are not as many outputs.
+    """
+    given = as_outputs(replacement) if isinstance(replacement, Node) else list(replacement)
+    if outputs_order is not None:
+        given = [given[index] for index in outputs_order]
+    outputs = target.outputs()
+    if len(given) != len(outputs):
+        message = f"{target.friendly_name!r} has {len(outputs)} outputs, got {len(given)} to replace them"
+        raise InputError(message, code=Code.BAD_REQUEST)
+    for output, other in zip(outputs, given, strict=True):
+        output.replace(other)
+
+
+def replace_output_update_name(output: Output, target_output: Output) -> bool:
+    """Let all that reads an output read another one, whose node takes the name where an output of the model is read.
+
+    Returns:
+        Whether it was done: not where the names of two outputs of the model would be lost.
+    """
+    results = [target for target in output.target_inputs if target.get_node().type == "Result"]
+    if results:
+        target_output.node.set_friendly_name(output.node.friendly_name)
+    output.replace(target_output)
+    return True

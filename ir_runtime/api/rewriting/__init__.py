@@ -1,0 +1,1 @@
+"""Patterns of nodes, and passes that rewrite models where they match."""

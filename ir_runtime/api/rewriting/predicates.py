@@ -1,0 +1,126 @@
+"""Conditions on the outputs that a pattern matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from ...ir.dimension import Dimension
+from ...ir.element import ElementType
+from ..nodes import Output
+from .symbols import Symbols, match_shape
+
+__all__ = [
+    "Condition",
+    "Predicate",
+    "attrs_match",
+    "consumers_count",
+    "has_static_dim",
+    "has_static_dims",
+    "has_static_rank",
+    "has_static_shape",
+    "rank_equals",
+    "rank_more_than",
+    "shape_matches",
+    "type_matches",
+    "type_matches_any",
+]
+
+
+class Predicate:
+    """A condition on an output. As OpenVINO's ``Predicate``.
+
+    Args:
+        predicate: a function of the output, or of the symbols found so far and the output; without it, all fit.
+    """
+
+    def __init__(self, predicate: Callable[..., Any] | None = None) -> None:
+        self._predicate = predicate
+        code = getattr(predicate, "__code__", None)
+        bound = 1 if hasattr(predicate, "__self__") else 0
+        self._wants_symbols = code is not None and code.co_argcount - bound == 2
+
+    def __call__(self, output: Output, symbols: Symbols | None = None) -> bool:
+        """Return whether an output fits."""
+        if self._predicate is None:
+            return True
+        if self._wants_symbols:
+            return bool(self._predicate({} if symbols is None else symbols, output))
+        return bool(self._predicate(output))
+
+
+Condition: TypeAlias = "Predicate | Callable[[Output], Any]"
+
+
+def consumers_count(count: int) -> Predicate:
+    """The output is read by so many inputs."""
+    return Predicate(lambda output: len(output.target_inputs) == count)
+
+
+def has_static_dim(index: int) -> Predicate:
+    """One length is known."""
+    return has_static_dims([index])
+
+
+def has_static_dims(indices: Iterable[int]) -> Predicate:
+    """Some lengths are known."""
+    wanted = list(indices)
+
+    def holds(output: Output) -> bool:
+        shape = output._type.shape
+        return shape.rank is not None and all(
+            -shape.rank <= index < shape.rank and shape[index].is_static for index in wanted
+        )
+
+    return Predicate(holds)
+
+
+def has_static_rank() -> Predicate:
+    """The number of dimensions is known."""
+    return Predicate(lambda output: output._type.shape.rank is not None)
+
+
+def has_static_shape() -> Predicate:
+    """Every length is known."""
+    return Predicate(lambda output: output._type.shape.is_static)
+
+
+def rank_equals(rank: int | Dimension) -> Predicate:
+    """The output has so many dimensions."""
+    return Predicate(lambda output: output._type.shape.rank == rank)
+
+
+def rank_more_than(rank: int | Dimension) -> Predicate:
+    """The output has more dimensions than that."""
+    most = rank if isinstance(rank, int) else rank.get_length()
+    return Predicate(lambda output: (output._type.shape.rank or 0) > most)
+
+
+def type_matches(type: ElementType) -> Predicate:
+    """The output has that element type."""
+    return Predicate(lambda output: output.element_type is type)
+
+
+def type_matches_any(types: Iterable[ElementType]) -> Predicate:
+    """The output has one of these element types."""
+    wanted = list(types)
+    return Predicate(lambda output: output.element_type in wanted)
+
+
+def attrs_match(attributes: Mapping[str, Any]) -> Predicate:
+    """The operation has these attributes."""
+
+    def holds(output: Output) -> bool:
+        found = output.node.get_attributes()
+        return all(name in found and found[name] == value for name, value in attributes.items())
+
+    return Predicate(holds)
+
+
+def shape_matches(shape: str) -> Predicate:
+    """The output has a shape such as ``"[N,3,?,...]"``: names stand for the same length wherever they are."""
+
+    def holds(symbols: Symbols, output: Output) -> bool:
+        return match_shape(shape, output._type.shape, symbols)
+
+    return Predicate(holds)
