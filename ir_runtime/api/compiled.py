@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ..backends import awaited
 from ..codes import Code
@@ -20,6 +20,9 @@ from .nodes import Output, show_ports
 from .request import Request
 from .results import OVDict
 from .state import VariableState, variable_states
+
+if TYPE_CHECKING:
+    from .patching import Replacements
 
 __all__ = ["CompiledModel", "InferRequest"]
 
@@ -76,6 +79,7 @@ class CompiledModel(Executable):
         *,
         decode_strings: bool = True,
         observers: Sequence[Observer] = (),
+        patch: Replacements | None = None,
     ) -> OVDict:
         """Run on inputs: a mapping by index, name or port; a sequence; or the only array.
 
@@ -85,13 +89,16 @@ class CompiledModel(Executable):
             share_outputs: for OpenVINO's signature; results are always the caller's own.
             decode_strings: for OpenVINO's signature.
             observers: see every layer's inputs and outputs. Then nothing is folded or fused.
+            patch: by the name of a layer, a function of its outputs that returns what the rest of the run reads in
+                their place, or ``None`` for no change. Then nothing is folded or fused.
 
         Raises:
-            InputError: if an input is missing, unknown, or has another type or shape.
+            InputError: if an input is missing, unknown, or has another type or shape; if there is no such layer.
             ExecutionError: if a layer fails on the data.
             LimitError: if it takes more memory, iterations or time than the limits allow.
         """
-        return self._run(inputs, {}, observers, every_layer=bool(observers), variables=self._variables)
+        every_layer = bool(observers or patch)
+        return self._run(inputs, {}, observers, every_layer, self._variables, self._patch(patch))
 
     def infer_new_request(self, inputs: Any = None) -> OVDict:
         """Run once, on a request of its own."""

@@ -14,7 +14,7 @@ from ..backends.core.threads import at_most
 from ..executor.compile import compile_plan
 from ..executor.context import State
 from ..executor.plan import ExecutionPlan
-from ..executor.step import Observer
+from ..executor.step import Observer, Patch
 from ..forks import register
 from ..ir.tensor import Array
 from ..limits import Limits
@@ -28,6 +28,7 @@ from .view import View
 
 if TYPE_CHECKING:
     from .execution_graph import Performance
+    from .patching import Replacements
 
 __all__ = ["Executable"]
 
@@ -112,10 +113,17 @@ class Executable(Answers):
         observers: Sequence[Observer] = (),
         every_layer: bool = False,
         variables: dict[str, Array] | None = None,
+        patch: Patch | None = None,
     ) -> OVDict:
-        return self._run_arrays(
-            bind(self._inputs, inputs, kept, self.strict), observers, every_layer, variables
-        )
+        feeds = bind(self._inputs, inputs, kept, self.strict)
+        return self._run_arrays(feeds, observers, every_layer, variables, patch)
+
+    def _patch(self, replacements: Replacements | None) -> Patch | None:
+        if not replacements:
+            return None
+        from .patching import patch_of
+
+        return patch_of(self._model._graph, replacements)
 
     def _run_arrays(
         self,
@@ -123,6 +131,7 @@ class Executable(Answers):
         observers: Sequence[Observer] = (),
         every_layer: bool = False,
         variables: dict[str, Array] | None = None,
+        patch: Patch | None = None,
     ) -> OVDict:
         plan = self._unfused() if every_layer else self._plan
         if self._performance is not None and not every_layer:
@@ -131,7 +140,7 @@ class Executable(Answers):
             self._model._document.weights.check()
         state = State({} if variables is None else variables, advance=self._advance)
         with self._sharing():
-            arrays = plan.run(feeds, observers, state, self.limits)
+            arrays = plan.run(feeds, observers, state, self.limits, patch)
         state.commit(feeds)
         return OVDict(self._outputs, unshared(arrays, [*feeds, *state.values.values()], plan.roots))
 

@@ -37,7 +37,8 @@ where an error comes from, IR_RUNTIME_BACKEND names the backend to use where --b
 
 # Each is in the module of its name.
 _COMMANDS = (
-    "run", "validate", "shapes", "inspect", "compare", "oracle", "bench", "ops", "explain", "guide", "kernels",
+    "run", "validate", "shapes", "inspect", "compare", "oracle", "trace-nan", "diff", "bench", "ops", "explain",
+    "guide", "kernels",
 )  # fmt: skip
 
 
@@ -50,7 +51,8 @@ class _Program(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        found: click.Command = getattr(import_module(f".{name}", __name__), name)
+        module = name.replace("-", "_")
+        found: click.Command = getattr(import_module(f".{module}", __name__), module)
         return found
 
     def main(self, *args: Any, **extra: Any) -> Any:

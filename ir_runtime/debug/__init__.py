@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from .compare import compare
+from .diff import Change, Difference, diff
 from .observation import Observation, Side
 from .oracle import Truth, oracle
 from .report import Comparison, DecisionResult, OutputResult, UnitResult
+from .step import Stepping, Stop, step
+from .trace_nan import NanTrace, Origin, Peak, trace_nan
 
 __all__ = [
+    "Change",
     "Comparison",
     "DecisionResult",
+    "Difference",
     "Observation",
+    "NanTrace",
+    "Origin",
     "OutputResult",
+    "Peak",
     "Side",
     "Truth",
     "UnitResult",
+    "Stepping",
+    "Stop",
     "compare",
+    "diff",
     "oracle",
+    "step",
+    "trace_nan",
 ]

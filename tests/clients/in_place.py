@@ -26,5 +26,7 @@ class _InPlace(MetaPathFinder, Loader):
 
 def install() -> None:
     """Do so from now on."""
-    assert not any(name.partition(".")[0] == "openvino" for name in sys.modules), "openvino is imported already"
+    assert not any(name.partition(".")[0] == "openvino" for name in sys.modules), (
+        "openvino is imported already"
+    )
     sys.meta_path.insert(0, _InPlace())

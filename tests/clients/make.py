@@ -43,7 +43,9 @@ def _optimum(folder: Path, model: torch.nn.Module, task: str) -> None:
         torch.nn.init.normal_(parameter, std=0.3)
     source = folder.with_name(f"{folder.name}_torch")
     model.save_pretrained(source)
-    main_export(str(source), output=str(folder), task=task, library_name="transformers", convert_tokenizer=False)
+    main_export(
+        str(source), output=str(folder), task=task, library_name="transformers", convert_tokenizer=False
+    )
 
 
 def _ultralytics(folder: Path) -> None:

@@ -71,10 +71,18 @@ def detection(models: Path) -> Arrays:
     image = np.random.default_rng(2).integers(0, 255, (96, 128, 3), dtype=np.uint8)
     model = YOLO(models / "yolo_openvino_model", task="detect")
     (result,) = model.predict(image, imgsz=128, conf=1e-6, max_det=20, verbose=False)
-    return {"boxes": result.boxes.xyxy.numpy(), "scores": result.boxes.conf.numpy(), "classes": result.boxes.cls.numpy()}
+    return {
+        "boxes": result.boxes.xyxy.numpy(),
+        "scores": result.boxes.conf.numpy(),
+        "classes": result.boxes.cls.numpy(),
+    }
 
 
-PRECISE = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+PRECISE = {
+    "INFERENCE_PRECISION_HINT": "f32",
+    "KV_CACHE_PRECISION": "f32",
+    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+}
 
 PROGRAMS: dict[str, Callable[[Path], Arrays]] = {
     each.__name__: each

@@ -1,0 +1,66 @@
+"""Replace results of layers while a model runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..codes import Code
+from ..errors import InputError
+from ..executor.step import Patch, Step
+from ..ir.graph import Graph, Layer
+from ..ir.tensor import Array
+from .names import unknown_name
+
+__all__ = ["Replacements", "checked", "patch_of"]
+
+Replacements: TypeAlias = Mapping[str, Callable[..., Any]]
+"""By the name of a layer, a function of its outputs that returns what is read in their place; ``None`` for no change."""
+
+
+def patch_of(graph: Graph, replacements: Replacements) -> Patch:
+    """Return the patch that calls the function of a layer when that has run.
+
+    Raises:
+        InputError: if there is no such layer.
+    """
+    names = {layer.name for layer in graph.layers.values()}
+    for name in replacements:
+        if name not in names:
+            raise unknown_name("layer", name, sorted(names))
+
+    def patch(step: Step, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        layer = step.layers[-1]
+        if layer.name not in replacements or graph.layers.get(layer.id) is not layer:
+            return outputs
+        found = replacements[layer.name](*outputs)
+        if found is None:
+            return outputs
+        several = isinstance(found, tuple | list) and len(outputs) > 1
+        return checked(layer, found if several else [found], outputs)
+
+    return patch
+
+
+def checked(layer: Layer, arrays: Sequence[Any], outputs: Sequence[Array]) -> tuple[Array, ...]:
+    """Return the replaced outputs of a layer as arrays of the types and shapes that the layer has.
+
+    Raises:
+        InputError: if their number, or a shape, is another.
+    """
+    if len(arrays) != len(outputs):
+        raise InputError(
+            f"the patch of layer {layer.name!r} returned {len(arrays)} values, expected {len(outputs)}",
+            code=Code.BAD_REQUEST,
+        )
+    results = [np.asarray(array, output.dtype) for array, output in zip(arrays, outputs, strict=True)]
+    for array, output in zip(results, outputs, strict=True):
+        if array.shape != output.shape:
+            raise InputError(
+                f"the patch of layer {layer.name!r} returned the shape {list(array.shape)}, "
+                f"expected {list(output.shape)}",
+                code=Code.BAD_REQUEST,
+            )
+    return tuple(results)

@@ -1,0 +1,61 @@
+"""``ir-runtime trace-nan``: where the first Inf or NaN comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from .exits import Exit
+from .fed import fed, feeds_of
+from .limited import limited
+from .models import as_json, read, weights
+from .render import dump
+
+if TYPE_CHECKING:
+    from ..limits import Limits
+
+__all__ = ["trace_nan"]
+
+_EPILOG = """\b
+ir-runtime trace-nan net.xml -i image=cat.npy
+ir-runtime trace-nan net.xml -i image=cat.npy --as f16
+
+Ends with 1 if a layer makes Inf or NaN of finite inputs, else with 0.
+"""
+
+
+@click.command("trace-nan", epilog=_EPILOG)
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--as",
+    "precision",
+    type=click.Choice(["f32", "f16", "bf16"]),
+    default="f32",
+    show_default=True,
+    help="The type to compute in; f16 and bf16 are emulated.",
+)
+@fed
+@weights
+@limited
+@as_json
+def trace_nan(
+    model: str,
+    precision: str,
+    files: Sequence[str],
+    random: bool,
+    seed: int,
+    shapes: Sequence[str],
+    weights: str | None,
+    as_json: bool,
+    limits: Limits,
+) -> None:
+    """Find the layers of MODEL that make Inf or NaN of finite inputs, and those that are near the limit of a type."""
+    from ..debug import trace_nan as trace
+
+    net = read(model, weights, limits=limits)
+    found = trace(net, feeds_of(net, files, shapes, seed if random else None), precision)
+    click.echo(dump(found.record()) if as_json else str(found))
+    if found.origins:
+        raise SystemExit(Exit.FINDINGS)

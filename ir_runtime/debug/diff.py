@@ -1,0 +1,203 @@
+"""What changed from one model to another: compared as graphs, whatever their layers are called and numbered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..api.model import Model
+from ..ir.graph import Graph, Layer
+from ..ir.tensor import Array
+from .matching import Matching, attributes_of, match
+
+__all__ = ["Change", "Difference", "diff"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference.
+
+    Args:
+        kind: ``added``, ``removed``, ``attribute``, ``inputs``, ``shape``, ``weights``, ``version`` or ``order``.
+        layer: the name of the layer, in the old model if it is there.
+        operation: its operation.
+        what: what changed, in words.
+        amount: of weights, the rms of the difference divided by that of the old weights.
+    """
+
+    kind: str
+    layer: str
+    operation: str
+    what: str = ""
+    amount: float | None = None
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "kind": self.kind, "layer": self.layer, "operation": self.operation, "what": self.what,
+            "amount": self.amount,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.kind:9} {self.layer!r} ({self.operation})" + (f": {self.what}" if self.what else "")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """All differences of two models, in the order of the old one.
+
+    Args:
+        changes: what changed.
+        same: how many layers are in both models.
+        renamed: how many of these have another name; that is no change.
+    """
+
+    changes: tuple[Change, ...]
+    same: int
+    renamed: int
+
+    def __bool__(self) -> bool:
+        return bool(self.changes)
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "schema": 1, "changes": [change.record() for change in self.changes], "same": self.same,
+            "renamed": self.renamed,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        lines = [str(change) for change in self.changes] or ["no change"]
+        renamed = f", {self.renamed} of them renamed" if self.renamed else ""
+        return "\n".join([*lines, f"{self.same} layers are in both models{renamed}"])
+
+
+def diff(old: Model, new: Model) -> Difference:
+    """Compare two models as graphs: layers are matched by structure and names, however they are numbered.
+
+    Args:
+        old: a model.
+        new: another one.
+
+    Returns:
+        the layers, attributes, connections, shapes and weights that changed; true if there are any.
+    """
+    ours, theirs = old._runnable(), new._runnable()
+    found = match(ours._graph, theirs._graph)
+    changes = [
+        *(Change("removed", layer.name, _operation(layer)) for layer in found.removed),
+        *(Change("added", layer.name, _operation(layer)) for layer in found.added),
+    ]
+    for a, b in found.pairs.items():
+        changes += _changes(found, found.old[a], found.new[b])
+        changes += _shapes(ours, theirs, found.old[a], found.new[b])
+    changes += _order(found, "Parameter")
+    changes += _order(found, "Result")
+    order = {layer.name: index for index, layer in enumerate(found.old)}
+    changes.sort(key=lambda change: order.get(change.layer, len(order)))
+    renamed = sum(found.old[a].name != found.new[b].name for a, b in found.pairs.items())
+    return Difference(tuple(changes), len(found.pairs), renamed)
+
+
+def _order(found: Matching, type: str) -> Iterator[Change]:
+    """Inputs, or outputs, that are in another place."""
+    old = [layer for layer in found.old.of_type(type) if layer.id in found.pairs]
+    place = {layer.id: index for index, layer in enumerate(found.new.of_type(type))}
+    places = [place[found.pairs[layer.id]] for layer in old]
+    if places != sorted(places):
+        for index, (layer, now) in enumerate(zip(old, places, strict=True)):
+            if index != now:
+                yield Change("order", layer.name, _operation(layer), f"was number {index}, is number {now}")
+
+
+def _changes(found: Matching, a: Layer, b: Layer) -> Iterator[Change]:
+    operation = _operation(a)
+    if _operation(b) != operation:
+        yield Change("version", a.name, operation, f"{operation} is now {_operation(b)}")
+    before, after = attributes_of(a), attributes_of(b)
+    for name in sorted(before.keys() | after.keys()):
+        if (x := before.get(name)) != (y := after.get(name)) and not _is_body(a, name):
+            yield Change("attribute", a.name, operation, f"{name} was {x or 'missing'}, is {y or 'missing'}")
+    if rewired := [str(index) for index, same in enumerate(_same_sources(found, a, b)) if not same]:
+        yield Change("inputs", a.name, operation, f"input {', '.join(rewired)} reads another layer")
+    if a.type == "Constant" and b.type == "Constant" and (change := _weights(a, b)) is not None:
+        yield change
+    for name, ours, theirs in _body_pairs(a, b):
+        yield from _inside(f"{a.name}/{name}", match(ours, theirs))
+
+
+def _inside(where: str, found: Matching) -> Iterator[Change]:
+    """The changes in a body."""
+    for layer in found.removed:
+        yield Change("removed", f"{where}/{layer.name}", _operation(layer))
+    for layer in found.added:
+        yield Change("added", f"{where}/{layer.name}", _operation(layer))
+    for a, b in found.pairs.items():
+        for change in _changes(found, found.old[a], found.new[b]):
+            yield replace(change, layer=f"{where}/{change.layer}")
+
+
+def _is_body(layer: Layer, name: str) -> bool:
+    return any(body.name == name for body in layer.bodies())
+
+
+def _body_pairs(a: Layer, b: Layer) -> Iterator[tuple[str, Graph, Graph]]:
+    theirs = {body.name: body.graph for body in b.bodies()}
+    return ((body.name, body.graph, theirs[body.name]) for body in a.bodies() if body.name in theirs)
+
+
+def _same_sources(found: Matching, a: Layer, b: Layer) -> Iterator[bool]:
+    ours, theirs = found.old.sources(a), found.new.sources(b)
+    for index in range(max(len(ours), len(theirs))):
+        x, y = (ports[index] if index < len(ports) else None for ports in (ours, theirs))
+        if x is None or y is None:
+            yield x is y
+        else:
+            partner = found.pairs.get(x.layer)
+            yield partner is None or (partner == y.layer and x.number == y.number)
+
+
+def _weights(a: Layer, b: Layer) -> Change | None:
+    before, after = _contents(a), _contents(b)
+    if before.shape != after.shape or before.dtype != after.dtype:
+        return Change("weights", a.name, _operation(a), f"{_type(before)} is now {_type(after)}")
+    if before.tobytes() == after.tobytes():
+        return None
+    differ = before != after
+    if before.dtype.kind not in "fiub":
+        return Change(
+            "weights", a.name, _operation(a), f"{int(differ.sum())} of {before.size} elements differ"
+        )
+    x, y = before.astype(np.float64), after.astype(np.float64)
+    off = float(np.sqrt(np.mean(np.square(x - y))))
+    size = float(np.sqrt(np.mean(np.square(x))))
+    amount = off / size if size else float("inf")
+    count, largest = int(differ.sum()), float(np.abs(x - y).max())
+    what = f"{count} of {before.size} elements differ, by {largest:.2g} at most, {amount:.1e} of their rms"
+    return Change("weights", a.name, _operation(a), what, amount)
+
+
+def _contents(layer: Layer) -> Array:
+    assert layer.op is not None
+    return np.asarray(layer.op.evaluate())
+
+
+def _type(array: Array) -> str:
+    return f"{array.dtype.name}{list(array.shape)}"
+
+
+def _shapes(old: Model, new: Model, a: Layer, b: Layer) -> Iterator[Change]:
+    """Shapes and types that changed where nothing before them did are those of inputs, constants and attributes."""
+    if a.type == "Constant":
+        return
+    for x, y in zip(a.output_ports, b.output_ports, strict=False):
+        before, after = old._values[x].type, new._values[y].type
+        if str(before) != str(after):
+            yield Change("shape", a.name, _operation(a), f"{before} is now {after}")
+
+
+def _operation(layer: Layer) -> str:
+    return layer.where.operation or layer.type

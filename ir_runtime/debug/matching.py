@@ -1,0 +1,196 @@
+"""Match the layers of two graphs: by structure first, then by names, then by their matched neighbours.
+
+Ids and names say nothing certain: a converter numbers and names anew. So layers are described by what leads to them
+and by what follows from them, without the contents of constants, whose change is what is looked for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import numpy as np
+
+from ..ir.graph import Graph, Layer
+
+__all__ = ["Matching", "attributes_of", "match"]
+
+_STORED = ("offset", "size", "value")
+
+
+def attributes_of(layer: Layer) -> dict[str, str]:
+    """Return the attributes of a layer as texts, without where its constant is stored, and without its bodies."""
+    found = dict(layer.attributes) if layer.op is None else layer.op.attributes()
+    return {
+        name: str(value)
+        for name, value in found.items()
+        if not (layer.type == "Constant" and name in _STORED)
+    }
+
+
+@dataclass
+class Matching:
+    """Pairs of layers, by id: those of the old graph and their partners in the new one."""
+
+    old: Graph
+    new: Graph
+    pairs: dict[int, int] = field(default_factory=dict)
+    backwards: dict[int, int] = field(default_factory=dict)
+
+    def add(self, a: int, b: int) -> None:
+        """Note that two layers are one, unless either has a partner."""
+        if a not in self.pairs and b not in self.backwards:
+            self.pairs[a], self.backwards[b] = b, a
+
+    @property
+    def removed(self) -> list[Layer]:
+        """The layers of the old graph without a partner, in its order."""
+        return [layer for layer in self.old if layer.id not in self.pairs]
+
+    @property
+    def added(self) -> list[Layer]:
+        """The layers of the new graph without a partner, in its order."""
+        return [layer for layer in self.new if layer.id not in self.backwards]
+
+
+def match(old: Graph, new: Graph) -> Matching:
+    """Return which layers of two graphs are the same."""
+    found = Matching(old, new)
+    _by_class(found, _classes(old, contents=True), _classes(new, contents=True))
+    _by_class(found, _classes(old), _classes(new))
+    _by_key(found, lambda layer: (layer.type, layer.name))
+    for describe in (_from_inputs, _from_outputs):
+        _by_key(found, _key(_by_identity(old, describe(old)) | _by_identity(new, describe(new))))
+    _extend(found, list(found.pairs.items()))
+    return found
+
+
+def _by_class(found: Matching, ours: dict[int, bytes], theirs: dict[int, bytes]) -> None:
+    """Match layers that are alike; where several are, one pair at a time, each with its neighbours."""
+    groups: dict[bytes, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for layer in found.removed:
+        groups[ours[layer.id]][0].append(layer.id)
+    for layer in found.added:
+        groups[theirs[layer.id]][1].append(layer.id)
+    alike = [group for group in groups.values() if len(group[0]) == len(group[1])]
+
+    def same(a: int, b: int) -> bool:
+        return ours[a] == theirs[b]
+
+    for group in sorted(alike, key=lambda group: len(group[0])):
+        for a in group[0]:
+            free = [b for b in group[1] if b not in found.backwards]
+            if a not in found.pairs and free:
+                named = [b for b in free if found.new[b].name == found.old[a].name]
+                _extend(found, [(a, (named or free)[0])], same)
+
+
+def _by_identity(graph: Graph, keys: dict[int, bytes]) -> dict[int, bytes]:
+    return {id(graph[layer]): key for layer, key in keys.items()}
+
+
+def _key(keys: dict[int, bytes]) -> Callable[[Layer], Hashable]:
+    return lambda layer: keys[id(layer)]
+
+
+def _by_key(found: Matching, key: Callable[[Layer], Hashable]) -> None:
+    """Match layers with equal keys, where as many have them in both graphs, in order."""
+    groups: dict[Hashable, tuple[list[Layer], list[Layer]]] = defaultdict(lambda: ([], []))
+    for layer in found.removed:
+        groups[key(layer)][0].append(layer)
+    for layer in found.added:
+        groups[key(layer)][1].append(layer)
+    for ours, theirs in groups.values():
+        if len(ours) == len(theirs):
+            for a, b in zip(ours, theirs, strict=True):
+                found.add(a.id, b.id)
+
+
+def _extend(
+    found: Matching, pairs: list[tuple[int, int]], fits: Callable[[int, int], bool] | None = None
+) -> None:
+    """Match pairs, then what they read and what reads them at the same inputs, as far as that leads."""
+    waiting = list(pairs)
+    for pair in pairs:
+        found.add(*pair)
+    while waiting:
+        for a, b in _neighbours(found, *waiting.pop()):
+            free = a not in found.pairs and b not in found.backwards
+            alike = found.old[a].type == found.new[b].type if fits is None else fits(a, b)
+            if free and alike:
+                found.add(a, b)
+                waiting.append((a, b))
+
+
+def _neighbours(found: Matching, a: int, b: int) -> Iterable[tuple[int, int]]:
+    sources = zip(found.old.sources(found.old[a]), found.new.sources(found.new[b]), strict=False)
+    yield from ((x.layer, y.layer) for x, y in sources if x is not None and y is not None)
+    for ours, theirs in zip(found.old[a].output_ports, found.new[b].output_ports, strict=False):
+        readers: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for reader in found.new.readers(theirs):
+            readers[found.new[reader.layer].type, reader.number].append(reader.layer)
+        for reader in found.old.readers(ours):
+            for partner in readers[found.old[reader.layer].type, reader.number]:
+                yield reader.layer, partner
+
+
+def _classes(graph: Graph, contents: bool = False) -> dict[int, bytes]:
+    """Describe each layer by all that is connected to it: colours as of Weisfeiler and Lehman, until they settle."""
+    before, after = _from_inputs(graph), _from_outputs(graph)
+    found = {
+        layer.id: _digest([before[layer.id], after[layer.id], _stored(layer) if contents else b""])
+        for layer in graph
+    }
+    count = 0
+    while count < len(set(found.values())):
+        count = len(set(found.values()))
+        found = {layer.id: _digest([found[layer.id], *_around(graph, layer, found)]) for layer in graph}
+    return found
+
+
+def _around(graph: Graph, layer: Layer, keys: dict[int, bytes]) -> list[object]:
+    sources = [None if s is None else (keys.get(s.layer), s.number) for s in graph.sources(layer)]
+    readers = [
+        (index, keys.get(reader.layer, b""), reader.number)
+        for index, port in enumerate(layer.output_ports)
+        for reader in graph.readers(port)
+    ]
+    return [sources, sorted(readers)]
+
+
+def _stored(layer: Layer) -> bytes:
+    """A digest of what a constant holds."""
+    if layer.type != "Constant" or layer.op is None:
+        return b""
+    array = np.ascontiguousarray(layer.op.evaluate())
+    held = repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
+    return blake2b(held, digest_size=16).digest()
+
+
+def _from_inputs(graph: Graph) -> dict[int, bytes]:
+    """What leads to each layer, as a digest."""
+    found: dict[int, bytes] = {}
+    for layer in graph:
+        sources = [None if s is None else (found.get(s.layer), s.number) for s in graph.sources(layer)]
+        found[layer.id] = _digest([*_description(layer), *sources])
+    return found
+
+
+def _from_outputs(graph: Graph) -> dict[int, bytes]:
+    """What follows from each layer, as a digest."""
+    found: dict[int, bytes] = {}
+    for layer in reversed(graph.order):
+        _, readers = _around(graph, layer, found)
+        found[layer.id] = _digest([*_description(layer), readers])
+    return found
+
+
+def _description(layer: Layer) -> list[object]:
+    attributes = [] if layer.type in ("Parameter", "Result") else sorted(attributes_of(layer).items())
+    return [layer.type, layer.version, attributes]
+
+
+def _digest(parts: list[object]) -> bytes:
+    return blake2b(repr(parts).encode(), digest_size=16).digest()

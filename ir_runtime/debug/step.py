@@ -1,0 +1,157 @@
+"""Run a model layer by layer, and look at or replace values in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import deadline
+from ..analysis.error_context import blame, is_placed
+from ..api.compiled import CompiledModel
+from ..api.feeding import bind
+from ..api.patching import checked
+from ..api.results import OVDict, unshared
+from ..executor.context import RUN, Run, State
+from ..executor.instructions import Slots
+from ..executor.plan import ExecutionPlan
+from ..executor.step import Step
+from ..forks import computing
+from ..ir.graph import Layer
+from ..ir.tensor import Array
+from ..limits import set_limits
+from ..scoped import nested
+
+__all__ = ["Stepping", "Stop", "step"]
+
+
+@dataclass
+class Stop:
+    """A layer that has just run.
+
+    Args:
+        layer: the layer.
+        inputs: its inputs.
+        outputs: its outputs. The rest of the run reads what this list holds when the iteration goes on.
+    """
+
+    layer: Layer
+    inputs: tuple[Array, ...]
+    outputs: list[Array]
+
+    @property
+    def name(self) -> str:
+        """The name of the layer."""
+        return self.layer.name
+
+    @property
+    def operation(self) -> str:
+        """The operation of the layer, such as ``Convolution-1``."""
+        return self.layer.where.operation or self.layer.type
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{array.dtype.name}{list(array.shape)}" for array in self.outputs)
+        return f"<Stop: {self.name!r} ({self.operation}) {shapes}>"
+
+
+class Stepping(Iterator[Stop]):
+    """A run that stops behind each layer; `finish` runs the rest. Its ``results`` are there when it has ended."""
+
+    def __init__(self, compiled: CompiledModel, inputs: Any) -> None:
+        self._compiled = compiled
+        self._plan: ExecutionPlan = compiled._unfused()
+        self._feeds = bind(compiled._inputs, inputs, {}, compiled.strict)
+        self._state = State(compiled._variables, advance=compiled._advance)
+        self._context = copy_context()
+        self._stops = self._run()
+        self._results: OVDict | None = None
+
+    def __next__(self) -> Stop:
+        return next(self._stops)
+
+    def finish(self) -> OVDict:
+        """Run the rest without stopping; return the outputs of the model."""
+        for _ in self._stops:
+            pass
+        return self.results
+
+    @property
+    def results(self) -> OVDict:
+        """The outputs of the model.
+
+        Raises:
+            RuntimeError: if the run has not ended.
+        """
+        if self._results is None:
+            raise RuntimeError("the run has not ended: go on with the iteration, or call finish()")
+        return self._results
+
+    def _run(self) -> Iterator[Stop]:
+        plan = self._plan
+        env: Slots = list(plan.slots)
+        for slot, array in zip(plan.inputs, self._feeds, strict=True):
+            env[slot] = array
+        self._context.run(self._begin, env)
+        for each in plan.steps:
+            inputs = [env[slot] for slot in each.reads]
+            outputs = self._context.run(self._compute, each, inputs)
+            stop = Stop(each.layers[-1], tuple(inputs), list(outputs))
+            yield stop
+            for slot, array in zip(each.writes, checked(stop.layer, stop.outputs, outputs), strict=True):
+                env[slot] = array
+            for slot in each.frees:
+                env[slot] = None
+        self._end([env[slot] for slot in plan.outputs])
+
+    def _begin(self, env: Slots) -> None:
+        limits = self._compiled.limits
+        set_limits(limits)
+        left = limits.memory - self._plan.peak
+        run = Run((), self._state, limits, deadline.current_deadline(), left)
+        run.envs.append((env, self._plan.slots))
+        RUN.set(run)
+
+    def _compute(self, each: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"), computing(), nested(self._plan.around):
+            try:
+                return each.run(inputs)
+            except Exception as reason:
+                if is_placed(reason):
+                    raise
+                raise blame(each, inputs, reason) from reason
+
+    def _end(self, outputs: list[Array]) -> None:
+        self._state.commit(self._feeds)
+        shared = [*self._feeds, *self._state.values.values()]
+        self._results = OVDict(self._compiled.outputs, unshared(outputs, shared, self._plan.roots))
+
+
+def step(compiled: CompiledModel, inputs: Any = None) -> Stepping:
+    """Run a compiled model layer by layer.
+
+    Nothing is folded or fused; the kernels are those of the backend. Values that are replaced must have the shapes
+    of those that were computed.
+
+    >>> import numpy as np, ir_runtime
+    >>> model = ir_runtime.read_fragment('<layer id="0" name="e" type="Exp" version="opset1">'
+    ...     '<input><port id="0"><dim>1</dim></port></input><output><port id="1"/></output></layer>')
+    >>> run = step(ir_runtime.compile_model(model), np.float32([0]))
+    >>> for stop in run:
+    ...     stop.outputs[0] = stop.outputs[0] + 1
+    >>> run.results[0]
+    array([2.], dtype=float32)
+
+    Args:
+        compiled: the compiled model.
+        inputs: as for a call of it.
+
+    Returns:
+        an iterator over the layers, in the order in which they run.
+
+    Raises:
+        InputError: if an input is missing, unknown, or has another type or shape.
+    """
+    return Stepping(compiled, inputs)

@@ -1,0 +1,187 @@
+"""Where the first Inf or NaN of a run comes from, and how near other tensors are to the limit of a type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..api.model import Model
+from ..codes import Code
+from ..errors import InputError
+from ..ir.graph import Layer
+from ..ir.tensor import Array
+from .precision import emulated
+from .reference import Reference, chained
+from .tensors import computed_layers
+
+__all__ = ["NanTrace", "Origin", "Peak", "trace_nan"]
+
+LIMITS = {
+    "f16": float(np.finfo(np.float16).max),
+    "bf16": (2 - 2.0**-7) * 2.0**127,
+    "f32": float(np.finfo(np.float32).max),
+}
+"""The largest number of each type."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A layer that makes Inf or NaN of finite inputs.
+
+    Args:
+        layer: its name.
+        operation: its operation.
+        kind: ``Inf`` or ``NaN``.
+        index: the position of the first such element.
+        count: how many elements are so.
+        largest: the largest magnitude that it would have in f64 there, if f64 is finite; else ``None``.
+        inputs: the smallest and the largest element of each input.
+    """
+
+    layer: str
+    operation: str
+    kind: str
+    index: tuple[int, ...]
+    count: int
+    largest: float | None
+    inputs: tuple[tuple[float, float], ...]
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "layer": self.layer, "operation": self.operation, "kind": self.kind, "index": list(self.index),
+            "count": self.count, "largest": self.largest, "inputs": [list(pair) for pair in self.inputs],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The largest magnitude of a layer's results, and its part of the largest number of the type."""
+
+    layer: str
+    operation: str
+    largest: float
+    part: float
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"layer": self.layer, "operation": self.operation, "largest": self.largest, "part": self.part}
+
+
+@dataclass(frozen=True)
+class NanTrace:
+    """What `trace_nan` found.
+
+    Args:
+        precision: the type that was computed in.
+        origins: the layers that make Inf or NaN of finite inputs, in the order in which they run.
+        peaks: the other layers that are nearest to the limit, nearest first.
+    """
+
+    precision: str
+    origins: tuple[Origin, ...]
+    peaks: tuple[Peak, ...]
+
+    @property
+    def first(self) -> Origin | None:
+        """The layer with which it begins."""
+        return self.origins[0] if self.origins else None
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "schema": 1, "precision": self.precision, "limit": LIMITS[self.precision],
+            "origins": [origin.record() for origin in self.origins], "peaks": [peak.record() for peak in self.peaks],
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        limit = f"{LIMITS[self.precision]:.4g}"
+        lines = [_line(origin, limit) for origin in self.origins] or [
+            f"no Inf and no NaN in {self.precision}"
+        ]
+        lines += [
+            f"{peak.largest:.2g} {peak.layer!r} ({peak.operation}): {1 / peak.part:.2g} times below the limit {limit}"
+            for peak in self.peaks
+            if peak.part
+        ]
+        return "\n".join(lines)
+
+
+def trace_nan(model: Model, inputs: Any, precision: str = "f32", peaks: int = 5) -> NanTrace:
+    """Find the layers that make Inf or NaN of finite inputs.
+
+    Args:
+        model: the model; it is not changed.
+        inputs: as for a compiled model.
+        precision: the type to compute in: ``f32``, or ``f16`` and ``bf16``, which are emulated.
+        peaks: how many of the layers that are nearest to the limit of the type to list.
+
+    Raises:
+        InputError: if an input is not as expected, or the type is unknown.
+    """
+    if precision not in LIMITS:
+        expected = f"expected {', '.join(LIMITS)}"
+        raise InputError(f"unknown precision {precision!r}", code=Code.NO_SUCH_NAME, hint=expected)
+    reference = Reference(model)
+    computed = {layer.id for layer in computed_layers(reference.graph)}
+    origins: list[Origin] = []
+    found: list[Peak] = []
+
+    def look(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        numbers = [array for array in outputs if array.dtype.kind == "f" and array.size]
+        if not numbers or layer.id not in computed:
+            return outputs
+        operation = layer.where.operation or layer.type
+        bad = next((array for array in numbers if not np.isfinite(array).all()), None)
+        if bad is not None and all(_is_finite(array) for array in given):
+            origins.append(_origin(layer, operation, given, bad))
+        elif bad is None:
+            largest = max(float(np.abs(array).max()) for array in numbers)
+            found.append(Peak(layer.name, operation, largest, largest / LIMITS[precision]))
+        return outputs
+
+    reference.run(reference.feeds(inputs), chained(emulated(precision), look))
+    nearest = sorted(found, key=lambda peak: -peak.part)[:peaks]
+    return NanTrace(precision, tuple(origins), tuple(nearest))
+
+
+def _is_finite(array: Array) -> bool:
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
+def _origin(layer: Layer, operation: str, given: Sequence[Array], bad: Array) -> Origin:
+    wrong = ~np.isfinite(bad)
+    index = tuple(int(position) for position in np.argwhere(wrong)[0])
+    numbers = [array for array in given if array.dtype.kind == "f" and array.size]
+    return Origin(
+        layer=layer.name,
+        operation=operation,
+        kind="NaN" if np.isnan(bad[index]) else "Inf",
+        index=index,
+        count=int(wrong.sum()),
+        largest=_in_f64(layer, given, index),
+        inputs=tuple((float(array.min()), float(array.max())) for array in numbers),
+    )
+
+
+def _in_f64(layer: Layer, given: Sequence[Array], index: tuple[int, ...]) -> float | None:
+    """The magnitude of an element as computed in f64, if it is finite there."""
+    from ..ir.element import ElementType
+
+    wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in given]
+    if layer.op is None or layer.op.needs("visit") or layer.op.needs("variables"):
+        return None
+    results = layer.op.evaluator([ElementType.from_dtype(array.dtype) for array in wide])(*wide)
+    exact = np.asarray(results[0] if isinstance(results, tuple) else results)
+    fits = exact.dtype.kind == "f" and exact.ndim == len(index) and np.isfinite(exact[index])
+    return float(np.abs(exact[index])) if fits else None
+
+
+def _line(origin: Origin, limit: str) -> str:
+    place = f"{origin.kind} {origin.layer!r} ({origin.operation}) {list(origin.index)}"
+    inputs = "; ".join(f"{low:.2g} to {high:.2g}" for low, high in origin.inputs)
+    exact = "" if origin.largest is None else f": {origin.largest:.2g} in f64, the limit is {limit}"
+    return f"{place}{exact}; {origin.count} elements; inputs finite, {inputs}"

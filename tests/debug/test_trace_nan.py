@@ -1,0 +1,69 @@
+"""Where Inf and NaN come from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from harness.nets import Net
+
+import ir_runtime as ir
+from ir_runtime import debug
+from ir_runtime.cli import main
+
+
+def quotient() -> Net:
+    """exp(x) / (exp(x) + 1), which is NaN where exp(x) is infinite."""
+    net = Net()
+    grown = net.op("Exp", net.parameter("x", "3"), name="grown")
+    more = net.op("Add", grown, net.constant(np.float32([1]), "f32"), name="more")
+    net.result(net.op("Divide", grown, more, name="quotient"))
+    return net
+
+
+def model() -> ir.Model:
+    net = quotient()
+    return ir.read_model(net.xml(), net.weights)
+
+
+def test_finite_runs_have_no_origin() -> None:
+    found = debug.trace_nan(model(), np.float32([0, 1, 2]))
+    assert found.first is None
+    assert "no Inf and no NaN in f32" in str(found)
+
+
+@pytest.mark.parametrize(("precision", "x"), [("f32", 100), ("f16", 12), ("bf16", 100)])
+def test_the_first_layer_is_named_with_its_place(precision: str, x: float) -> None:
+    found = debug.trace_nan(model(), np.float32([0, x, 2]), precision)
+    assert [origin.layer for origin in found.origins] == ["grown"]
+    assert found.first is not None
+    assert (found.first.kind, found.first.index, found.first.count) == ("Inf", (1,), 1)
+    assert found.first.largest == pytest.approx(np.exp(x))
+    assert found.first.inputs == ((0.0, float(x)),)
+
+
+def test_others_are_listed_by_how_near_they_are() -> None:
+    found = debug.trace_nan(model(), np.float32([0, 11, 2]), "f16")
+    assert found.first is None
+    assert [peak.layer for peak in found.peaks] == ["grown", "more", "quotient"]
+    assert found.peaks[0].part == pytest.approx(np.exp(11) / 65504, rel=1e-3)
+
+
+def test_unknown_types_are_refused() -> None:
+    with pytest.raises(ir.InputError, match="unknown precision 'f8'"):
+        debug.trace_nan(model(), np.float32([0, 1, 2]), "f8")
+
+
+@pytest.mark.parametrize(("x", "code"), [(1, 0), (100, 1)])
+def test_the_command_ends_with_whether_there_is_one(x: float, code: int, tmp_path: Path) -> None:
+    net = quotient()
+    (tmp_path / "net.xml").write_bytes(net.xml())
+    (tmp_path / "net.bin").write_bytes(net.weights)
+    np.save(tmp_path / "x.npy", np.float32([0, x, 2]))
+    line = ["trace-nan", str(tmp_path / "net.xml"), "-i", str(tmp_path / "x.npy"), "--json"]
+    done = CliRunner().invoke(main, line)
+    assert done.exit_code == code, done.output
+    assert len(json.loads(done.stdout)["origins"]) == code
