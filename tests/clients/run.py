@@ -16,6 +16,7 @@ def main(program: str, package: str, models: str, out: str) -> None:
 
     repair_torchvision()
     import numpy as np
+
     from clients.programs import PROGRAMS
 
     np.savez(out, **PROGRAMS[program](Path(models)))
