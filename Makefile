@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 ZOO ?= out/zoo
+CLIENTS ?= out/clients-venv
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type index fuzz table oracle bench zoo clean
+.PHONY: help demo setup test lint type index fuzz table oracle bench zoo clients clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +48,9 @@ zoo: $(VENV)/zoo ## build and convert the networks that oracle and bench use
 bench: $(VENV)/zoo ## time against OpenVINO, side by side; BENCH="resnet50 --threads 2 --batch 8" says what
 	$(BIN)/python tests/bench/all.py --dir $(ZOO) $(BENCH)
 
+clients: $(CLIENTS)/ready ## run ultralytics, optimum-intel and others with ir_runtime in the place of openvino
+	PYTHONPATH=tests $(CLIENTS)/bin/python -m clients $(abspath out/clients)
+
 clean: ## remove what the other targets made
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -66,4 +70,11 @@ $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/zoo: pyproject.toml $(VENV)/test
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group zoo
+	@touch $@
+
+# Clients want other versions than the rest: an environment of their own.
+$(CLIENTS)/ready: pyproject.toml
+	$(PYTHON) -m venv $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(CLIENTS)/bin/pip install --quiet --disable-pip-version-check -e '.[fast]' --group clients
 	@touch $@

@@ -114,6 +114,8 @@ def _names(path: str | Sequence[str]) -> list[str]:
 def _found(entries: Any, path: Sequence[str]) -> Any:
     for name in path:
         if not isinstance(entries, Mapping) or name not in entries:
-            raise InputError(f"rt_info has no {name!r}", code=Code.NO_SUCH_NAME)
+            # openvino-model-api looks for the words of OpenVINO.
+            why = "Cannot get runtime attribute. Path to runtime attribute is incorrect."
+            raise InputError(f"rt_info has no {name!r} ({why})", code=Code.NO_SUCH_NAME)
         entries = entries[name]
     return entries

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from ..absent import answers
 from ..api.building.replacing import replace_node, replace_output_update_name
-from . import data_helpers, types
+from . import data_helpers, decorators, node_factory, types
 
-__all__ = ["data_helpers", "replace_node", "replace_output_update_name", "types"]
+__all__ = [
+    "data_helpers",
+    "decorators",
+    "node_factory",
+    "replace_node",
+    "replace_output_update_name",
+    "types",
+]
 
 __getattr__ = answers(__name__)

@@ -7,11 +7,22 @@ from typing import Any
 import numpy as np
 
 from ..absent import answers
+from ..api.building.ends import Constant
+from ..api.nodes import Node, Output
 from ..exceptions import OVTypeError
 from ..ir.element import ElementType
 from ..ir.tensor import Array
 
-__all__ = ["get_dtype", "get_element_type", "get_element_type_str", "get_ndarray", "get_shape"]
+__all__ = [
+    "as_node",
+    "as_nodes",
+    "get_dtype",
+    "get_element_type",
+    "get_element_type_str",
+    "get_ndarray",
+    "get_shape",
+    "make_constant_node",
+]
 
 # Python's own types have no width; OpenVINO takes these.
 _PYTHON = {int: np.int32, float: np.float32}
@@ -53,6 +64,35 @@ def get_ndarray(data: Any) -> Array:
 def get_shape(data: Any) -> list[int]:
     """Return the shape of numbers or of an array."""
     return list(np.shape(data))
+
+
+def make_constant_node(value: Any, dtype: Any = None, *, name: str | None = None) -> Constant:
+    """Return a constant.
+
+    Args:
+        value: numbers or an array.
+        dtype: a type of NumPy, or an element type; that of the value by default.
+        name: the name of the node.
+    """
+    if isinstance(dtype, ElementType):
+        made = Constant(dtype, get_shape(value), np.ravel(value).tolist())
+    else:
+        made = Constant(get_ndarray(value) if dtype is None else np.asarray(value, dtype))
+    if name:
+        made.set_friendly_name(name)
+    return made
+
+
+def as_node(input_value: Any, name: str | None = None) -> Node | Output:
+    """Return a node or an output as it is, and numbers as a constant."""
+    return (
+        input_value if isinstance(input_value, Node | Output) else make_constant_node(input_value, name=name)
+    )
+
+
+def as_nodes(*input_values: Any, name: str | None = None) -> list[Node | Output]:
+    """Return nodes and outputs as they are, and numbers as constants."""
+    return [as_node(value, name=name) for value in input_values]
 
 
 __getattr__ = answers(__name__)

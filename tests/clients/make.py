@@ -31,6 +31,8 @@ def make(folder: Path) -> None:
     _optimum(folder / "llama", tf.LlamaForCausalLM(llama), "text-generation-with-past")
     _optimum(folder / "gpt2", tf.GPT2LMHeadModel(gpt2), "text-generation-with-past")
     _ultralytics(folder / "yolo_openvino_model")
+    _classifier(folder / "classifier.xml")
+    _anomalib(folder / "anomalib")
 
 
 def _optimum(folder: Path, model: torch.nn.Module, task: str) -> None:
@@ -58,6 +60,33 @@ def _ultralytics(folder: Path) -> None:
     model = YOLO("yolo11n.yaml")
     exported = model.export(format="openvino", imgsz=128)
     Path(exported).rename(folder)
+
+
+def _classifier(path: Path) -> None:
+    if path.exists():
+        return
+    import openvino
+
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, stride=2), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten(), torch.nn.Linear(8, 5),
+    )  # fmt: skip
+    converted = openvino.convert_model(
+        layers.eval(), input=[1, 3, 32, 32], example_input=torch.zeros(1, 3, 32, 32)
+    )
+    converted.input(0).get_tensor().set_names({"image"})
+    openvino.save_model(converted, path, compress_to_fp16=False)
+
+
+def _anomalib(folder: Path) -> None:
+    if folder.exists():
+        return
+    from anomalib.models import ReverseDistillation
+
+    torch.manual_seed(0)
+    model = ReverseDistillation(backbone="resnet18", pre_trained=False, visualizer=False, evaluator=False)
+    model.to_openvino(export_root=folder, input_size=(64, 64), compression_type=None)
 
 
 if __name__ == "__main__":

@@ -78,6 +78,38 @@ def detection(models: Path) -> Arrays:
     }
 
 
+def classification(models: Path) -> Arrays:
+    """openvino-model-api: a classifier with its preprocessing embedded."""
+    from model_api.adapters import OpenvinoAdapter, create_core
+    from model_api.models import ClassificationModel
+
+    image = np.random.default_rng(3).integers(0, 255, (48, 40, 3), dtype=np.uint8)
+    adapter = OpenvinoAdapter(create_core(), str(models / "classifier.xml"), device="CPU")
+    settings = {
+        "labels": list("abcde"),
+        "topk": 3,
+        "output_raw_scores": True,
+        "scale_values": [60.0, 61.0, 62.0],
+    }
+    model = ClassificationModel(adapter, settings, preload=True)
+    result = model(image)
+    return {
+        "classes": np.array([label.id for label in result.top_labels]),
+        "confidences": np.array([label.confidence for label in result.top_labels], np.float32),
+        "raw scores": np.asarray(result.raw_scores),
+    }
+
+
+def anomaly_detection(models: Path) -> Arrays:
+    """anomalib: OpenVINOInferencer."""
+    from anomalib.deploy import OpenVINOInferencer
+
+    (path,) = (models / "anomalib").rglob("*.xml")
+    image = np.random.default_rng(4).random((64, 64, 3), dtype=np.float32)
+    found = OpenVINOInferencer(path, device="CPU").predict(image)
+    return {"map": np.asarray(found.anomaly_map), "score": np.asarray(found.pred_score)}
+
+
 PRECISE = {
     "INFERENCE_PRECISION_HINT": "f32",
     "KV_CACHE_PRECISION": "f32",
@@ -86,5 +118,13 @@ PRECISE = {
 
 PROGRAMS: dict[str, Callable[[Path], Arrays]] = {
     each.__name__: each
-    for each in (feature_extraction, image_classification, text_generation, text_generation_gpt2, detection)
+    for each in (
+        feature_extraction,
+        image_classification,
+        text_generation,
+        text_generation_gpt2,
+        detection,
+        classification,
+        anomaly_detection,
+    )
 }

@@ -1,0 +1,64 @@
+"""Runs real clients of OpenVINO on both packages: ``python -m clients FOLDER`` (make clients).
+
+Models are small, with random weights; OpenVINO converts them. Each client runs in a process of its own, once with
+OpenVINO and once with ir_runtime in its place. Tokens, classes and boxes must be equal.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clients.programs import PROGRAMS
+
+PACKAGES = ("openvino", "ir_runtime")
+# No client looks for updates, or installs what it believes to be missing.
+ALONE = {"HF_HUB_OFFLINE": "1", "YOLO_AUTOINSTALL": "false", "YOLO_OFFLINE": "true", "NO_ALBUMENTATIONS_UPDATE": "1"}
+
+
+def run(module: str, *arguments: str) -> str:
+    """Run a module; return what it says if it fails."""
+    line = [sys.executable, "-m", module, *arguments]
+    found = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **ALONE})
+    return "" if found.returncode == 0 else f"{found.stdout}\n{found.stderr}"
+
+
+def difference(ours: Any, theirs: Any) -> str:
+    """Say how arrays differ; whole numbers must be equal, others up to rounding."""
+    if ours.shape != theirs.shape:
+        return f"shape {ours.shape}, expected {theirs.shape}"
+    if theirs.dtype.kind in "iub":
+        return "" if (ours == theirs).all() else f"{(ours != theirs).sum()} of {theirs.size} numbers differ"
+    scale = np.abs(theirs).max(initial=0.0)
+    largest = np.abs(ours - theirs).max(initial=0.0)
+    return "" if largest <= 1e-4 * scale else f"differs by {largest:.2g} of {scale:.2g}"
+
+
+def main(folder: Path) -> int:
+    """Run every client; return the number of those that fail or differ."""
+    if said := run("clients.make", str(folder)):
+        print(said)
+        return 1
+    failed = 0
+    for name in PROGRAMS:
+        files = {package: folder / f"{name}.{package}.npz" for package in PACKAGES}
+        said = "".join(run("clients.run", name, package, str(folder), str(files[package])) for package in PACKAGES)
+        found = [said] if said else list(_differences(*(np.load(files[p]) for p in reversed(PACKAGES))))
+        failed += bool(found)
+        print(f"{name:24} {'differs' if found else 'equal'}", *found, sep="\n  " if found else "", flush=True)
+    return failed
+
+
+def _differences(ours: Any, theirs: Any) -> Any:
+    for key in theirs:
+        if said := difference(ours[key], theirs[key]):
+            yield f"{key}: {said}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
