@@ -16,15 +16,27 @@ import numpy as np
 
 from clients.programs import PROGRAMS
 
+TESTS = Path(__file__).parents[1]
 PACKAGES = ("openvino", "ir_runtime")
 # No client looks for updates, or installs what it believes to be missing.
-ALONE = {"HF_HUB_OFFLINE": "1", "YOLO_AUTOINSTALL": "false", "YOLO_OFFLINE": "true", "NO_ALBUMENTATIONS_UPDATE": "1"}
+ALONE = {
+    "HF_HUB_OFFLINE": "1",
+    "YOLO_AUTOINSTALL": "false",
+    "YOLO_OFFLINE": "true",
+    "NO_ALBUMENTATIONS_UPDATE": "1",
+}
 
 
-def run(module: str, *arguments: str) -> str:
-    """Run a module; return what it says if it fails."""
+def run(folder: Path, module: str, *arguments: str) -> str:
+    """Run a module in a folder, where clients may leave their caches; return what it says if it fails."""
     line = [sys.executable, "-m", module, *arguments]
-    found = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **ALONE})
+    found = subprocess.run(
+        line,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, **ALONE, "PYTHONPATH": str(TESTS)},
+    )
     return "" if found.returncode == 0 else f"{found.stdout}\n{found.stderr}"
 
 
@@ -41,13 +53,17 @@ def difference(ours: Any, theirs: Any) -> str:
 
 def main(folder: Path) -> int:
     """Run every client; return the number of those that fail or differ."""
-    if said := run("clients.make", str(folder)):
+    folder.mkdir(parents=True, exist_ok=True)
+    if said := run(folder, "clients.make", str(folder)):
         print(said)
         return 1
     failed = 0
     for name in PROGRAMS:
         files = {package: folder / f"{name}.{package}.npz" for package in PACKAGES}
-        said = "".join(run("clients.run", name, package, str(folder), str(files[package])) for package in PACKAGES)
+        said = "".join(
+            run(folder, "clients.run", name, package, str(folder), str(files[package]))
+            for package in PACKAGES
+        )
         found = [said] if said else list(_differences(*(np.load(files[p]) for p in reversed(PACKAGES))))
         failed += bool(found)
         print(f"{name:24} {'differs' if found else 'equal'}", *found, sep="\n  " if found else "", flush=True)
@@ -61,4 +77,4 @@ def _differences(ours: Any, theirs: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]).resolve()))
