@@ -102,7 +102,7 @@ def constant(array: Array, element: ElementType | None = None) -> Op:
     """Return a Constant that holds an array."""
     cls = _class("Constant", 1)
     found = element or ElementType.from_dtype(array.dtype)
-    size = found.nbytes(array.size)
+    size = max(found.nbytes(array.size), 1)  # without elements, one byte: OpenVINO does not read fewer
     return cls(element_type=found, shape=PartialShape(array.shape), offset=0, size=size, value=array)
 
 
