@@ -66,15 +66,11 @@ def built_by_us(sample: Sample) -> ir.Model:
     return ir.Model(node.outputs(), parameters, "sample")
 
 
-# What OpenVINO's factories cannot build: they are gone from its opsets, or their attributes are not taken from Python.
+# What OpenVINO's factories cannot build: they are gone from its opsets, or attributes are not taken from Python, or,
+# as the eps_mode of NormalizeL2, ignored.
 _ONLY_READ = (
-    "Col2Im-15",
-    "ExtractImagePatches-3",
-    "Proposal-1",
-    "Proposal-4",
-    "ReorgYolo-1",
-    "Reverse-1",
-    "Xor-1",
+    *("Col2Im-15", "ExtractImagePatches-3", "NormalizeL2-1", "Proposal-1", "Proposal-4"),
+    *("ReorgYolo-1", "Reverse-1", "Xor-1"),
 )
 
 
@@ -94,7 +90,7 @@ _REFUSED = (
 
 def built_by_openvino(sample: Sample) -> Any:
     """The sample as a model of OpenVINO's: built by its factories, where they can."""
-    if sample.op in _ONLY_READ:
+    if sample.op in _ONLY_READ or (sample.op in _REFUSED and factory_of(sample) is None):
         return read(*model_of(sample, sample.constant))
     try:
         return _built_by_openvino(sample)
