@@ -40,8 +40,9 @@ class PrePostProcessor:
         if not isinstance(model, Model):
             raise TypeError(f"expected a model, got {model!r}; ir_runtime.read_model returns one")
         self._model = model
-        self._inputs = [InputInfo(parameter) for parameter in model.get_parameters()]
-        self._outputs = [OutputInfo(result) for result in model.get_results()]
+        ends = model._settled()  # outputs that were added have Results, too
+        self._inputs = [InputInfo(parameter) for parameter in ends.parameters]
+        self._outputs = [OutputInfo(result) for result in ends.results]
 
     def input(
         self, key: int | str | None = None, *, tensor_name: str | None = None, input_index: int | None = None
@@ -74,15 +75,17 @@ class PrePostProcessor:
         """
         model = self._model
         with ExitStack() as undo:
-            self._build_inputs(undo)
-            model.validate_nodes_and_infer_types()
+            undo.callback(model._update_nodes)
+            if self._build_inputs(undo):
+                model.validate_nodes_and_infer_types()
             for info in self._outputs:
                 _build_output(info, _is_old(model), undo)
             model.validate_nodes_and_infer_types()
             undo.pop_all()
         return model
 
-    def _build_inputs(self, undo: ExitStack) -> None:
+    def _build_inputs(self, undo: ExitStack) -> bool:
+        """Put the steps before the model, and return whether other types or shapes go into it than before."""
         former, names = list(self._model.get_parameters()), self._names()
         for info in self._inputs:
             if info._parameter not in former:
@@ -100,6 +103,8 @@ class PrePostProcessor:
                     _connect(target, tensor, undo)
         undo.callback(_set_parameters, self._model, former)
         _set_parameters(self._model, [parameter for each in lowered for parameter in each.parameters])
+        pairs = zip(self._inputs, tensors, strict=True)
+        return any(info._parameter.output(0)._type != tensor._type for info, tensor in pairs)
 
     def _names(self) -> set[str]:
         """The names of all tensors."""

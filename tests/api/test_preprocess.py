@@ -18,6 +18,12 @@ class Case(NamedTuple):
     inputs: str = "f32 1 3 8 8"
     model: str = "image"
     exact: bool = True
+    before: str = ""
+    """What is done with the model first."""
+
+    @property
+    def program(self) -> str:
+        return BUILD.replace("{before}", self.before).replace("{steps}", self.steps)
 
 
 START = """
@@ -32,6 +38,7 @@ BUILD = (
     START
     + """
 model = ov.Core().read_model(path)
+{before}
 ppp = preprocess.PrePostProcessor(model)
 {steps}
 note(str(ppp), repr(ppp))
@@ -222,6 +229,29 @@ CASES = {
         "u8 2 3, f32 3 2",
         model="pair",
     ),
+    "added outputs": Case(
+        "ppp.output(2).tensor().set_element_type(T.f16); ppp.input('a').tensor().set_element_type(T.u8)\n"
+        "ppp.input('a').preprocess().convert_element_type().mean(3)",
+        "u8 2 3, f32 2 3",
+        model="pair",
+        before="model.add_outputs('a'); model.add_outputs(['first'])",
+    ),
+    "a reshaped model": Case(NHWC + f"{PRE}.mean([1, 2, 3])", "f32 2 5 4 3", before="model.reshape([2, 3, 5, 4])"),
+    "layouts that were set before": Case(
+        f"{INPUT}.tensor().set_layout(L('NHWC')); {OUTPUT}.tensor().set_layout(L('NHWC'))",
+        "f32 1 8 8 3",
+        before="model.get_parameters()[0].layout = L('NCHW'); model.get_results()[0].layout = L('NCHW')",
+    ),
+    "one processor after another": Case(
+        f"{INPUT}.tensor().set_element_type(T.u8); {OUTPUT}.tensor().set_layout(L('NCHW')).set_element_type(T.i32)",
+        "u8 1 8 8 3",
+        before=f"ppp = preprocess.PrePostProcessor(model)\n{NHWC}{PRE}.mean([1, 2, 3])\n"
+        f"{OUTPUT}.model().set_layout(L('NCHW')); {OUTPUT}.tensor().set_layout(L('NHWC')); model = ppp.build()",
+    ),
+    "a batch set afterwards": Case(
+        NHWC + f"{PRE}.mean(1)\nmodel = ppp.build(); ov.set_batch(model, 3); ppp = preprocess.PrePostProcessor(model)",
+        "f32 3 8 8 3",
+    ),
     "an input of a dynamic batch": Case(
         NHWC + f"{INPUT}.tensor().set_element_type(T.u8); {PRE}.convert_element_type().mean(1)", "u8 2 4 5 3", model="dynamic"
     ),
@@ -319,7 +349,7 @@ def compare(ours: list[Any], theirs: list[Any], exact: bool) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_steps(name: str, folder: Path) -> None:
     case = CASES[name]
-    program = BUILD.replace("{steps}", case.steps) + RUN
+    program = case.program + RUN
     inputs, path = given(case.inputs), folder / f"{case.model}.xml"
     found = {
         package: run(program, package, path=path, inputs=inputs) for package in ("ir_runtime", "openvino")
@@ -348,7 +378,7 @@ def test_saved(name: str, folder: Path, tmp_path: Path) -> None:
     found = []
     for writer in ("ir_runtime", "openvino"):
         saved = tmp_path / f"{writer}.xml"
-        run(BUILD.replace("{steps}", case.steps) + SAVE, writer, path=path, saved=saved)
+        run(case.program + SAVE, writer, path=path, saved=saved)
         found += [
             run(LOAD + RUN, reader, saved=saved, inputs=inputs) for reader in ("ir_runtime", "openvino")
         ]

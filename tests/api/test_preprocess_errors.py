@@ -206,6 +206,17 @@ def processor(path: Path) -> PrePostProcessor:
     return PrePostProcessor(ir.read_model(path))
 
 
+def test_shapes_inside_are_undone(path: Path) -> None:
+    """Those that the first steps changed, when a later one fails."""
+    model = ir.read_model(path)
+    ppp = PrePostProcessor(model)
+    ppp.input().tensor().set_shape([1, 3, -1, -1])
+    ppp.output().postprocess().custom(lambda tensor: tensor.node.output(1))
+    with pytest.raises(ir.InputError, match="no output 1"):
+        ppp.build()
+    assert [node.output(0).partial_shape for node in model.get_ordered_ops()] == [[1, 3, 8, 8]] * 3
+
+
 def test_built_twice(path: Path) -> None:
     """The second time is refused, and the model has the steps once."""
     program = f"{START}\ntensor.set_element_type(T.u8)\nppp.build()\n{BUILD}"
