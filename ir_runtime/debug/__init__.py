@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from .compare import compare
 from .diff import Change, Difference, diff
+from .extract import extract
 from .observation import Observation, Side
 from .oracle import Truth, oracle
+from .reduce import Reduced, reduce
 from .report import Comparison, DecisionResult, OutputResult, UnitResult
 from .step import Stepping, Stop, step
 from .trace_nan import NanTrace, Origin, Peak, trace_nan
@@ -20,6 +22,7 @@ __all__ = [
     "Origin",
     "OutputResult",
     "Peak",
+    "Reduced",
     "Side",
     "Truth",
     "UnitResult",
@@ -27,7 +30,9 @@ __all__ = [
     "Stop",
     "compare",
     "diff",
+    "extract",
     "oracle",
+    "reduce",
     "step",
     "trace_nan",
 ]

@@ -161,7 +161,7 @@ class _Probing:
         config = {"INFERENCE_PRECISION_HINT": self._hint, "CACHE_DIR": ""}
         compiled = self._core.compile_model(model, "CPU", config)
         request = compiled.create_infer_request()
-        feed(self._api, request, self._feeds)
+        feed(self._api, request, list(map(np.ascontiguousarray, self._feeds)))
         request.infer()
         arrays = [request.get_output_tensor(index).data for index in range(len(compiled.outputs))]
         arrays = readable(arrays, compiled.outputs)
@@ -219,5 +219,5 @@ _PRODUCTS = (
 
 def _precisions(nodes: Mapping[str, tuple[str, str, str]]) -> tuple[str, ...]:
     of_products = {precision for type, _, precision in nodes.values() if type in _PRODUCTS}
-    found = of_products or {precision for _, _, precision in nodes.values()}
+    found = of_products or {precision for _, _, precision in nodes.values()} - {"i8", "u8"}
     return tuple(sorted(found & {"bf16", "f16", "f32", "i8", "u8"}))

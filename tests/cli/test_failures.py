@@ -21,7 +21,20 @@ Check = Callable[..., Result]
 
 @pytest.mark.parametrize(
     "command",
-    ["", "run", "validate", "shapes", "inspect", "compare", "oracle", "trace-nan", "diff", "bench", "ops"],
+    [
+        "",
+        "run",
+        "validate",
+        "shapes",
+        "inspect",
+        "compare",
+        "oracle",
+        "reduce",
+        "trace-nan",
+        "diff",
+        "bench",
+        "ops",
+    ],
 )
 def test_help_has_its_text(check: Check, command: str) -> None:
     found = check(f"help_{command or 'program'}", f"{command} --help".strip())

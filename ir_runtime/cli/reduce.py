@@ -1,0 +1,55 @@
+"""``ir-runtime reduce``: the smallest part of a model that still shows a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from .fed import fed, feeds_of
+from .limited import limited
+from .models import read, weights
+
+if TYPE_CHECKING:
+    from ..limits import Limits
+
+__all__ = ["reduce"]
+
+_EPILOG = """\b
+ir-runtime reduce net.xml --against openvino -i x=x.npy -o bug/
+
+The folder has the part as model.xml and model.bin, its inputs, its outputs in f64, show.py, which shows the
+difference in a fresh process, and issue.md. Weights and inputs are random numbers of the same mean and
+deviation, unless --keep-values is given or the difference would vanish.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--against", required=True, metavar="SIDE", help="What differs: openvino, openvino:bf16 or a backend."
+)
+@fed
+@click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder for what is found.")
+@click.option("--keep-values", is_flag=True, help="Leave weights and inputs as they are.")
+@weights
+@limited
+def reduce(
+    model: str,
+    against: str,
+    files: Sequence[str],
+    random: bool,
+    seed: int,
+    shapes: Sequence[str],
+    output: str,
+    keep_values: bool,
+    weights: str | None,
+    limits: Limits,
+) -> None:
+    """Find the smallest part of MODEL on which another execution differs from f64 by more than rounding."""
+    from ..debug import reduce as shrink
+
+    net = read(model, weights, limits=limits)
+    feeds = feeds_of(net, files, shapes, seed if random else None)
+    click.echo(str(shrink(net, feeds, against, output, keep_values)))

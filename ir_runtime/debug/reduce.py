@@ -1,0 +1,248 @@
+"""Reduce a model to the smallest part that still shows a difference, without what is confidential in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..api.model import Model
+from ..codes import Code
+from ..diagnostics import Diagnostics
+from ..errors import InputError, IRError
+from ..ir.graph import Graph, Layer, Port
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array
+from .compare import compare
+from .extract import cut, values_at
+from .observation import Side
+from .reference import Reference
+from .report import Comparison
+from .tensors import computed_layers, ports_by_name
+
+__all__ = ["Reduced", "reduce"]
+
+MOST = 12
+"""How many times the part is extended towards the inputs where it does not show the difference alone."""
+
+
+@dataclass
+class Reduced:
+    """The smallest part that was found.
+
+    Args:
+        model: the part.
+        inputs: an array for each of its inputs.
+        side: what it was compared with.
+        report: how the side differs on it.
+        layers: the names of its layers, without constants.
+        original: how many layers the model had, counted likewise.
+        kept_weights: the names of constants without which the difference would vanish.
+        notes: what else was tried.
+        tests: how many models were compared.
+    """
+
+    model: Model
+    inputs: list[Array]
+    side: str
+    report: Comparison
+    layers: tuple[str, ...]
+    original: int
+    kept_weights: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    tests: int = 0
+    folder: Path | None = None
+
+    def __str__(self) -> str:
+        operations = [layer.where.operation or layer.type for layer in computed_layers(self.model._graph)]
+        kept = f"; kept as they are: {', '.join(self.kept_weights)}" if self.kept_weights else ""
+        lines = [
+            f"{self.original} layers reduced to {len(self.layers)}: {', '.join(operations)}",
+            f"{self.tests} comparisons; weights and inputs are random numbers of the same mean and deviation{kept}",
+            *self.notes,
+            str(self.report),
+        ]
+        return "\n".join(lines if self.folder is None else [*lines, f"saved to {self.folder}"])
+
+
+def reduce(
+    model: Model, inputs: Any, side: str | Side, out: str | Path | None = None, keep_values: bool = False
+) -> Reduced:
+    """Find the smallest part of a model on which a side still differs from f64 by more than rounding.
+
+    Args:
+        model: the model; it is not changed.
+        inputs: as for a compiled model.
+        side: what differs, by a name of something that runs models: ``"openvino"``, ``"openvino:bf16"`` or a backend;
+            or a `Side`.
+        out: a folder for the part, its inputs, a program that shows the difference, and a text for an issue.
+        keep_values: leave weights and inputs as they are.
+
+    Raises:
+        InputError: if the side cannot run other models, or rounding explains how it differs.
+    """
+    if side.endswith((".npz", ".xml")) if isinstance(side, str) else not hasattr(side, "observe"):
+        raise InputError(
+            "to reduce, the side must run other models: openvino, openvino:HINT or a backend",
+            code=Code.BAD_REQUEST,
+        )
+    work = _Reduction(side)
+    whole = Reference(model)
+    feeds = whole.feeds(inputs)
+    report = compare(model, feeds, side)
+    if report.verdict != "unexplained":
+        raise InputError(
+            f"there is nothing to reduce: {report.side} differs as rounding explains", code=Code.BAD_REQUEST
+        )
+    part, arrays, report = work.shrink(model, whole, feeds, report)
+    kept: tuple[str, ...] = ()
+    if not keep_values:
+        part, arrays, report, kept = work.anonymize(part, arrays, report)
+    found = Reduced(
+        model=part,
+        inputs=arrays,
+        side=side if isinstance(side, str) else report.side,
+        report=report,
+        layers=tuple(layer.name for layer in computed_layers(part._graph)),
+        original=len(computed_layers(whole.graph)),
+        kept_weights=kept,
+        notes=work.variants(part, arrays),
+        tests=work.tests,
+    )
+    if out is not None:
+        from .reproducer import write
+
+        found.folder = write(found, Path(out))
+    return found
+
+
+@dataclass
+class _Reduction:
+    side: str | Side
+    tests: int = 0
+
+    def fails(self, part: Model, arrays: Sequence[Array]) -> Comparison | None:
+        """Compare; return the report if rounding does not explain it. What cannot be run does not count."""
+        self.tests += 1
+        try:
+            report = compare(part, list(arrays), self.side)
+        except IRError:
+            return None
+        return report if report.verdict == "unexplained" else None
+
+    def shrink(
+        self, model: Model, whole: Reference, feeds: Sequence[Array], report: Comparison
+    ) -> tuple[Model, list[Array], Comparison]:
+        """Cut the first unit that is wrong, and what leads to it as far as it is needed."""
+        graph, layers = whole.graph, computed_layers(whole.graph)
+        ports = ports_by_name(graph, layers)
+        computed = {layer.id for layer in layers}
+        first = report.first
+        if first is None:
+            wrong = next(i for i, output in enumerate(report.outputs) if output.verdict == "unexplained")
+            ends = [whole.outputs[wrong]._port]
+            members = {ends[0].layer}
+        else:
+            ends = [ports[first.name]]
+            names = set(first.layers)
+            members = {layer.id for layer in layers if layer.name in names}
+        for _ in range(MOST):
+            starts = _starts(graph, members, computed)
+            part = cut(model, starts, _ends(graph, members, ends))
+            values = values_at(whole, feeds, starts)
+            arrays = _feeds(part, starts, values, graph, feeds)
+            if (found := self.fails(part, arrays)) is not None:
+                return part, arrays, found
+            before = {port.layer for port in starts if port.layer in computed}
+            if not before:
+                break
+            members |= before
+        return model, list(feeds), report
+
+    def anonymize(
+        self, part: Model, arrays: list[Array], report: Comparison
+    ) -> tuple[Model, list[Array], Comparison, tuple[str, ...]]:
+        """Replace numbers by random ones as long as the difference stays: all at once, or else one after the other."""
+        random = np.random.default_rng(0)
+        drawn = [_random(array, random) for array in arrays]
+        if (found := self.fails(part, drawn)) is not None:
+            arrays, report = drawn, found
+        names = [layer.name for layer in part._graph.of_type("Constant") if _is_real(layer)]
+        everything = _with_random(part, set(names))
+        if (found := self.fails(everything, arrays)) is not None:
+            return everything, arrays, found, ()
+        replaced: set[str] = set()
+        for name in names:
+            candidate = _with_random(part, replaced | {name})
+            if (found := self.fails(candidate, arrays)) is not None:
+                replaced.add(name)
+                report = found
+        kept = tuple(name for name in names if name not in replaced)
+        return _with_random(part, replaced), arrays, report, kept
+
+    def variants(self, part: Model, arrays: Sequence[Array]) -> list[str]:
+        """Try static shapes where some are open."""
+        if not any(port.partial_shape.is_dynamic for port in part.inputs):
+            return []
+        static = part.clone()
+        static.reshape({i: PartialShape(array.shape) for i, array in enumerate(arrays)})
+        gone = self.fails(static, arrays) is None
+        return [f"with static shapes the difference {'is gone' if gone else 'stays'}"]
+
+
+def _starts(graph: Graph, members: set[int], computed: set[int]) -> list[Port]:
+    """What layers read of others that compute."""
+    found: dict[Port, None] = {}
+    for layer in graph:
+        if layer.id in members:
+            found |= dict.fromkeys(
+                s for s in graph.reads(layer) if s.layer not in members and s.layer in computed
+            )
+    return list(found)
+
+
+def _ends(graph: Graph, members: set[int], ends: Sequence[Port]) -> list[Port]:
+    """The ports that are judged, and the other outputs of their layers."""
+    return list(dict.fromkeys(port for end in ends for port in graph[end.layer].output_ports))
+
+
+def _feeds(
+    part: Model, starts: Sequence[Port], values: dict[Port, Array], graph: Graph, feeds: Sequence[Array]
+) -> list[Array]:
+    """The inputs of a part: those that were cut come first, then those of the model."""
+    given = {layer.name: feed for layer, feed in zip(graph.of_type("Parameter"), feeds, strict=True)}
+    names = [node.friendly_name for node in part.parameters]
+    return [*(values[port] for port in starts), *(given[name] for name in names[len(starts) :])]
+
+
+def _is_real(layer: Layer) -> bool:
+    return layer.op is not None and np.asarray(layer.op.evaluate()).dtype.kind == "f"
+
+
+def _random(array: Array, random: np.random.Generator) -> Array:
+    """Normal numbers of the mean and deviation of an array; integers and single numbers stay."""
+    if array.dtype.kind != "f" or array.size < 2:
+        return array
+    numbers = random.normal(float(array.mean()), float(array.std()), array.shape)
+    return np.asarray(numbers.astype(array.dtype))
+
+
+def _with_random(part: Model, names: set[str]) -> Model:
+    """A model with random numbers in some of its constants."""
+    random = np.random.default_rng(1)
+
+    def changed(layer: Layer) -> Layer:
+        if layer.type != "Constant" or layer.name not in names or layer.op is None:
+            return layer
+        return replace(layer, op=layer.op.replace(value=_random(np.asarray(layer.op.evaluate()), random)))
+
+    return _rebuilt(part, changed)
+
+
+def _rebuilt(part: Model, change: Callable[[Layer], Layer]) -> Model:
+    graph = part._graph
+    document = replace(part._document, graph=Graph(map(change, graph.layers.values()), graph.edges))
+    return Model._read(document, Diagnostics())

@@ -1,0 +1,90 @@
+"""A folder that shows a difference to somebody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..api.saving import save_model
+from ..errors import InputError
+from .oracle import oracle
+from .tensors import computed_layers
+
+if TYPE_CHECKING:
+    from .reduce import Reduced
+
+__all__ = ["write"]
+
+_PROGRAM = '''"""Shows how OpenVINO differs from f64 on a model of {count}; needs openvino and numpy."""
+
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+
+HERE = Path(__file__).parent
+compiled = ov.Core().compile_model(HERE / "model.xml", "CPU", {{"INFERENCE_PRECISION_HINT": "{hint}"}})
+inputs = [np.load(HERE / f"input_{{index}}.npy") for index in range({inputs})]
+results = compiled(inputs)
+for index in range({outputs}):
+    truth = np.load(HERE / f"expected_{{index}}.npy")
+    off = np.sqrt(np.mean((results[index].astype(np.float64) - truth) ** 2))
+    print(f"output {{index}}: relative error {{off / np.sqrt(np.mean(truth**2)):.1e}}")
+'''
+
+_OURS = '''"""Shows how the backend {side} differs from f64 on a model of {count}."""
+
+from pathlib import Path
+
+import numpy as np
+
+import ir_runtime
+from ir_runtime import debug
+
+HERE = Path(__file__).parent
+inputs = [np.load(HERE / f"input_{{index}}.npy") for index in range({inputs})]
+print(debug.compare(ir_runtime.read_model(HERE / "model.xml"), inputs, "{side}"))
+'''
+
+
+def write(found: Reduced, folder: Path) -> Path:
+    """Write a model with its inputs and its outputs in f64, a program that compares, and a text; return the folder.
+
+    Raises:
+        InputError: if something is in the way.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{str(folder)!r} is there already", hint="give the name of a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    save_model(found.model, folder / "model.xml")
+    for index, array in enumerate(found.inputs):
+        np.save(folder / f"input_{index}.npy", array)
+    truth = oracle(found.model, found.inputs).outputs
+    for index, array in enumerate(truth):
+        np.save(folder / f"expected_{index}.npy", array)
+    (folder / "show.py").write_text(_program(found, len(truth)), encoding="utf-8")
+    (folder / "issue.md").write_text(_text(found), encoding="utf-8")
+    return folder
+
+
+def _program(found: Reduced, outputs: int) -> str:
+    count = f"{len(found.layers)} layer" + ("s" if len(found.layers) != 1 else "")
+    name, _, hint = found.side.partition(":")
+    template = _PROGRAM if name == "openvino" else _OURS
+    return template.format(
+        count=count, hint=hint or "f32", inputs=len(found.inputs), outputs=outputs, side=found.side
+    )
+
+
+def _text(found: Reduced) -> str:
+    layers = computed_layers(found.model._graph)
+    names = "\n".join(f"- {layer.where.operation or layer.type}" for layer in layers)
+    inputs = "\n".join(f"- {array.dtype.name}{list(array.shape)}" for array in found.inputs)
+    notes = "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in found.notes)
+    return (
+        f"# {found.side} differs from f64 by more than rounding\n\n"
+        f"The model has the layers\n\n{names}\n\nand the inputs\n\n{inputs}\n{notes}\n"
+        f"`python show.py` compares with the outputs as computed in f64:\n\n```\n{found.report}\n```\n"
+    )

@@ -1,0 +1,136 @@
+"""The smallest part of a model that still shows a difference."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import pytest
+from click.testing import CliRunner
+from models.networks import NETWORKS, save
+from openvino import opset13 as op
+
+import ir_runtime as ir
+from ir_runtime import debug
+from ir_runtime.cli import main
+from ir_runtime.debug.reference import Reference
+from ir_runtime.ir.graph import Layer, Port
+from ir_runtime.ir.tensor import Array
+
+
+@dataclass
+class Faulty:
+    """A runtime in which one operation is wrong, where its input is large enough."""
+
+    type: str
+    least: float = 0.0
+
+    def observe(
+        self, model: ir.Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> debug.Observation:
+        own, seen = Reference(model), dict[Port, Array]()
+
+        def change(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+            if layer.type == self.type and np.abs(given[0]).max() >= self.least:
+                outputs = (outputs[0] * np.float32(1.001), *outputs[1:])
+            seen.update(zip(layer.output_ports, map(np.array, outputs), strict=False))
+            return outputs
+
+        results = own.run(feeds, change)
+        return debug.Observation("faulty", results, {port: seen[port] for port in ports if port in seen})
+
+
+@pytest.mark.parametrize(
+    ("name", "type"), [("plain_cnn", "AvgPool"), ("encoder", "MVN"), ("residual", "Convolution")]
+)
+def test_one_layer_is_left(name: str, type: str, tmp_path: Path) -> None:
+    model, inputs = ir.read_model(save(name, tmp_path)), NETWORKS[name][1]()
+    found = debug.reduce(model, inputs, Faulty(type))
+    assert len(found.layers) == 1
+    assert found.report.verdict == "unexplained"
+    assert found.kept_weights == ()
+    assert found.original > 5
+    assert [node.type for node in found.model.get_ordered_ops() if node.friendly_name in found.layers] == [
+        type
+    ]
+    original = {
+        node.data.tobytes() for node in model.get_ops() if node.type == "Constant" and node.data.size > 9
+    }
+    left = [node.data for node in found.model.get_ops() if node.type == "Constant"]
+    assert not any(data.tobytes() in original for data in left if data.dtype.kind == "f")
+
+
+def test_values_stay_where_that_is_asked_for(tmp_path: Path) -> None:
+    model, inputs = ir.read_model(save("residual", tmp_path)), NETWORKS["residual"][1]()
+    found = debug.reduce(model, inputs, Faulty("Convolution"), keep_values=True)
+    np.testing.assert_array_equal(found.inputs[0], inputs[0])
+
+
+def test_an_explained_difference_is_not_reduced(tmp_path: Path) -> None:
+    model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
+    with pytest.raises(ir.InputError, match="nothing to reduce: numpy differs as rounding explains"):
+        debug.reduce(model, inputs, "numpy")
+
+
+@pytest.mark.parametrize("side", ["theirs.npz", {"0": np.zeros(1)}, lambda inputs, names: {}])
+def test_a_side_must_run_other_models(side: Any, tmp_path: Path) -> None:
+    model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
+    with pytest.raises(ir.InputError, match="must run other models"):
+        debug.reduce(model, inputs, side)
+
+
+def test_a_part_is_extracted_with_what_it_reads(tmp_path: Path) -> None:
+    model, inputs = ir.read_model(save("residual", tmp_path)), NETWORKS["residual"][1]()
+    adds = [node.friendly_name for node in model.get_ordered_ops() if node.type == "Add"]
+    part, feeds = debug.extract(model, adds[2], adds[1], inputs)
+    assert len(part.inputs) == len(feeds)
+    wanted = ir.compile_model(model, backend="reference", outputs=[adds[2]])(inputs).to_tuple()[-1]
+    found = ir.compile_model(part, backend="reference")(feeds).to_tuple()[0]
+    np.testing.assert_array_equal(found, wanted)
+
+
+def _lstm(path: Path) -> None:
+    """An LSTM over sequences of several lengths, all shapes open, between other layers."""
+    x = op.parameter([-1, -1, 4], np.float32, name="x")
+    lengths = op.parameter([-1], np.int64, name="lengths")
+    random = np.random.default_rng(0)
+
+    def weights(*shape: int) -> Any:
+        return op.constant(random.standard_normal(shape).astype(np.float32))
+
+    batch = op.gather(op.shape_of(x), op.constant([0]), op.constant(0))
+    state = op.broadcast(weights(1, 1, 3), op.concat([batch, op.constant([1, 3])], 0))
+    sequence = op.lstm_sequence(
+        op.relu(x), state, state, lengths, weights(1, 12, 4), weights(1, 12, 3), weights(1, 12), 3, "forward"
+    )
+    ov.save_model(ov.Model([op.tanh(sequence.output(0))], [x, lengths], "lstm"), path, compress_to_fp16=False)
+
+
+@pytest.mark.skipif(
+    not ov.get_version().startswith("2026.4"),
+    reason="the plugin of this version is known to ignore the lengths",
+)
+def test_the_plugin_ignores_lengths_of_sequences_with_open_shapes(tmp_path: Path) -> None:
+    path, folder = tmp_path / "lstm.xml", tmp_path / "bug"
+    _lstm(path)
+    np.save(tmp_path / "x.npy", np.random.default_rng(1).standard_normal((3, 7, 4)).astype(np.float32))
+    np.save(tmp_path / "lengths.npy", np.int64([7, 4, 2]))
+    feeds = ["-i", f"x={tmp_path / 'x.npy'}", "-i", f"lengths={tmp_path / 'lengths.npy'}"]
+    done = CliRunner().invoke(main, ["reduce", str(path), "--against", "openvino", *feeds, "-o", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert "reduced to 1: LSTMSequence-5" in done.stdout
+    assert "with static shapes the difference is gone" in done.stdout
+    shown = subprocess.run([sys.executable, folder / "show.py"], capture_output=True, text=True, check=True)
+    assert float(shown.stdout.split()[-1]) > 0.1
+    assert "LSTMSequence-5" in (folder / "issue.md").read_text()
+    again = CliRunner().invoke(
+        main, ["reduce", str(path), "--against", "openvino", *feeds, "-o", str(folder)]
+    )
+    assert again.exit_code == 2
+    assert "is there already" in again.stderr
