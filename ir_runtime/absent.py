@@ -41,7 +41,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ("*Extension", _EXTENSION),
     ("Op", _EXTENSION),
     ("Op.*", _EXTENSION),
-    ("DiscreteTypeInfo*", "the type of a layer is a text here: see Node.get_type_name and Node.get_version"),
+    ("DiscreteTypeInfo*", "Node.get_type_info returns one; there is nothing else to do with the class"),
     (
         "experimental*",
         "bounds and types are computed by inference here: see Model.reshape and 'ir-runtime shapes'",

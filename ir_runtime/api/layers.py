@@ -15,6 +15,7 @@ from ..ir.tensor import Array
 from .ports import TypedPort
 from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape
+from .type_info import DiscreteTypeInfo
 
 __all__ = ["LayerInfo"]
 
@@ -54,6 +55,18 @@ class LayerInfo(HasRTInfo):
     def get_type_name(self) -> str:
         """The operation as OpenVINO spells it, such as ``Relu``."""
         return _SPELLED.get(self.layer.type, self.layer.type)
+
+    @property
+    def type_info(self) -> DiscreteTypeInfo:
+        """The operation and the opset that introduced the version of it."""
+        op = self.layer.op
+        return DiscreteTypeInfo(
+            self.get_type_name(), self.layer.version if op is None else f"opset{op.since}"
+        )
+
+    def get_type_info(self) -> DiscreteTypeInfo:
+        """The operation and the opset that introduced the version of it."""
+        return self.type_info
 
     def get_attributes(self) -> dict[str, Any]:
         """The attributes of the operation with their defaults, as numbers, texts and lists."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,6 +26,7 @@ from .building.ends import Result
 from .editing import Editing
 from .names import find_port, find_ports, unknown_name
 from .nodes import GraphNodes, Output
+from .tensor import Tensor
 
 if TYPE_CHECKING:
     from ..analysis.constraints.confirming import Run
@@ -284,6 +284,41 @@ class Model(Editing):
         types = {**self._parameter_types, **parameters}
         return {layer: Value(type) for layer, type in types.items()}
 
+    def evaluate(
+        self,
+        output_tensors: Sequence[Tensor],
+        input_tensors: Sequence[Tensor],
+        evaluation_context: Any = None,
+    ) -> bool:
+        """Compute the outputs by the plain definition of each layer, into tensors, which get their shapes.
+
+        Args:
+            output_tensors: a tensor for each output.
+            input_tensors: a tensor for each input.
+            evaluation_context: for OpenVINO's signature.
+
+        Returns:
+            True: every operation can be computed.
+        """
+        from .executable import Executable
+
+        found = Executable(self._runnable(), "reference")._run(list(input_tensors), {})
+        for tensor, array in zip(output_tensors, found.to_tuple(), strict=True):
+            tensor.copy_from(array)
+        return True
+
+    def __copy__(self) -> Model:
+        raise TypeError("a model cannot be copied in part: use copy.deepcopy, or clone")
+
+    def __deepcopy__(self, memo: Any) -> Model:
+        return self.clone()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        """Leave the model as it is: nothing is held that would have to be given back."""
+
     def clone(self) -> Model:
         """A model of its own over the same graph and constants."""
         nodes, other = self._nodes(), self._variant()
@@ -293,7 +328,8 @@ class Model(Editing):
 
     def _variant(self) -> Model:
         """A copy with the same nodes, which does not follow changes of them."""
-        nodes, other = self._nodes(), copy.copy(self)
+        nodes, other = self._nodes(), type(self).__new__(type(self))
+        vars(other).update(vars(self))
         other._table = GraphNodes(nodes.graph, nodes.values, origin=nodes.origin or nodes)
         other._members, other._added = None, list(self._added)
         other._declared_variables = list(self._declared_variables)

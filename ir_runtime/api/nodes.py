@@ -630,6 +630,18 @@ class Node(LayerInfo, Operators["Node"]):
         values[index] = Value(TensorType(element_type, shapes.PartialShape(shape)))
         self._own_values = tuple(values)
 
+    def get_output_tensor(self, index: int) -> DescriptorTensor:
+        """The tensor of an output, whose names can be changed."""
+        return self.output(index).tensor
+
+    def get_input_tensor(self, index: int) -> DescriptorTensor:
+        """The tensor that an input reads."""
+        return self.input(index).get_tensor()
+
+    def get_instance_id(self) -> int:
+        """A number that no other node has while this one is there."""
+        return id(self)
+
     def get_output_size(self) -> int:
         """How many outputs there are."""
         return len(self.outputs())

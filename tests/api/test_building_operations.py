@@ -7,7 +7,7 @@ from pathlib import Path
 
 import openvino as ov
 import pytest
-from harness.building import built_by_openvino, built_by_us
+from harness.building import built_by_openvino, built_by_us, factory_of
 from harness.oracle import answer, core
 from harness.sample import Sample, all_samples
 from ops.test_oracle import assert_same
@@ -46,6 +46,8 @@ def test_openvino_reads_what_was_built(sample: Sample, tmp_path: Path) -> None:
 
 @every_operation
 def test_what_openvino_built_is_read(sample: Sample, tmp_path: Path) -> None:
+    if sample.op == "LSTMCell-1" and factory_of(sample) is None:
+        pytest.skip("OpenVINO writes a weights_format with which it does not compute")
     ov.save_model(built_by_openvino(sample), path := tmp_path / "model.xml", compress_to_fp16=False)
     # Not strict: OpenVINO declares wrong shapes for some slices with an ellipsis.
     read, built = ir.read_model(path, strict=False), built_by_us(sample)

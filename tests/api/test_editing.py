@@ -220,6 +220,25 @@ m = ov.Model([ops.add(p, ops.exp(ops.constant(np.float32([0, 1]), name="c"), nam
 manager = passes.Manager(); manager.register_pass(passes.ConstantFolding()); manager.run_passes(m)
 note(shown(m), sorted(k.friendly_name for k in m.get_ops() if k.get_type_name() == "Constant"), computed(m, np.float32([1, 2])))
 """,
+    "what nodes and models compute and tell": """
+import copy
+p = ops.parameter([-1, 3], np.float32, name="p"); a = ops.relu(p, name="a"); m = ov.Model([a], [p], "m")
+o = ov.Tensor(ov.Type.f32, ov.Shape([0]))
+note(m.evaluate([o], [ov.Tensor(np.float32([[-1, 2, 3]]))]), o.data, o.shape)
+note(a.get_output_tensor(0).get_partial_shape(), a.get_input_tensor(0).names, a.get_instance_id() == a.get_instance_id())
+try:
+    copy.copy(m)
+except TypeError:
+    note("no shallow copy")
+note(copy.deepcopy(m).friendly_name, copy.deepcopy(m).get_parameters()[0] == p)
+with m as same:
+    note(same is m)
+kind = a.get_type_info(); note(kind.name, kind.version_id, kind == ops.relu(p).type_info, kind == ops.exp(p).type_info)
+k = ops.constant(np.float32([[1, 2], [3, 4]]), name="k")
+note(k.get_vector(), k.get_byte_size(), k.get_value_strings()[:0], k.data, k.get_tensor_view().data, k.friendly_name)
+note(ops.constant(3.7, ov.Type.i32).data, ops.constant([1, 2], np.float16).data, ops.constant(5).get_attributes())
+note(ov.op.Constant(ov.Type.f32, ov.Shape([2]), [1]).data, ov.op.Constant(np.int8([1])).get_vector())
+""",
     "models that were read": """
 m, n = build(); ov.save_model(m, folder / "r.xml", compress_to_fp16=False)
 m = ov.Core().read_model(folder / "r.xml"); other = ov.Core().read_model(folder / "r.xml")

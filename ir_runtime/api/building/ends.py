@@ -118,7 +118,7 @@ class Constant(Node, type="Constant"):
             self._build(constant(array, value), ())
             return
         element = value.element_type if isinstance(value, Tensor) else None
-        array = value.data if isinstance(value, Tensor) else array_of(value)
+        array = value._data if isinstance(value, Tensor) else array_of(value)
         self._build(constant(array if shared_memory else array.copy(), element), ())
 
     @property
@@ -140,7 +140,7 @@ class Constant(Node, type="Constant"):
 
     def get_tensor_view(self) -> Tensor:
         """The contents as a tensor."""
-        return Tensor(self.get_data(), type=self.output(0).element_type)
+        return Tensor.of(self.get_data(), self.output(0).element_type)
 
     @property
     def tensor_view(self) -> Tensor:

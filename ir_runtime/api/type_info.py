@@ -1,0 +1,20 @@
+"""The type of an operation. As OpenVINO's ``DiscreteTypeInfo``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DiscreteTypeInfo"]
+
+
+@dataclass(eq=True)
+class DiscreteTypeInfo:
+    """The name of an operation as OpenVINO spells it, and the opset that introduced the version of it."""
+
+    name: str
+    version_id: str
+
+    __hash__ = None  # type: ignore[assignment]  # as OpenVINO's, which cannot be hashed
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.name} {self.version_id}>"
