@@ -15,6 +15,7 @@ from ..layout import Layout
 from ..nodes import Node, Output, as_output
 from ..shapes import PartialShape
 from ..tensor import Tensor
+from ..vectors import Strides
 from .layer import array_of, changed, constant, operation
 from .variables import Variable
 
@@ -127,12 +128,27 @@ class Constant(Node, type="Constant"):
         return self.get_data()
 
     def get_vector(self) -> Array:
-        """The contents in one dimension."""
-        return self.get_data().reshape(-1)
+        """The contents in one dimension; truth values as int8, as in OpenVINO."""
+        found = super().get_data().reshape(-1)
+        return found.astype(np.int8) if found.dtype == np.bool_ else found
+
+    def get_data(self, *, dtype: Any = None, copy: bool = False) -> Array:
+        """The contents, as another dtype if one is given; ``copy`` makes them the caller's own."""
+        found = super().get_data()
+        return found.astype(found.dtype if dtype is None else dtype, copy=copy)
+
+    def get_strides(self) -> Strides:
+        """How many bytes lie from one element to the next along each axis."""
+        return Strides(self.get_data().strides)
+
+    @property
+    def strides(self) -> Strides:
+        """How many bytes lie from one element to the next along each axis."""
+        return self.get_strides()
 
     def get_value_strings(self) -> list[str]:
-        """Each number as text."""
-        return [str(number) for number in self.get_vector().tolist()]
+        """Each number as text, with six digits at most where it is real, as in OpenVINO."""
+        return list(map(_number_text, self.get_vector().tolist()))
 
     def get_byte_size(self) -> int:
         """The number of bytes."""
@@ -201,3 +217,9 @@ class ReadValue(Node, type="ReadValue"):
     def get_variable_id(self) -> str:
         """The id of the variable."""
         return self.layer.attributes["variable_id"]
+
+
+def _number_text(number: Any) -> str:
+    if isinstance(number, float):
+        return {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(text := f"{number:g}", text)
+    return str(int(number)) if isinstance(number, bool) else str(number)
