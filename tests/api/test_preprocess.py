@@ -10,6 +10,8 @@ import pytest
 from harness.dropin import assert_same, run
 from harness.nets import Net
 
+import ir_runtime
+
 
 class Case(NamedTuple):
     """Steps for a model of the fixture, and the inputs to run it with, as arguments of ``given``."""
@@ -372,13 +374,14 @@ SAVED = sorted(CASES.keys() - {"resize: bicubic_pillow", "an old file"})
 
 @pytest.mark.parametrize("name", SAVED)
 def test_saved(name: str, folder: Path, tmp_path: Path) -> None:
-    """A model preprocessed and saved by either is read by either, and gives the same."""
+    """A model preprocessed and saved by either is valid, is read by either, and gives the same."""
     case = CASES[name]
     inputs, path = given(case.inputs), folder / f"{case.model}.xml"
     found = []
     for writer in ("ir_runtime", "openvino"):
         saved = tmp_path / f"{writer}.xml"
         run(case.program + SAVE, writer, path=path, saved=saved)
+        assert [str(finding) for finding in ir_runtime.validate(saved)] == []
         found += [
             run(LOAD + RUN, reader, saved=saved, inputs=inputs) for reader in ("ir_runtime", "openvino")
         ]
