@@ -79,6 +79,51 @@ note(compiled.inputs, compiled.input("image/uv").shape)
 planes = {"image/y": image[None, :, :, :1], "image/uv": image[None, ::2, ::2, :2]}
 note(compiled(planes)[0])
 """,
+    "a graph of its own that keeps the aspect ratio": """
+from functools import partial
+from importlib import import_module
+p, opset = ov.preprocess, import_module(f"{ov.__name__}.opset10")
+custom_preprocess_function = import_module(f"{ov.__name__}.utils.decorators").custom_preprocess_function
+
+def letterbox(size, pad_value, tensor):
+    width, height = size
+    shape = opset.shape_of(tensor, name="shape")
+    lengths = [
+        opset.convert(opset.gather(shape, opset.constant([axis]), axis=0), destination_type="f32") for axis in (1, 2)
+    ]
+    ratios = [opset.divide(np.float32(n), length) for n, length in zip((height, width), lengths)]
+    ratio = opset.minimum(*ratios)
+    new = [
+        opset.convert(opset.round(opset.multiply(length, ratio), "half_to_even"), destination_type="i32")
+        for length in lengths
+    ]
+    resized = opset.interpolate(
+        tensor, opset.concat(new, 0), opset.constant(np.zeros(2, np.float32)), mode="linear_onnx",
+        shape_calculation_mode="sizes", axes=opset.constant(np.array([1, 2], np.int32)),
+    )
+    missing = [opset.subtract(opset.constant(np.int32(n)), each) for n, each in zip((height, width), new)]
+    none = opset.constant(np.array([0], np.int32))
+    return opset.pad(
+        resized, pads_begin=opset.constant(np.zeros(4, np.int32)), pads_end=opset.concat([none, *missing, none], 0),
+        arg_pad_value=opset.constant(np.float32(pad_value)), pad_mode="constant",
+    )
+
+model = ov.Core().read_model(folder / "classifier.xml")
+ppp = p.PrePostProcessor(model)
+ppp.input(0).tensor().set_element_type(ov.Type.u8)
+ppp.input(0).tensor().set_layout(ov.Layout("NHWC")).set_color_format(p.ColorFormat.BGR)
+ppp.input(0).tensor().set_shape([1, -1, -1, 3])
+ppp.input(0).preprocess().convert_element_type(ov.Type.f32)
+ppp.input(0).preprocess().custom(custom_preprocess_function(partial(letterbox, (16, 16), 114)))
+ppp.input(0).model().set_layout(ov.Layout("NCHW"))
+ppp.input(0).preprocess().convert_color(p.ColorFormat.RGB)
+ppp.input(0).preprocess().mean([123.675, 116.28, 103.53]).scale([58.395, 57.12, 57.375])
+model = ppp.build()
+note(model.inputs, model.outputs[0].element_type.to_string())
+compiled = ov.compile_model(model, "CPU")
+for part in (image, image[:12], image[:, :7]):
+    note(compiled(part[None])[0])
+""",
     "outputs for the user": """
 p = ov.preprocess
 model = ov.Core().read_model(folder / "segmenter.xml")
