@@ -55,7 +55,7 @@ class OutputLowering:
     def describe(self) -> Iterator[str]:
         """Yield the text about the output, bit by bit, until a step fails; nothing if nothing is done."""
         steps, output = self.info._steps._steps, self.info._result.output(0)
-        if not steps and not self._implicit_steps(output):
+        if not self._is_changed(output):
             return
         context = self.context
         yield "Output " + (f'"{", ".join(sorted(output.names))}"' if output.names else "") + ":\n"
@@ -68,6 +68,14 @@ class OutputLowering:
             yield f"    Post-processing implicit steps ({len(implicit)}):\n"
         planes = yield from shown_steps(planes, implicit, context)
         yield f"    User's output tensor: {tensor_text(planes[0], context.layout)}\n"
+
+    def _is_changed(self, output: Output) -> bool:
+        wanted = self.info._tensor
+        return (
+            bool(self.info._steps._steps)
+            or wanted._type not in (None, output.element_type)
+            or wanted._layout not in (None, self.context.layout)
+        )
 
     def _implicit_steps(self, tensor: Output) -> Sequence[Step]:
         """Return the steps that lead to the type and the layout that the user wants, where no step did."""

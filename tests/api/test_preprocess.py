@@ -204,6 +204,7 @@ CASES = {
     "output type": Case(f"{OUTPUT}.tensor().set_element_type(T.i32)"),
     "output layout": Case(f"{OUTPUT}.model().set_layout(L('NCHW')); {OUTPUT}.tensor().set_layout(L('NHWC'))"),
     "output layout alone": Case(f"{OUTPUT}.tensor().set_layout(L('NHWC'))"),
+    "no output layout": Case(f"{OUTPUT}.tensor().set_layout(L('')); {OUTPUT}.model().set_layout(L('NCHW'))"),
     "layout of the model's output alone": Case(f"{OUTPUT}.model().set_layout(L('NHWC'))"),
     "output steps": Case(
         f"{OUTPUT}.model().set_layout(L('NCHW')); {OUTPUT}.tensor().set_layout(L('NHWC')).set_element_type(T.f32)\n"
