@@ -25,10 +25,16 @@ def as_numpy(value: Any) -> Array:
     """
     if isinstance(value, np.ndarray):
         return value
-    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
-        found: Array = np.from_dlpack(value)
-        return found
-    return np.asarray(value)
+    if not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    if hasattr(value, "__array__"):
+        try:
+            return np.asarray(value)
+        except TypeError:  # of an element type that NumPy lacks
+            pass
+    from .dlpack import from_dlpack
+
+    return from_dlpack(value)
 
 
 def zeros(element: ElementType, shape: Sequence[int]) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,49 @@ def test_torch_tensors_go_in_and_out_without_a_copy() -> None:
     torch.from_dlpack(tensor)[1, 1] = 7
     assert given[1, 1] == 7
     np.testing.assert_array_equal(relu()([given])[0], given.numpy())
+    narrow = given.to(torch.bfloat16)
+    assert ir.Tensor(narrow, shared_memory=True).element_type == ir.Type.bf16
+    assert relu("bf16")([narrow])[0].astype(np.float32).tolist() == narrow.float().tolist()
+
+
+class Narrow(Foreign):
+    """An array of a type that NumPy lacks, as torch has it: its bits, and what DLPack calls its type."""
+
+    def __init__(self, array: np.ndarray, code: int) -> None:
+        super().__init__(array)
+        self.code = code
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError("Got unsupported ScalarType")
+
+    def __dlpack__(self, **how: Any) -> Any:
+        if how:
+            raise BufferError("only the first version of DLPack")
+        capsule = self.array.__dlpack__()
+        get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        ctypes.c_uint8.from_address(get_pointer(capsule, b"dltensor") + 20).value = self.code
+        return capsule
+
+
+@pytest.mark.parametrize(
+    ("code", "dtype"), [(4, ml_dtypes.bfloat16), (10, ml_dtypes.float8_e4m3fn), (12, ml_dtypes.float8_e5m2)]
+)
+def test_types_that_numpy_lacks_come_by_dlpack(code: int, dtype: Any) -> None:
+    array = np.array([[-1, 2, -3], [4, -5, 6]]).astype(dtype)
+    bits = array.view(f"u{array.itemsize}")
+    for given in (bits, bits[:, ::2], bits.T):
+        found = ir.Tensor(Narrow(given, code), shared_memory=True).data
+        assert found.dtype == dtype
+        assert np.shares_memory(found, bits)
+        np.testing.assert_array_equal(found.view(given.dtype), given)
+    assert ir.Tensor(Narrow(bits[:0], code)).shape == [0, 3]
+
+
+def test_bf16_of_another_library_is_an_input() -> None:
+    array = np.array([[-1, 2, -3], [4, -5, 6]]).astype(ml_dtypes.bfloat16)
+    found = relu("bf16")([Narrow(array.view(np.uint16), 4)])[0]
+    np.testing.assert_array_equal(found.astype(np.float32), array.astype(np.float32).clip(0))
 
 
 def test_arrays_of_ml_dtypes_and_memory_maps_are_shared(tmp_path: Path) -> None:

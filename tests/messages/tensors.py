@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 from harness.refusals import Call
 
@@ -18,7 +20,37 @@ def renamed() -> None:
     tensor.str_data = ["c"]
 
 
+class OnDevice:
+    """An array on a GPU."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self) -> object:
+        raise AssertionError("its memory is not to be asked for")
+
+
+class Complex:
+    """An array of complex numbers of 32 bits, which NumPy lacks, too."""
+
+    array = np.zeros(2, np.uint32)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, **how: object) -> object:
+        if how:
+            raise BufferError
+        capsule = self.array.__dlpack__()
+        get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        ctypes.c_uint8.from_address(get_pointer(capsule, b"dltensor") + 20).value = 5
+        return capsule
+
+
 REFUSALS = [
+    Call("array on a GPU", lambda: ir.Tensor(OnDevice())),
+    Call("array of a type that is not in the IR", lambda: ir.Tensor(Complex())),
     Call("region beyond a tensor", lambda: ir.Tensor(ir.Tensor(X), [0, 0], [1, 9])),
     Call("fewer strings", renamed),
     Call("shape beyond an array", lambda: ir.Tensor(X, shared_memory=True).set_shape([9, 9])),

@@ -1,0 +1,93 @@
+"""Arrays of other libraries by DLPack, also of the element types that NumPy lacks.
+
+The structure is that of ``dlpack.h``, up to where an array ends; a capsule that is not renamed frees it by itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ..codes import Code
+from ..errors import InputError
+from ..ir.tensor import Array
+
+__all__ = ["from_dlpack"]
+
+_CPU = 1
+# kDLBfloat, kDLFloat8_e4m3fn, kDLFloat8_e5m2 and kDLFloat8_e8m0fnu, with their bits.
+_TYPES: dict[tuple[int, int], type[Any]] = {
+    (4, 16): ml_dtypes.bfloat16,
+    (10, 8): ml_dtypes.float8_e4m3fn,
+    (12, 8): ml_dtypes.float8_e5m2,
+    (14, 8): ml_dtypes.float8_e8m0fnu,
+}
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Memory:
+    """What NumPy makes an array of; it keeps the capsule alive, and so the memory."""
+
+    def __init__(self, capsule: object, interface: dict[str, Any]) -> None:
+        self.capsule, self.__array_interface__ = capsule, interface
+
+
+def from_dlpack(source: Any) -> Array:
+    """Return an array that shares the memory of another library's.
+
+    Raises:
+        InputError: if the memory is not in the main memory, or its type is none of the IR.
+    """
+    if source.__dlpack_device__()[0] != _CPU:
+        raise InputError(
+            f"the memory of the {type(source).__name__} is not in main memory",
+            code=Code.BAD_REQUEST,
+            hint="copy it to the CPU first",
+        )
+    try:
+        found: Array = np.from_dlpack(source)
+    except (BufferError, RuntimeError, TypeError):
+        return _of_other_type(source)
+    return found
+
+
+def _of_other_type(source: Any) -> Array:
+    capsule = source.__dlpack__()
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    tensor = _Tensor.from_address(get_pointer(capsule, b"dltensor"))
+    dtype = _TYPES.get((tensor.code, tensor.bits))
+    if dtype is None or tensor.lanes != 1:
+        raise InputError(
+            f"the {type(source).__name__} has elements of a type that the IR has not", code=Code.BAD_REQUEST
+        )
+    shape = tuple(tensor.shape[: tensor.ndim])
+    size = tensor.bits // 8
+    interface = {
+        "data": ((tensor.data or 0) + tensor.byte_offset, False),
+        "shape": shape,
+        "strides": tuple(n * size for n in tensor.strides[: tensor.ndim]) if tensor.strides else None,
+        "typestr": np.dtype(f"u{size}").str,
+        "version": 3,
+    }
+    if not math.prod(shape):
+        return np.empty(shape, dtype)
+    return np.asarray(_Memory(capsule, interface)).view(dtype)
