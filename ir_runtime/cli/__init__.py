@@ -37,7 +37,7 @@ where an error comes from, IR_RUNTIME_BACKEND names the backend to use where --b
 
 # Each is in the module of its name.
 _COMMANDS = (
-    "run", "validate", "shapes", "inspect", "compare", "oracle", "reduce", "trace-nan", "diff", "bench", "ops", "explain",
+    "run", "validate", "shapes", "inspect", "compare", "oracle", "reduce", "budget", "trace-nan", "diff", "bench", "ops", "explain",
     "guide", "kernels",
 )  # fmt: skip
 

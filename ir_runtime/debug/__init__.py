@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .budget import Budget, LayerCost, budget
 from .compare import compare
 from .diff import Change, Difference, diff
 from .extract import extract
@@ -13,11 +14,13 @@ from .step import Stepping, Stop, step
 from .trace_nan import NanTrace, Origin, Peak, trace_nan
 
 __all__ = [
+    "Budget",
     "Change",
     "Comparison",
     "DecisionResult",
     "Difference",
     "Observation",
+    "LayerCost",
     "NanTrace",
     "Origin",
     "OutputResult",
@@ -28,6 +31,7 @@ __all__ = [
     "UnitResult",
     "Stepping",
     "Stop",
+    "budget",
     "compare",
     "diff",
     "extract",

@@ -12,18 +12,19 @@ from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .reference import Change
 
-__all__ = ["ROUNDING", "emulated", "perturbed"]
+__all__ = ["PRODUCTS", "ROUNDING", "emulated", "perturbed"]
 
 ROUNDING = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-9}
 """The largest relative error of rounding to a type once."""
 
-_PRODUCTS = (
+PRODUCTS = (
     "Convolution",
     "ConvolutionBackpropData",
     "GroupConvolution",
     "GroupConvolutionBackpropData",
     "MatMul",
 )
+"""Operations that multiply matrices."""
 _MOVES = (".movement.", ".shape.")
 
 
@@ -61,7 +62,7 @@ def emulated(precision: str, boundaries: Collection[Port] | None = None) -> Chan
             return array.astype(dtype).astype(array.dtype) if array.dtype.kind == "f" else array
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        if layer.type in _PRODUCTS and layer.op is not None:
+        if layer.type in PRODUCTS and layer.op is not None:
             narrow = [rounded(array) for array in inputs]
             elements = [ElementType.from_dtype(array.dtype) for array in narrow]
             outputs = (np.asarray(layer.op.evaluator(elements)(*narrow)),)

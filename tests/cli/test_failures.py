@@ -30,6 +30,7 @@ Check = Callable[..., Result]
         "compare",
         "oracle",
         "reduce",
+        "budget",
         "trace-nan",
         "diff",
         "bench",

@@ -1,0 +1,62 @@
+"""``ir-runtime budget``: which layers a lower precision costs accuracy in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from .fed import fed, feeds_of
+from .limited import limited
+from .models import as_json, read, weights
+from .render import dump
+
+if TYPE_CHECKING:
+    from ..limits import Limits
+
+__all__ = ["budget"]
+
+_EPILOG = """\b
+ir-runtime budget net.xml -i x=x.npy --to bf16 --keep 3
+ir-runtime budget net.xml -i x=x.npy --to int4
+
+Each layer that multiplies matrices is computed alone in the lower precision; errors are relative to
+f32, at the output where they are largest.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--to",
+    type=click.Choice(["bf16", "f16", "int8", "int4"]),
+    default="bf16",
+    show_default=True,
+    help="The precision; int8 and int4 are those of weights.",
+)
+@click.option(
+    "--keep", type=click.IntRange(min=0), default=3, show_default=True, help="How many layers to keep in f32."
+)
+@fed
+@weights
+@limited
+@as_json
+def budget(
+    model: str,
+    to: str,
+    keep: int,
+    files: Sequence[str],
+    random: bool,
+    seed: int,
+    shapes: Sequence[str],
+    weights: str | None,
+    as_json: bool,
+    limits: Limits,
+) -> None:
+    """Say which layers of MODEL cost accuracy in a lower precision, and what keeping the worst in f32 gains."""
+    from ..debug import budget as compute
+
+    net = read(model, weights, limits=limits)
+    found = compute(net, feeds_of(net, files, shapes, seed if random else None), to, keep)
+    click.echo(dump(found.record()) if as_json else str(found))

@@ -1,0 +1,199 @@
+"""Which layers a lower precision costs accuracy in, and which few are worth keeping in f32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..api.model import Model
+from ..codes import Code
+from ..errors import InputError
+from ..ir.element import ElementType
+from ..ir.graph import Layer, Port
+from ..ir.tensor import Array
+from .decisions import decides, pinned
+from .precision import PRODUCTS, emulated
+from .reference import Change, Reference, chained
+from .tensors import computed_layers, is_float
+from .verdict import error_of
+
+__all__ = ["Budget", "LayerCost", "budget"]
+
+GROUP = 128
+"""How many weights of a row share a scale in int4."""
+
+_Rounding: TypeAlias = Callable[[Layer, Array], Array]
+"""Takes a layer and its weights; returns what they are after they were stored."""
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """The relative error at the outputs if this layer alone is computed in the lower precision."""
+
+    layer: str
+    operation: str
+    error: float
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"layer": self.layer, "operation": self.operation, "error": self.error}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a lower precision costs.
+
+    Args:
+        to: the precision.
+        layers: the cost of each layer, the largest first.
+        total: the error if all are in the lower precision.
+        kept: the layers to keep in f32.
+        remaining: the error if all but these are in the lower precision.
+    """
+
+    to: str
+    layers: tuple[LayerCost, ...]
+    total: float
+    kept: tuple[str, ...]
+    remaining: float
+
+    @property
+    def predicted(self) -> float:
+        """The total as the costs of the layers predict it: the root of the sum of their squares."""
+        return float(np.sqrt(sum(layer.error**2 for layer in self.layers)))
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "schema": 1, "to": self.to, "total": self.total, "predicted": self.predicted, "kept": list(self.kept),
+            "remaining": self.remaining, "layers": [layer.record() for layer in self.layers],
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        lines = [f"{cost.error:.1e}  {cost.layer!r} ({cost.operation})" for cost in self.layers]
+        lines.append(f"all in {self.to}: error {self.total:.1e} (the layers predict {self.predicted:.1e})")
+        if self.kept:
+            names = ", ".join(map(repr, self.kept))
+            lines.append(f"with {names} in f32: error {self.remaining:.1e}")
+        return "\n".join(lines)
+
+
+def budget(model: Model, inputs: Any, to: str = "bf16", keep: int = 3) -> Budget:
+    """Compute each layer that multiplies matrices alone in a lower precision, and see what that does to the outputs.
+
+    Args:
+        model: the model; it is not changed.
+        inputs: as for a compiled model.
+        to: ``bf16`` or ``f16``, in which inputs, weights and results are rounded; ``int8`` or ``int4``, in which
+            constant weights are: int8 symmetric for each row, int4 with a scale and a zero point for 128 of a row.
+        keep: how many of the layers that cost most to keep in f32.
+
+    Raises:
+        InputError: if an input is not as expected, or the precision is unknown.
+    """
+    if to not in _ROUNDINGS and to not in ("bf16", "f16"):
+        expected = "expected bf16, f16, int8 or int4"
+        raise InputError(f"unknown precision {to!r}", code=Code.NO_SUCH_NAME, hint=expected)
+    work = _Budgeting(model, inputs, to)
+    costs = [LayerCost(la.name, la.where.operation or la.type, work.error({la.id})) for la in work.layers]
+    costs.sort(key=lambda cost: -cost.error)
+    kept = {cost.layer for cost in costs[:keep] if cost.error}
+    everything = {layer.id for layer in work.layers}
+    return Budget(
+        to=to,
+        layers=tuple(costs),
+        total=work.error(everything),
+        kept=tuple(cost.layer for cost in costs if cost.layer in kept),
+        remaining=work.error({layer.id for layer in work.layers if layer.name not in kept}),
+    )
+
+
+class _Budgeting:
+    def __init__(self, model: Model, inputs: Any, to: str) -> None:
+        self._reference, self._to = Reference(model), to
+        self._feeds = self._reference.feeds(inputs)
+        graph = self._reference.graph
+        computed = computed_layers(graph)
+        changing = {layer.id for layer in (*computed, *graph.of_type("Parameter"))}
+        self._constants = {
+            layer.id: [source.layer not in changing for source in graph.reads(layer)] for layer in computed
+        }
+        self.layers = [
+            layer
+            for layer in computed
+            if layer.type in PRODUCTS and (to not in _ROUNDINGS or any(self._constants[layer.id]))
+        ]
+        self._decisions: dict[int, Sequence[Array | None]] = {}
+        self._plain = self._reference.run(self._feeds, self._note)
+
+    def _note(self, layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        if decides(self._reference.graph, self._reference.types, layer):
+            self._decisions[layer.id] = outputs
+        return outputs
+
+    def error(self, layers: Collection[int]) -> float:
+        """The largest relative error of an output if some layers are in the lower precision."""
+        change = self._stored if self._to in _ROUNDINGS else self._rounded
+        results = self._reference.run(self._feeds, chained(change(layers), pinned(self._decisions)))
+        errors = [
+            error_of(found, wanted).relative
+            for port, found, wanted in zip(self._reference.outputs, results, self._plain, strict=True)
+            if is_float(self._reference.types, port._port)
+        ]
+        return max(errors, default=0.0)
+
+    def _rounded(self, layers: Collection[int]) -> Change:
+        emulate = emulated(self._to, {Port(layer, 0) for layer in layers})
+        assert emulate is not None
+        return lambda layer, given, outputs: emulate(layer, given, outputs) if layer.id in layers else outputs
+
+    def _stored(self, layers: Collection[int]) -> Change:
+        """A change that computes layers again, with weights as they are stored."""
+
+        def change(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+            if layer.id not in layers or layer.op is None:
+                return outputs
+            fixed = self._constants[layer.id]
+            arrays = [
+                _ROUNDINGS[self._to](layer, array) if known and array.ndim > 1 else array
+                for array, known in zip(given, fixed, strict=True)
+            ]
+            elements = [ElementType.from_dtype(array.dtype) for array in arrays]
+            return (np.asarray(layer.op.evaluator(elements)(*arrays)),)
+
+        return change
+
+
+def _rows(layer: Layer, weights: Array) -> Array:
+    """Weights as rows, each of which makes one column of the result."""
+    transposed = layer.type != "MatMul" or vars(layer.op)["transpose_b"]
+    return weights if transposed else np.swapaxes(weights, -1, -2)
+
+
+def _in_int8(layer: Layer, weights: Array) -> Array:
+    rows = _rows(layer, weights)
+    axes = tuple(range(1, rows.ndim)) if layer.type != "MatMul" else (-1,)
+    scale = np.abs(rows).max(axes, keepdims=True) / 127
+    scale = np.where(scale, scale, 1)
+    stored = np.clip(np.rint(rows / scale), -127, 127) * scale
+    return _rows(layer, np.asarray(stored.astype(weights.dtype)))
+
+
+def _in_int4(layer: Layer, weights: Array) -> Array:
+    rows = _rows(layer, weights)
+    flat = rows.reshape(rows.shape[0], -1) if layer.type != "MatMul" else rows
+    stored = flat.copy()
+    for start in range(0, flat.shape[-1], GROUP):
+        part = flat[..., start : start + GROUP]
+        low, high = part.min(-1, keepdims=True), part.max(-1, keepdims=True)
+        low, high = np.minimum(low, 0), np.maximum(high, 0)
+        scale = np.where(high > low, (high - low) / 15, 1)
+        zero = np.rint(-low / scale)
+        stored[..., start : start + GROUP] = (np.clip(np.rint(part / scale) + zero, 0, 15) - zero) * scale
+    return _rows(layer, stored.reshape(rows.shape))
+
+
+_ROUNDINGS: dict[str, _Rounding] = {"int8": _in_int8, "int4": _in_int4}
