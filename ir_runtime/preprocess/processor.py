@@ -40,9 +40,10 @@ class PrePostProcessor:
         if not isinstance(model, Model):
             raise TypeError(f"expected a model, got {model!r}; ir_runtime.read_model returns one")
         self._model = model
-        ends = model._settled()  # outputs that were added have Results, too
-        self._inputs = [InputInfo(parameter) for parameter in ends.parameters]
-        self._outputs = [OutputInfo(result) for result in ends.results]
+        if model._extra:
+            model._settled()  # gives outputs that were added Results
+        self._inputs = [InputInfo(parameter) for parameter in model.get_parameters()]
+        self._outputs = [OutputInfo(result) for result in model.get_results()]
 
     def input(
         self, key: int | str | None = None, *, tensor_name: str | None = None, input_index: int | None = None

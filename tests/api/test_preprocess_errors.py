@@ -279,6 +279,18 @@ def test_the_text_ends_where_a_step_fails(path: Path) -> None:
         str(ppp)
 
 
+def test_showing_changes_nothing(path: Path) -> None:
+    """Steps are applied to see what they give, but not to the model."""
+    model = ir.read_model(path)
+    ppp = PrePostProcessor(model)
+    ppp.input().tensor().set_element_type(ir.Type.u8)
+    ppp.output().tensor().set_element_type(ir.Type.f16)
+    before = [(node, node.inputs(), node.output(0).target_inputs) for node in model.get_ops()]
+    assert "convert type (f16)" in str(ppp)
+    assert before == [(node, node.inputs(), node.output(0).target_inputs) for node in model.get_ops()]
+    assert model.input().element_type is ir.Type.f32
+
+
 def test_choices() -> None:
     """They equal no number, and are shown as OpenVINO's."""
     assert (repr(ColorFormat.RGB), str(ColorFormat.RGB)) == ("<ColorFormat.RGB: 5>", "ColorFormat.RGB")
