@@ -3,6 +3,7 @@
 Steps become ordinary operations, so a model that has them can be saved, validated and compiled as any other.
 """
 
+from .._version import __version__
 from ..absent import answers
 from .infos import (
     InputInfo,
@@ -29,6 +30,13 @@ __all__ = [
     "PrePostProcessor",
     "PreProcessSteps",
     "ResizeAlgorithm",
+    "get_version",
 ]
+
+
+def get_version() -> str:
+    """Return the version of this package."""
+    return __version__
+
 
 __getattr__ = answers(__name__)
