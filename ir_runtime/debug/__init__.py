@@ -8,7 +8,8 @@ from .diff import Change, Difference, diff
 from .extract import extract
 from .observation import Observation, Side
 from .oracle import Truth, oracle
-from .reduce import Reduced, reduce
+from .reduce import reduce
+from .reduced import Reduced
 from .report import Comparison, DecisionResult, OutputResult, UnitResult
 from .step import Stepping, Stop, step
 from .trace_nan import NanTrace, Origin, Peak, trace_nan

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..api.saving import save_model
 from ..errors import InputError
 from .oracle import oracle
+from .reduced import Reduced
 from .tensors import computed_layers
-
-if TYPE_CHECKING:
-    from .reduce import Reduced
 
 __all__ = ["write"]
 

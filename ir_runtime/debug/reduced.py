@@ -1,0 +1,52 @@
+"""What is left of a model that was reduced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..api.model import Model
+from ..ir.tensor import Array
+from .report import Comparison
+from .tensors import computed_layers
+
+__all__ = ["Reduced"]
+
+
+@dataclass
+class Reduced:
+    """The smallest part that was found.
+
+    Args:
+        model: the part.
+        inputs: an array for each of its inputs.
+        side: what it was compared with.
+        report: how the side differs on it.
+        layers: the names of its layers, without constants.
+        original: how many layers the model had, counted likewise.
+        kept_weights: the names of constants without which the difference would vanish.
+        notes: what else was tried.
+        tests: how many models were compared.
+    """
+
+    model: Model
+    inputs: list[Array]
+    side: str
+    report: Comparison
+    layers: tuple[str, ...]
+    original: int
+    kept_weights: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    tests: int = 0
+    folder: Path | None = None
+
+    def __str__(self) -> str:
+        operations = [layer.where.operation or layer.type for layer in computed_layers(self.model._graph)]
+        kept = f"; kept as they are: {', '.join(self.kept_weights)}" if self.kept_weights else ""
+        lines = [
+            f"{self.original} layers reduced to {len(self.layers)}: {', '.join(operations)}",
+            f"{self.tests} comparisons; weights and inputs are random numbers of the same mean and deviation{kept}",
+            *self.notes,
+            str(self.report),
+        ]
+        return "\n".join(lines if self.folder is None else [*lines, f"saved to {self.folder}"])
