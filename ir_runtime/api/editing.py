@@ -19,7 +19,7 @@ from ..limits import within
 from ..reader.model import Document
 from .building.arguments import as_results
 from .building.derive import Members, derived, joined_weights, members_of, undeclared, with_types
-from .building.ends import Result
+from .building.ends import Parameter, Result
 from .building.variables import Variable, VariableInfo
 from .nodes import EDITS, GraphNodes, Node, Output
 from .view import View
@@ -121,14 +121,18 @@ class Editing(View):
         """Raise what is wrong with the model."""
 
     @property
-    def parameters(self) -> list[Node]:
+    def parameters(self) -> list[Parameter]:
         """The Parameter layers."""
-        return list(self._settled().parameters) if self._table.is_settled else super().parameters
+        if not self._table.is_settled:
+            return super().parameters
+        return [node for node in self._settled().parameters if isinstance(node, Parameter)]
 
     @property
-    def results(self) -> list[Node]:
+    def results(self) -> list[Result]:
         """The Result layers."""
-        return list(self._settled().results) if self._table.is_settled else super().results
+        if not self._table.is_settled:
+            return super().results
+        return [node for node in self._settled().results if isinstance(node, Result)]
 
     @property
     def sinks(self) -> list[Node]:

@@ -11,6 +11,7 @@ from ..ir.graph import Graph, Port
 from ..ir.sizes import bytes_of
 from ..ir.tensor import Array
 from ..reader.model import Document
+from .building.ends import Parameter, Result
 from .names import find_port, unknown_name
 from .nodes import ConstOutput, GraphNodes, Node, Output, show_ports
 from .rt_info import HasRTInfo
@@ -86,25 +87,25 @@ class View(HasRTInfo, ABC):
         return find_port(self.outputs, key, "output")
 
     @property
-    def parameters(self) -> list[Node]:
+    def parameters(self) -> list[Parameter]:
         """The Parameter layers."""
-        return self._of_type("Parameter")
+        return [node for node in self._of_type("Parameter") if isinstance(node, Parameter)]
 
     @property
-    def results(self) -> list[Node]:
+    def results(self) -> list[Result]:
         """The Result layers."""
-        return self._of_type("Result")
+        return [node for node in self._of_type("Result") if isinstance(node, Result)]
 
     @property
     def result(self) -> Node:
         """The only Result layer."""
         return self.output().node
 
-    def get_parameters(self) -> list[Node]:
+    def get_parameters(self) -> list[Parameter]:
         """The Parameter layers."""
         return self.parameters
 
-    def get_results(self) -> list[Node]:
+    def get_results(self) -> list[Result]:
         """The Result layers."""
         return self.results
 

@@ -9,7 +9,6 @@ from ..api.building.factories import (
     NodeInput,
     TensorIterator as tensor_iterator,
     TypeLike,
-    constant_1 as constant,
     make,
     parameter,
     result,
@@ -23,15 +22,11 @@ __all__ = [
     "add",
     "asin",
     "atan",
-    "avg_pool",
-    "batch_norm_inference",
     "binary_convolution",
-    "broadcast",
     "ceil",
     "ceiling",
     "clamp",
     "concat",
-    "constant",
     "convert",
     "convert_like",
     "convolution",
@@ -39,19 +34,15 @@ __all__ = [
     "cos",
     "cosh",
     "ctc_greedy_decoder",
-    "deformable_convolution",
     "deformable_psroi_pooling",
     "depth_to_space",
-    "detection_output",
     "divide",
     "elu",
     "equal",
     "erf",
     "exp",
-    "fake_quantize",
     "floor",
     "floor_mod",
-    "gather",
     "gather_tree",
     "greater",
     "greater_equal",
@@ -59,7 +50,6 @@ __all__ = [
     "group_convolution",
     "group_convolution_backprop_data",
     "hard_sigmoid",
-    "interpolate",
     "less",
     "less_equal",
     "log",
@@ -68,27 +58,19 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "lrn",
-    "lstm_cell",
     "matmul",
-    "max_pool",
     "maximum",
     "minimum",
     "mod",
     "multiply",
     "negative",
-    "non_max_suppression",
     "normalize_l2",
     "not_equal",
-    "one_hot",
-    "pad",
     "parameter",
     "power",
     "prelu",
-    "prior_box",
     "prior_box_clustered",
-    "proposal",
     "psroi_pooling",
-    "range",
     "reduce_logical_and",
     "reduce_logical_or",
     "reduce_max",
@@ -103,24 +85,20 @@ __all__ = [
     "reverse_sequence",
     "select",
     "selu",
-    "shape_of",
     "sigmoid",
     "sign",
     "sin",
     "sinh",
-    "softmax",
     "space_to_depth",
     "split",
     "sqrt",
     "squared_difference",
-    "squeeze",
     "strided_slice",
     "subtract",
     "tan",
     "tanh",
     "tensor_iterator",
     "tile",
-    "topk",
     "transpose",
     "unsqueeze",
     "variadic_split",
@@ -248,82 +226,6 @@ def atan(
     )
 
 
-def avg_pool(
-    data_batch: NodeInput,
-    strides: Sequence[int],
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    kernel_shape: Sequence[int],
-    exclude_pad: bool,
-    rounding_type: str = "floor",
-    auto_pad: str | None = None,
-    name: str | None = None,
-) -> Node:
-    """AvgPool-1: Mean of the elements of ``data`` under each window.
-
-    Args:
-        data_batch: [N, C, spatial...].
-        strides: step of the window along each spatial axis.
-        pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
-        pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
-        kernel_shape: length of the window along each spatial axis.
-        exclude_pad: whether the mean is over data only, without padding.
-        rounding_type: how the number of windows is rounded; with ceil, the last one may be cut off.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
-        name: the name of the node.
-    """
-    return make(
-        "AvgPool",
-        1,
-        [data_batch],
-        {
-            "strides": strides,
-            "pads_begin": pads_begin,
-            "pads_end": pads_end,
-            "kernel": kernel_shape,
-            "exclude_pad": exclude_pad,
-            "rounding_type": rounding_type,
-            "auto_pad": auto_pad,
-        },
-        name,
-    )
-
-
-def batch_norm_inference(
-    data: NodeInput,
-    gamma: NodeInput,
-    beta: NodeInput,
-    mean: NodeInput,
-    variance: NodeInput,
-    epsilon: float,
-    name: str | None = None,
-) -> Node:
-    """Create BatchNormInference-1.
-
-    As version 5, with the data as third input: the order files have, whatever the page shows.
-
-    Args:
-        data: [N, C, ...].
-        gamma: factor of each channel, [C].
-        beta: added to each channel, [C].
-        mean: mean of each channel, [C].
-        variance: variance of each channel, [C].
-        epsilon: added to the variance.
-        name: the name of the node.
-    """
-    return make(
-        "BatchNormInference",
-        1,
-        [gamma, beta, data, mean, variance],
-        {
-            "epsilon": epsilon,
-        },
-        name,
-    )
-
-
 def binary_convolution(
     data: NodeInput,
     filters: NodeInput,
@@ -364,33 +266,6 @@ def binary_convolution(
             "mode": mode,
             "pad_value": pad_value,
             "auto_pad": auto_pad,
-        },
-        name,
-    )
-
-
-def broadcast(
-    data: NodeInput,
-    target_shape: NodeInput,
-    axes_mapping: NodeInput | None = None,
-    mode: str = "NUMPY",
-    name: str | None = None,
-) -> Node:
-    """Broadcast-1: Repeat ``data`` along axes until it has the lengths in ``target_shape``.
-
-    Args:
-        data: tensor to broadcast.
-        target_shape: 1-D; the lengths to reach.
-        axes_mapping: 1-D; for each axis of the data its axis in the target, rising; for mode explicit.
-        mode: whether the last axes are aligned, or those in axes_mapping.
-        name: the name of the node.
-    """
-    return make(
-        "Broadcast",
-        1,
-        [data, target_shape, axes_mapping],
-        {
-            "mode": mode,
         },
         name,
     )
@@ -679,56 +554,6 @@ def ctc_greedy_decoder(
     )
 
 
-def deformable_convolution(
-    data: NodeInput,
-    deformable_values: NodeInput,
-    filters: NodeInput,
-    strides: Sequence[int],
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    dilations: Sequence[int],
-    auto_pad: str = "EXPLICIT",
-    group: int = 1,
-    deformable_group: int = 1,
-    name: str | None = None,
-) -> Node:
-    """Create DeformableConvolution-1.
-
-    Correlate ``data`` with each of ``filters``, whose elements look elsewhere by ``offsets``.
-
-    Args:
-        data: [N, C_in, Y, X].
-        deformable_values: [N, deformable_group * elements * 2, Y_out, X_out]; for each kernel element, how
-            far down and right it looks.
-        filters: [C_out, C_in / group, kernel...].
-        strides: step of the window along each spatial axis.
-        pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
-        pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
-        dilations: distance between kernel elements along each spatial axis.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
-        group: number of groups of channels that are convolved apart.
-        deformable_group: number of groups of input channels that have offsets of their own.
-        name: the name of the node.
-    """
-    return make(
-        "DeformableConvolution",
-        1,
-        [data, deformable_values, filters],
-        {
-            "strides": strides,
-            "pads_begin": pads_begin,
-            "pads_end": pads_end,
-            "dilations": dilations,
-            "auto_pad": auto_pad,
-            "group": group,
-            "deformable_group": deformable_group,
-        },
-        name,
-    )
-
-
 def deformable_psroi_pooling(
     feature_maps: NodeInput,
     coords: NodeInput,
@@ -800,40 +625,6 @@ def depth_to_space(
         {
             "mode": mode,
             "block_size": block_size,
-        },
-        name,
-    )
-
-
-def detection_output(
-    box_logits: NodeInput,
-    class_preds: NodeInput,
-    proposals: NodeInput,
-    attrs: Mapping[str, Any],
-    aux_class_preds: NodeInput | None = None,
-    aux_box_preds: NodeInput | None = None,
-    name: str | None = None,
-) -> Node:
-    """Create DetectionOutput-1.
-
-    Boxes that ``box_logits`` make of ``proposals``, of each class those with the best of ``class_preds``.
-
-    Args:
-        box_logits: [N, priors * classes or 1 * 4]: deltas to the priors.
-        class_preds: [N, priors * classes]: scores.
-        proposals: [N or 1, 2 or 1, priors * 4 or 5]: priors, with an image id first if not normalized; and
-            variances, unless they are encoded in the target.
-        attrs: the attributes by name.
-        aux_class_preds: [N, priors * 2]: whether there is anything, in second place.
-        aux_box_preds: as box_logits: deltas to make better priors first.
-        name: the name of the node.
-    """
-    return make(
-        "DetectionOutput",
-        1,
-        [box_logits, class_preds, proposals, aux_class_preds, aux_box_preds],
-        {
-            **attrs,
         },
         name,
     )
@@ -952,44 +743,6 @@ def exp(
     )
 
 
-def fake_quantize(
-    data: NodeInput,
-    input_low: NodeInput,
-    input_high: NodeInput,
-    output_low: NodeInput,
-    output_high: NodeInput,
-    levels: int,
-    auto_broadcast: str = "NUMPY",
-    name: str | None = None,
-) -> Node:
-    """Create FakeQuantize-1.
-
-    Move ``data`` to the nearest of evenly spaced levels between two limits, then to other limits.
-
-    Args:
-        data: tensor to quantize.
-        input_low: where levels begin, of a shape that broadcasts to that of data.
-        input_high: where levels end, of a shape that broadcasts to that of data; where it equals input_low
-            there are two levels.
-        output_low: what the first level becomes, of a shape that broadcasts to that of data.
-        output_high: what the last level becomes, of a shape that broadcasts to that of data.
-        levels: number of levels, those at both ends included.
-        auto_broadcast: how shapes that differ go together: not at all, as in NumPy, or the second onto the
-            first.
-        name: the name of the node.
-    """
-    return make(
-        "FakeQuantize",
-        1,
-        [data, input_low, input_high, output_low, output_high],
-        {
-            "levels": levels,
-            "auto_broadcast": auto_broadcast,
-        },
-        name,
-    )
-
-
 def floor(
     node: NodeInput,
     name: str | None = None,
@@ -1031,29 +784,6 @@ def floor_mod(
         {
             "auto_broadcast": auto_broadcast,
         },
-        name,
-    )
-
-
-def gather(
-    data: NodeInput,
-    indices: NodeInput,
-    axis: NodeInput,
-    name: str | None = None,
-) -> Node:
-    """Gather-1: Slices of ``data`` along ``axis`` at ``indices``, without a batch.
-
-    Args:
-        data: tensor to pick from.
-        indices: indices along the axis, of any shape; negative ones count from its end.
-        axis: the axis, a scalar or one number; a negative one counts from the end.
-        name: the name of the node.
-    """
-    return make(
-        "Gather",
-        1,
-        [data, indices, axis],
-        {},
         name,
     )
 
@@ -1268,31 +998,6 @@ def hard_sigmoid(
     )
 
 
-def interpolate(
-    image: NodeInput,
-    output_shape: NodeInput,
-    attrs: Mapping[str, Any],
-    name: str | None = None,
-) -> Node:
-    """Interpolate-1: Resize ``data`` along axes to ``target`` lengths.
-
-    Args:
-        image: tensor to resize.
-        output_shape: 1-D; the length of each of the axes.
-        attrs: the attributes by name.
-        name: the name of the node.
-    """
-    return make(
-        "Interpolate",
-        1,
-        [image, output_shape],
-        {
-            **attrs,
-        },
-        name,
-    )
-
-
 def less(
     left_node: NodeInput,
     right_node: NodeInput,
@@ -1495,53 +1200,6 @@ def lrn(
     )
 
 
-def lstm_cell(
-    X: NodeInput,
-    initial_hidden_state: NodeInput,
-    initial_cell_state: NodeInput,
-    W: NodeInput,
-    R: NodeInput,
-    B: NodeInput,
-    hidden_size: int,
-    activations: Sequence[str] | None = None,
-    activations_alpha: Sequence[float] | None = None,
-    activations_beta: Sequence[float] | None = None,
-    clip: float = 0.0,
-    name: str | None = None,
-) -> Node:
-    """Create LSTMCell-1.
-
-    As version 4, with peepholes, coupled gates and gates in other orders, of which the page says nothing.
-
-    Args:
-        X: [batch, input].
-        initial_hidden_state: [batch, hidden].
-        initial_cell_state: [batch, hidden].
-        W: weights of x for the gates f, i, c, o, [4 * hidden, input].
-        R: weights of the hidden state, [4 * hidden, hidden].
-        B: biases, [4 * hidden]; none when absent.
-        hidden_size: length of the hidden state.
-        activations: the functions f of the gates f, i and o, g of c, and h of the cell state.
-        activations_alpha: parameters of the functions, which none of the functions allowed has.
-        activations_beta: more parameters of the functions, which none of the functions allowed has.
-        clip: gates are kept within this of 0 before they are activated; 0: they are not.
-        name: the name of the node.
-    """
-    return make(
-        "LSTMCell",
-        1,
-        [X, initial_hidden_state, initial_cell_state, W, R, B],
-        {
-            "hidden_size": hidden_size,
-            "activations": activations,
-            "activations_alpha": activations_alpha,
-            "activations_beta": activations_beta,
-            "clip": clip,
-        },
-        name,
-    )
-
-
 def matmul(
     data_a: NodeInput,
     data_b: NodeInput,
@@ -1565,46 +1223,6 @@ def matmul(
         {
             "transpose_a": transpose_a,
             "transpose_b": transpose_b,
-        },
-        name,
-    )
-
-
-def max_pool(
-    data: NodeInput,
-    strides: Sequence[int],
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    kernel_shape: Sequence[int],
-    rounding_type: str = "floor",
-    auto_pad: str | None = None,
-    name: str | None = None,
-) -> Node:
-    """MaxPool-1: Largest element of ``data`` under each window.
-
-    Args:
-        data: [N, C, spatial...].
-        strides: step of the window along each spatial axis.
-        pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
-        pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
-        kernel_shape: length of the window along each spatial axis.
-        rounding_type: how the number of windows is rounded; with ceil, the last one may be cut off.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
-        name: the name of the node.
-    """
-    return make(
-        "MaxPool",
-        1,
-        [data],
-        {
-            "strides": strides,
-            "pads_begin": pads_begin,
-            "pads_end": pads_end,
-            "kernel": kernel_shape,
-            "rounding_type": rounding_type,
-            "auto_pad": auto_pad,
         },
         name,
     )
@@ -1733,42 +1351,6 @@ def negative(
     )
 
 
-def non_max_suppression(
-    boxes: NodeInput,
-    scores: NodeInput,
-    max_output_boxes_per_class: NodeInput | None = None,
-    iou_threshold: NodeInput | None = None,
-    score_threshold: NodeInput | None = None,
-    box_encoding: str = "corner",
-    sort_result_descending: bool = True,
-    name: str | None = None,
-) -> Node:
-    """Create NonMaxSuppression-1.
-
-    Which of ``boxes`` are left of each class, when those with the best scores suppress what they overlap.
-
-    Args:
-        boxes: [batches, boxes, 4].
-        scores: [batches, classes, boxes].
-        max_output_boxes_per_class: one number; absent, it is 0.
-        iou_threshold: one number: the overlap that suppresses; absent, it is 0.
-        score_threshold: one number: what scores must be above; absent, it is 0.
-        box_encoding: corner: y1, x1, y2, x2 of two corners opposite each other; center: x, y, width, height.
-        sort_result_descending: order by score; if not, by batch entry and class, and by score within.
-        name: the name of the node.
-    """
-    return make(
-        "NonMaxSuppression",
-        1,
-        [boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold],
-        {
-            "box_encoding": box_encoding,
-            "sort_result_descending": sort_result_descending,
-        },
-        name,
-    )
-
-
 def normalize_l2(
     data: NodeInput,
     axes: NodeInput,
@@ -1823,64 +1405,6 @@ def not_equal(
     )
 
 
-def one_hot(
-    indices: NodeInput,
-    depth: NodeInput,
-    on_value: NodeInput,
-    off_value: NodeInput,
-    axis: int,
-    name: str | None = None,
-) -> Node:
-    """OneHot-1: For each of ``indices`` a vector with ``on_value`` at that class and ``off_value`` elsewhere.
-
-    Args:
-        indices: the class of each element.
-        depth: number of classes, a scalar.
-        on_value: what stands at the class, a scalar.
-        off_value: what stands elsewhere, a scalar.
-        axis: where the output has the new axis; negative ones count from the end.
-        name: the name of the node.
-    """
-    return make(
-        "OneHot",
-        1,
-        [indices, depth, on_value, off_value],
-        {
-            "axis": axis,
-        },
-        name,
-    )
-
-
-def pad(
-    arg: NodeInput,
-    pads_begin: NodeInput,
-    pads_end: NodeInput,
-    pad_mode: str,
-    arg_pad_value: NodeInput | None = None,
-    name: str | None = None,
-) -> Node:
-    """Pad-1: Extend ``data`` by ``pads_begin`` and ``pads_end`` elements along each axis.
-
-    Args:
-        arg: tensor to pad.
-        pads_begin: elements to add before each axis; negative numbers cut.
-        pads_end: elements to add after each axis; negative numbers cut.
-        pad_mode: fill with pad_value, the outermost element, or a mirror image without or with that element.
-        arg_pad_value: scalar that fills, for pad_mode constant; absent, it is 0.
-        name: the name of the node.
-    """
-    return make(
-        "Pad",
-        1,
-        [arg, pads_begin, pads_end, arg_pad_value],
-        {
-            "pad_mode": pad_mode,
-        },
-        name,
-    )
-
-
 def power(
     left_node: NodeInput,
     right_node: NodeInput,
@@ -1928,31 +1452,6 @@ def prelu(
     )
 
 
-def prior_box(
-    layer_shape: NodeInput,
-    image_shape: NodeInput,
-    attrs: Mapping[str, Any],
-    name: str | None = None,
-) -> Node:
-    """PriorBox-1: Boxes of given sizes and aspect ratios at every place of a grid laid over an image.
-
-    Args:
-        layer_shape: [2]: height and width of the grid.
-        image_shape: [2]: height and width of the image.
-        attrs: the attributes by name.
-        name: the name of the node.
-    """
-    return make(
-        "PriorBox",
-        1,
-        [layer_shape, image_shape],
-        {
-            **attrs,
-        },
-        name,
-    )
-
-
 def prior_box_clustered(
     output_size: NodeInput,
     image_size: NodeInput,
@@ -1971,35 +1470,6 @@ def prior_box_clustered(
         "PriorBoxClustered",
         1,
         [output_size, image_size],
-        {
-            **attrs,
-        },
-        name,
-    )
-
-
-def proposal(
-    class_probs: NodeInput,
-    bbox_deltas: NodeInput,
-    image_shape: NodeInput,
-    attrs: Mapping[str, Any],
-    name: str | None = None,
-) -> Node:
-    """Create Proposal-1.
-
-    Boxes that ``bbox_deltas`` make of anchors at every place, the best of those that do not overlap.
-
-    Args:
-        class_probs: [N, 2 * anchors, H, W]: scores of background, then of foreground.
-        bbox_deltas: [N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides.
-        image_shape: [3 or 4]: height and width of the image, one scale for both or two.
-        attrs: the attributes by name.
-        name: the name of the node.
-    """
-    return make(
-        "Proposal",
-        1,
-        [class_probs, bbox_deltas, image_shape],
         {
             **attrs,
         },
@@ -2044,29 +1514,6 @@ def psroi_pooling(
             "spatial_bins_y": spatial_bins_y,
             "mode": mode,
         },
-        name,
-    )
-
-
-def range(
-    start: NodeInput,
-    stop: NodeInput,
-    step: NodeInput,
-    name: str | None = None,
-) -> Node:
-    """Range-1: Numbers from ``start`` up to, but not including, ``stop``, ``step`` apart.
-
-    Args:
-        start: first number, a scalar.
-        stop: where to end, a scalar; not reached.
-        step: distance, a scalar other than 0; a negative one counts down.
-        name: the name of the node.
-    """
-    return make(
-        "Range",
-        1,
-        [start, stop, step],
-        {},
         name,
     )
 
@@ -2421,25 +1868,6 @@ def selu(
     )
 
 
-def shape_of(
-    data: NodeInput,
-    name: str | None = None,
-) -> Node:
-    """ShapeOf-1: Lengths of ``data`` along each axis, always as i64.
-
-    Args:
-        data: tensor to measure.
-        name: the name of the node.
-    """
-    return make(
-        "ShapeOf",
-        1,
-        [data],
-        {},
-        name,
-    )
-
-
 def sigmoid(
     data: NodeInput,
     name: str | None = None,
@@ -2512,29 +1940,6 @@ def sinh(
         1,
         [node],
         {},
-        name,
-    )
-
-
-def softmax(
-    data: NodeInput,
-    axis: int,
-    name: str | None = None,
-) -> Node:
-    """SoftMax-1: As version 8, with axes from the front only.
-
-    Args:
-        data: tensor of any shape.
-        axis: the axis of the sums.
-        name: the name of the node.
-    """
-    return make(
-        "SoftMax",
-        1,
-        [data],
-        {
-            "axis": axis,
-        },
         name,
     )
 
@@ -2631,29 +2036,6 @@ def squared_difference(
         {
             "auto_broadcast": auto_broadcast,
         },
-        name,
-    )
-
-
-def squeeze(
-    data: NodeInput,
-    axes: NodeInput,
-    name: str | None = None,
-) -> Node:
-    """Create Squeeze-1.
-
-    Remove ``axes`` of length 1 from ``data``; the rank does not depend on lengths still unknown.
-
-    Args:
-        data: tensor to squeeze.
-        axes: axes to remove; none, or an empty list, means all of length 1.
-        name: the name of the node.
-    """
-    return make(
-        "Squeeze",
-        1,
-        [data, axes],
-        {},
         name,
     )
 
@@ -2787,37 +2169,6 @@ def tile(
         1,
         [data, repeats],
         {},
-        name,
-    )
-
-
-def topk(
-    data: NodeInput,
-    k: NodeInput,
-    axis: int,
-    mode: str,
-    sort: str,
-    name: str | None = None,
-) -> Node:
-    """TopK-1: The ``k`` largest or smallest elements of ``data`` along an axis, and their indices.
-
-    Args:
-        data: tensor to choose from.
-        k: scalar: how many elements to choose, at least 1.
-        axis: axis to choose along; a negative one counts from the end.
-        mode: whether to choose the largest or the smallest.
-        sort: value: best first; index: in the order of the data; none: in any order, here as value.
-        name: the name of the node.
-    """
-    return make(
-        "TopK",
-        1,
-        [data, k],
-        {
-            "axis": axis,
-            "mode": mode,
-            "sort": sort,
-        },
         name,
     )
 

@@ -1,10 +1,20 @@
 """Functions that create the operations of opset14, as ``openvino.opset14`` has them. Written by ``make index``."""
 
-from .. import opset13 as _before
-from ..opset13 import *
-from . import ops as _own
+from ..opset1.ops import *
+from ..opset1.until_16 import *
+from ..opset1.until_15 import *
+from ..opset2.ops import *
+from ..opset3.ops import *
+from ..opset4.ops import *
+from ..opset4.until_15 import *
+from ..opset5.ops import *
+from ..opset6.ops import *
+from ..opset7.ops import *
+from ..opset8.ops import *
+from ..opset9.ops import *
+from ..opset10.ops import *
+from ..opset11.ops import *
+from ..opset12.ops import *
+from ..opset13.ops import *
+from .until_16 import *
 from .ops import *
-
-__all__: list[str] = []
-__all__ += _before.__all__
-__all__ += _own.__all__

@@ -1,10 +1,19 @@
 """Functions that create the operations of opset15, as ``openvino.opset15`` has them. Written by ``make index``."""
 
-from .. import opset14 as _before
-from ..opset14 import *
-from . import ops as _own
+from ..opset1.ops import *
+from ..opset1.until_16 import *
+from ..opset2.ops import *
+from ..opset3.ops import *
+from ..opset4.ops import *
+from ..opset5.ops import *
+from ..opset6.ops import *
+from ..opset7.ops import *
+from ..opset8.ops import *
+from ..opset9.ops import *
+from ..opset10.ops import *
+from ..opset11.ops import *
+from ..opset12.ops import *
+from ..opset13.ops import *
+from ..opset14.until_16 import *
+from ..opset14.ops import *
 from .ops import *
-
-__all__: list[str] = []
-__all__ += _before.__all__
-__all__ += _own.__all__

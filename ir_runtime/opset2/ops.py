@@ -7,8 +7,6 @@ from ..api.nodes import Node
 
 __all__ = [
     "batch_to_space",
-    "gelu",
-    "mvn",
     "reorg_yolo",
     "roi_pooling",
     "space_to_batch",
@@ -38,54 +36,6 @@ def batch_to_space(
         2,
         [data, block_shape, crops_begin, crops_end],
         {},
-        name,
-    )
-
-
-def gelu(
-    node: NodeInput,
-    name: str | None = None,
-) -> Node:
-    """Gelu-2: As version 7 in ``erf`` mode.
-
-    Args:
-        node: tensor of any shape.
-        name: the name of the node.
-    """
-    return make(
-        "Gelu",
-        2,
-        [node],
-        {},
-        name,
-    )
-
-
-def mvn(
-    data: NodeInput,
-    across_channels: bool = False,
-    normalize_variance: bool = False,
-    eps: float = 1e-09,
-    name: str | None = None,
-) -> Node:
-    """MVN-1: As version 6, over axes that are an attribute.
-
-    Args:
-        data: [N, C, ...] unless reduction_axes are given.
-        across_channels: one mean for all channels, where there are no reduction_axes.
-        normalize_variance: divide by the standard deviation, too.
-        eps: added to the variance.
-        name: the name of the node.
-    """
-    return make(
-        "MVN",
-        1,
-        [data],
-        {
-            "across_channels": across_channels,
-            "normalize_variance": normalize_variance,
-            "eps": eps,
-        },
         name,
     )
 

@@ -8,7 +8,6 @@ from ..api.building.factories import NodeInput, TypeLike, make
 from ..api.nodes import Node
 
 __all__ = [
-    "assign",
     "broadcast",
     "bucketize",
     "cum_sum",
@@ -18,40 +17,12 @@ __all__ = [
     "embedding_segments_sum",
     "extract_image_patches",
     "gru_cell",
-    "non_max_suppression",
     "non_zero",
-    "read_value",
     "rnn_cell",
-    "roi_align",
-    "scatter_elements_update",
     "scatter_update",
     "shape_of",
     "shuffle_channels",
-    "topk",
 ]
-
-
-def assign(
-    new_value: NodeInput,
-    variable_id: str,
-    name: str | None = None,
-) -> Node:
-    """Assign-3: Let the variable hold ``new_value``, for the next run to read.
-
-    Args:
-        new_value: what the variable holds from now on.
-        variable_id: the name of the variable.
-        name: the name of the node.
-    """
-    return make(
-        "Assign",
-        3,
-        [new_value],
-        {
-            "variable_id": variable_id,
-        },
-        name,
-    )
 
 
 def broadcast(
@@ -330,43 +301,6 @@ def gru_cell(
     )
 
 
-def non_max_suppression(
-    boxes: NodeInput,
-    scores: NodeInput,
-    max_output_boxes_per_class: NodeInput | None = None,
-    iou_threshold: NodeInput | None = None,
-    score_threshold: NodeInput | None = None,
-    box_encoding: str = "corner",
-    sort_result_descending: bool = True,
-    output_type: TypeLike = "i64",
-    name: str | None = None,
-) -> Node:
-    """NonMaxSuppression-3: As version 1, with a choice of index types.
-
-    Args:
-        boxes: [batches, boxes, 4].
-        scores: [batches, classes, boxes].
-        max_output_boxes_per_class: one number; absent, it is 0.
-        iou_threshold: one number: the overlap that suppresses; absent, it is 0.
-        score_threshold: one number: what scores must be above; absent, it is 0.
-        box_encoding: corner: y1, x1, y2, x2 of two corners opposite each other; center: x, y, width, height.
-        sort_result_descending: order by score; if not, by batch entry and class, and by score within.
-        output_type: element type of the indices, i64 or i32.
-        name: the name of the node.
-    """
-    return make(
-        "NonMaxSuppression",
-        3,
-        [boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold],
-        {
-            "box_encoding": box_encoding,
-            "sort_result_descending": sort_result_descending,
-            "output_type": output_type,
-        },
-        name,
-    )
-
-
 def non_zero(
     data: NodeInput,
     output_type: TypeLike = "i64",
@@ -387,29 +321,6 @@ def non_zero(
         [data],
         {
             "output_type": output_type,
-        },
-        name,
-    )
-
-
-def read_value(
-    init_value: NodeInput,
-    variable_id: str,
-    name: str | None = None,
-) -> Node:
-    """ReadValue-3: What the variable holds; ``initial_value`` where it is not set.
-
-    Args:
-        init_value: what it holds at first.
-        variable_id: the name of the variable.
-        name: the name of the node.
-    """
-    return make(
-        "ReadValue",
-        3,
-        [init_value],
-        {
-            "variable_id": variable_id,
         },
         name,
     )
@@ -454,74 +365,6 @@ def rnn_cell(
             "activations_beta": activations_beta,
             "clip": clip,
         },
-        name,
-    )
-
-
-def roi_align(
-    data: NodeInput,
-    rois: NodeInput,
-    batch_indices: NodeInput,
-    pooled_h: int,
-    pooled_w: int,
-    sampling_ratio: int,
-    spatial_scale: float,
-    mode: str,
-    name: str | None = None,
-) -> Node:
-    """Create ROIAlign-3.
-
-    Divide each region of ``data`` into bins, and give the mean or the largest of points in each.
-
-    Args:
-        data: [N, C, H, W]: feature maps.
-        rois: [regions, 4]: x1, y1, x2, y2 before spatial_scale.
-        batch_indices: [regions]: the batch entry of each; none from the first -1 on.
-        pooled_h: height of the result.
-        pooled_w: width of the result.
-        sampling_ratio: points along each axis of a bin; 0 means as many as there are elements.
-        spatial_scale: what coordinates of regions are multiplied by.
-        mode: what becomes of the samples of a bin; max is 0 at least.
-        name: the name of the node.
-    """
-    return make(
-        "ROIAlign",
-        3,
-        [data, rois, batch_indices],
-        {
-            "pooled_h": pooled_h,
-            "pooled_w": pooled_w,
-            "sampling_ratio": sampling_ratio,
-            "spatial_scale": spatial_scale,
-            "mode": mode,
-        },
-        name,
-    )
-
-
-def scatter_elements_update(
-    data: NodeInput,
-    indices: NodeInput,
-    updates: NodeInput,
-    axis: NodeInput,
-    name: str | None = None,
-) -> Node:
-    """Create ScatterElementsUpdate-3.
-
-    Replace the elements of ``data`` that ``indices`` name along ``axis`` with ``updates``.
-
-    Args:
-        data: tensor to copy.
-        indices: for each update its place along axis; a negative one counts from the end.
-        updates: of the shape of indices; places along other axes are as in data.
-        axis: one number; a negative one counts from the end.
-        name: the name of the node.
-    """
-    return make(
-        "ScatterElementsUpdate",
-        3,
-        [data, indices, updates, axis],
-        {},
         name,
     )
 
@@ -597,40 +440,6 @@ def shuffle_channels(
         {
             "axis": axis,
             "group": group,
-        },
-        name,
-    )
-
-
-def topk(
-    data: NodeInput,
-    k: NodeInput,
-    axis: int,
-    mode: str,
-    sort: str,
-    index_element_type: TypeLike = "i32",
-    name: str | None = None,
-) -> Node:
-    """TopK-3: The ``k`` largest or smallest elements of ``data`` along an axis, and their indices.
-
-    Args:
-        data: tensor to choose from.
-        k: scalar: how many elements to choose, at least 1.
-        axis: axis to choose along; a negative one counts from the end.
-        mode: whether to choose the largest or the smallest.
-        sort: value: best first; index: in the order of the data; none: in any order, here as value.
-        index_element_type: element type of the indices, i64 or i32.
-        name: the name of the node.
-    """
-    return make(
-        "TopK",
-        3,
-        [data, k],
-        {
-            "axis": axis,
-            "mode": mode,
-            "sort": sort,
-            "index_element_type": index_element_type,
         },
         name,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..api.building.factories import NodeInput, TypeLike, make
+from ..api.building.factories import NodeInput, make
 from ..api.nodes import Node
 
 __all__ = [
@@ -16,11 +16,9 @@ __all__ = [
     "hswish",
     "lstm_cell",
     "mish",
-    "non_max_suppression",
     "proposal",
     "reduce_l1",
     "reduce_l2",
-    "scatter_nd_update",
     "softplus",
     "swish",
 ]
@@ -207,45 +205,6 @@ def mish(
     )
 
 
-def non_max_suppression(
-    boxes: NodeInput,
-    scores: NodeInput,
-    max_output_boxes_per_class: NodeInput | None = None,
-    iou_threshold: NodeInput | None = None,
-    score_threshold: NodeInput | None = None,
-    box_encoding: str = "corner",
-    sort_result_descending: bool = True,
-    output_type: TypeLike = "i64",
-    name: str | None = None,
-) -> Node:
-    """Create NonMaxSuppression-4.
-
-    As version 3; there is only more room in the output of plugins that need a static shape.
-
-    Args:
-        boxes: [batches, boxes, 4].
-        scores: [batches, classes, boxes].
-        max_output_boxes_per_class: one number; absent, it is 0.
-        iou_threshold: one number: the overlap that suppresses; absent, it is 0.
-        score_threshold: one number: what scores must be above; absent, it is 0.
-        box_encoding: corner: y1, x1, y2, x2 of two corners opposite each other; center: x, y, width, height.
-        sort_result_descending: order by score; if not, by batch entry and class, and by score within.
-        output_type: element type of the indices, i64 or i32.
-        name: the name of the node.
-    """
-    return make(
-        "NonMaxSuppression",
-        4,
-        [boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold],
-        {
-            "box_encoding": box_encoding,
-            "sort_result_descending": sort_result_descending,
-            "output_type": output_type,
-        },
-        name,
-    )
-
-
 def proposal(
     class_probs: NodeInput,
     bbox_deltas: NodeInput,
@@ -321,29 +280,6 @@ def reduce_l2(
         {
             "keep_dims": keep_dims,
         },
-        name,
-    )
-
-
-def scatter_nd_update(
-    data: NodeInput,
-    indices: NodeInput,
-    updates: NodeInput,
-    name: str | None = None,
-) -> Node:
-    """ScatterNDUpdate-4: Replace the elements or slices of ``data`` that ``indices`` name with ``updates``.
-
-    Args:
-        data: tensor to copy.
-        indices: tuples along the last axis, each naming an element or a slice of data.
-        updates: an element or a slice for each tuple.
-        name: the name of the node.
-    """
-    return make(
-        "ScatterNDUpdate",
-        4,
-        [data, indices, updates],
-        {},
         name,
     )
 

@@ -1,10 +1,24 @@
 """Functions that create the operations of opset5, as ``openvino.opset5`` has them. Written by ``make index``."""
 
-from .. import opset4 as _before
-from ..opset4 import *
-from . import ops as _own
+from ..opset1.ops import *
+from ..opset1.until_14 import *
+from ..opset1.until_13 import *
+from ..opset1.until_8 import *
+from ..opset1.until_7 import *
+from ..opset1.until_10 import *
+from ..opset1.until_16 import *
+from ..opset1.until_12 import *
+from ..opset1.until_15 import *
+from ..opset2.ops import *
+from ..opset2.until_7 import *
+from ..opset2.until_6 import *
+from ..opset3.until_6 import *
+from ..opset3.ops import *
+from ..opset3.until_9 import *
+from ..opset3.until_12 import *
+from ..opset3.until_11 import *
+from ..opset4.ops import *
+from ..opset4.until_15 import *
 from .ops import *
-
-__all__: list[str] = []
-__all__ += _before.__all__
-__all__ += _own.__all__
+from .until_8 import *
+from .until_9 import *

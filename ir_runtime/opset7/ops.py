@@ -10,7 +10,6 @@ from ..api.nodes import Node
 __all__ = [
     "dft",
     "einsum",
-    "gather",
     "gelu",
     "idft",
     "roll",
@@ -59,33 +58,6 @@ def einsum(
         [*inputs],
         {
             "equation": equation,
-        },
-        name,
-    )
-
-
-def gather(
-    data: NodeInput,
-    indices: NodeInput,
-    axis: NodeInput,
-    batch_dims: int = 0,
-    name: str | None = None,
-) -> Node:
-    """Gather-7: Slices of ``data`` along ``axis`` at ``indices``, which are meant to lie inside.
-
-    Args:
-        data: tensor to pick from.
-        indices: indices along the axis, of any shape; negative ones count from its end.
-        axis: the axis, a scalar or one number; a negative one counts from the end.
-        batch_dims: leading axes that data and indices share; negative: from the indices' end.
-        name: the name of the node.
-    """
-    return make(
-        "Gather",
-        7,
-        [data, indices, axis],
-        {
-            "batch_dims": batch_dims,
         },
         name,
     )

@@ -19,8 +19,6 @@ __all__ = [
     "i420_to_rgb",
     "if_op",
     "matrix_nms",
-    "max_pool",
-    "multiclass_nms",
     "nv12_to_bgr",
     "nv12_to_rgb",
     "prior_box",
@@ -319,109 +317,6 @@ def matrix_nms(
     )
 
 
-def max_pool(
-    data: NodeInput,
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-    kernel_shape: Sequence[int],
-    rounding_type: str = "floor",
-    auto_pad: str | None = None,
-    index_element_type: TypeLike = "i64",
-    axis: int = 0,
-    name: str | None = None,
-) -> Node:
-    """Create MaxPool-8.
-
-    Largest element of ``data`` under each window, as version 1, and where it is: the first, if many.
-
-    Args:
-        data: [N, C, spatial...].
-        strides: step of the window along each spatial axis.
-        dilations: distance between elements of the window along each spatial axis; 1 when absent.
-        pads_begin: padding before each spatial axis; ignored unless auto_pad is explicit.
-        pads_end: padding after each spatial axis; ignored unless auto_pad is explicit.
-        kernel_shape: length of the window along each spatial axis.
-        rounding_type: how the number of windows is rounded; with ceil, the last one may be cut off.
-        auto_pad: explicit: as pads_begin and pads_end say; valid: none; same_upper, same_lower: so much that
-            the output is the input divided by the stride, rounded up, an odd one at the end or at the
-            beginning.
-        index_element_type: type of the indices, i64 or i32.
-        axis: first axis that the indices count over; negative ones count from the end.
-        name: the name of the node.
-    """
-    return make(
-        "MaxPool",
-        8,
-        [data],
-        {
-            "strides": strides,
-            "dilations": dilations,
-            "pads_begin": pads_begin,
-            "pads_end": pads_end,
-            "kernel": kernel_shape,
-            "rounding_type": rounding_type,
-            "auto_pad": auto_pad,
-            "index_element_type": index_element_type,
-            "axis": axis,
-        },
-        name,
-    )
-
-
-def multiclass_nms(
-    boxes: NodeInput,
-    scores: NodeInput,
-    sort_result_type: str = "none",
-    sort_result_across_batch: bool = False,
-    output_type: TypeLike = "i64",
-    iou_threshold: float = 0.0,
-    score_threshold: float = 0.0,
-    nms_top_k: int = -1,
-    keep_top_k: int = -1,
-    background_class: int = -1,
-    nms_eta: float = 1.0,
-    normalized: bool = True,
-    name: str | None = None,
-) -> Node:
-    """MulticlassNms-8: Which of ``boxes`` are left of each class, when the best suppress those they overlap.
-
-    Args:
-        boxes: [images, boxes, 4]: x1, y1, x2, y2.
-        scores: [images, classes, boxes].
-        sort_result_type: what boxes are ordered by.
-        sort_result_across_batch: whether boxes are ordered over all images.
-        output_type: element type of indices and counts, i64 or i32.
-        iou_threshold: the overlap within a class that suppresses.
-        score_threshold: what scores are compared with.
-        nms_top_k: how many boxes of a class are compared at most; -1 means all.
-        keep_top_k: how many boxes of an image are left at most; -1 means all.
-        background_class: the class that is not looked for; -1 if there is none.
-        nms_eta: what iou_threshold is multiplied by for each box left, while it is above 0.5.
-        normalized: whether sides are differences of coordinates; if not, 1 more.
-        name: the name of the node.
-    """
-    return make(
-        "MulticlassNms",
-        8,
-        [boxes, scores],
-        {
-            "sort_result_type": sort_result_type,
-            "sort_result_across_batch": sort_result_across_batch,
-            "output_type": output_type,
-            "iou_threshold": iou_threshold,
-            "score_threshold": score_threshold,
-            "nms_top_k": nms_top_k,
-            "keep_top_k": keep_top_k,
-            "background_class": background_class,
-            "nms_eta": nms_eta,
-            "normalized": normalized,
-        },
-        name,
-    )
-
-
 def nv12_to_bgr(
     arg: NodeInput,
     arg_uv: NodeInput | None = None,
@@ -499,7 +394,7 @@ def random_uniform(
     alignment: str = "tensorflow",
     name: str | None = None,
 ) -> Node:
-    """RandomUniform-8: Random numbers from ``minval``, below ``maxval``, the same for the same seeds.
+    """RandomUniform-8: Random numbers from ``minval``, below ``maxval``.
 
     Args:
         output_shape: lengths of the axes, 1-D.

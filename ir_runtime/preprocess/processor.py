@@ -135,8 +135,8 @@ def _connect(target: Input, tensor: Output, undo: ExitStack) -> None:
 
 def _set_parameters(model: Model, parameters: Sequence[Node]) -> None:
     names = [parameter.output(0)._names for parameter in parameters]
-    for parameter in list(model.get_parameters()):
-        model.remove_parameter(parameter)
+    for former in model.get_parameters():
+        model.remove_parameter(former)
     model.add_parameters(parameters)
     for parameter, own in zip(parameters, names, strict=True):
         parameter.output(0).set_names(own)  # planes have none, unless the user gives them some

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,6 @@ __all__ = [
 _PACKAGE = '''"""Functions that create the operations of {opset}, as ``openvino.{opset}`` has them. Written by ``make index``."""
 
 {imports}
-
-__all__: list[str] = []
-{names}
 '''
 
 
@@ -80,12 +77,30 @@ class Factory:
 
 
 def written() -> Iterator[tuple[Path, str]]:
-    """Yield every module of an opset: its file, and what is to be in it."""
+    """Yield every module of an opset: its file, and what is to be in it.
+
+    Factories that a later opset replaces have modules of their own, so that each opset imports what it has, and
+    nothing twice: type checkers would take the former one.
+    """
     root = Path(ir_runtime.__file__).parent
-    for number in range(1, max(FACTORIES) + 1):
-        package = root / f"opset{number}"
-        yield package / "ops.py", _module(number, list(factories_of(number)))
-        yield package / "__init__.py", _package(number)
+    groups: dict[tuple[int, int], list[Factory]] = {}
+    for number in FACTORIES:
+        for factory in factories_of(number):
+            groups.setdefault((number, _replaced(number, factory.name)), []).append(factory)
+    for (number, until), factories in groups.items():
+        yield root / f"opset{number}" / f"{_module_name(until)}.py", _module(number, factories)
+    for number in FACTORIES:
+        yield root / f"opset{number}" / "__init__.py", _package(number, list(groups))
+
+
+def _replaced(number: int, name: str) -> int:
+    """Return the opset that replaces a factory; 0 if none does."""
+    later = (n for n in sorted(FACTORIES) if n > number and any(f.name == name for f in factories_of(n)))
+    return next(later, 0)
+
+
+def _module_name(until: int) -> str:
+    return f"until_{until}" if until else "ops"
 
 
 def factories_of(number: int) -> Iterator[Factory]:
@@ -236,14 +251,14 @@ def _doc(cls: type[Op], parameters: list[Parameter]) -> list[str]:
     return [*lines, '    """']
 
 
-def _package(number: int) -> str:
-    imports = ["from . import ops as _own", "from .ops import *"]
-    names = ["__all__ += _own.__all__"]
-    if number > 1:
-        before = f"opset{number - 1}"
-        imports = [f"from .. import {before} as _before", f"from ..{before} import *", *imports]
-        names = ["__all__ += _before.__all__", *names]
-    return _PACKAGE.format(opset=f"opset{number}", imports="\n".join(imports), names="\n".join(names))
+def _package(number: int, groups: Sequence[tuple[int, int]]) -> str:
+    own = [f"from .{_module_name(u)} import *" for n, u in groups if n == number]
+    others = [
+        f"from ..opset{n}.{_module_name(u)} import *"
+        for n, u in groups
+        if n < number and (not u or u > number)
+    ]
+    return _PACKAGE.format(opset=f"opset{number}", imports="\n".join([*others, *own]))
 
 
 def _import(module: str, names: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ...codes import Code
@@ -43,13 +43,13 @@ def _nodes(model: Editing, pairs: Pairs) -> list[tuple[Node, Node]]:
     ]
 
 
-def _of(nodes: list[Node], node: Node, what: str) -> Node:
+def _of(nodes: Sequence[Node], node: Node, what: str) -> Node:
     if node not in nodes:
         raise InputError(f"{node!r} is not an {what} of the model", code=Code.NO_SUCH_NAME)
     return node
 
 
-def _named(nodes: list[Node], name: str, what: str) -> Node:
+def _named(nodes: Sequence[Node], name: str, what: str) -> Node:
     for node in nodes:
         if name in node.output(0).names:
             return node
