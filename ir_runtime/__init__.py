@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .api.saving import save_model, serialize
     from .api.shapes import Dimension, PartialShape, Shape
     from .api.tensor import Tensor
+    from .api.tensor_file import tensor_from_file
     from .api.validating import validate
     from .api.vectors import AxisSet, AxisVector, Coordinate, CoordinateDiff, Strides
     from .api.versions import Version
@@ -101,6 +102,7 @@ _HOMES = {
     "api.saving": ("save_model", "serialize"),
     "api.shapes": ("Dimension", "PartialShape", "Shape"),
     "api.tensor": ("Tensor",),
+    "api.tensor_file": ("tensor_from_file",),
     "api.validating": ("validate",),
     "api.vectors": ("AxisSet", "AxisVector", "Coordinate", "CoordinateDiff", "Strides"),
     "debug": ("debug",),
@@ -215,6 +217,7 @@ __all__ = [
     "serialize",
     "set_batch",
     "shutdown",
+    "tensor_from_file",
     "tools",
     "utils",
     "validate",

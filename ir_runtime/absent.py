@@ -29,6 +29,9 @@ _DEVICE_MEMORY = (
 _BENCHMARK = "OpenVINO's benchmark_app is not part of this package: 'ir-runtime bench' takes its options"
 _EXTENSION = "operations of your own are declared in Python here: see 'ir-runtime guide adding-an-operation'"
 _PYBIND = "it belongs to OpenVINO's compiled module: use the public name in the package itself"
+_COPIES = "the module only imports it: use the opset itself, or the package that it comes from"
+_TYPE_INFO = "the type of a layer is a text here: see Node.get_type_name and Node.get_version"
+_RUN = "compile the model with compile_model, and call what it returns"
 _HELPER = "it is a helper inside OpenVINO's Python package, which no public function needs here"
 _REWRITE = "no pass of this kind is available here: compile_model folds constants and fuses layers by itself"
 
@@ -42,6 +45,18 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ("Op", _EXTENSION),
     ("Op.*", _EXTENSION),
     ("DiscreteTypeInfo*", "Node.get_type_info returns one; there is nothing else to do with the class"),
+    ("*Description.get_type_info", _TYPE_INFO),
+    ("*.add_extension", _EXTENSION),
+    ("*.set_output_size", _EXTENSION),
+    ("*.visit_attributes", _EXTENSION),
+    ("*.evaluate", _RUN),
+    ("*.get_*put_tensor", "a port has it: node.output(index).get_tensor(), node.input(index).get_tensor()"),
+    ("*.get_instance_id", "nodes are told apart by their friendly names, or by 'is'"),
+    ("Constant.*strides", "constants have no gaps: see the strides of Constant.data"),
+    ("TensorVector", "a list of tensors serves: see Request.set_input_tensors"),
+    ("opset*.ops.*", _COPIES),
+    ("helpers.packing.*", _COPIES),
+    ("op.util.*", "operations have no common classes here: see Node.get_type_name"),
     (
         "experimental*",
         "bounds and types are computed by inference here: see Model.reshape and 'ir-runtime shapes'",
@@ -58,7 +73,7 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ("_pyopenvino*", _PYBIND),
     ("_offline_transformations.*", _REWRITE),
     ("passes.*", _REWRITE),
-    ("package_utils.*", _HELPER),
+    ("package_utils*", _HELPER),
     ("utils.*", _HELPER),
 )
 """Patterns of names without the package's own, and what is said of each."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..absent import answers
@@ -53,8 +52,9 @@ def apply_make_stateful_transformation(model: Model, pairs: Any) -> None:
         model: the model, which is changed.
         pairs: the names of inputs and of the outputs that they get their next value from; or pairs of the layers.
     """
-    passes = import_module("ir_runtime.passes")
-    passes.MakeStateful(pairs).run_on_model(model)
+    from ..passes import MakeStateful
+
+    MakeStateful(pairs).run_on_model(model)
 
 
 def apply_low_latency_transformation(model: Model, use_const_initializer: bool = True) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..absent import Answers
 from ..codes import Code
 from ..errors import InputError
 
@@ -18,7 +19,7 @@ _ALIASES = {
 _EXPECTED = 'expected a layout such as "NCHW", "N...C" or "[batch,?,width]"'
 
 
-class Layout:
+class Layout(Answers):
     """The names of the dimensions of a tensor, in order.
 
     A letter per dimension, ``NCHW``, or names in brackets, ``[batch,channels,height,width]``. ``?`` is a

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from ..absent import Answers
 from ..forks import register
 from .compiled import CompiledModel, InferRequest
 
 __all__ = ["AsyncInferQueue"]
 
 
-class AsyncInferQueue:
+class AsyncInferQueue(Answers):
     """A pool of requests, each of which runs in the background. As OpenVINO's ``AsyncInferQueue``.
 
     What a run or a callback raises, of whatever kind, is raised once: by the next call that starts a run, waits, or

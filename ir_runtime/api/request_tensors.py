@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..absent import Answers
 from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
@@ -20,7 +21,7 @@ from .tensor import Tensor
 __all__ = ["RequestTensors"]
 
 
-class RequestTensors:
+class RequestTensors(Answers):
     """The inputs and outputs of a request by index, name or port, kept between runs."""
 
     def __init__(self, compiled: Executable) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
+from ..absent import Answers
 from ..codes import Code
 from ..errors import InputError
 from .any_value import Entries, OVAny, plain, wrapped
@@ -61,7 +62,7 @@ class RTMap(MutableMapping[str, Any]):
         return "<RTMap>"  # as OpenVINO shows every one
 
 
-class HasRTInfo:
+class HasRTInfo(Answers):
     """The runtime information of a model, in ``_rt_info``, which is never changed in place."""
 
     _rt_info: Mapping[str, Any]

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, SupportsIndex, TypeAlias, overload
 
+from ..absent import Answers
 from ..codes import Code
 from ..errors import InputError
 from ..ir import dimension, shape
@@ -23,7 +24,7 @@ __all__ = ["Dimension", "PartialShape", "Shape", "ShapeLike"]
 _FAR = (1 << 63) - 1
 
 
-class Dimension(dimension.Dimension):
+class Dimension(dimension.Dimension, Answers):
     """A length: a number of at least 0, known, bounded or unknown. As OpenVINO's ``Dimension``.
 
     >>> Dimension(3) == 3, Dimension() == -1, Dimension(1, 8) + 2, Dimension("..8")
@@ -110,7 +111,7 @@ def _public(number: Interval) -> Interval:
     return Dimension.copy_of(number) if isinstance(number, dimension.Dimension) else number
 
 
-class Shape(list[int]):
+class Shape(list[int], Answers):
     """The lengths of a tensor. As OpenVINO's ``Shape``.
 
     >>> Shape([1, 3]), str(Shape("1,3")), Shape([1, 3]) == (1, 3), Shape([1, 2, 3])[1:]
@@ -177,7 +178,7 @@ def _parsed(text: str) -> list[int]:
     return list(map(int, lengths))
 
 
-class PartialShape(shape.PartialShape):
+class PartialShape(shape.PartialShape, Answers):
     """A sequence of dimensions, or nothing at all when even the rank is unknown. As OpenVINO's ``PartialShape``.
 
     >>> found = PartialShape("?,3,1..4,..8")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..absent import Answers
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.graph import Port
@@ -16,7 +17,7 @@ from .view import View
 __all__ = ["VariableState", "variable_states"]
 
 
-class VariableState:
+class VariableState(Answers):
     """A variable of a request: read it, set it, reset it. As OpenVINO's ``VariableState``."""
 
     def __init__(self, name: str, type: TensorType, values: dict[str, Array]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from ..absent import Answers
 from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
@@ -23,7 +24,7 @@ __all__ = ["Tensor"]
 _STRING_BYTES = 32
 
 
-class Tensor:
+class Tensor(Answers):
     """An array with an element type. As OpenVINO's ``Tensor``.
 
     It is made of an array, the memory of an array as another type and shape, an element type and a shape, the port of

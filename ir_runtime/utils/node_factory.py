@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ..absent import answers
+from ..absent import Answers, answers
 from ..api.nodes import Node, Output
 from ..codes import Code
 from ..errors import InputError
@@ -18,7 +18,7 @@ __all__ = ["NodeFactory"]
 _PACKAGE = __name__.partition(".")[0]
 
 
-class NodeFactory:
+class NodeFactory(Answers):
     """Creates nodes of the operations of an opset. As OpenVINO's ``NodeFactory``.
 
     Args:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
+from ...absent import Answers
+
 __all__ = [
     "BodyOutputDescription",
     "ConcatOutputDescription",
@@ -14,7 +16,7 @@ __all__ = [
 ]
 
 
-class _Description:
+class _Description(Answers):
     def copy(self) -> Self:
         """Return the same description."""
         return replace(self)  # type: ignore[type-var]  # each is a dataclass
