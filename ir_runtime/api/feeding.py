@@ -78,5 +78,17 @@ def _all(ports: Iterable[Output]) -> str:
 
 def _is_data(port: Output, values: Sequence[Any]) -> bool:
     """Whether a sequence is itself the data, as in ``compiled([1.0, 2.0])``, and not one scalar for each input."""
+    if not values:
+        return False
+    if isinstance(values[0], list):
+        return _is_table(port, values)
     scalar = port._type.shape.rank == 0 and len(values) == 1
-    return bool(values) and not scalar and all(isinstance(v, numbers.Number | str | bytes) for v in values)
+    return not scalar and all(isinstance(v, numbers.Number | str | bytes) for v in values)
+
+
+def _is_table(port: Output, rows: Sequence[Any]) -> bool:
+    """Whether lists are the rows of the data, as OpenVINO takes them; else the first one is that of the only input."""
+    if not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
+        return False
+    simple = all(isinstance(v, numbers.Number | str | bytes) for row in rows for v in row)
+    return simple and port._type.shape.contains((len(rows), len(rows[0])))

@@ -154,3 +154,38 @@ def test_the_command_line_refuses_other_types(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["run", str(tmp_path / "m.xml"), "-i", str(tmp_path / "x.npy")])
     assert result.exit_code
     assert "input 'x' is f64, expected f32" in result.output
+
+
+@pytest.mark.parametrize(
+    ("shape", "given"),
+    [("2", [1, 2]), ("2,3", [[1, 2, 3], [4, 5, 6]]), ("1,2", [[1, 2]]), ("?,?", [[1, 2]]), ("2,1", [[1], [2]]), ("2,1,1", [[[[1]], [[2]]]])],
+)  # fmt: skip
+def test_lists_of_numbers_are_data(shape: str, given: list[Any]) -> None:
+    for element in ("f32", "i64"):
+        ours = compiled("ir_runtime", element, shape)(given)[0]
+        assert ours.tolist() == (given if shape != "2,1,1" else given[0])
+    if shape != "2,1,1":  # of which OpenVINO takes only arrays
+        assert_same(ours, compiled("openvino", "i64", shape)(given)[0])
+
+
+def test_lists_of_every_element_type_are_converted_where_nothing_is_lost() -> None:
+    for given in ([np.uint8(1), np.uint8(2)], [1.0, 2.0], [True, 2], [np.int32(1), 2]):
+        for element in ("f32", "i64", "u8"):
+            assert compiled("ir_runtime", element, "2")([given])[0].tolist() == [1, 2]
+    with pytest.raises(ir.InputError, match="cannot represent"):
+        compiled("ir_runtime", "u8", "2")([[1.5, 2]])
+
+
+def test_inputs_of_background_runs_and_queues_are_cast() -> None:
+    for package in ("ir_runtime", "openvino"):
+        api, model = pytest.importorskip(package), compiled(package, "f32", "2")
+        request = model.create_infer_request()
+        request.start_async({"x": np.uint8([1, 2])})
+        request.wait()
+        assert request.get_output_tensor().data.tolist() == [1, 2]
+        queue, found = api.AsyncInferQueue(model, 1), []
+        queue.set_callback(lambda done, _, found=found: found.append(done.get_output_tensor().data.tolist()))
+        queue.start_async({0: np.float64([3, 4])})
+        queue.start_async([np.int32([5, 6])])
+        queue.wait_all()
+        assert found == [[3, 4], [5, 6]]
