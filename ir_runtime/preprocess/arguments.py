@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..api.layout import Layout
+from ..ir.element import ElementType
 
 __all__ = ["expected", "floats", "integers", "layout_of", "length"]
 
@@ -18,7 +19,8 @@ _Kind = TypeVar("_Kind")
 def expected(value: Any, kind: type[_Kind]) -> _Kind:
     """Return the value if it is of that class."""
     if not isinstance(value, kind):
-        raise TypeError(f"expected {kind.__name__}, got {value!r}")
+        name = "Type" if kind is ElementType else kind.__name__  # as the package exports it
+        raise TypeError(f"expected {name}, got {value!r}")
     return value
 
 

@@ -26,7 +26,10 @@ def axis_of(layout: Layout, name: str, shape: PartialShape) -> int:
             f"layout {layout} has no {name} dimension", f"a layout must name its {name}, as NCHW does"
         )
     if shape.rank is None:
-        raise refusal(f"the {name} of a tensor of unknown rank has no index", "fix the rank with set_shape")
+        raise refusal(
+            f"the index of the {name} follows from the rank, which is not known",
+            "fix the rank with set_shape",
+        )
     index = layout.get_index_by_name(name)
     index += len(shape) if index < 0 else 0
     if not 0 <= index < len(shape):

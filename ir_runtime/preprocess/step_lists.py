@@ -81,7 +81,10 @@ class PreProcessSteps(_Steps):
             raise TypeError("resize takes both a height and a width, or neither")
         lengths = [None if n is None else length(n) for n in (dst_height, dst_width)]
         if any(n is not None and n > _LONGEST for n in lengths):
-            raise refusal(f"an image cannot be resized to ({dst_height}, {dst_width})", f"at most {_LONGEST}")
+            raise refusal(
+                f"an image cannot be resized to ({dst_height}, {dst_width})",
+                f"a length must be at most {_LONGEST}",
+            )
         return self._add(resize(expected(alg, ResizeAlgorithm), *lengths))
 
     def crop(self, begin: Sequence[int], end: Sequence[int]) -> Self:
