@@ -9,7 +9,6 @@ import numpy as np
 
 from ..codes import Code
 from ..errors import InputError
-from ..writer.rt_info import text_of
 
 __all__ = ["Entries", "OVAny", "plain", "wrapped"]
 
@@ -59,6 +58,8 @@ class OVAny:
         if dtype is dict and isinstance(value, dict):
             return wrapped(value)
         if dtype is str:
+            from ..writer.rt_info import text_of  # most programs write no files
+
             return text_of(value)
         if dtype not in (bool, int, float) or isinstance(value, dict | list | tuple):
             raise _not_convertible(value, dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from ..ir.tensor import Array
 from .ports import TypedPort
 from .shapes import Shape
 from .tensor_data import as_numpy, decoded, element_of, encoded, reinterpreted, zeros
-from .vectors import Strides
+
+if TYPE_CHECKING:
+    from .vectors import Strides
 
 __all__ = ["Tensor"]
 
@@ -171,6 +173,8 @@ class Tensor(Answers):
     @property
     def strides(self) -> Strides:
         """How many bytes lie from one element to the next along each axis."""
+        from .vectors import Strides
+
         if self._element is ElementType.string:
             return Strides(stride // self._data.itemsize * _STRING_BYTES for stride in self._data.strides)
         return Strides(self._data.strides)
