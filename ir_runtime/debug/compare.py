@@ -13,12 +13,12 @@ from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .decisions import decides, explained_decisions, pinned
 from .observation import Observation, Side
-from .precision import ROUNDING, emulated, perturbed
+from .precision import ROUNDING, emulated, perturbed, terms_of
 from .reference import Reference, chained
 from .report import Comparison, DecisionResult, OutputResult, UnitResult
 from .sides import side_of
 from .tensors import computed_layers, is_float, name_of, unit_of
-from .verdict import Error, error_of, excess, scatter_of
+from .verdict import Error, error_of, excess, scatter_of, with_accumulation
 
 __all__ = ["compare"]
 
@@ -72,6 +72,8 @@ class _Work:
     exact: dict[Port, Array] = field(default_factory=dict)
     """What f64 makes of the side's tensors."""
     inherited: dict[Port, float] = field(default_factory=dict)
+    terms: dict[str, int] = field(default_factory=dict)
+    """How many products each layer adds for an element."""
     units: list[UnitResult] = field(default_factory=list)
     decisions: list[DecisionResult] = field(default_factory=list)
     outputs: list[OutputResult] = field(default_factory=list)
@@ -104,6 +106,7 @@ class _Work:
         take = pinned(own)
 
         def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+            self.terms[layer.name] = terms_of(layer, inputs)
             if layer.id in self.deciding:
                 self._judge_decision(layer, inputs, outputs)
                 outputs = take(layer, inputs, outputs)
@@ -220,14 +223,16 @@ class _Work:
     def _unit(self, layer: Layer, port: Port, computed: set[int]) -> UnitResult:
         found, exact, rounded = self.tensors[port], self.exact[port], self.rounded[port]
         error: Error = error_of(found, exact)
-        scatter = scatter_of([error_of(rounded, exact)])
+        members = unit_of(self.plain.graph, port, self.tensors, computed)
+        terms = max(self.terms.get(member.name, 1) for member in members)
+        unit = ROUNDING["f32"]  # sums are added in f32, whatever is multiplied
+        scatter = with_accumulation(scatter_of([error_of(rounded, exact)]), unit, terms)
         same = found.shape == rounded.shape and found.size
         equal = (
             float((found == rounded.astype(found.dtype)).mean())
             if same
             else float(found.shape == rounded.shape)
         )
-        members = unit_of(self.plain.graph, port, self.tensors, computed)
         return UnitResult(
             name=name_of(self.plain.graph, port),
             operation=_operation(layer),

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..ir.tensor import Array
 
-__all__ = ["DOUBTFUL", "EXPLAINED", "LOCAL", "Error", "error_of", "excess", "scatter_of"]
+__all__ = ["DOUBTFUL", "EXPLAINED", "LOCAL", "Error", "error_of", "excess", "scatter_of", "with_accumulation"]
 
 EXPLAINED = 4.0
 """An output with at most this excess is explained."""
@@ -71,6 +71,23 @@ def scatter_of(errors: Iterable[Error]) -> Error:
     return Error(
         max([floor, *(error.rms for error in found)]), max([floor, *(error.largest for error in found)]), size
     )
+
+
+def with_accumulation(scatter: Error, unit: float, terms: int) -> Error:
+    """Allow for sums of many products, which other runtimes add one after the other, and the reference in blocks.
+
+    The partial sums of a random walk of ``n`` steps have an rms of sqrt(n / 2) times a step; each is rounded by an rms
+    of ``unit / sqrt(3)``. So the error of the sum is ``unit * sqrt(n / 6)`` of its size; a third of that is allowed, as
+    the excess that is explained is several times larger.
+
+    Args:
+        scatter: the error of the reference.
+        unit: the largest relative error of rounding once.
+        terms: the largest number of products in a sum.
+    """
+    least = unit * (terms / 6) ** 0.5 / 3 * scatter.size
+    # The largest of some thousand normal errors is four times their rms.
+    return Error(max(scatter.rms, least), max(scatter.largest, 4 * least), scatter.size)
 
 
 def excess(error: Error, scatter: Error) -> float:
