@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..absent import answers
@@ -39,10 +40,18 @@ def apply_fused_names_cleanup(model: Model) -> None:
 
 
 def compress_model_transformation(model: Model) -> None:
-    """Store f32 and f64 weights as f16, each followed by a Convert, as ``save_model(…, compress_to_fp16=True)`` does."""
-    from ..api.saving import compress_in_place
+    """Store f32 and f64 weights as f16, each followed by a Convert, as ``save_model(…, compress_to_fp16=True)`` does.
 
-    compress_in_place(model)
+    The nodes of the model are others afterwards.
+    """
+    from ..api.reading import read_model
+    from ..api.saving import content_of
+    from ..writer.compress import compress
+    from ..writer.document import write
+
+    xml, weights = BytesIO(), BytesIO()
+    write(compress(content_of(model)), xml, weights)
+    vars(model).update(vars(read_model(xml.getvalue(), weights.getvalue(), limits=model.limits)))
 
 
 def apply_make_stateful_transformation(model: Model, pairs: Any) -> None:

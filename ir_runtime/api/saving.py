@@ -7,9 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TypeAlias
 
-from ..analysis.infer import infer
 from ..codes import DECLARED, Code
-from ..diagnostics import Diagnostics
 from ..errors import InputError
 from ..files import replacing
 from ..writer.compress import compress
@@ -133,9 +131,3 @@ def content_of(model: Model, allowed: Collection[str] = _ALLOWED) -> Content:
     graph = with_results(settled._graph, model._extra)
     declared = model._parameters is None  # what ports declare holds for the shapes of the file
     return Content(model.friendly_name, graph, model._values, model._rt_info, declared)
-
-
-def compress_in_place(model: Model) -> None:
-    """Store f32 and f64 weights as f16, each followed by a Convert."""
-    graph = compress(Content(model.friendly_name, model._graph, model._values, {})).graph
-    model._replace_graph(graph, infer(graph, Diagnostics(), model._all_parameters(model._parameters or {})))

@@ -44,7 +44,7 @@ class NodeFactory(Answers):
         Raises:
             InputError: if the opset has no such operation.
         """
-        known = {name.replace("_", "").lower(): name for name in self._opset.__all__}
+        known = {name.replace("_", "").lower(): name for name in dir(self._opset) if name[0] != "_"}
         key = op_type_name.replace("_", "").lower()
         if key not in known:
             near = nearest(key, known)
