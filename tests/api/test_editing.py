@@ -239,6 +239,13 @@ note(k.get_vector(), k.get_byte_size(), k.get_value_strings()[:0], k.data, k.get
 note(ops.constant(3.7, ov.Type.i32).data, ops.constant([1, 2], np.float16).data, ops.constant(5).get_attributes())
 note(ov.op.Constant(ov.Type.f32, ov.Shape([2]), [1]).data, ov.op.Constant(np.int8([1])).get_vector())
 """,
+    "constants without elements": """
+p = ops.parameter([2, 3], np.float32, name="p")
+m = ov.Model([ops.reduce_sum(p, ops.constant(np.zeros(0, np.int64)), True)], [p])
+ov.save_model(m, folder / "e.xml"); again = importlib.import_module("openvino").Core().read_model(folder / "e.xml")
+config = {"INFERENCE_PRECISION_HINT": "f32"}
+note(np.array(importlib.import_module("openvino").compile_model(again, "CPU", config)(X)[0]))
+""",
     "models that were read": """
 m, n = build(); ov.save_model(m, folder / "r.xml", compress_to_fp16=False)
 m = ov.Core().read_model(folder / "r.xml"); other = ov.Core().read_model(folder / "r.xml")
