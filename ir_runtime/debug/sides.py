@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -74,8 +75,11 @@ def _saved(path: str) -> dict[Any, Array]:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError) as reason:
-        raise InputError(f"cannot read {path!r}: {reason}", code=Code.BAD_REQUEST) from None
+    except OSError as reason:
+        raise InputError(f"cannot read {path!r}: {reason.strerror}", code=Code.BAD_REQUEST) from None
+    except (AttributeError, ValueError, BadZipFile):
+        hint = "expected an .npz of plain arrays, as numpy.savez writes it"
+        raise InputError(f"{path!r} is not an archive of arrays", code=Code.BAD_REQUEST, hint=hint) from None
     return {int(name) if name.isdigit() else name: array for name, array in arrays.items()}
 
 

@@ -1,0 +1,113 @@
+"""What is said about executions that cannot be compared, and patches that do not fit."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from click.testing import CliRunner
+from harness.nets import Net
+from harness.refusals import Call
+
+import ir_runtime as ir
+from ir_runtime import debug
+from ir_runtime.cli import main
+
+FOLDER = "messages"
+X = np.float32([1, 2])
+
+
+def net(outputs: int = 1) -> Net:
+    """x, doubled."""
+    found = Net()
+    y = found.op("Add", x := found.parameter("x", "2"), x, name="doubled")
+    for index in range(outputs):
+        found.result(y, f"y{index}")
+    return found
+
+
+def model() -> ir.Model:
+    return ir.read_model(net().xml())
+
+
+def halves() -> ir.Model:
+    """x, split in two."""
+    found = Net()
+    sources = [found.parameter("x", "2"), found.constant(0)]
+    for index, end in enumerate(found.layer("Split", sources, ["", ""], name="halves", num_splits=2)):
+        found.result(end, f"half{index}")
+    return ir.read_model(found.xml(), found.weights)
+
+
+def of_files(call: str) -> None:
+    """Compare with a file, which messages name without its folder."""
+    folder = Path(tempfile.mkdtemp())
+    (folder / "other.xml").write_bytes(net(2).xml())
+    (folder / "theirs.npz").write_bytes(b"no archive")
+    (folder / "bug").mkdir()
+    (folder / "bug" / "notes.txt").write_text("kept")
+    try:
+        eval(call, {"debug": debug, "model": model(), "X": X, "at": folder, "wrong": Wrong()})
+    except ir.IRError as reason:
+        raise type(reason)(
+            reason.message.replace(f"{folder}/", ""), code=reason.code, hint=reason.hint
+        ) from None
+
+
+class Wrong:
+    """A side that is wrong."""
+
+    def observe(self, model, reference, feeds, ports):  # type: ignore[no-untyped-def]
+        return debug.Observation("wrong", [np.float32([5, 5])] * len(reference.outputs), {})
+
+
+def without_openvino() -> None:
+    with mock.patch.dict(sys.modules, {"openvino": None}):
+        debug.compare(model(), X, "openvino")
+
+
+def refused_by_openvino() -> None:
+    found = Net()
+    found.result(found.op("Convert", found.parameter("x", "2", "f8e4m3"), destination_type="f4e2m1"))
+    debug.compare(ir.read_model(found.xml()), [np.zeros(2, ir.Type.f8e4m3.to_dtype())], "openvino")
+
+
+def compare(side: object) -> Call:
+    return Call(f"side {side!r}", lambda: debug.compare(model(), X, side))
+
+
+def without_a_side() -> str:
+    return CliRunner().invoke(main, ["compare", "model.xml", "--random"]).stderr
+
+
+REFUSALS = [
+    without_a_side,
+    compare("openvinho"),
+    compare("somewhere"),
+    compare("openvino:f8"),
+    compare(7),
+    compare({"nothing": X}),
+    Call("side that is no archive", lambda: of_files("debug.compare(model, X, str(at / 'theirs.npz'))")),
+    Call("side that is not there", lambda: debug.compare(model(), X, "missing.npz")),
+    Call("side with other outputs", lambda: of_files("debug.compare(model, X, str(at / 'other.xml'))")),
+    Call("side that is not installed", without_openvino),
+    Call("model that a side cannot run", refused_by_openvino),
+    Call("nothing to reduce", lambda: debug.reduce(model(), X, "reference")),
+    Call("reducing for arrays", lambda: debug.reduce(model(), X, "theirs.npz")),
+    Call("folder that is there", lambda: of_files("debug.reduce(model, X, wrong, at / 'bug')")),
+    Call("budget of an unknown precision", lambda: debug.budget(model(), X, "int7")),
+    Call("trace in an unknown precision", lambda: debug.trace_nan(model(), X, "f8")),
+    Call(
+        "results of a run that has not ended",
+        lambda: debug.step(ir.compile_model(model()), X).results,
+        (RuntimeError,),
+    ),
+    Call("patch of an unknown layer", lambda: ir.compile_model(model())(X, patch={"dubled": lambda y: y})),
+    Call(
+        "patch of one output of two", lambda: ir.compile_model(halves())(X, patch={"halves": lambda a, b: a})
+    ),
+    Call("patch of another shape", lambda: ir.compile_model(model())(X, patch={"doubled": lambda y: y[:1]})),
+]
