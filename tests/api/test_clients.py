@@ -245,3 +245,34 @@ def test_nodes_are_created_by_name(package: str) -> None:
     assert types.as_node(x) is x
     with pytest.raises(RuntimeError):
         factory.create("Addition", [x])
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_inputs_become_variables(package: str) -> None:
+    """As optimum-intel makes decoders stateful: by the names of inputs and outputs."""
+    ov, op = of(package), of(package, "opset13")
+    x, past = (op.parameter([2], ov.Type.f32, name=name) for name in ("x", "past"))
+    total = op.add(x, past)
+    for node, name in ((x, "x"), (past, "past"), (total, "present")):
+        node.output(0).set_names({name})
+    model = ov.Model([op.result(total), op.result(op.relu(total))], [x, past], "sums")
+    of(package, "_offline_transformations").apply_make_stateful_transformation(model, {"past": "present"})
+    assert (len(model.get_sinks()), len(model.inputs), len(model.outputs)) == (1, 1, 1)
+    request = ov.compile_model(model, "CPU").create_infer_request()
+    found = [request.infer([np.float32([1, -1])])[0].tolist() for _ in range(3)]
+    assert found == [[1, 0], [2, 0], [3, 0]]
+
+
+REFUSED = [
+    "apply_low_latency_transformation", "apply_pruning_transformation", "compress_quantize_weights_transformation",
+    "convert_sequence_to_tensor_iterator_transformation", "paged_attention_transformation",
+    "stateful_to_stateless_transformation",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_transformations_refuse_when_they_are_called(name: str) -> None:
+    ours = of("ir_runtime", "_offline_transformations")
+    assert hasattr(of("openvino", "_offline_transformations"), name)
+    with pytest.raises(RuntimeError, match=f"{name} is not available"):
+        getattr(ours, name)(None)

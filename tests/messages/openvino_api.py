@@ -6,6 +6,7 @@ from harness.refusals import Call
 
 import ir_runtime as ir
 from ir_runtime import _offline_transformations, properties
+from ir_runtime.utils.node_factory import NodeFactory
 from messages.calls import passing
 
 FOLDER = "messages"
@@ -43,6 +44,8 @@ REFUSALS = [
     Call("blob with fewer bytes", lambda: ir.Core().import_model(exported()[:-1])),
     Call("blob of another version", lambda: ir.Core().import_model(exported()[:8] + b"\2" + exported()[9:])),
     Call("blob that is damaged", lambda: ir.Core().import_model(exported()[:-1] + b"x")),
+    Call("operation by a mistyped name", lambda: NodeFactory("opset1").create("Addd", [])),
+    Call("operation by another name", lambda: NodeFactory("opset1").create("Qqqqqqqq", [])),
     Call("transformation", lambda: _offline_transformations.apply_pruning_transformation(passing())),
     Call("conversion", lambda: ir.convert_model("model.onnx")),
     Call("device that is not available", lambda: compiled("GPU")),
