@@ -35,7 +35,7 @@ def element_of(given: Any) -> ElementType:
     try:
         return ElementType.parse(given) if isinstance(given, str) else ElementType.from_dtype(given)
     except (TypeError, ValueError) as reason:
-        raise InputError(f"{given!r} is not an element type: {reason}", code=Code.BAD_REQUEST) from None
+        raise InputError(str(reason), code=Code.BAD_REQUEST) from None
 
 
 class _End(Node):
