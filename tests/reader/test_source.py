@@ -94,10 +94,14 @@ def test_the_file_beside_may_be_meant(tmp_path: Path) -> None:
     assert "this is a folder" in refused(tmp_path).message
 
 
-def test_text_is_no_path() -> None:
-    problem = refused(Net().xml().decode())
-    assert "given as bytes" in problem.hint
-    assert len(str(problem.where)) < 100
+def test_text_that_begins_as_xml_is_the_model() -> None:
+    net = Net("given")
+    net.result(net.parameter("x", "2"))
+    assert ir.read_model(net.xml().decode()).name == "given"
+    assert str(refused("<svg/>").where).startswith("<text>")
+
+
+def test_other_text_is_a_path() -> None:
     assert "a path must not contain a null character" in refused("a\0b.xml").message
     assert "cannot be read" in refused("a" * 5000).message
 
