@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from harness.layers import layer
 from harness.other_vectors import AGAIN, OTHERS, run_again
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ir_runtime.backends import KernelObject
@@ -97,6 +97,9 @@ pair = st.tuples(st.integers(1, 3), st.integers(1, 3))
     st.sampled_from([(3, 3), (5, 5), (7, 7), (1, 3), (2, 4), (3, 1)]), pair, pair,
     st.tuples(*[st.integers(0, 4)] * 4), st.booleans(), st.booleans(),
 )  # fmt: skip
+@example(
+    1, 3, 8, 7, (3, 1), (1, 2), (3, 2), (3, 0, 0, 0), True, False
+)  # a row of fewer channels than a vector has
 def test_depthwise(
     images: int, channels: int, height: int, width: int, kernel: tuple[int, int], strides: tuple[int, int],
     dilations: tuple[int, int], pads: tuple[int, ...], chained: bool, dynamic: bool,

@@ -23,7 +23,7 @@ from ...core.lengths import Accepts, accepting
 from ._activation_code import ActivationKind
 from ._activations import Activation, activation_of
 
-__all__ = ["MAX_EXTRAS", "Epilogue", "FusedKernel", "KernelFactory", "PostOpKind"]
+__all__ = ["MAX_EXTRAS", "Epilogue", "FusedKernel", "KernelFactory", "PostOpKind", "TilePostOp"]
 
 MAX_EXTRAS = 2
 """How many tensors of the shape of the result the post-ops of a kernel can read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..codegen.memory import load_f32, load_i64
 from ..codegen.vectors import Emit, Load, Store
 from ..threading.task import UNUSED, contiguous
 from ._activation_code import ActivationKind, apply_activation
-from ._epilogue import MAX_EXTRAS, Epilogue, PostOpKind
+from ._epilogue import MAX_EXTRAS, Epilogue, PostOpKind, TilePostOp
 
 __all__ = ["PackedEpilogue", "add_rows", "apply_epilogue", "apply_post_ops"]
 
@@ -72,9 +72,14 @@ class PackedEpilogue:
     cost: int = 0
 
     @classmethod
-    def of(cls, epilogue: Epilogue) -> PackedEpilogue:
-        """Pack an epilogue; a leading residual and bounds are separate from the post-ops."""
-        post_ops = list(epilogue.post_ops)
+    def of(cls, epilogue: Epilogue, columns: int = 0) -> PackedEpilogue:
+        """Pack an epilogue; a leading residual and bounds are separate from the post-ops.
+
+        Args:
+            epilogue: the epilogue.
+            columns: how many columns the kernel computes, if that is more than the result has; rows are padded.
+        """
+        post_ops = [_padded(post_op, columns) for post_op in epilogue.post_ops]
         extras = tuple(post_op.extra for post_op in post_ops if post_op.extra >= 0)
         residual = bool(post_ops) and post_ops[0].kind is PostOpKind.ADD and post_ops[0].extra >= 0
         if residual:
@@ -103,6 +108,13 @@ class PackedEpilogue:
             return _NO_EXTRAS
         found = [contiguous(moveaxis(extras[index], axis, -1)) for index in self.extras]
         return found + [UNUSED] * (MAX_EXTRAS - len(found))
+
+
+def _padded(post_op: TilePostOp, columns: int) -> TilePostOp:
+    row = post_op.row
+    if row is None or row.size >= columns:
+        return post_op
+    return replace(post_op, row=np.pad(row, (0, columns - row.size)))
 
 
 def _row_instruction(name: str, combine: Callable[[Emit, Any, Any], Any]) -> Any:

@@ -195,7 +195,7 @@ def _kernel(op: GroupConvolution, w: Array, epilogue: Epilogue) -> Kernel:
     bias = np.zeros(channels + short, np.float32)
     if epilogue.shift is not None:
         bias[:channels] = epilogue.shift
-    post_ops = PackedEpilogue.of(epilogue)
+    post_ops = PackedEpilogue.of(epilogue, channels + short)
     form = _FIXED_WIDTHS.get((kernel[1], op.strides[1]), 0) if op.dilations[1] == 1 else 0
     fill_values = np.zeros(LANES, np.float32)
 
