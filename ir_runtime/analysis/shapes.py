@@ -172,7 +172,7 @@ def _row(
     return PortShape(
         line=spec.line or layer.where.line,
         layer=layer.name,
-        operation=layer.where.operation or layer.type,
+        operation=layer.operation,
         port=spec.id,
         is_input=is_input,
         type=str(value.element),

@@ -33,7 +33,7 @@ def patch_of(graph: Graph, replacements: Replacements) -> Patch:
 
     def patch(step: Step, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         layer = step.layers[-1]
-        if layer.name not in replacements or graph.layers.get(layer.id) is not layer:
+        if layer.name not in replacements or layer not in graph:
             return outputs
         found = replacements[layer.name](*outputs)
         if found is None:

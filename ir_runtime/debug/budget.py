@@ -98,7 +98,7 @@ def budget(model: Model, inputs: Any, to: str = "bf16", keep: int = 3) -> Budget
         expected = "expected bf16, f16, int8 or int4"
         raise InputError(f"unknown precision {to!r}", code=Code.NO_SUCH_NAME, hint=expected)
     work = _Budgeting(model, inputs, to)
-    costs = [LayerCost(la.name, la.where.operation or la.type, work.error({la.id})) for la in work.layers]
+    costs = [LayerCost(la.name, la.operation, work.error({la.id})) for la in work.layers]
     costs.sort(key=lambda cost: -cost.error)
     kept = {cost.layer for cost in costs[:keep] if cost.error}
     everything = {layer.id for layer in work.layers}

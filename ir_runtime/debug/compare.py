@@ -149,7 +149,7 @@ class _Work:
                 unexplained = int((~explained_decisions(layer, inputs, taken, rounding)).sum())
             elif not differ:
                 unexplained = 0
-        self.decisions.append(DecisionResult(layer.name, _operation(layer), differ, unexplained, of))
+        self.decisions.append(DecisionResult(layer.name, layer.operation, differ, unexplained, of))
 
     def whole(self) -> None:
         """Compute the model in f64, and several times in the side's precision, all with the side's decisions."""
@@ -235,17 +235,13 @@ class _Work:
         )
         return UnitResult(
             name=name_of(self.plain.graph, port),
-            operation=_operation(layer),
+            operation=layer.operation,
             layers=tuple(member.name for member in members),
             excess=excess(error, scatter),
             relative=error.relative,
             inherited=self.inherited.get(port, 0.0),
             equal=equal,
         )
-
-
-def _operation(layer: Layer) -> str:
-    return layer.where.operation or layer.type
 
 
 def _elementwise(layer: Layer) -> bool:

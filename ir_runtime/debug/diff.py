@@ -88,8 +88,8 @@ def diff(old: Model, new: Model) -> Difference:
     ours, theirs = old._runnable(), new._runnable()
     found = match(ours._graph, theirs._graph)
     changes = [
-        *(Change("removed", layer.name, _operation(layer)) for layer in found.removed),
-        *(Change("added", layer.name, _operation(layer)) for layer in found.added),
+        *(Change("removed", layer.name, layer.operation) for layer in found.removed),
+        *(Change("added", layer.name, layer.operation) for layer in found.added),
     ]
     for a, b in found.pairs.items():
         changes += _changes(found, found.old[a], found.new[b])
@@ -110,13 +110,13 @@ def _order(found: Matching, type: str) -> Iterator[Change]:
     if places != sorted(places):
         for index, (layer, now) in enumerate(zip(old, places, strict=True)):
             if index != now:
-                yield Change("order", layer.name, _operation(layer), f"was number {index}, is number {now}")
+                yield Change("order", layer.name, layer.operation, f"was number {index}, is number {now}")
 
 
 def _changes(found: Matching, a: Layer, b: Layer) -> Iterator[Change]:
-    operation = _operation(a)
-    if _operation(b) != operation:
-        yield Change("version", a.name, operation, f"{operation} is now {_operation(b)}")
+    operation = a.operation
+    if b.operation != operation:
+        yield Change("version", a.name, operation, f"{operation} is now {b.operation}")
     before, after = attributes_of(a), attributes_of(b)
     for name in sorted(before.keys() | after.keys()):
         if (x := before.get(name)) != (y := after.get(name)) and not _is_body(a, name):
@@ -132,9 +132,9 @@ def _changes(found: Matching, a: Layer, b: Layer) -> Iterator[Change]:
 def _inside(where: str, found: Matching) -> Iterator[Change]:
     """The changes in a body."""
     for layer in found.removed:
-        yield Change("removed", f"{where}/{layer.name}", _operation(layer))
+        yield Change("removed", f"{where}/{layer.name}", layer.operation)
     for layer in found.added:
-        yield Change("added", f"{where}/{layer.name}", _operation(layer))
+        yield Change("added", f"{where}/{layer.name}", layer.operation)
     for a, b in found.pairs.items():
         for change in _changes(found, found.old[a], found.new[b]):
             yield replace(change, layer=f"{where}/{change.layer}")
@@ -163,21 +163,19 @@ def _same_sources(found: Matching, a: Layer, b: Layer) -> Iterator[bool]:
 def _weights(a: Layer, b: Layer) -> Change | None:
     before, after = _contents(a), _contents(b)
     if before.shape != after.shape or before.dtype != after.dtype:
-        return Change("weights", a.name, _operation(a), f"{_type(before)} is now {_type(after)}")
+        return Change("weights", a.name, a.operation, f"{_type(before)} is now {_type(after)}")
     if before.tobytes() == after.tobytes():
         return None
     differ = before != after
     if before.dtype.kind not in "fiub":
-        return Change(
-            "weights", a.name, _operation(a), f"{int(differ.sum())} of {before.size} elements differ"
-        )
+        return Change("weights", a.name, a.operation, f"{int(differ.sum())} of {before.size} elements differ")
     x, y = before.astype(np.float64), after.astype(np.float64)
     off = float(np.sqrt(np.mean(np.square(x - y))))
     size = float(np.sqrt(np.mean(np.square(x))))
     amount = off / size if size else float("inf")
     count, largest = int(differ.sum()), float(np.abs(x - y).max())
     what = f"{count} of {before.size} elements differ, by {largest:.2g} at most, {amount:.1e} of their rms"
-    return Change("weights", a.name, _operation(a), what, amount)
+    return Change("weights", a.name, a.operation, what, amount)
 
 
 def _contents(layer: Layer) -> Array:
@@ -196,8 +194,4 @@ def _shapes(old: Model, new: Model, a: Layer, b: Layer) -> Iterator[Change]:
     for x, y in zip(a.output_ports, b.output_ports, strict=False):
         before, after = old._values[x].type, new._values[y].type
         if str(before) != str(after):
-            yield Change("shape", a.name, _operation(a), f"{before} is now {after}")
-
-
-def _operation(layer: Layer) -> str:
-    return layer.where.operation or layer.type
+            yield Change("shape", a.name, a.operation, f"{before} is now {after}")

@@ -145,8 +145,7 @@ def _end(
 ) -> Layer:
     cls = registry.resolve(type, 1)
     assert cls is not None
-    where = replace(graph[port.layer].where, layer=name, operation=cls.versioned_name())
-    return Layer(number, name, type, "opset1", cls(**attributes), where, inputs, outputs)
+    return Layer.inserted(number, name, cls(**attributes), graph[port.layer].where, inputs, outputs)
 
 
 def _typed(layer: Layer, values: Inferred) -> Layer:

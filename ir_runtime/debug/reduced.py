@@ -41,7 +41,7 @@ class Reduced:
     folder: Path | None = None
 
     def __str__(self) -> str:
-        operations = [layer.where.operation or layer.type for layer in computed_layers(self.model._graph)]
+        operations = [layer.operation for layer in computed_layers(self.model._graph)]
         kept = f"; kept as they are: {', '.join(self.kept_weights)}" if self.kept_weights else ""
         lines = [
             f"{self.original} layers reduced to {len(self.layers)}: {', '.join(operations)}",

@@ -61,7 +61,7 @@ class Reference:
     def _patch(self, change: Change) -> Callable[[Step, Sequence[Array], Arrays], Arrays]:
         def patch(step: Step, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
             layer = step.layer
-            return change(layer, inputs, outputs) if self.graph.layers.get(layer.id) is layer else outputs
+            return change(layer, inputs, outputs) if layer in self.graph else outputs
 
         return patch
 

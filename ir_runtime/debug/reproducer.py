@@ -77,7 +77,7 @@ def _program(found: Reduced, outputs: int) -> str:
 
 def _text(found: Reduced) -> str:
     layers = computed_layers(found.model._graph)
-    names = "\n".join(f"- {layer.where.operation or layer.type}" for layer in layers)
+    names = "\n".join(f"- {layer.operation}" for layer in layers)
     inputs = "\n".join(f"- {array.dtype.name}{list(array.shape)}" for array in found.inputs)
     notes = "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in found.notes)
     return (

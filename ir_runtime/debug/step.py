@@ -50,7 +50,7 @@ class Stop:
     @property
     def operation(self) -> str:
         """The operation of the layer, such as ``Convolution-1``."""
-        return self.layer.where.operation or self.layer.type
+        return self.layer.operation
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{array.dtype.name}{list(array.shape)}" for array in self.outputs)

@@ -134,7 +134,7 @@ def trace_nan(model: Model, inputs: Any, precision: str = "f32", peaks: int = 5)
         numbers = [array for array in outputs if array.dtype.kind == "f" and array.size]
         if not numbers or layer.id not in computed:
             return outputs
-        operation = layer.where.operation or layer.type
+        operation = layer.operation
         bad = next((array for array in numbers if not np.isfinite(array).all()), None)
         if bad is not None and all(_is_finite(array) for array in given):
             origins.append(_origin(layer, operation, given, bad))

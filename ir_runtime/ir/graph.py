@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,6 +68,25 @@ class Layer:
     attributes: Mapping[str, str] = field(default_factory=_nothing)
     rt_info: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
 
+    @classmethod
+    def inserted(
+        cls,
+        id: int,
+        name: str,
+        op: Operation,
+        beside: Location,
+        inputs: tuple[PortSpec, ...] = (),
+        outputs: tuple[PortSpec, ...] = (),
+    ) -> Layer:
+        """Return a layer that the file does not have; messages place it where the layer beside it is."""
+        where = replace(beside, layer=name, operation=op.versioned_name())
+        return cls(id, name, op.name, f"opset{op.since}", op, where, inputs, outputs)
+
+    @property
+    def operation(self) -> str:
+        """The operation with its version, such as ``ReduceL2-4``; the type as written where it is unknown."""
+        return self.where.operation or self.type
+
     def bodies(self) -> tuple[Body, ...]:
         """Return the graphs inside the layer."""
         return bodies_of(self.op) if self.op else ()
@@ -78,7 +97,7 @@ class Layer:
         return tuple(Port(self.id, index) for index in range(len(self.outputs)))
 
     def __str__(self) -> str:
-        return f"{self.name!r} ({self.where.operation or self.type})"
+        return f"{self.name!r} ({self.operation})"
 
 
 class Graph:
@@ -201,6 +220,10 @@ class Graph:
 
     def __getitem__(self, layer: int) -> Layer:
         return self.layers[layer]
+
+    def __contains__(self, layer: object) -> bool:
+        """Whether this is a layer of the graph itself, not of a body or of another graph."""
+        return isinstance(layer, Layer) and self.layers.get(layer.id) is layer
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ __all__ = ["PostProcessSteps", "PreProcessSteps"]
 _LONGEST = 2**31 - 1
 
 
-class _Steps:
+class _Steps(ABC):
     """Steps that inputs and outputs have in common."""
 
     def __init__(self) -> None:
@@ -32,6 +33,29 @@ class _Steps:
     def convert_element_type(self, type: ElementType = ElementType.dynamic) -> Self:
         """Convert to an element type; by default to the one that follows: the model's, or the user's tensor's."""
         return self._add(convert_type(expected(type, ElementType)))
+
+    def convert_layout(
+        self, dst_layout: Layout | str | Sequence[int] | None = None, *, dims: Sequence[int] | None = None
+    ) -> Self:
+        """Transpose to a layout, or by the indices of dimensions.
+
+        An empty layout is the one that follows: the model's, or the user's tensor's.
+        """
+        given = dst_layout if dims is None else dims
+        if given is None:
+            raise TypeError("expected a Layout, or a sequence of indices of dimensions")
+        if isinstance(given, Layout | str):
+            return self._add(self._to_layout(layout_of(given)))
+        order = integers(given, least=0)
+        return self._add(self._by_order(order)) if order else self
+
+    @abstractmethod
+    def _to_layout(self, layout: Layout) -> Step:
+        """Return the step that transposes to a layout."""
+
+    def _by_order(self, order: tuple[int, ...]) -> Step:
+        """Return the step that transposes by the indices of dimensions."""
+        return permute(order)
 
     def custom(self, operation: Callable[[Output], Any]) -> Self:
         """Apply a function that takes an output of a node and returns another, or a node."""
@@ -101,22 +125,14 @@ class PreProcessSteps(_Steps):
             pad(integers(pads_begin), integers(pads_end), floats(value), expected(mode, PaddingMode))
         )
 
-    def convert_layout(
-        self, dst_layout: Layout | str | Sequence[int] | None = None, *, dims: Any = None
-    ) -> Self:
-        """Transpose to a layout, or by the indices of dimensions; an empty layout is that of the model."""
-        given = dst_layout if dims is None else dims
-        if given is None:
-            raise TypeError("expected a Layout, or a sequence of indices of dimensions")
-        if isinstance(given, Layout | str):
-            self._last_layout, self._orders_since = layout_of(given), []
-            return self._add(convert_layout(self._last_layout))
-        order = integers(given, least=0)
-        if not order:
-            return self
+    def _to_layout(self, layout: Layout) -> Step:
+        self._last_layout, self._orders_since = layout, []
+        return convert_layout(layout)
+
+    def _by_order(self, order: tuple[int, ...]) -> Step:
         self._orders.append(order)
         self._orders_since.append(order)
-        return self._add(permute(order))
+        return super()._by_order(order)
 
     def _layout_after(self, layout: Layout) -> Layout:
         """Return the layout after all steps of a tensor that has ``layout`` before."""
@@ -144,14 +160,5 @@ class PreProcessSteps(_Steps):
 class PostProcessSteps(_Steps):
     """The steps from an output of the model to the user's tensor."""
 
-    def convert_layout(
-        self, dst_layout: Layout | str | Sequence[int] | None = None, *, dims: Any = None
-    ) -> Self:
-        """Transpose to a layout, or by the indices of dimensions; an empty layout is that of the user's tensor."""
-        given = dst_layout if dims is None else dims
-        if given is None:
-            raise TypeError("expected a Layout, or a sequence of indices of dimensions")
-        if isinstance(given, Layout | str):
-            return self._add(relayout(layout_of(given)))
-        order = integers(given, least=0)
-        return self._add(permute(order)) if order else self
+    def _to_layout(self, layout: Layout) -> Step:
+        return relayout(layout)

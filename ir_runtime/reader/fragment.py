@@ -219,8 +219,7 @@ class _Builder:
             if Port(layer.id, index) in read:
                 continue
             number = next(self.free)
-            where = replace(layer.where, layer=f"Result_{number}", operation="Result-1")
-            end = Layer(number, f"Result_{number}", "Result", "opset1", Result(), where, (PortSpec(0),))
+            end = Layer.inserted(number, f"Result_{number}", Result(), layer.where, (PortSpec(0),))
             self.layers[number] = end
             self.edges.append(Edge(Port(layer.id, index), Port(number, 0)))
 

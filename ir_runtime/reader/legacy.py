@@ -99,16 +99,8 @@ class _Converter:
         label = made.type.element.label
         number = next(n for n in self.numbers if n not in self.layers)
         name = f"{beside.name}/{label}"
-        self.layers[number] = Layer(
-            id=number,
-            name=name,
-            type=cls.name,
-            version="opset1",
-            op=cls.parse({"destination_type": label}),
-            where=replace(beside.where, layer=name, operation=cls.versioned_name()),
-            inputs=(PortSpec(0, given),),
-            outputs=(made,),
-        )
+        op = cls.parse({"destination_type": label})
+        self.layers[number] = Layer.inserted(number, name, op, beside.where, (PortSpec(0, given),), (made,))
         return Port(number, 0)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,5 +124,4 @@ def _plausible(value: list[float] | float, spec: PortSpec) -> bool:
 def _outer(number: int, name: str, op: Parameter | Constant, where: Location) -> Layer:
     """Return the location of a layer that the page does not print."""
     port = PortSpec(0, TensorType(op.element_type, op.shape), (name,), where.line)
-    place = replace(where, layer=name, operation=op.versioned_name())
-    return Layer(number, name, op.name, "opset1", op, place, (), (port,))
+    return Layer.inserted(number, name, op, where, (), (port,))

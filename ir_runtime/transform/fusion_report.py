@@ -99,8 +99,4 @@ def _reason(writer: Group, layer: Layer, others: list[str], is_output: bool) -> 
         return "it has several outputs"
     if not (isinstance(writer.kernel, KernelObject) and writer.kernel.has_epilogue):
         return "its kernel has no epilogue"
-    return f"its epilogue has no post-op for {_operation(layer)} of these types and shapes"
-
-
-def _operation(layer: Layer) -> str:
-    return layer.where.operation or layer.type
+    return f"its epilogue has no post-op for {layer.operation} of these types and shapes"

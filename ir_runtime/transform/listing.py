@@ -45,7 +45,7 @@ def _group_lines(program: Program, group: Group) -> Iterator[str]:
 
 
 def _line(program: Program, layer: Layer) -> str:
-    operation = layer.where.operation or layer.type
+    operation = layer.operation
     inputs = ", ".join(_input(program, port) for port in program.reads(layer))
     outputs = ", ".join(str(program.state.type(port)) for port in layer.output_ports)
     return f"{_quoted(layer.name)} = {operation}({inputs}) : {outputs or 'nothing'}"

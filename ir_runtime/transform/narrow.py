@@ -104,13 +104,11 @@ class _Narrowing:
         number = max(self.graph.layers) + 1 + len(self.added)
         name = f"{beside.name}/{element}" if port.number == 0 else f"{beside.name}/{element}.{port.number}"
         self.added.append(
-            Layer(
-                id=number,
-                name=name,
-                type=cls.name,
-                version="opset1",
-                op=cls(destination_type=element),
-                where=replace(beside.where, layer=name, operation=cls.versioned_name()),
+            Layer.inserted(
+                number,
+                name,
+                cls(destination_type=element),
+                beside.where,
                 inputs=(PortSpec(0),),
                 outputs=(replace(spec, id=1, names=spec.names if element is WIDE else ()),),
             )

@@ -82,14 +82,10 @@ class _Widening:
         assert cls is not None
         number = max(self.graph.layers) + 1 + len(self.added)
         name, known = f"{constant.name}/f64", self.inferred[Port(constant.id, 0)]
-        where = replace(constant.where, layer=name, operation=cls.versioned_name())
-        type = TensorType(_WIDE, known.shape)
+        type, op = TensorType(_WIDE, known.shape), cls(destination_type=_WIDE)
         self.added.append(
-            Layer(
-                number, name, cls.name, "opset1", cls(destination_type=_WIDE), where, (PortSpec(0),),
-                (PortSpec(1, type),),
-            )
-        )  # fmt: skip
+            Layer.inserted(number, name, op, constant.where, (PortSpec(0),), (PortSpec(1, type),))
+        )
         self.edges.append(Edge(Port(constant.id, 0), Port(number, 0)))
         self.types[Port(number, 0)] = Value(type)
         return Port(number, 0)

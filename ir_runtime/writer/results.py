@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ..ops import registry
@@ -28,5 +27,4 @@ def _result(graph: Graph, number: int, port: Port) -> Layer:
     name = f"Result_{number}"
     while name in taken:
         name += "_"
-    where = replace(graph[port.layer].where, layer=name, operation=cls.versioned_name())
-    return Layer(number, name, cls.name, "opset1", cls(), where, (PortSpec(0),))
+    return Layer.inserted(number, name, cls(), graph[port.layer].where, (PortSpec(0),))

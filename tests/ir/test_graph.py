@@ -142,3 +142,23 @@ def test_long_chains_need_no_recursion() -> None:
         end = net.op("ReLU", end, out="FP32 1")
     net.result(end)
     assert len(ir.read_model(net.xml()).get_ordered_ops()) == 3002
+
+
+def test_a_graph_contains_its_own_layers_only() -> None:
+    graph, other = twice()._graph, twice()._graph
+    assert all(layer in graph for layer in graph)
+    assert graph[1] not in other
+    assert dataclasses.replace(graph[1]) not in graph
+    assert 1 not in graph
+
+
+def test_an_inserted_layer_is_located_at_the_one_beside_it() -> None:
+    graph = twice()._graph
+    beside, op = graph[1], graph[3].op
+    assert op is not None
+    layer = Layer.inserted(7, "more", op, beside.where, (PortSpec(0),), (PortSpec(1),))
+    assert (layer.id, layer.name, layer.type, layer.version) == (7, "more", "ReduceSum", "opset1")
+    assert layer.where == dataclasses.replace(beside.where, layer="more", operation="ReduceSum-1")
+    assert layer.operation == "ReduceSum-1"
+    unknown = dataclasses.replace(layer, where=dataclasses.replace(layer.where, operation=""))
+    assert unknown.operation == "ReduceSum"

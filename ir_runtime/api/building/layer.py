@@ -44,16 +44,8 @@ def new_layer(op: Operation, inputs: int) -> Layer:
     """Return a layer of an operation, with a name that no other has."""
     assert isinstance(op, Op)
     name = f"{op.name}_{next(_NUMBERS)}"
-    return Layer(
-        id=-1,
-        name=name,
-        type=op.name,
-        version=f"opset{op.since}",
-        op=op,
-        where=Location(layer=name, operation=op.versioned_name()),
-        inputs=tuple(map(PortSpec, range(inputs))),
-        attributes=_texts(op),
-    )
+    layer = Layer.inserted(-1, name, op, Location(), tuple(map(PortSpec, range(inputs))))
+    return replace(layer, attributes=_texts(op))
 
 
 def incomplete(type: str, opset: int) -> Layer:
