@@ -103,9 +103,9 @@ class Interval:
             return Dimension(0)
         if self._min is not None and self._min >= 0 and low is not None and low >= 0:
             return span(self._min * low, multiply(self._max, high))
-        if None in (self._min, self._max, low, high):
+        if self._min is None or self._max is None or low is None or high is None:
             return Interval()
-        corners = [a * b for a in (self._min, self._max) for b in (low, high)]  # type: ignore[operator]
+        corners = [a * b for a in (self._min, self._max) for b in (low, high)]
         return span(min(corners), max(corners))
 
     def __floordiv__(self, divisor: int) -> Interval:

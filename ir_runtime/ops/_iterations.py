@@ -51,7 +51,7 @@ class Iterations:
             if entry.cut:
                 self.feeds[entry.parameter] = _part(entry.port, self.every[entry.port], entry.cut, self.done)
         if self.body.iteration is not None:
-            self.feeds[self.body.iteration] = self._number()
+            self.feeds[self.body.iteration] = self._number(self.body.iteration)
         self.results = self.visit(self.body, self.feeds)
         for output, parts in self.parts.items():
             parts.append(self.results[output.result])
@@ -60,8 +60,8 @@ class Iterations:
         self.feeds |= {edge.parameter: self.results[edge.result] for edge in self.body.back_edges}
         self.done += 1
 
-    def _number(self) -> Array:
-        op = self.body.parameters[self.body.iteration].op  # type: ignore[index]
+    def _number(self, parameter: int) -> Array:
+        op = self.body.parameters[parameter].op
         type = vars(op)["element_type"].dtype if op else np.dtype(np.int64)
         rank = vars(op)["shape"].rank if op else 0
         return np.full((1,) * (rank or 0), self.done, type)
@@ -82,7 +82,8 @@ class Iterations:
             return self.results[output.result]
         for edge in self.body.back_edges:
             if edge.result == output.result and edge.parameter in self.feeds:
-                return self.feeds[edge.parameter]  # type: ignore[no-any-return]
+                last: Array = self.feeds[edge.parameter]
+                return last
         raise ExecutionError(
             f"there was no iteration, so output {output.port}, counted from 0, has no value: it is what the last "
             f"iteration gives"

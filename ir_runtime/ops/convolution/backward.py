@@ -37,7 +37,7 @@ class TransposedConvolution(ConvolutionBase):
     ) -> list[Dimension]:
         """Return the length of each spatial axis of the output."""
         if 0 in kernel:
-            axis = list(kernel).index(0)  # type: ignore[arg-type]
+            axis = next(axis for axis, length in enumerate(kernel) if length == 0)
             raise InferenceError(
                 f"filters have a kernel of length 0 along spatial axis {axis}; at least 1 is expected"
             )

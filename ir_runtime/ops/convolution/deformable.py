@@ -79,8 +79,8 @@ class DeformableConvolutionBase(Conv2D):
 
     def deformed(self, data: Array, offsets: Array, filters: Array, mask: Array | None, zeros: bool) -> Array:
         """Return the output; ``zeros`` says whether there are zeros right outside of the data."""
-        values = [None if a is None else Value.constant(a) for a in (data, offsets, filters, mask)]
-        shape = self.shape(*values).static  # type: ignore[arg-type]
+        x, shifts, w = (Value.constant(a) for a in (data, offsets, filters))
+        shape = self.shape(x, shifts, w, None if mask is None else Value.constant(mask)).static
         begins = [before for before, _ in self.pads(data.shape[2:], filters.shape[2:])]
         starts = [
             np.arange(count) * stride - begin

@@ -7,7 +7,6 @@ of one channel and three halves of the height, if they come in one tensor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,7 +35,9 @@ def image_dims(value: Value, name: str, channels: int) -> PartialShape:
 
 def common(lengths: Mapping[str, Dimension], what: str) -> Dimension:
     """Return a length that several planes agree on."""
-    found: Dimension | None = reduce(lambda a, b: a and a.merge(b), lengths.values())  # type: ignore[arg-type,return-value]
+    found: Dimension | None = Dimension()
+    for length in lengths.values():
+        found = found and found.merge(length)
     if found is None:
         raise InferenceError(
             f"the planes stand for images that differ in {what}: {', '.join(f'{name} for {length}' for name, length in lengths.items())}",

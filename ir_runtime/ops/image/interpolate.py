@@ -153,8 +153,8 @@ class Resize(InterpolateBase):
 
     def resize(self, data: Array, target: Array, axes: Array | None) -> Array:
         """Return the data, resized."""
-        values = [None if x is None else Value.constant(x) for x in (data, target, axes)]
-        shape = self.shape(values[0], values[1], values[2]).static  # type: ignore[arg-type]
+        given = None if axes is None else Value.constant(axes)
+        shape = self.shape(Value.constant(data), Value.constant(target), given).static
         if 0 in shape:
             return np.zeros(shape, data.dtype)
         x = self.padded(data)
