@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .fed import input_files
 from .models import as_json, read, weights
 from .render import Record, clean, dump, table
 from .shaping import shape_option, shapes_of
@@ -83,14 +84,7 @@ order of rows differs, as of objects that are equally likely, that is said.
     into="data",
     help="The shape of the data of an input that keeps its open lengths. Repeatable.",
 )
-@click.option(
-    "-i",
-    "--input",
-    "files",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="An input: .npy, or .npz with inputs by name. Repeatable.",
-)
+@input_files
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
 @weights
 @click.option("-b", "--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from .fed import fed, feeds_of
+from .fed import Feeding, fed
 from .limited import limited
 from .models import as_json, read, weights
 from .render import dump
@@ -46,10 +45,7 @@ def budget(
     model: str,
     to: str,
     keep: int,
-    files: Sequence[str],
-    random: bool,
-    seed: int,
-    shapes: Sequence[str],
+    feeding: Feeding,
     weights: str | None,
     as_json: bool,
     limits: Limits,
@@ -58,5 +54,5 @@ def budget(
     from ..debug import budget as compute
 
     net = read(model, weights, limits=limits)
-    found = compute(net, feeds_of(net, files, shapes, seed if random else None), to, keep)
+    found = compute(net, feeding(net), to, keep)
     click.echo(dump(found.record()) if as_json else str(found))

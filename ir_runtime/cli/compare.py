@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from .exits import Exit
-from .fed import fed, feeds_of
+from .fed import Feeding, fed
 from .limited import limited
 from .models import as_json, read, weights
 from .render import dump
@@ -50,10 +49,7 @@ def compare(
     model: str,
     against: str | None,
     results: str | None,
-    files: Sequence[str],
-    random: bool,
-    seed: int,
-    shapes: Sequence[str],
+    feeding: Feeding,
     weights: str | None,
     as_json: bool,
     limits: Limits,
@@ -64,7 +60,7 @@ def compare(
     if (against is None) == (results is None):
         raise click.UsageError("give either --against or --results")
     net = read(model, weights, limits=limits)
-    found = judge(net, feeds_of(net, files, shapes, seed if random else None), against or str(results))
+    found = judge(net, feeding(net), against or str(results))
     click.echo(dump(found.record()) if as_json else str(found))
     if not found.explained:
         raise SystemExit(Exit.FINDINGS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
@@ -13,37 +14,43 @@ if TYPE_CHECKING:
     from ..api.model import Model
     from ..ir.tensor import Array
 
-__all__ = ["fed", "feeds_of"]
+__all__ = ["Feeding", "fed", "input_files"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+Feeding: TypeAlias = "Callable[[Model], list[Array]]"
+"""Reshapes a model as asked, and returns an array for each of its inputs."""
+
+input_files = click.option(
+    "-i",
+    "--input",
+    "files",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="An input: .npy, or .npz with inputs by name. Repeatable.",
+)
+
 
 def fed(command: _Command) -> _Command:
-    """Give a command the options ``--input``, ``--random``, ``--seed`` and ``--shape``."""
-    files = click.option(
-        "-i",
-        "--input",
-        "files",
-        multiple=True,
-        metavar="[NAME=]FILE",
-        help="An input: .npy, or .npz with inputs by name. Repeatable.",
-    )
+    """Give a command ``--input``, ``--random``, ``--seed`` and ``--shape``. It is called with a `Feeding`."""
+
+    @functools.wraps(command)
+    def with_feeding(
+        *args: Any, files: Sequence[str], random: bool, seed: int, shapes: Sequence[str], **options: Any
+    ) -> Any:
+        def feeding(model: Model) -> list[Array]:
+            return _feeds(model, files, shapes, seed if random else None)
+
+        return command(*args, feeding=feeding, **options)
+
     random = click.option("--random", is_flag=True, help="Use random data for inputs without a file.")
     seed = click.option(
         "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --random."
     )
-    return files(random(seed(shaped(command))))
+    return input_files(random(seed(shaped(with_feeding))))  # type: ignore[return-value]
 
 
-def feeds_of(model: Model, files: Sequence[str], shapes: Sequence[str], seed: int | None) -> list[Array]:
-    """Reshape a model as asked, and return an array for each of its inputs.
-
-    Args:
-        model: the model; it is reshaped.
-        files: as given for ``--input``.
-        shapes: as given for ``--shape``.
-        seed: for random numbers; ``None`` for none.
-    """
+def _feeds(model: Model, files: Sequence[str], shapes: Sequence[str], seed: int | None) -> list[Array]:
     from .feeding import collect
 
     if shapes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .fed import fed, feeds_of
+from .fed import Feeding, fed
 from .limited import limited
 from .models import as_json, read, weights
 from .render import dump, number, plural, table
@@ -32,10 +32,7 @@ ir-runtime oracle net.xml -i image=cat.npy -o truth.npz --layers 'conv*'
 @as_json
 def oracle(
     model: str,
-    files: Sequence[str],
-    random: bool,
-    seed: int,
-    shapes: Sequence[str],
+    feeding: Feeding,
     output: str | None,
     layers: Sequence[str],
     weights: str | None,
@@ -50,7 +47,7 @@ def oracle(
 
     target = None if output is None else check_target(output)
     net = read(model, weights, limits=limits)
-    found = compute(net, feeds_of(net, files, shapes, seed if random else None), layers)
+    found = compute(net, feeding(net), layers)
     if target is not None:
         save(target, dict(found))
         click.echo(f"saved {plural(len(found), 'tensor')} to {output}", err=True)

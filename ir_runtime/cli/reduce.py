@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from .fed import fed, feeds_of
+from .fed import Feeding, fed
 from .limited import limited
 from .models import read, weights
 
@@ -38,10 +37,7 @@ deviation, unless --keep-values is given or the difference would vanish.
 def reduce(
     model: str,
     against: str,
-    files: Sequence[str],
-    random: bool,
-    seed: int,
-    shapes: Sequence[str],
+    feeding: Feeding,
     output: str,
     keep_values: bool,
     weights: str | None,
@@ -51,5 +47,5 @@ def reduce(
     from ..debug import reduce as shrink
 
     net = read(model, weights, limits=limits)
-    feeds = feeds_of(net, files, shapes, seed if random else None)
+    feeds = feeding(net)
     click.echo(str(shrink(net, feeds, against, output, keep_values)))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from .exits import Exit
-from .fed import fed, feeds_of
+from .fed import Feeding, fed
 from .limited import limited
 from .models import as_json, read, weights
 from .render import dump
@@ -43,10 +42,7 @@ Ends with 1 if a layer makes Inf or NaN of finite inputs, else with 0.
 def trace_nan(
     model: str,
     precision: str,
-    files: Sequence[str],
-    random: bool,
-    seed: int,
-    shapes: Sequence[str],
+    feeding: Feeding,
     weights: str | None,
     as_json: bool,
     limits: Limits,
@@ -55,7 +51,7 @@ def trace_nan(
     from ..debug import trace_nan as trace
 
     net = read(model, weights, limits=limits)
-    found = trace(net, feeds_of(net, files, shapes, seed if random else None), precision)
+    found = trace(net, feeding(net), precision)
     click.echo(dump(found.record()) if as_json else str(found))
     if found.origins:
         raise SystemExit(Exit.FINDINGS)

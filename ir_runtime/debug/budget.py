@@ -11,12 +11,11 @@ import numpy as np
 from ..api.model import Model
 from ..codes import Code
 from ..errors import InputError
-from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .decisions import decides, pinned
 from .precision import PRODUCTS, emulated
-from .reference import Change, Reference, chained
+from .reference import Change, Reference, chained, computed
 from .tensors import computed_layers, is_float
 from .verdict import error_of
 
@@ -116,14 +115,14 @@ class _Budgeting:
         self._reference, self._to = Reference(model), to
         self._feeds = self._reference.feeds(inputs)
         graph = self._reference.graph
-        computed = computed_layers(graph)
-        changing = {layer.id for layer in (*computed, *graph.of_type("Parameter"))}
+        computing = computed_layers(graph)
+        changing = {layer.id for layer in (*computing, *graph.of_type("Parameter"))}
         self._constants = {
-            layer.id: [source.layer not in changing for source in graph.reads(layer)] for layer in computed
+            layer.id: [source.layer not in changing for source in graph.reads(layer)] for layer in computing
         }
         self.layers = [
             layer
-            for layer in computed
+            for layer in computing
             if layer.type in PRODUCTS and (to not in _ROUNDINGS or any(self._constants[layer.id]))
         ]
         self._decisions: dict[int, Sequence[Array | None]] = {}
@@ -161,8 +160,7 @@ class _Budgeting:
                 _ROUNDINGS[self._to](layer, array) if known and array.ndim > 1 else array
                 for array, known in zip(given, fixed, strict=True)
             ]
-            elements = [ElementType.from_dtype(array.dtype) for array in arrays]
-            return (np.asarray(layer.op.evaluator(elements)(*arrays)),)
+            return computed(layer, arrays)
 
         return change
 

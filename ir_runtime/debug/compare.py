@@ -11,7 +11,7 @@ import numpy as np
 from ..api.model import Model
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
-from .decisions import decides, explained_decisions, pinned
+from .decisions import decides, explained_decisions, is_elementwise, pinned
 from .observation import Observation, Side
 from .precision import ROUNDING, emulated, perturbed, terms_of
 from .reference import Reference, chained
@@ -140,12 +140,12 @@ class _Work:
             differ = unexplained = max(of, output.size)
         else:
             rounding = 8 * ROUNDING[self.precision]
-            fits = _elementwise(layer)
-            close = error_of(taken, output).rms <= rounding * error_of(taken, output).size
+            error = error_of(taken, output)
+            close = error.rms <= rounding * error.size
             differ = (
                 0 if close and output.dtype.kind == "f" else int((taken != output.astype(taken.dtype)).sum())
             )
-            if fits and differ:
+            if is_elementwise(layer) and differ:
                 unexplained = int((~explained_decisions(layer, inputs, taken, rounding)).sum())
             elif not differ:
                 unexplained = 0
@@ -242,10 +242,3 @@ class _Work:
             inherited=self.inherited.get(port, 0.0),
             equal=equal,
         )
-
-
-def _elementwise(layer: Layer) -> bool:
-    """Whether a layer decides each element by that of its inputs, monotonely."""
-    kinds = ("Ceiling", "Convert", "FakeQuantize", "Floor", "Round", "Sign")
-    comparisons = ("Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual")
-    return layer.type in (*kinds, *comparisons)

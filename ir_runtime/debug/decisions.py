@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..analysis.infer import Inferred
-from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
-from .reference import Change
+from .reference import Change, computed
 from .tensors import is_float
 
-__all__ = ["decides", "explained_decisions", "pinned"]
+__all__ = ["decides", "explained_decisions", "is_elementwise", "pinned"]
 
 _STEPS = frozenset({"Ceiling", "FakeQuantize", "Floor", "FloorMod", "Mod", "Round", "Sign"})
 """Operations on numbers whose results jump."""
@@ -33,6 +32,14 @@ _SELECTIONS = frozenset(
 """Operations that select: all their outputs, also numbers, depend on what they select."""
 
 _EXACT = ("ShapeOf",)
+
+_ELEMENTWISE = frozenset(
+    {
+        "Ceiling", "Convert", "Equal", "FakeQuantize", "Floor", "Greater", "GreaterEqual", "Less", "LessEqual",
+        "NotEqual", "Round", "Sign",
+    }
+)  # fmt: skip
+"""Operations that decide each element by those of their inputs, and are monotone in each."""
 
 
 def decides(graph: Graph, types: Inferred, layer: Layer) -> bool:
@@ -104,6 +111,11 @@ def _at_level(layer: Layer, inputs: Sequence[Array], taken: Array) -> Array:
         return np.asarray(np.where(high == low, low, level / steps * (high - low) + low))
 
 
+def is_elementwise(layer: Layer) -> bool:
+    """Return whether a layer decides each element by those of its inputs, so that `explained_decisions` holds."""
+    return layer.type in _ELEMENTWISE
+
+
 def explained_decisions(layer: Layer, inputs: Sequence[Array], taken: Array, rounding: float) -> Array:
     """Return for each element whether it is decided so for some inputs within rounding of these.
 
@@ -116,12 +128,11 @@ def explained_decisions(layer: Layer, inputs: Sequence[Array], taken: Array, rou
         taken: its first output, as decided.
         rounding: how far an input may be off, relative to itself.
     """
-    assert layer.op is not None
     below, above = ([_moved(x, sign * rounding) for x in inputs] for sign in (-1, 1))
     crossed = [[above[0], *below[1:]], [below[0], *above[1:]]] if len(inputs) == 2 else []
     fits = _unspecified(layer, inputs[0], taken)
     for moved in ([*inputs], below, above, *crossed):
-        found = np.asarray(layer.op.evaluator(_elements(moved))(*moved))
+        found = computed(layer, moved)[0]
         if found.shape == taken.shape:
             fits |= _same(found, taken, layer)
     return fits
@@ -132,10 +143,6 @@ def _unspecified(layer: Layer, x: Array, taken: Array) -> Array:
     if layer.type != "Convert" or taken.dtype.kind not in "iu":
         return np.zeros(taken.shape, bool)
     return np.asarray(~(np.abs(x) < 2.0 ** (8 * taken.dtype.itemsize - 1)))
-
-
-def _elements(arrays: Sequence[Array]) -> list[ElementType]:
-    return [ElementType.from_dtype(array.dtype) for array in arrays]
 
 
 def _moved(x: Array, relative: float) -> Array:

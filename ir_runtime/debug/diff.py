@@ -87,12 +87,8 @@ def diff(old: Model, new: Model) -> Difference:
     """
     ours, theirs = old._runnable(), new._runnable()
     found = match(ours._graph, theirs._graph)
-    changes = [
-        *(Change("removed", layer.name, layer.operation) for layer in found.removed),
-        *(Change("added", layer.name, layer.operation) for layer in found.added),
-    ]
+    changes = list(_all_changes(found))
     for a, b in found.pairs.items():
-        changes += _changes(found, found.old[a], found.new[b])
         changes += _shapes(ours, theirs, found.old[a], found.new[b])
     changes += _order(found, "Parameter")
     changes += _order(found, "Result")
@@ -113,6 +109,14 @@ def _order(found: Matching, type: str) -> Iterator[Change]:
                 yield Change("order", layer.name, layer.operation, f"was number {index}, is number {now}")
 
 
+def _all_changes(found: Matching) -> Iterator[Change]:
+    """The changes in two graphs, and in their bodies."""
+    yield from (Change("removed", layer.name, layer.operation) for layer in found.removed)
+    yield from (Change("added", layer.name, layer.operation) for layer in found.added)
+    for a, b in found.pairs.items():
+        yield from _changes(found, found.old[a], found.new[b])
+
+
 def _changes(found: Matching, a: Layer, b: Layer) -> Iterator[Change]:
     operation = a.operation
     if b.operation != operation:
@@ -126,18 +130,8 @@ def _changes(found: Matching, a: Layer, b: Layer) -> Iterator[Change]:
     if a.type == "Constant" and b.type == "Constant" and (change := _weights(a, b)) is not None:
         yield change
     for name, ours, theirs in _body_pairs(a, b):
-        yield from _inside(f"{a.name}/{name}", match(ours, theirs))
-
-
-def _inside(where: str, found: Matching) -> Iterator[Change]:
-    """The changes in a body."""
-    for layer in found.removed:
-        yield Change("removed", f"{where}/{layer.name}", layer.operation)
-    for layer in found.added:
-        yield Change("added", f"{where}/{layer.name}", layer.operation)
-    for a, b in found.pairs.items():
-        for change in _changes(found, found.old[a], found.new[b]):
-            yield replace(change, layer=f"{where}/{change.layer}")
+        for change in _all_changes(match(ours, theirs)):
+            yield replace(change, layer=f"{a.name}/{name}/{change.layer}")
 
 
 def _is_body(layer: Layer, name: str) -> bool:

@@ -6,20 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ..analysis.infer import Inferred
 from ..api.model import Model
 from ..api.names import find_ports
 from ..diagnostics import Diagnostics
 from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
-from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType
 from ..ops import registry
-from .reference import Reference
+from .reference import Recorder, Reference
 from .tensors import name_of
 
-__all__ = ["cut", "extract", "values_at"]
+__all__ = ["cut", "extract", "inputs_of"]
 
 
 def extract(model: Model, outputs: Any, inputs: Any = (), feeds: Any = None) -> tuple[Model, list[Array]]:
@@ -42,60 +39,48 @@ def extract(model: Model, outputs: Any, inputs: Any = (), feeds: Any = None) -> 
     part = cut(model, starts, find_ports(reference.graph, _listed(outputs)))
     if feeds is None:
         return part, []
-    names = [node.friendly_name for node in part.parameters]
-    values = values_at(reference, reference.feeds(feeds), starts)
-    given = {
-        layer.name: feed
-        for layer, feed in zip(reference.graph.of_type("Parameter"), reference.feeds(feeds), strict=True)
-    }
-    found = {name_of(reference.graph, port): array for port, array in values.items()}
-    return part, [{**given, **found}[name] for name in names]
+    return part, inputs_of(part, starts, reference, reference.feeds(feeds))
 
 
 def _listed(asked: Any) -> list[Any]:
     return [asked] if isinstance(asked, str) else list(asked)
 
 
-def values_at(reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]) -> dict[Port, Array]:
-    """Return what a reference computes at some ports; f64 is given back in the types of the model."""
-    wanted = {port.layer for port in ports}
-    found: dict[Port, Array] = {}
+def inputs_of(
+    part: Model, starts: Sequence[Port], reference: Reference, feeds: Sequence[Array]
+) -> list[Array]:
+    """Return an array for each input of a part that `cut` has made, as the whole model computes them.
 
-    def keep(layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        if layer.id in wanted:
-            copies = [np.array(array, order="C") for array in outputs]
-            found.update(zip(layer.output_ports, copies, strict=False))
-        return outputs
+    Args:
+        part: the part.
+        starts: the ports at which it was cut off; the inputs for them come first.
+        reference: the whole model.
+        feeds: an array for each of its inputs.
+    """
+    given = {layer.id: feed for layer, feed in zip(reference.graph.of_type("Parameter"), feeds, strict=True)}
+    names = {reference.graph[layer].name: feed for layer, feed in given.items()}
+    recorder = Recorder(starts)
+    if any(port.layer not in given for port in starts):
+        reference.run(feeds, recorder)
+    first = [recorder.tensors[port] if port in recorder.tensors else given[port.layer] for port in starts]
+    return [*first, *(names[node.friendly_name] for node in part.parameters[len(starts) :])]
 
-    reference.run(feeds, keep)
-    given = {
-        Port(layer.id, 0): feed
-        for layer, feed in zip(reference.graph.of_type("Parameter"), feeds, strict=True)
-    }
-    return {port: (found | given)[port] for port in ports if port in found or port in given}
 
-
-def cut(
-    model: Model,
-    starts: Sequence[Port],
-    ends: Sequence[Port],
-    shapes: Mapping[Port, PartialShape] | None = None,
-) -> Model:
+def cut(model: Model, starts: Sequence[Port], ends: Sequence[Port]) -> Model:
     """Return the layers that lead from some ports to others, as a model of its own.
 
     Args:
         model: the model.
         starts: the ports that become inputs, each called as its tensor was.
         ends: the ports that become outputs.
-        shapes: shapes for some of the inputs in place of those that were inferred.
     """
     runnable = model._runnable()
     graph, values = runnable._graph, runnable._values
     kept = _between(graph, starts, ends)
     number = max(graph.layers) + 1
-    known = shapes or {}
-    types = {port: TensorType(values[port].element, known.get(port, values[port].shape)) for port in starts}
-    inputs = {port: _parameter(graph, port, types[port], number + index) for index, port in enumerate(starts)}
+    inputs = {
+        port: _parameter(graph, port, values[port].type, number + index) for index, port in enumerate(starts)
+    }
     results = [_result(graph, port, number + len(inputs) + index) for index, port in enumerate(ends)]
     inner = [_typed(layer, values) for layer in graph.layers.values() if layer.id in kept]
     layers = [*inputs.values(), *inner, *results]

@@ -7,7 +7,7 @@ and by what follows from them, without the contents of constants, whose change i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -60,21 +60,16 @@ def match(old: Graph, new: Graph) -> Matching:
     found = Matching(old, new)
     _by_class(found, _classes(old, contents=True), _classes(new, contents=True))
     _by_class(found, _classes(old), _classes(new))
-    _by_key(found, lambda layer: (layer.type, layer.name))
+    _by_key(found, *({layer.id: (layer.type, layer.name) for layer in graph} for graph in (old, new)))
     for describe in (_from_inputs, _from_outputs):
-        _by_key(found, _key(_by_identity(old, describe(old)) | _by_identity(new, describe(new))))
+        _by_key(found, describe(old), describe(new))
     _extend(found, list(found.pairs.items()))
     return found
 
 
 def _by_class(found: Matching, ours: dict[int, bytes], theirs: dict[int, bytes]) -> None:
     """Match layers that are alike; where several are, one pair at a time, each with its neighbours."""
-    groups: dict[bytes, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    for layer in found.removed:
-        groups[ours[layer.id]][0].append(layer.id)
-    for layer in found.added:
-        groups[theirs[layer.id]][1].append(layer.id)
-    alike = [group for group in groups.values() if len(group[0]) == len(group[1])]
+    alike = _grouped(found, ours, theirs)
 
     def same(a: int, b: int) -> bool:
         return ours[a] == theirs[b]
@@ -87,25 +82,23 @@ def _by_class(found: Matching, ours: dict[int, bytes], theirs: dict[int, bytes])
                 _extend(found, [(a, (named or free)[0])], same)
 
 
-def _by_identity(graph: Graph, keys: dict[int, bytes]) -> dict[int, bytes]:
-    return {id(graph[layer]): key for layer, key in keys.items()}
+def _by_key(found: Matching, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]) -> None:
+    """Match layers with equal keys, in order."""
+    for group in _grouped(found, ours, theirs):
+        for pair in zip(*group, strict=True):
+            found.add(*pair)
 
 
-def _key(keys: dict[int, bytes]) -> Callable[[Layer], Hashable]:
-    return lambda layer: keys[id(layer)]
-
-
-def _by_key(found: Matching, key: Callable[[Layer], Hashable]) -> None:
-    """Match layers with equal keys, where as many have them in both graphs, in order."""
-    groups: dict[Hashable, tuple[list[Layer], list[Layer]]] = defaultdict(lambda: ([], []))
+def _grouped(
+    found: Matching, ours: Mapping[int, Hashable], theirs: Mapping[int, Hashable]
+) -> list[tuple[list[int], list[int]]]:
+    """Layers without a partner that have the same key, by id, where as many have it in both graphs."""
+    groups: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for layer in found.removed:
-        groups[key(layer)][0].append(layer)
+        groups[ours[layer.id]][0].append(layer.id)
     for layer in found.added:
-        groups[key(layer)][1].append(layer)
-    for ours, theirs in groups.values():
-        if len(ours) == len(theirs):
-            for a, b in zip(ours, theirs, strict=True):
-                found.add(a.id, b.id)
+        groups[theirs[layer.id]][1].append(layer.id)
+    return [group for group in groups.values() if len(group[0]) == len(group[1])]
 
 
 def _extend(

@@ -9,10 +9,9 @@ import numpy as np
 
 from ..api.model import Model
 from ..api.names import find_ports
-from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .decisions import decides, pinned
-from .reference import Reference
+from .reference import Recorder, Reference, chained
 from .tensors import name_of, ports_by_name
 
 __all__ = ["Truth", "oracle"]
@@ -71,18 +70,10 @@ def oracle(
     """
     plain, wide = Reference(model), Reference(model, wide=True)
     asked = find_ports(plain.graph, [layers] if isinstance(layers, str) else layers)
-    found: dict[Port, Array] = {}
-    wanted = {port.layer for port in asked}
-
-    def keep(layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        if layer.id in wanted:
-            found.update(zip(layer.output_ports, outputs, strict=False))
-        return outputs
-
-    decisions = _decisions(plain, pin or {})
-    take = pinned(decisions)
-    results = wide.run(wide.feeds(inputs), lambda *what: keep(what[0], what[1], take(*what)))
+    recorder = Recorder(asked)
+    results = wide.run(wide.feeds(inputs), chained(pinned(_decisions(plain, pin or {})), recorder))
     outputs = [(port.label, np.array(array)) for port, array in zip(wide.outputs, results, strict=True)]
+    found = recorder.tensors
     return Truth(outputs, {name_of(wide.graph, port): found[port] for port in asked if port in found})
 
 

@@ -7,10 +7,9 @@ from collections.abc import Collection, Sequence
 import ml_dtypes
 import numpy as np
 
-from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
-from .reference import Change
+from .reference import Change, computed
 
 __all__ = ["PRODUCTS", "ROUNDING", "emulated", "perturbed", "terms_of"]
 
@@ -78,9 +77,7 @@ def emulated(precision: str, boundaries: Collection[Port] | None = None) -> Chan
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if layer.type in PRODUCTS and layer.op is not None:
-            narrow = [rounded(array) for array in inputs]
-            elements = [ElementType.from_dtype(array.dtype) for array in narrow]
-            outputs = (np.asarray(layer.op.evaluator(elements)(*narrow)),)
+            outputs = computed(layer, [rounded(array) for array in inputs])
         return tuple(
             rounded(array) if boundaries is None or Port(layer.id, index) in boundaries else array
             for index, array in enumerate(outputs)

@@ -17,12 +17,12 @@ from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
 from .compare import compare
-from .extract import cut, values_at
+from .extract import cut, inputs_of
 from .observation import Side
 from .reduced import Reduced
 from .reference import Reference
 from .report import Comparison
-from .reproducer import write
+from .reproducer import check_folder, write
 from .tensors import computed_layers, ports_by_name
 
 __all__ = ["reduce"]
@@ -45,13 +45,15 @@ def reduce(
         keep_values: leave weights and inputs as they are.
 
     Raises:
-        InputError: if the side cannot run other models, or rounding explains how it differs.
+        InputError: if the side cannot run other models, or rounding explains how it differs, or the folder cannot be made.
     """
     if side.endswith((".npz", ".xml")) if isinstance(side, str) else not hasattr(side, "observe"):
         raise InputError(
             "to reduce, the side must run other models: openvino, openvino:HINT or a backend",
             code=Code.BAD_REQUEST,
         )
+    if out is not None:
+        check_folder(Path(out))
     work = _Reduction(side)
     whole = Reference(model)
     feeds = whole.feeds(inputs)
@@ -113,8 +115,7 @@ class _Reduction:
         for _ in range(MOST):
             starts = _starts(graph, members, computed)
             part = cut(model, starts, _ends(graph, members, ends))
-            values = values_at(whole, feeds, starts)
-            arrays = _feeds(part, starts, values, graph, feeds)
+            arrays = inputs_of(part, starts, whole, feeds)
             if (found := self.fails(part, arrays)) is not None:
                 return part, arrays, found
             before = {port.layer for port in starts if port.layer in computed}
@@ -168,15 +169,6 @@ def _starts(graph: Graph, members: set[int], computed: set[int]) -> list[Port]:
 def _ends(graph: Graph, members: set[int], ends: Sequence[Port]) -> list[Port]:
     """The ports that are judged, and the other outputs of their layers."""
     return list(dict.fromkeys(port for end in ends for port in graph[end.layer].output_ports))
-
-
-def _feeds(
-    part: Model, starts: Sequence[Port], values: dict[Port, Array], graph: Graph, feeds: Sequence[Array]
-) -> list[Array]:
-    """The inputs of a part: those that were cut come first, then those of the model."""
-    given = {layer.name: feed for layer, feed in zip(graph.of_type("Parameter"), feeds, strict=True)}
-    names = [node.friendly_name for node in part.parameters]
-    return [*(values[port] for port in starts), *(given[name] for name in names[len(starts) :])]
 
 
 def _is_real(layer: Layer) -> bool:

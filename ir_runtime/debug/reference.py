@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from ..api.feeding import bind
 from ..api.model import Model
+from ..cached import cached_property
 from ..executor.compile import compile_plan
+from ..executor.plan import ExecutionPlan
 from ..executor.step import Step
-from ..ir.graph import Layer
+from ..ir.element import ElementType
+from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from ..transform.widen import widen
 
-__all__ = ["Change", "Reference", "chained"]
+__all__ = ["Change", "Recorder", "Reference", "chained", "computed"]
 
 Arrays: TypeAlias = tuple[Array, ...]
 
@@ -39,8 +42,11 @@ class Reference:
         self._inputs, self._limits, self._wide = runnable._const_inputs(), model.limits, wide
         if wide:
             self.graph, self.types = widen(self.graph, self.types)
+
+    @cached_property
+    def _plan(self) -> ExecutionPlan:
         ports = [output._port for output in self.outputs]
-        self._plan = compile_plan(self.graph, self.types, ports, (), False, self._limits)
+        return compile_plan(self.graph, self.types, ports, (), False, self._limits)
 
     def feeds(self, inputs: object) -> list[Array]:
         """Return one array for each input of the model.
@@ -60,8 +66,7 @@ class Reference:
 
     def _patch(self, change: Change) -> Callable[[Step, Sequence[Array], Arrays], Arrays]:
         def patch(step: Step, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
-            layer = step.layer
-            return change(layer, inputs, outputs) if layer in self.graph else outputs
+            return change(step.layer, inputs, outputs) if step.layer in self.graph else outputs
 
         return patch
 
@@ -76,6 +81,36 @@ def chained(*changes: Change | None) -> Change:
         return outputs
 
     return change
+
+
+class Recorder:
+    """A change that changes nothing, and keeps copies of some tensors.
+
+    Args:
+        ports: the tensors.
+    """
+
+    def __init__(self, ports: Iterable[Port]) -> None:
+        self._wanted = set(ports)
+        self.tensors: dict[Port, Array] = {}
+        """The tensors so far."""
+
+    def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
+        self.record(layer, outputs)
+        return outputs
+
+    def record(self, layer: Layer, outputs: Sequence[Array]) -> None:
+        """Copy those outputs of a layer that are wanted."""
+        for port, array in zip(layer.output_ports, outputs, strict=False):
+            if port in self._wanted:
+                self.tensors[port] = np.array(array, order="C")
+
+
+def computed(layer: Layer, inputs: Sequence[Array]) -> Arrays:
+    """Return what the operation of a layer computes from arrays, in their types."""
+    assert layer.op is not None
+    results = layer.op.evaluator([ElementType.from_dtype(array.dtype) for array in inputs])(*inputs)
+    return tuple(map(np.asarray, results)) if isinstance(results, tuple) else (np.asarray(results),)
 
 
 def _is_narrow(array: Array) -> bool:

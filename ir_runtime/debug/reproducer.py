@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,11 @@ from .oracle import oracle
 from .reduced import Reduced
 from .tensors import computed_layers
 
-__all__ = ["write"]
+__all__ = ["check_folder", "write"]
 
 _PROGRAM = '''"""Shows how OpenVINO differs from f64 on a model of {count}; needs openvino and numpy."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,7 @@ for index in range({outputs}):
 
 _OURS = '''"""Shows how the backend {side} differs from f64 on a model of {count}."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -46,14 +49,28 @@ print(debug.compare(ir_runtime.read_model(HERE / "model.xml"), inputs, "{side}")
 '''
 
 
+def check_folder(folder: Path) -> None:
+    """Check that a folder can be made and written, before anything takes long.
+
+    Raises:
+        InputError: if something is in the way, or nothing may be written there.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{str(folder)!r} is there already", hint="give the name of a new folder")
+    place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(
+            f"{str(folder)!r} cannot be written", hint=f"{str(place)!r} must be a folder that may be written"
+        )
+
+
 def write(found: Reduced, folder: Path) -> Path:
     """Write a model with its inputs and its outputs in f64, a program that compares, and a text; return the folder.
 
     Raises:
         InputError: if something is in the way.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{str(folder)!r} is there already", hint="give the name of a new folder")
+    check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     save_model(found.model, folder / "model.xml")
     for index, array in enumerate(found.inputs):

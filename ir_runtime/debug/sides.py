@@ -15,12 +15,12 @@ from ..codes import Code
 from ..errors import InputError
 from ..executor.compile import compile_plan
 from ..executor.step import Step
-from ..ir.graph import Port
+from ..ir.graph import Graph, Port
 from ..ir.tensor import Array
 from ..nearest import nearest
 from .observation import Observation, Side
-from .reference import Reference
-from .tensors import name_of
+from .reference import Recorder, Reference
+from .tensors import name_of, ports_by_name
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -84,19 +84,18 @@ def _saved(path: str) -> dict[Any, Array]:
 
 
 class _Watch:
-    """Copies the outputs of each step."""
+    """Copies the outputs of the steps of a graph, not of its bodies, as a later step may overwrite them."""
 
-    def __init__(self, ports: Sequence[Port]) -> None:
-        self.wanted, self.tensors = set(ports), dict[Port, Array]()
+    def __init__(self, graph: Graph, recorder: Recorder) -> None:
+        self._graph, self._recorder = graph, recorder
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
         """Nothing to do before a step."""
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        """Copy what a later step may overwrite."""
-        for port, array in zip(step.layers[-1].output_ports, outputs, strict=False):
-            if port in self.wanted:
-                self.tensors[port] = np.array(array)
+        """Copy what is wanted."""
+        if (layer := step.layers[-1]) in self._graph:
+            self._recorder.record(layer, outputs)
 
 
 @dataclass(frozen=True)
@@ -114,10 +113,9 @@ class _OfBackend:
         plan = compile_plan(
             reference.graph, reference.types, outputs, chain, name != "reference", model.limits
         )
-        inside = {layer.id for layer in reference.graph.layers.values()}
-        watch = _Watch([port for port in ports if port.layer in inside])
-        results = plan.run(feeds, [watch], limits=model.limits)
-        return Observation(self.backend, [np.array(array) for array in results], watch.tensors)
+        recorder = Recorder(ports)
+        results = plan.run(feeds, [_Watch(reference.graph, recorder)], limits=model.limits)
+        return Observation(self.backend, [np.array(array) for array in results], recorder.tensors)
 
 
 @dataclass(frozen=True)
@@ -138,16 +136,12 @@ class _OtherModel:
                 f"{self.path!r} has {len(other.outputs)} outputs, the model {len(reference.outputs)}",
                 code=Code.BAD_REQUEST,
             )
-        named: dict[str, Array] = {}
-
-        def keep(layer: Any, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-            for port, array in zip(layer.output_ports, outputs, strict=False):
-                named.setdefault(name_of(other.graph, port), np.array(array))
-            return outputs
-
-        results = other.run(other.feeds(list(feeds)), keep)
-        found = {port: named[name] for port, name in _names(reference, ports) if name in named}
-        return Observation(self.path, results, found)
+        names = ports_by_name(other.graph, other.graph)
+        theirs = {port: names[name] for port, name in _names(reference, ports) if name in names}
+        recorder = Recorder(theirs.values())
+        results = other.run(other.feeds(list(feeds)), recorder)
+        seen = recorder.tensors
+        return Observation(self.path, results, {port: seen[at] for port, at in theirs.items() if at in seen})
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from .. import deadline
 from ..analysis.error_context import blame, is_placed
 from ..api.compiled import CompiledModel
 from ..api.feeding import bind
 from ..api.patching import checked
 from ..api.results import OVDict, unshared
-from ..executor.context import RUN, Run, State
+from ..executor.context import State
 from ..executor.instructions import Slots
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Step
 from ..forks import computing
 from ..ir.graph import Layer
 from ..ir.tensor import Array
-from ..limits import set_limits
 from ..scoped import nested
 
 __all__ = ["Stepping", "Stop", "step"]
@@ -91,28 +89,19 @@ class Stepping(Iterator[Stop]):
 
     def _run(self) -> Iterator[Stop]:
         plan = self._plan
-        env: Slots = list(plan.slots)
-        for slot, array in zip(plan.inputs, self._feeds, strict=True):
-            env[slot] = array
+        env = plan.filled(self._feeds)
         self._context.run(self._begin, env)
         for each in plan.steps:
             inputs = [env[slot] for slot in each.reads]
             outputs = self._context.run(self._compute, each, inputs)
             stop = Stop(each.layers[-1], tuple(inputs), list(outputs))
             yield stop
-            for slot, array in zip(each.writes, checked(stop.layer, stop.outputs, outputs), strict=True):
-                env[slot] = array
-            for slot in each.frees:
-                env[slot] = None
+            each.store(env, checked(stop.layer, stop.outputs, outputs))
         self._end([env[slot] for slot in plan.outputs])
 
     def _begin(self, env: Slots) -> None:
-        limits = self._compiled.limits
-        set_limits(limits)
-        left = limits.memory - self._plan.peak
-        run = Run((), self._state, limits, deadline.current_deadline(), left)
+        run = self._plan.begin(self._feeds, (), self._state, self._compiled.limits)
         run.envs.append((env, self._plan.slots))
-        RUN.set(run)
 
     def _compute(self, each: Step, inputs: Sequence[Array]) -> tuple[Array, ...]:
         with np.errstate(all="ignore"), computing(), nested(self._plan.around):

@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from .precision import emulated
-from .reference import Reference, chained
+from .reference import Reference, chained, computed
 from .tensors import computed_layers
 
 __all__ = ["NanTrace", "Origin", "Peak", "trace_nan"]
@@ -126,13 +126,13 @@ def trace_nan(model: Model, inputs: Any, precision: str = "f32", peaks: int = 5)
         expected = f"expected {', '.join(LIMITS)}"
         raise InputError(f"unknown precision {precision!r}", code=Code.NO_SUCH_NAME, hint=expected)
     reference = Reference(model)
-    computed = {layer.id for layer in computed_layers(reference.graph)}
+    computing = {layer.id for layer in computed_layers(reference.graph)}
     origins: list[Origin] = []
     found: list[Peak] = []
 
     def look(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         numbers = [array for array in outputs if array.dtype.kind == "f" and array.size]
-        if not numbers or layer.id not in computed:
+        if not numbers or layer.id not in computing:
             return outputs
         operation = layer.operation
         bad = next((array for array in numbers if not np.isfinite(array).all()), None)
@@ -169,13 +169,10 @@ def _origin(layer: Layer, operation: str, given: Sequence[Array], bad: Array) ->
 
 def _in_f64(layer: Layer, given: Sequence[Array], index: tuple[int, ...]) -> float | None:
     """The magnitude of an element as computed in f64, if it is finite there."""
-    from ..ir.element import ElementType
-
     wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in given]
     if layer.op is None or layer.op.needs("visit") or layer.op.needs("variables"):
         return None
-    results = layer.op.evaluator([ElementType.from_dtype(array.dtype) for array in wide])(*wide)
-    exact = np.asarray(results[0] if isinstance(results, tuple) else results)
+    exact = computed(layer, wide)[0]
     fits = exact.dtype.kind == "f" and exact.ndim == len(index) and np.isfinite(exact[index])
     return float(np.abs(exact[index])) if fits else None
 

@@ -90,21 +90,38 @@ class ExecutionPlan:
         limits: Limits,
         patch: Patch | None,
     ) -> list[Array]:
-        set_limits(limits)
+        run = self.begin(feeds, observers, state, limits, patch)
         with np.errstate(all="ignore"), computing(), nested(self.around):
-            left = limits.memory - self.peak - sum(feed.nbytes for feed in feeds)
-            run = Run(observers, state, limits, deadline.current_deadline(), left, patch=patch)
-            RUN.set(run)
             try:
                 return self.execute(feeds, run)
             except _ObserverError as caught:
                 raise caught.reason from None
 
-    def execute(self, feeds: Sequence[Array], run: Run) -> list[Array]:
-        """The steps themselves, of a model or of a body inside a run."""
+    def begin(
+        self,
+        feeds: Sequence[Array],
+        observers: Sequence[Observer],
+        state: State,
+        limits: Limits,
+        patch: Patch | None = None,
+    ) -> Run:
+        """Begin a run in the current context, on which its limits are imposed."""
+        set_limits(limits)
+        left = limits.memory - self.peak - sum(feed.nbytes for feed in feeds)
+        run = Run(observers, state, limits, deadline.current_deadline(), left, patch=patch)
+        RUN.set(run)
+        return run
+
+    def filled(self, feeds: Sequence[Array]) -> Slots:
+        """Return the slots with which a run begins: constants and inputs are in place."""
         env: Slots = list(self.slots)
         for slot, array in zip(self.inputs, feeds, strict=True):
             env[slot] = array
+        return env
+
+    def execute(self, feeds: Sequence[Array], run: Run) -> list[Array]:
+        """The steps themselves, of a model or of a body inside a run."""
+        env = self.filled(feeds)
         run.envs.append((env, self.slots))
         try:
             if run.observers or run.patch:
@@ -147,10 +164,7 @@ class ExecutionPlan:
                 if isinstance(reason, _ObserverError) or is_placed(reason):
                     raise
                 raise blame(step, args, reason) from reason
-            for slot, array in zip(step.writes, results, strict=True):
-                env[slot] = array
-            for slot in step.frees:
-                env[slot] = None
+            step.store(env, results)
 
 
 class _ObserverError(Exception):

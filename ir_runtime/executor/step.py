@@ -10,7 +10,7 @@ from ..analysis.expected import Expected
 from ..backends import Kernel
 from ..ir.graph import Layer
 from ..ir.tensor import Array
-from .instructions import given
+from .instructions import Slots, given
 
 __all__ = ["Observer", "Patch", "Step"]
 
@@ -47,6 +47,13 @@ class Step:
     def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
         """Compute the outputs that the last layer declares; an operation may have more."""
         return given(self.kernel(*args), len(self.writes))[: len(self.writes)]
+
+    def store(self, env: Slots, results: Sequence[Array]) -> None:
+        """Put results where later steps read them; empty the slots that none reads any more."""
+        for slot, array in zip(self.writes, results, strict=True):
+            env[slot] = array
+        for slot in self.frees:
+            env[slot] = None
 
 
 Patch: TypeAlias = Callable[[Step, Sequence[Array], tuple[Array, ...]], tuple[Array, ...]]

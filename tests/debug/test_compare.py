@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.loops import body_of
+from harness.nets import Net
 from lxml import etree
 from models.networks import NETWORKS, save
 
@@ -134,6 +136,34 @@ def test_arrays_of_outputs_alone_are_judged_at_the_outputs(tmp_path: Path) -> No
     report = debug.compare(model, inputs, [right[0] * np.float32(1.001)])
     assert report.verdict == "unexplained"
     assert report.units == ()
+
+
+def _squared_then_looped() -> ir.Model:
+    """The square of x, doubled three times in a Loop, in which a layer has the id of the one outside."""
+    net, inner = Net(), Net()
+    round = inner.parameter("round", "2", out="FP32 2")
+    inner.result(inner.op("Add", round, round, name="twice", out="FP32 2"), name="given")
+    inner.result(inner.op("Const", element_type="boolean", shape="", offset=0, size=1, out="BOOL"))
+    net.weights = b"\x01"
+    squared = net.op("Multiply", x := net.parameter("x", "2"), x, name="squared", out="FP32 2")
+    start = net.op("Const", element_type="boolean", shape="", offset=0, size=1, out="BOOL")
+    ports = (
+        '<port_map><input external_port_id="2" internal_layer_id="0"/>'
+        '<output external_port_id="3" internal_layer_id="2"/>'
+        '<output external_port_id="-1" internal_layer_id="4" purpose="execution_condition"/></port_map>'
+        '<back_edges><edge from-layer="2" to-layer="0"/></back_edges>'
+    )
+    inside = ports + body_of(inner)
+    out = net.layer("Loop", [net.constant(3), start, squared], ["FP32 2"], version="opset5", inside=inside)
+    net.result(out[0])
+    return ir.read_model(net.xml(), net.weights)
+
+
+@pytest.mark.parametrize("side", ["reference", "numpy"])
+def test_a_layer_of_a_body_is_not_taken_for_one_outside_with_its_id(side: str) -> None:
+    report = debug.compare(_squared_then_looped(), np.float32([2, 3]), side)
+    assert "squared" in [unit.name for unit in report.units]
+    assert report.explained, str(report)
 
 
 def test_a_saved_archive_is_a_side(tmp_path: Path) -> None:

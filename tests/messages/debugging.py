@@ -53,7 +53,9 @@ def of_files(call: str) -> None:
         eval(call, {"debug": debug, "model": model(), "X": X, "at": folder, "wrong": Wrong()})
     except ir.IRError as reason:
         raise type(reason)(
-            reason.message.replace(f"{folder}/", ""), code=reason.code, hint=reason.hint
+            reason.message.replace(f"{folder}/", ""),
+            code=reason.code,
+            hint=reason.hint.replace(f"{folder}/", ""),
         ) from None
 
 
@@ -98,6 +100,7 @@ REFUSALS = [
     Call("nothing to reduce", lambda: debug.reduce(model(), X, "reference")),
     Call("reducing for arrays", lambda: debug.reduce(model(), X, "theirs.npz")),
     Call("folder that is there", lambda: of_files("debug.reduce(model, X, wrong, at / 'bug')")),
+    Call("folder below a file", lambda: of_files("debug.reduce(model, X, wrong, at / 'theirs.npz' / 'bug')")),
     Call("budget of an unknown precision", lambda: debug.budget(model(), X, "int7")),
     Call("trace in an unknown precision", lambda: debug.trace_nan(model(), X, "f8")),
     Call(
