@@ -34,7 +34,7 @@ inputs, is explained up to R 8. Ends with 0 if all is explained, else with 1.
 @click.option(
     "--against",
     metavar="SIDE",
-    help="What is judged: openvino, openvino:bf16, openvino:f16, a backend, or the path of another IR.",
+    help="What is judged: openvino, openvino:bf16, openvino:f16, onnxruntime:MODEL.onnx, a backend, or the path of an IR.",
 )
 @click.option(
     "--results",

@@ -14,9 +14,10 @@ from ..errors import InputError
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .decisions import decides, pinned
-from .precision import PRODUCTS, emulated
+from .precision import emulated
 from .reference import Change, Reference, chained, computed
 from .tensors import computed_layers, is_float
+from .terms import PRODUCTS
 from .verdict import error_of
 
 __all__ = ["Budget", "LayerCost", "budget"]

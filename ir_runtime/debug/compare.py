@@ -13,11 +13,12 @@ from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .decisions import decides, explained_decisions, is_elementwise, pinned
 from .observation import Observation, Side
-from .precision import ROUNDING, emulated, perturbed, terms_of
+from .precision import ROUNDING, emulated, perturbed
 from .reference import Reference, chained
 from .report import Comparison, DecisionResult, OutputResult, UnitResult
 from .sides import side_of
 from .tensors import computed_layers, is_float, name_of, unit_of
+from .terms import terms_of
 from .verdict import Error, error_of, excess, scatter_of, with_accumulation
 
 __all__ = ["compare"]
@@ -32,8 +33,8 @@ def compare(model: Model, inputs: Any, side: str | Side | Mapping[Any, Any] | Se
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.
-        side: what is judged: ``"openvino"``, or ``"openvino:bf16"`` with a precision hint; the name of a backend
-            (``"numpy"``); the path of another IR, or of an ``.npz`` of tensors by name; a mapping of tensors by
+        side: what is judged: ``"openvino"``, or ``"openvino:bf16"`` with a precision hint; ``"onnxruntime:model.onnx"``; the name of
+            a backend (``"numpy"``); the path of another IR, or of an ``.npz`` of tensors by name; a mapping of tensors by
             name (``layer``, ``layer:output``, or outputs by tensor name or index), or a sequence of the outputs;
             or a function of the inputs and the names of the tensors that returns such a mapping.
 
@@ -73,7 +74,7 @@ class _Work:
     """What f64 makes of the side's tensors."""
     inherited: dict[Port, float] = field(default_factory=dict)
     terms: dict[str, int] = field(default_factory=dict)
-    """How many products each layer adds for an element."""
+    """How many numbers each layer adds for an element."""
     units: list[UnitResult] = field(default_factory=list)
     decisions: list[DecisionResult] = field(default_factory=list)
     outputs: list[OutputResult] = field(default_factory=list)
@@ -106,7 +107,7 @@ class _Work:
         take = pinned(own)
 
         def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-            self.terms[layer.name] = terms_of(layer, inputs)
+            self.terms[layer.name] = terms_of(layer, inputs, outputs[0])
             if layer.id in self.deciding:
                 self._judge_decision(layer, inputs, outputs)
                 outputs = take(layer, inputs, outputs)

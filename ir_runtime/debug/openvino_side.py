@@ -23,6 +23,7 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Port
 from ..ir.tensor import Array
+from .faithful import observed, same_bits
 from .observation import Observation
 from .reference import Reference
 from .tensors import is_float
@@ -123,26 +124,20 @@ class _Probing:
             ) from None
         self._core = self._api.Core()
         self._hint, self._path, self._reference, self._feeds = hint, path, reference, feeds
-        self._tries = TRIES
         self._is_narrow = False
         self.alone = self._run(())
         self._is_narrow = bool({"bf16", "f16"} & set(self.alone.precisions))
 
     def observe(self, ports: Sequence[Port]) -> dict[Port, Array]:
         """Return what can be seen of some tensors; all that is returned was seen in faithful runs."""
-        if not ports or not self._tries:
-            return {}
-        self._tries -= 1
-        if self._is_faithful(run := self._run(ports)):
-            return run.tensors
-        if len(ports) == 1:
-            return {}
-        middle = len(ports) // 2
-        return self.observe(ports[:middle]) | self.observe(ports[middle:])
+
+        def look(wanted: Sequence[Port]) -> Mapping[Port, Array] | None:
+            return run.tensors if self._is_faithful(run := self._run(wanted)) else None
+
+        return observed(ports, look, TRIES)
 
     def _is_faithful(self, run: _Execution) -> bool:
-        pairs = zip(run.outputs, self.alone.outputs, strict=True)
-        if not all(a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in pairs):
+        if not same_bits(run.outputs, self.alone.outputs):
             return False
         kept = {node for node in self.alone.nodes.values() if node[0] not in _TRANSPORT}
         return not self._is_narrow or kept <= set(run.nodes.values())

@@ -10,36 +10,14 @@ import numpy as np
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .reference import Change, computed
+from .terms import PRODUCTS
 
-__all__ = ["PRODUCTS", "ROUNDING", "emulated", "perturbed", "terms_of"]
+__all__ = ["ROUNDING", "emulated", "perturbed"]
 
 ROUNDING = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-9}
 """The largest relative error of rounding to a type once."""
 
-PRODUCTS = (
-    "Convolution",
-    "ConvolutionBackpropData",
-    "GroupConvolution",
-    "GroupConvolutionBackpropData",
-    "MatMul",
-)
-"""Operations that multiply matrices."""
-_OUTPUT_AXIS = {
-    "Convolution": 0, "ConvolutionBackpropData": 1, "GroupConvolution": 1, "GroupConvolutionBackpropData": 2,
-}  # fmt: skip
-"""The axis of the filters that becomes the channels of the result."""
 _MOVES = (".movement.", ".shape.")
-
-
-def terms_of(layer: Layer, inputs: Sequence[Array]) -> int:
-    """Return how many products are added for an element of a result; 1 where nothing is multiplied."""
-    if layer.type not in PRODUCTS or not inputs[1].size:
-        return 1
-    if layer.type == "MatMul":
-        return int(inputs[0].shape[-2 if vars(layer.op)["transpose_a"] and inputs[0].ndim > 1 else -1])
-    channels = inputs[1].shape[_OUTPUT_AXIS[layer.type]]
-    groups = inputs[1].shape[0] if layer.type.startswith("Group") else 1
-    return max(int(inputs[1].size // (channels * groups)), 1)
 
 
 def perturbed(precision: str, seed: int) -> Change:

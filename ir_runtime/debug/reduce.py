@@ -47,7 +47,7 @@ def reduce(
     Raises:
         InputError: if the side cannot run other models, or rounding explains how it differs, or the folder cannot be made.
     """
-    if side.endswith((".npz", ".xml")) if isinstance(side, str) else not hasattr(side, "observe"):
+    if side.endswith((".npz", ".onnx", ".xml")) if isinstance(side, str) else not hasattr(side, "observe"):
         raise InputError(
             "to reduce, the side must run other models: openvino, openvino:HINT or a backend",
             code=Code.BAD_REQUEST,

@@ -39,7 +39,9 @@ class Reference:
         self.outputs = runnable._const_outputs()
         """The outputs of the model."""
         self.graph, self.types = runnable._graph, runnable._values
-        self._inputs, self._limits, self._wide = runnable._const_inputs(), model.limits, wide
+        self.inputs = runnable._const_inputs()
+        """The inputs of the model."""
+        self._limits, self._wide = model.limits, wide
         if wide:
             self.graph, self.types = widen(self.graph, self.types)
 
@@ -54,7 +56,7 @@ class Reference:
         Raises:
             InputError: if an input is missing, unknown, or has another type or shape.
         """
-        return bind(self._inputs, inputs, {})
+        return bind(self.inputs, inputs, {})
 
     def run(self, feeds: Sequence[Array], change: Change | None = None) -> list[Array]:
         """Return the outputs; ``change`` is told of every layer outside of bodies."""

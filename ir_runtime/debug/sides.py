@@ -18,6 +18,7 @@ from ..executor.step import Step
 from ..ir.graph import Graph, Port
 from ..ir.tensor import Array
 from ..nearest import nearest
+from .matching import match
 from .observation import Observation, Side
 from .reference import Recorder, Reference
 from .tensors import name_of, ports_by_name
@@ -61,11 +62,17 @@ def _named(name: str) -> Side:
         from .openvino_side import OpenVINO
 
         return OpenVINO(hint)
+    if kind == "onnxruntime":
+        from .onnxruntime_side import OnnxRuntime
+
+        return OnnxRuntime(hint)
     if name in available():
         return _OfBackend(name)
-    known = ["openvino", "openvino:bf16", *available()]
+    known = ["openvino", "openvino:bf16", "onnxruntime", *available()]
     near = nearest(name, known)
-    expected = "expected openvino, openvino:HINT, a backend, or the path of an .npz or .xml"
+    expected = (
+        "expected openvino, openvino:HINT, onnxruntime:MODEL.onnx, a backend, or the path of an .npz or .xml"
+    )
     raise InputError(
         f"unknown side {name!r}", code=Code.NO_SUCH_NAME, hint=f"did you mean {near!r}?" if near else expected
     )
@@ -120,7 +127,7 @@ class _OfBackend:
 
 @dataclass(frozen=True)
 class _OtherModel:
-    """Another IR, as the reference computes it; its tensors are those of layers with equal names."""
+    """Another IR, as the reference computes it; its tensors are those of the layers that `match` finds, or of layers with equal names."""
 
     path: str
 
@@ -136,12 +143,24 @@ class _OtherModel:
                 f"{self.path!r} has {len(other.outputs)} outputs, the model {len(reference.outputs)}",
                 code=Code.BAD_REQUEST,
             )
-        names = ports_by_name(other.graph, other.graph)
-        theirs = {port: names[name] for port, name in _names(reference, ports) if name in names}
+        theirs = _partners(reference, other, ports)
         recorder = Recorder(theirs.values())
         results = other.run(other.feeds(list(feeds)), recorder)
         seen = recorder.tensors
         return Observation(self.path, results, {port: seen[at] for port, at in theirs.items() if at in seen})
+
+
+def _partners(reference: Reference, other: Reference, ports: Sequence[Port]) -> dict[Port, Port]:
+    """The same tensors of another model: those of layers that are matched, else of equal names."""
+    pairs = match(reference.graph, other.graph).pairs
+    taken, named = set(pairs.values()), ports_by_name(other.graph, other.graph)
+    found: dict[Port, Port] = {}
+    for port, name in _names(reference, ports):
+        if port.layer in pairs:
+            found[port] = Port(pairs[port.layer], port.number)
+        elif name in named and named[name].layer not in taken:
+            found[port] = named[name]
+    return found
 
 
 @dataclass(frozen=True)

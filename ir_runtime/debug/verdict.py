@@ -74,7 +74,7 @@ def scatter_of(errors: Iterable[Error]) -> Error:
 
 
 def with_accumulation(scatter: Error, unit: float, terms: int) -> Error:
-    """Allow for sums of many products, which other runtimes add one after the other, and the reference in blocks.
+    """Allow for sums of many numbers, which other runtimes add one after the other, and the reference in blocks.
 
     The partial sums of a random walk of ``n`` steps have an rms of sqrt(n / 2) times a step; each is rounded by an rms
     of ``unit / sqrt(3)``. So the error of the sum is ``unit * sqrt(n / 6)`` of its size; a third of that is allowed, as
@@ -83,7 +83,7 @@ def with_accumulation(scatter: Error, unit: float, terms: int) -> Error:
     Args:
         scatter: the error of the reference.
         unit: the largest relative error of rounding once.
-        terms: the largest number of products in a sum.
+        terms: the largest number of terms in a sum.
     """
     least = unit * (terms / 6) ** 0.5 / 3 * scatter.size
     # The largest of some thousand normal errors is four times their rms.

@@ -129,6 +129,20 @@ def test_another_model_is_wrong_in_the_layer_that_differs(kind: str, tmp_path: P
     assert report.first.layers == (layer.get("name"),)
 
 
+def test_another_model_is_matched_whatever_its_layers_are_called(tmp_path: Path) -> None:
+    path, model, inputs = network("residual", tmp_path)
+    tree = etree.parse(path)
+    for layer in tree.iter("layer"):
+        if layer.get("type") != "Parameter":
+            layer.set("name", f"n{layer.get('id')}")
+    other = tmp_path / "other.xml"
+    tree.write(other)
+    other.with_suffix(".bin").write_bytes(path.with_suffix(".bin").read_bytes())
+    report = debug.compare(model, inputs, str(other))
+    assert report.explained
+    assert len(report.units) == len(debug.compare(model, inputs, str(path)).units) > 10
+
+
 def test_arrays_of_outputs_alone_are_judged_at_the_outputs(tmp_path: Path) -> None:
     _, model, inputs = network("plain_cnn", tmp_path)
     right = ir.compile_model(model)(inputs).to_tuple()

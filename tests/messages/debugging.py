@@ -71,6 +71,28 @@ def without_openvino() -> None:
         debug.compare(model(), X, "openvino")
 
 
+def of_onnx(outputs: int = 1, installed: bool = True, text: bytes = b"", operation: str = "Add") -> None:
+    """Compare with an ONNX model that doubles x, which messages name without its folder."""
+    import onnx
+    from onnx import helper
+
+    x, *results = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2])
+        for name in ("x", *(f"r{index}" for index in range(outputs)))
+    ]
+    nodes = [helper.make_node(operation, ["x", "x"], [result.name]) for result in results]
+    made = helper.make_model(helper.make_graph(nodes, "net", [x], results), ir_version=10)
+    path = Path(tempfile.mkdtemp()) / "net.onnx"
+    path.write_bytes(text or made.SerializeToString())
+    try:
+        with mock.patch.dict(sys.modules, {} if installed else {"onnxruntime": None}):
+            debug.compare(model(), X, f"onnxruntime:{path}")
+    except ir.IRError as reason:
+        raise type(reason)(
+            reason.message.replace(f"{path.parent}/", ""), code=reason.code, hint=reason.hint
+        ) from None
+
+
 def refused_by_openvino() -> None:
     found = Net()
     found.result(found.op("Convert", found.parameter("x", "2", "f8e4m3"), destination_type="f4e2m1"))
@@ -96,6 +118,11 @@ REFUSALS = [
     Call("side that is not there", lambda: debug.compare(model(), X, "missing.npz")),
     Call("side with other outputs", lambda: of_files("debug.compare(model, X, str(at / 'other.xml'))")),
     Call("side that is not installed", without_openvino),
+    compare("onnxruntime:missing.onnx"),
+    Call("ONNX Runtime that is not installed", lambda: of_onnx(installed=False)),
+    Call("ONNX model that is none", lambda: of_onnx(text=b"text")),
+    Call("ONNX model with other outputs", lambda: of_onnx(outputs=2)),
+    Call("ONNX model that cannot be run", lambda: of_onnx(operation="Addd")),
     Call("model that a side cannot run", refused_by_openvino),
     Call("nothing to reduce", lambda: debug.reduce(model(), X, "reference")),
     Call("reducing for arrays", lambda: debug.reduce(model(), X, "theirs.npz")),

@@ -1,0 +1,151 @@
+"""ONNX Runtime's CPU provider as a side: it runs the ONNX model from which the IR was converted.
+
+OpenVINO's converter keeps the names of ONNX tensors, so the tensors that both models name are compared. Outputs are
+added to the ONNX model as long as its own outputs stay bit for bit those of the model alone, as more outputs
+mean fewer fusions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..codes import Code
+from ..errors import InputError
+from ..ir.graph import Port
+from ..ir.tensor import Array
+from .faithful import observed, same_bits
+from .observation import Observation
+from .reference import Reference
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+
+__all__ = ["OnnxRuntime"]
+
+TRIES = 40
+"""Runs with added outputs, after which what was not seen is given up."""
+
+
+class OnnxRuntime:
+    """An ONNX model, run by ONNX Runtime.
+
+    Args:
+        path: the path of the ONNX model.
+    """
+
+    def __init__(self, path: str) -> None:
+        if not Path(path).is_file():
+            raise InputError(
+                f"cannot read the ONNX model {path!r}: no such file",
+                code=Code.BAD_REQUEST,
+                hint="expected onnxruntime:MODEL.onnx",
+            )
+        self.path = path
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Run the ONNX model alone, then with further outputs.
+
+        Raises:
+            InputError: if ONNX Runtime is not installed or cannot run the model, or the ONNX model has other inputs
+                or outputs than the IR.
+        """
+        session = _Session(self.path, reference, feeds)
+        names = {port: name for port in ports if (name := session.name_of(port)) is not None}
+
+        def look(wanted: Sequence[Port]) -> Mapping[Port, Array] | None:
+            outputs, seen = session.run([names[port] for port in wanted])
+            return dict(zip(wanted, seen, strict=True)) if same_bits(outputs, session.outputs) else None
+
+        found = observed(list(names), look, TRIES)
+        missing = tuple(port for port in names if port not in found)
+        return Observation("onnxruntime", session.outputs, found, unobserved=missing)
+
+
+class _Session:
+    """Runs an ONNX model on the inputs of an IR."""
+
+    def __init__(self, path: str, reference: Reference, feeds: Sequence[Array]) -> None:
+        self._runtime, onnx = _package("onnxruntime"), _package("onnx")
+        self._reference, self._folder = reference, str(Path(path).parent)
+        try:
+            self._model = onnx.load(path, load_external_data=False)
+        except Exception as reason:  # protobuf has exceptions of several kinds
+            raise InputError(f"{path!r} is not an ONNX model: {reason}", code=Code.BAD_REQUEST) from None
+        self._own = [output.name for output in self._model.graph.output]
+        self._tensors = {name for node in self._model.graph.node for name in node.output if name}
+        self._feeds = self._named(feeds)
+        self._order = self._found_order()
+        self.outputs, _ = self.run(())
+
+    def name_of(self, port: Port) -> str | None:
+        """The name that the ONNX model has for a tensor of the IR."""
+        names = self._reference.graph[port.layer].outputs[port.number].names
+        return next((name for name in names if name in self._tensors), None)
+
+    def run(self, names: Sequence[str]) -> tuple[list[Array], list[Array]]:
+        """Return the outputs of the model, and some further tensors."""
+        model = type(self._model)()
+        model.CopyFrom(self._model)
+        for name in names:
+            if name not in self._own:
+                model.graph.output.add().name = name
+        options = self._runtime.SessionOptions()
+        options.log_severity_level = 4
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", self._folder)
+        try:
+            session = self._runtime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+            found = session.run([*self._own, *names], self._feeds)
+        except Exception as reason:  # those of ONNX Runtime have no common base
+            line = str(reason).strip().splitlines()[0]
+            raise InputError(f"ONNX Runtime does not run the model: {line}", code=Code.BAD_REQUEST) from None
+        arrays = [np.asarray(array) for array in found]
+        return [arrays[index] for index in self._order], arrays[len(self._own) :]
+
+    def _named(self, feeds: Sequence[Array]) -> dict[str, Array]:
+        """The inputs by the names of the ONNX model: those of tensors, else by their order."""
+        weights = {tensor.name for tensor in self._model.graph.initializer}
+        wanted = [entry.name for entry in self._model.graph.input if entry.name not in weights]
+        ports = self._reference.inputs
+        named = {name: feed for port, feed in zip(ports, feeds, strict=True) for name in port.names}
+        if not named.keys() >= set(wanted):
+            _require_as_many("inputs", len(wanted), len(feeds))
+            named = dict(zip(wanted, feeds, strict=True))
+        return {name: named[name] for name in wanted}
+
+    def _found_order(self) -> list[int]:
+        """For each output of the IR, the index of that of the ONNX model."""
+        ports = self._reference.outputs
+        by_name = [
+            next((self._own.index(name) for name in port.names if name in self._own), None) for port in ports
+        ]
+        found = [index for index in by_name if index is not None]
+        if len(found) < len(ports):
+            _require_as_many("outputs", len(self._own), len(ports))
+            return list(range(len(ports)))
+        return found
+
+
+def _require_as_many(what: str, theirs: int, ours: int) -> None:
+    if theirs != ours:
+        message = f"the ONNX model has {theirs} {what}, the IR {ours}"
+        raise InputError(
+            message, code=Code.BAD_REQUEST, hint="names that both have are matched, else their order"
+        )
+
+
+def _package(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InputError(
+            f"{name} is not installed", code=Code.BAD_REQUEST, hint="pip install onnxruntime onnx"
+        ) from None

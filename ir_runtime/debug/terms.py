@@ -1,0 +1,114 @@
+"""How many numbers are added for an element of a result: runtimes add them in other orders, so errors differ by that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from ..ir.graph import Layer
+from ..ir.tensor import Array
+from ..ops.matrix.einsum import ELLIPSIS, parse
+
+__all__ = ["PRODUCTS", "terms_of"]
+
+PRODUCTS = (
+    "Convolution",
+    "ConvolutionBackpropData",
+    "GroupConvolution",
+    "GroupConvolutionBackpropData",
+    "MatMul",
+)
+"""Operations that multiply matrices."""
+_OUTPUT_AXIS = {
+    "Convolution": 0, "ConvolutionBackpropData": 1, "GroupConvolution": 1, "GroupConvolutionBackpropData": 2,
+}  # fmt: skip
+"""The axis of the filters that becomes the channels of the result."""
+
+
+def terms_of(layer: Layer, inputs: Sequence[Array], output: Array) -> int:
+    """Return how many numbers are added for an element of a result; 1 where none are.
+
+    Args:
+        layer: the layer.
+        inputs: its inputs.
+        output: its first output.
+    """
+    if layer.type in _COUNTS and inputs[0].size:
+        return max(_COUNTS[layer.type](layer, inputs, output), 1)
+    if layer.type.startswith("Reduce") and output.size:
+        return max(inputs[0].size // output.size, 1)
+    return 1
+
+
+def _of_filters(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+    channels = inputs[1].shape[_OUTPUT_AXIS[layer.type]]
+    groups = inputs[1].shape[0] if layer.type.startswith("Group") else 1
+    return inputs[1].size // (channels * groups) if inputs[1].size else 1
+
+
+def _of_matrices(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+    return int(inputs[0].shape[-2 if vars(layer.op)["transpose_a"] and inputs[0].ndim > 1 else -1])
+
+
+def _of_window(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+    return prod(vars(layer.op)["kernel"])
+
+
+def _of_ratio(_: Layer, inputs: Sequence[Array], output: Array) -> int:
+    return inputs[0].size // output.size if output.size else 1
+
+
+def _of_axes(_: Layer, inputs: Sequence[Array], __: Array) -> int:
+    """The lengths along the axes that the second input names; all but the first where there is none."""
+    shape = inputs[0].shape
+    return prod(shape[axis] for axis in inputs[1].reshape(-1)) if len(inputs) > 1 else prod(shape[1:])
+
+
+def _of_axis(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+    return int(inputs[0].shape[vars(layer.op)["axis"]])
+
+
+def _of_group(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+    return prod(inputs[0].shape[1:]) // int(vars(layer.op)["num_groups"])
+
+
+def _of_attention(_: Layer, inputs: Sequence[Array], __: Array) -> int:
+    return int(max(inputs[0].shape[-1], inputs[1].shape[-2]))
+
+
+def _of_equation(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+    """The lengths of the labels that are not in the result; those behind an ellipsis count from the end."""
+    equation = parse(vars(layer.op)["equation"])
+    sizes: dict[str, int] = {}
+    for labels, array in zip(equation.operands, inputs, strict=True):
+        if ELLIPSIS in labels:
+            place = labels.index(ELLIPSIS)
+            after = len(labels) - place - 1
+            sizes |= dict(zip(labels[:place], array.shape, strict=False))
+            sizes |= dict(zip(labels[place + 1 :], array.shape[array.ndim - after :], strict=True))
+        else:
+            sizes |= dict(zip(labels, array.shape, strict=True))
+    return prod(size for label, size in sizes.items() if label not in equation.output)
+
+
+def _of_cells(layer: Layer, inputs: Sequence[Array], _: Array) -> int:
+    return int(inputs[0].shape[-1]) + int(vars(layer.op)["hidden_size"])
+
+
+_COUNTS: dict[str, Callable[[Layer, Sequence[Array], Array], int]] = {
+    **dict.fromkeys(_OUTPUT_AXIS, _of_filters),
+    "AdaptiveAvgPool": _of_ratio,
+    "AvgPool": _of_window,
+    "CumSum": _of_axes,
+    "Einsum": _of_equation,
+    **dict.fromkeys(
+        ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence", "RNNCell", "RNNSequence"), _of_cells
+    ),
+    "GroupNormalization": _of_group,
+    "LogSoftmax": _of_axis,
+    "MVN": _of_axes,
+    "MatMul": _of_matrices,
+    "NormalizeL2": _of_axes,
+    "ScaledDotProductAttention": _of_attention,
+    "SoftMax": _of_axis,
+}
