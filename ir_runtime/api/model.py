@@ -263,8 +263,9 @@ class Model(Editing):
     @property
     def _parameter_types(self) -> dict[int, TensorType]:
         nodes = self._nodes()
-        layers = nodes.graph.of_type("Parameter")
-        return {layer.id: nodes.values[Port(layer.id, 0)].type for layer in layers}
+        ports = [Port(layer.id, 0) for layer in nodes.graph.of_type("Parameter")]
+        # A file may declare a Parameter whose output port is refused.
+        return {port.layer: nodes.values[port].type for port in ports if port in nodes.values}
 
     def _with_variables(self, given: Mapping[str, ShapeLike]) -> Graph:
         known = variables_of(self._graph, self._values)
