@@ -6,11 +6,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from .widths import display_width
+
 __all__ = ["Cause", "Diagnostic", "Excerpt", "Location", "Mark", "Severity", "one_line"]
 
 # Characters of a message, and of the name of a layer, that are shown: files may have any.
 _LONGEST = 1000
 _LONGEST_NAME = 200
+# Columns before the text of an excerpt.
+_MARGIN = 8
 
 
 def one_line(text: str, most: int = _LONGEST) -> str:
@@ -86,8 +90,30 @@ class Excerpt:
     width: int = 0
     skipped: int = 0
 
+    def within(self, columns: int) -> Excerpt:
+        """The same on a terminal of so many columns: the part of the line around the mark."""
+        room = columns - _MARGIN
+        if display_width(self.text) <= room:
+            return self
+        start = 0
+        if display_width(self.text[: self.column - 1 + self.width]) > room:
+            start = max(0, min(self.column - 1 - room // 4, len(self.text) - room))
+        text = self.text[start:]
+        while display_width(text) > room:
+            text = text[:-1]
+        column = self.column - start
+        return replace(
+            self,
+            text=text,
+            column=column,
+            width=min(self.width, len(text) - column + 1),
+            skipped=self.skipped + start,
+        )
+
     def __str__(self) -> str:
-        under = f"\n      | {' ' * (self.column - 1)}{'^' * self.width}" if self.width else ""
+        before, marked = self.text[: self.column - 1], self.text[self.column - 1 :][: self.width]
+        mark = f"{' ' * display_width(before)}{'^' * max(display_width(marked), 1)}"
+        under = f"\n      | {mark}" if self.width else ""
         return f"{self.line:>5} | {self.text}{under}"
 
 

@@ -15,14 +15,15 @@ import click
 
 from .._version import __version__
 from .exits import Exit, reported
+from .helping import Context, first_sentence, keep_args
 
 __all__ = ["Exit", "main"]
 
 _EPILOG = """\b
 Exit codes:
   0    done
-  1    findings: validate found errors, shapes that no input fits, or compare what rounding
-       does not explain
+  1    findings: validate found errors, shapes that no input fits, or
+       compare what rounding does not explain
   2    usage: an option, a name, an input or an output path is wrong
   3    the model cannot be read, or is not valid
   4    the model has an operation that is not supported
@@ -30,8 +31,9 @@ Exit codes:
   130  interrupted
   141  the reader of the results has closed them
 
-Results go to stdout, all else to stderr. NO_COLOR=1 turns colours off, IR_RUNTIME_TRACEBACK=1 shows
-where an error comes from, IR_RUNTIME_BACKEND names the backend to use where --backend does not.
+Results go to stdout, all else to stderr. On a terminal, tables are as wide as it is; into a pipe or a file they go
+whole. NO_COLOR=1 turns colours off, IR_RUNTIME_TRACEBACK=1 shows where an error comes from, IR_RUNTIME_BACKEND names
+the backend to use where --backend does not.
 """
 
 
@@ -45,6 +47,8 @@ _COMMANDS = (
 class _Program(click.Group):
     """A group that imports commands on demand, and ends every failure in one message and an exit code."""
 
+    context_class = Context
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)
 
@@ -53,7 +57,30 @@ class _Program(click.Group):
             return None
         module = name.replace("-", "_")
         found: click.Command = getattr(import_module(f".{module}", __name__), module)
+        found.context_class = Context
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, first_sentence(command)) for name, command in found.items() if command]
+            )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        keep_args(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            from ..nearest import nearest
+
+            near = nearest(name, _COMMANDS)
+            ctx.fail(
+                f"No such command {name!r}. " + (f"Did you mean {near!r}?" if near else "--help lists them.")
+            )
+        return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         if hasattr(sys.stdout, "reconfigure"):  # names in a model may not fit the terminal's encoding

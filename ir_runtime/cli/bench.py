@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .fed import input_files
 from .models import as_json, read, weights
-from .render import Record, clean, dump, table
+from .progress import bar
+from .render import Record, clean, result, table
 from .shaping import shape_option, shapes_of
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def bench(
         raise click.UsageError(f"--cpu-time is for one request at a time, not {requests}")
     until = StopCondition(niter or 1, seconds or (0.0 if niter else SECONDS))
     arrays = [feed.array for feed in feeds.values()]
-    with _progress() as progress:
+    with bar("measuring", 1.0) as shown:
         report = measured(
             setting,
             arrays,
@@ -148,13 +148,14 @@ def bench(
             until=until,
             starts=starts,
             clock=time.process_time if cpu_time else time.perf_counter,
-            progress=progress,
+            progress=shown.reach,
         )
-    if as_json:
-        asked = {"model": model, "hint": hint, "threads": nthreads, "requests": requests}
-        click.echo(dump({**asked, "inputs": _inputs(feeds), **report.record()}))
-    else:
-        click.echo(_text(report, hint, requests, nthreads))
+    asked = {"model": model, "hint": hint, "threads": nthreads, "requests": requests}
+    result(
+        as_json,
+        lambda: {**asked, "inputs": _inputs(feeds), **report.record()},
+        lambda: _text(report, hint, requests, nthreads),
+    )
 
 
 def _limit_threads(count: int | None) -> None:
@@ -170,17 +171,6 @@ def _model(path: str, weights: str | None, shapes: Sequence[str], data: Sequence
     for texts in filter(None, (shapes, data)):
         net.reshape(shapes_of(texts))
     return net
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[float], None]]:
-    """A bar on stderr, on terminals only, once there is something to say."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    steps = 1000
-    with click.progressbar(length=steps, label="measuring", file=sys.stderr) as bar:
-        yield lambda part: bar.update(int(part * steps) - bar.pos)
 
 
 def _inputs(feeds: dict[Output, Feed]) -> list[Record]:

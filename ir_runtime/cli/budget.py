@@ -9,7 +9,7 @@ import click
 from .fed import Feeding, fed
 from .limited import limited
 from .models import as_json, read, weights
-from .render import dump
+from .render import result
 
 if TYPE_CHECKING:
     from ..limits import Limits
@@ -55,4 +55,4 @@ def budget(
 
     net = read(model, weights, limits=limits)
     found = compute(net, feeding(net), to, keep)
-    click.echo(dump(found.record()) if as_json else str(found))
+    result(as_json, found.record, lambda: str(found))

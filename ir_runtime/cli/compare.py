@@ -10,7 +10,7 @@ from .exits import Exit
 from .fed import Feeding, fed
 from .limited import limited
 from .models import as_json, read, weights
-from .render import dump
+from .render import result
 
 if TYPE_CHECKING:
     from ..limits import Limits
@@ -61,6 +61,6 @@ def compare(
         raise click.UsageError("give either --against or --results")
     net = read(model, weights, limits=limits)
     found = judge(net, feeding(net), against or str(results))
-    click.echo(dump(found.record()) if as_json else str(found))
+    result(as_json, found.record, lambda: str(found))
     if not found.explained:
         raise SystemExit(Exit.FINDINGS)

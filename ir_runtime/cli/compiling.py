@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
-from .render import Record, clean, dump, plural, table
+from .render import Record, clean, plural, result, table
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -21,7 +19,7 @@ def show_after(model: Model, name: str, backend: str | None, as_json: bool) -> N
     from ..api.compiling import program_after
 
     text = program_after(model, name, backend)
-    click.echo(dump({"pass": name, "program": text.splitlines()}) if as_json else text)
+    result(as_json, lambda: {"pass": name, "program": text.splitlines()}, lambda: text, pager=True)
 
 
 def show_fusions(model: Model, backend: str | None, as_json: bool) -> None:
@@ -29,7 +27,7 @@ def show_fusions(model: Model, backend: str | None, as_json: bool) -> None:
     from ..api.compiling import fusions_of
 
     report = fusions_of(model, backend)
-    click.echo(dump(_record(report)) if as_json else _text(report))
+    result(as_json, lambda: _record(report), lambda: _text(report))
 
 
 def _record(report: FusionReport) -> Record:

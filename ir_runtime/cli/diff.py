@@ -6,7 +6,7 @@ import click
 
 from .exits import Exit
 from .models import as_json, read
-from .render import dump
+from .render import result
 
 __all__ = ["diff"]
 
@@ -27,6 +27,6 @@ def diff(old: str, new: str, as_json: bool) -> None:
     from ..debug import diff as compare
 
     found = compare(read(old, None), read(new, None))
-    click.echo(dump(found.record()) if as_json else str(found))
+    result(as_json, found.record, lambda: str(found))
     if found:
         raise SystemExit(Exit.FINDINGS)

@@ -8,8 +8,12 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from io import StringIO
 
 import click
+
+from .helping import misspelt_option
+from .terminal import show
 
 __all__ = ["Exit", "reported"]
 
@@ -38,8 +42,10 @@ def reported() -> Iterator[None]:
         yield
         if sys.stdout is not None:
             sys.stdout.flush()
-    except (click.ClickException, click.exceptions.Exit, click.Abort):
+    except (click.exceptions.Exit, click.Abort):
         raise
+    except click.ClickException as problem:
+        _end(problem.exit_code, usage(problem))
     except BrokenPipeError:
         _abandon_stdout()
         raise click.exceptions.Exit(Exit.BROKEN_PIPE) from None
@@ -51,8 +57,17 @@ def reported() -> Iterator[None]:
         _end(*_explain(problem))
 
 
-def _end(code: Exit, message: str) -> None:
-    click.echo(message, err=True)
+def usage(problem: click.ClickException) -> str:
+    """Return what click says about a command line that is wrong."""
+    if isinstance(problem, click.NoSuchOption) and (message := misspelt_option(problem)):
+        problem = click.NoSuchOption(problem.option_name, message, ctx=problem.ctx)
+    said = StringIO()
+    problem.show(said)
+    return said.getvalue().rstrip("\n")
+
+
+def _end(code: int, message: str) -> None:
+    show(message, err=True)
     raise click.exceptions.Exit(code) from None
 
 

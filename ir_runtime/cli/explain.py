@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from .models import as_json
-from .render import dump, table
+from .render import result, table
 
 __all__ = ["explain"]
 
@@ -20,21 +20,24 @@ def explain(code: str | None, as_json: bool) -> None:
     if code is None:
         rows = [[found.value, found.summary] for found in Code]
         listed = [{"code": key, "summary": summary} for key, summary in rows]
-        click.echo(dump(listed) if as_json else table("Codes", ["code", "what it means"], rows))
+        sentences = ["what it means"]
+        result(
+            as_json,
+            lambda: listed,
+            lambda: table("Codes", ["code", *sentences], rows, sentences=sentences),
+            pager=True,
+        )
         return
     from ..explanations import explanation
 
     page = explanation(_known(code))
-    if as_json:
-        fields = {
-            "summary": page.code.summary,
-            "meaning": page.meaning,
-            "example": page.example,
-            "fix": page.fix,
-        }
-        click.echo(dump({"code": page.code.value, **fields}))
-    else:
-        click.echo(page.text())
+    fields = {
+        "summary": page.code.summary,
+        "meaning": page.meaning,
+        "example": page.example,
+        "fix": page.fix,
+    }
+    result(as_json, lambda: {"code": page.code.value, **fields}, page.text, pager=True)
 
 
 def _known(text: str) -> str:

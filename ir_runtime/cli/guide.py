@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from .models import as_json
-from .render import dump, table
+from .render import result, table
 
 __all__ = ["guide"]
 
@@ -20,9 +20,10 @@ def guide(name: str | None, as_json: bool) -> None:
 
     if name is not None:
         page = found(name)
-        click.echo(dump(page._asdict()) if as_json else page.text.rstrip())
+        result(as_json, page._asdict, page.text.rstrip, pager=True)
         return
     pages = guides()
     listed = [{"name": page.name, "title": page.title} for page in pages]
     rows = [[page.name, page.title] for page in pages]
-    click.echo(dump(listed) if as_json else table("Guides", ["name", "what it is about"], rows))
+    sentences = ["what it is about"]
+    result(as_json, lambda: listed, lambda: table("Guides", ["name", *sentences], rows, sentences=sentences))

@@ -12,7 +12,8 @@ import click
 from .compiling import show_after, show_fusions
 from .limited import limited
 from .models import as_json, port_record, read, selects, weights
-from .render import Record, clean, dump, plain, plural, table
+from .render import Record, clean, plain, plural, result, table
+from .terminal import show
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -63,7 +64,7 @@ def inspect(
         show_fusions(net, backend, as_json)
     else:
         found = _record(model, net)
-        click.echo(dump(found) if as_json else _text(found))
+        result(as_json, lambda: found, lambda: _text(found))
         _remark(found)
 
 
@@ -178,8 +179,6 @@ def _remark(found: Record) -> None:
     if unknown:
         layers = plural(sum(o["count"] for o in unknown), "layer")
         names = ", ".join(clean(o["operation"]) for o in unknown)
-        click.echo(f"not supported: {names}, in {layers}", err=True)
+        show(f"not supported: {names}, in {layers}", err=True)
     if found["errors"]:
-        click.echo(
-            f"the model has {plural(found['errors'], 'error')}; ir-runtime validate shows them", err=True
-        )
+        show(f"the model has {plural(found['errors'], 'error')}; ir-runtime validate shows them", err=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from ..errors import InputError
 from .models import as_json
-from .render import dump
+from .progress import bar
+from .render import result
 
 __all__ = ["kernels"]
 
@@ -33,13 +32,9 @@ def kernels(as_json: bool) -> None:
     if (place := folder()) is None:
         raise InputError("no folder found in which compiled kernels can be kept", hint=_HINT)
     missing = len(pending())
-    with click.progressbar(
-        build_all(), length=missing, label="compiling kernels", file=sys.stderr, hidden=_hidden(missing)
-    ) as made:
-        count = sum(1 for _ in made)
+    count = 0
+    with bar("compiling kernels", missing) as shown:
+        for count, _ in enumerate(build_all(), 1):  # noqa: B007 - it is the number of them
+            shown.advance()
     found = {"folder": str(place), "kernels": len(ROUTINES), "made": count}
-    click.echo(dump(found) if as_json else f"{len(ROUTINES)} kernels, {count} of them new, in {place}")
-
-
-def _hidden(missing: int) -> bool:
-    return not missing or not sys.stderr.isatty()
+    result(as_json, lambda: found, lambda: f"{len(ROUTINES)} kernels, {count} of them new, in {place}")

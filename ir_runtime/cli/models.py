@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from .render import failure, finding, rest
+from .terminal import show
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -62,11 +63,11 @@ def read(
     if checked:
         model.raise_if_invalid(tolerated(model, strict))
         if message := contradiction(model, "--strict"):
-            click.echo(failure(message), err=True)
+            show(failure(message), err=True)
         for found in model.report.warnings:
-            click.echo(finding(found), err=True)
+            show(finding(found), err=True)
         for more in model.report.more:
-            click.echo(rest(path, more), err=True)
+            show(rest(path, more), err=True)
     return model
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .models import as_json
-from .render import dump, table
+from .render import result, table
 
 if TYPE_CHECKING:
     from ..ops import Op
@@ -26,12 +26,11 @@ def ops(name: str | None, as_json: bool) -> None:
     from ..ops._define.describe import describe, record
 
     found = _every() if name is None else _named(name)
-    if as_json:
-        click.echo(dump([record(cls) for cls in found]))
-    elif name is None:
-        click.echo(_list(found))
-    else:
-        click.echo("\n\n".join(describe(cls) for cls in found))
+
+    def text() -> str:
+        return _list(found) if name is None else "\n\n".join(describe(cls) for cls in found)
+
+    result(as_json, lambda: [record(cls) for cls in found], text, pager=True)
 
 
 def _every() -> list[type[Op]]:
@@ -47,7 +46,7 @@ def _list(found: list[type[Op]]) -> str:
     rows = [[cls.versioned_name(), group(cls), summary(cls)] for cls in found]
     names = len({cls.name for cls in found})
     title = f"{names} operations, {len(found)} versions, tested against {TESTED_AGAINST}"
-    return table(title, ["operation", "group", "what it does"], rows)
+    return table(title, ["operation", "group", "what it does"], rows, sentences=["what it does"])
 
 
 def _named(name: str) -> list[type[Op]]:

@@ -10,16 +10,21 @@ import click
 from .fed import Feeding, fed
 from .limited import limited
 from .models import as_json, read, weights
-from .render import dump, number, plural, table
+from .render import number, plural, result, table
+from .terminal import show
 
 if TYPE_CHECKING:
     from ..limits import Limits
+    from .summary import Summary
 
 __all__ = ["oracle"]
 
 _EPILOG = """\b
 ir-runtime oracle net.xml -i image=cat.npy -o truth.npz --layers 'conv*'
 """
+
+
+_REST = "a pipe gets all"
 
 
 @click.command(epilog=_EPILOG)
@@ -50,11 +55,16 @@ def oracle(
     found = compute(net, feeding(net), layers)
     if target is not None:
         save(target, dict(found))
-        click.echo(f"saved {plural(len(found), 'tensor')} to {output}", err=True)
+        show(f"saved {plural(len(found), 'tensor')} to {output}", err=True)
     summaries = {name: summarize(array, ElementType.from_dtype(array.dtype)) for name, array in found.items()}
-    if as_json:
-        click.echo(dump([{"name": name, **summary.record()} for name, summary in summaries.items()]))
-        return
+    result(
+        as_json,
+        lambda: [{"name": name, **summary.record()} for name, summary in summaries.items()],
+        lambda: _text(summaries),
+    )
+
+
+def _text(summaries: dict[str, Summary]) -> str:
     rows = [
         [
             name,
@@ -64,6 +74,10 @@ def oracle(
         ]
         for name, each in summaries.items()
     ]
-    click.echo(
-        table("In f64", ["name", "type", "shape", "min", "mean", "max"], rows, right=("min", "mean", "max"))
+    return table(
+        "In f64",
+        ["name", "type", "shape", "min", "mean", "max"],
+        rows,
+        right=("min", "mean", "max"),
+        rest=_REST,
     )

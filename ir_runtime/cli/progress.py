@@ -1,4 +1,4 @@
-"""A bar on stderr for runs that take long, on terminals only."""
+"""A bar on stderr for what takes long, on terminals only."""
 
 from __future__ import annotations
 
@@ -6,64 +6,134 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..executor.step import Observer, Step
-from ..ir.tensor import Array
+from ..widths import shortened
+from .terminal import columns
 
-__all__ = ["progress"]
+if TYPE_CHECKING:
+    from ..executor.step import Observer, Step
+    from ..ir.tensor import Array
+
+__all__ = ["Bar", "bar", "progress", "status"]
 
 # Seconds before a bar appears at all, and between two looks.
 DELAY = 0.5
 PAUSE = 0.1
+# The columns of the bar and its percentage, and the least that are worth showing a name in.
+_BAR = 26
+_NAME = 12
+
+
+class Bar:
+    """A bar that stays on one line, and leaves nothing behind; without a terminal it does nothing.
+
+    Args:
+        label: what is done.
+        total: how many steps there are; 0 if that is not known.
+    """
+
+    def __init__(self, label: str, total: float = 0) -> None:
+        self._label, self._total, self._done = label, total, 0.0
+        self._next = time.monotonic() + DELAY
+        self._hidden = columns(err=True) is None
+        self._shown: Any = None
+
+    def advance(self, steps: float = 1, item: str = "") -> None:
+        """Count steps, and show what is done next."""
+        self._done += steps
+        if not self._hidden and time.monotonic() >= self._next:
+            self._show(item)
+
+    def reach(self, steps: float) -> None:
+        """Say how many steps are done in all."""
+        self.advance(steps - self._done)
+
+    def erase(self) -> None:
+        """Take the bar off the terminal, until it advances again."""
+        if self._shown is not None:
+            self._shown.stop()
+            self._shown = None
+
+    def _show(self, item: str) -> None:
+        width = columns(err=True) or 0
+        if self._shown is None:
+            self._shown = _bar(width)
+            self._task = self._shown.add_task(self._label, total=self._total or None, item="")
+            self._shown.start()
+        self._shown.update(
+            self._task, completed=self._done, item=_fitting(item, width - len(self._label) - _BAR)
+        )
+        self._shown.refresh()
+        self._next = time.monotonic() + PAUSE
+
+
+@contextmanager
+def bar(label: str, total: float = 0) -> Iterator[Bar]:
+    """Show a bar while the block runs, once it has taken a while."""
+    found = Bar(label, total)
+    try:
+        yield found
+    finally:
+        found.erase()
+
+
+@contextmanager
+def status(text: str) -> Iterator[None]:
+    """Show a line while the block runs, and erase it then."""
+    width = columns(err=True) if text else None
+    if width is not None:
+        click.echo(shortened(f"{text} …", width - 1), err=True, nl=False)
+    try:
+        yield
+    finally:
+        if width is not None:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _bar(width: int) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=max(4, min(18, width - 24))),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[item]}", markup=False),
+        console=Console(file=sys.stderr, width=width),
+        transient=True,
+        auto_refresh=False,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+
+
+def _fitting(item: str, room: int) -> str:
+    from .render import clean
+
+    return shortened(clean(item), room) if item and room >= _NAME else ""
 
 
 @contextmanager
 def progress(steps: int) -> Iterator[list[Observer]]:
     """Return the observers of a run of so many steps: a progress bar on a terminal, else none."""
-    if not sys.stderr.isatty():
+    if columns(err=True) is None:
         yield []
         return
-    bar = _Bar(steps)
-    try:
-        yield [bar]
-    finally:
-        bar.close()
+    with bar("running", steps) as shown:
+        yield [_Observer(shown)]
 
 
-class _Bar:
-    """Counts steps; shows a bar once the run has taken a while."""
+class _Observer:
+    """Counts steps."""
 
-    def __init__(self, steps: int) -> None:
-        self._steps, self._done, self._shown = steps, 0, 0
-        self._next = time.monotonic() + DELAY
-        self._bar: Any = None
+    def __init__(self, shown: Bar) -> None:
+        self._bar = shown
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        if time.monotonic() >= self._next:
-            self._show(step)
+        self._bar.advance(0, step.layer.name)
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        self._done += 1
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.update(self._done - self._shown)
-            self._bar.__exit__(None, None, None)
-
-    def _show(self, step: Step) -> None:
-        if self._bar is None:
-            self._bar = click.progressbar(
-                length=self._steps, label="running", file=sys.stderr, item_show_func=_name
-            )
-            self._bar.__enter__()
-        self._bar.update(self._done - self._shown, step)
-        self._shown, self._next = self._done, time.monotonic() + PAUSE
-
-
-def _name(step: Step | None) -> str:
-    from .render import clean
-
-    return "" if step is None else clean(step.layer.name)[:40]
+        self._bar.advance(1)

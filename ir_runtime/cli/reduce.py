@@ -9,6 +9,7 @@ import click
 from .fed import Feeding, fed
 from .limited import limited
 from .models import read, weights
+from .terminal import show
 
 if TYPE_CHECKING:
     from ..limits import Limits
@@ -48,4 +49,4 @@ def reduce(
 
     net = read(model, weights, limits=limits)
     feeds = feeding(net)
-    click.echo(str(shrink(net, feeds, against, output, keep_values)))
+    show(str(shrink(net, feeds, against, output, keep_values)))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
+
+from ..widths import display_width
+from .terminal import columns, show
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnostic, More
@@ -24,12 +26,16 @@ __all__ = [
     "plain",
     "plural",
     "rest",
+    "result",
     "shape_record",
     "table",
 ]
 
 Record: TypeAlias = dict[str, Any]
 """A JSON object."""
+
+SHOWN = 30
+"""The rows that a terminal shows of a table that may be cut."""
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -42,6 +48,14 @@ def dump(data: Any) -> str:
     return json.dumps(_encodable(data), indent=2, allow_nan=False)
 
 
+def result(as_json: bool, record: Callable[[], Any], text: Callable[[], str], *, pager: bool = False) -> None:
+    """Print what a command found, as JSON or as text; a text that is longer than the terminal may be paged."""
+    if as_json:
+        click.echo(dump(record()))
+    else:
+        show(text(), pager=pager)
+
+
 def _encodable(data: Any) -> Any:
     if isinstance(data, dict):
         return {str(key): _encodable(value) for key, value in data.items()}
@@ -52,29 +66,57 @@ def _encodable(data: Any) -> Any:
     return data
 
 
-def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> str:
-    """Format a table; the columns named in ``right`` are aligned to the right."""
+def table(
+    title: str,
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    right: Sequence[str] = (),
+    *,
+    sentences: Sequence[str] = (),
+    rest: str = "",
+) -> str:
+    """Format a table; on a terminal it fits the width, and a long one is cut where ``rest`` says how to see the rest.
+
+    Args:
+        title: the line above it.
+        header: the names of the columns.
+        rows: the cells.
+        right: the names of columns of numbers, which are aligned to the right.
+        sentences: the names of columns whose cells may be broken between words; others lose their middle.
+        rest: how to see rows that are cut; by default, all are shown.
+    """
     cells = [[clean(cell) for cell in row] for row in rows]
-    widths = [max(map(_width, column)) for column in zip(header, *cells, strict=True)]
+    width = columns()
+    hidden = len(cells) - SHOWN if rest and width is not None and len(cells) > SHOWN + 1 else 0
+    cells = cells[: len(cells) - hidden]
+    if width is None:
+        heading, lines = _aligned(header, cells, right)
+    else:
+        from .fitting import fitted
+
+        heading, lines = fitted(header, cells, right, sentences, width)
+    if heading:
+        lines.insert(0, click.style(heading, dim=True))
+    more = [f"  … and {hidden:,} more; {rest}"] if hidden else []
+    return "\n".join([click.style(title, bold=True), *lines, *more])
+
+
+def _aligned(
+    header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Return the header and the rows with columns as wide as they need."""
+    widths = [max(map(display_width, column)) for column in zip(header, *rows, strict=True)]
     aligned = [name in right for name in header]
-    lines = [_line(row, widths, aligned) for row in (header, *cells)]
-    lines[0] = click.style(lines[0], dim=True)
-    return "\n".join([click.style(title, bold=True), *lines])
+    heading, *lines = (_line(row, widths, aligned) for row in (header, *rows))
+    return heading, lines
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
     padded = [
-        " " * (width - _width(cell)) + cell if to_right else cell + " " * (width - _width(cell))
+        " " * (width - display_width(cell)) + cell if to_right else cell + " " * (width - display_width(cell))
         for cell, width, to_right in zip(cells, widths, right, strict=True)
     ]
     return "  " + "  ".join(padded).rstrip()
-
-
-def _width(text: str) -> int:
-    """Return the width on a terminal; East Asian characters take two columns, combining marks none."""
-    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
-    marks = sum(unicodedata.combining(c) != 0 for c in text)
-    return len(text) + wide - marks
 
 
 def clean(text: str) -> str:
@@ -91,6 +133,9 @@ def failure(message: str) -> str:
 
 def finding(diagnostic: Diagnostic) -> str:
     """Format a finding: location, severity, code, message; below it the line, causes and the hint."""
+    width = columns()
+    if width is not None and diagnostic.excerpt is not None:
+        diagnostic = diagnostic.showing(diagnostic.excerpt.within(width))
     return failure(diagnostic.text())
 
 

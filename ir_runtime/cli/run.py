@@ -11,8 +11,9 @@ import click
 from .fed import fed
 from .limited import limited
 from .models import as_json, read, selects, strictly, weights
-from .render import Record, clean, dump, number, plural, table
+from .render import Record, clean, number, plural, result, table
 from .shaping import shapes_of
+from .terminal import show
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +47,8 @@ _PROVISIONAL = (
     "numpy was used, as it serves until the kernels of numba are compiled; --backend numba waits for them, and "
     "--backend numpy stays"
 )
+
+_REST = "--layers GLOB selects, a pipe gets all"
 
 
 @click.command(epilog=_EPILOG)
@@ -96,12 +99,11 @@ def run(
     tensors = _results(net, compiled, feeds)
     if target is not None:
         tensors = _saved(tensors, target)
-    if as_json:
-        click.echo(dump(_record(model, compiled, feeds, tensors)))
-    else:
-        click.echo(_text(compiled.backend, tensors))
+    result(
+        as_json, lambda: _record(model, compiled, feeds, tensors), lambda: _text(compiled.backend, tensors)
+    )
     if compiled.provisional:
-        click.echo(_PROVISIONAL, err=True)
+        show(_PROVISIONAL, err=True)
 
 
 def _target(output: str) -> Path:
@@ -150,7 +152,7 @@ def _saved(tensors: Sequence[_Tensor], target: Any) -> list[_Tensor]:
     from .saving import save
 
     files = save(target, {tensor.name: tensor.array for tensor in tensors})
-    click.echo(f"saved {plural(len(tensors), 'tensor')} to {clean(str(target))}", err=True)
+    show(f"saved {plural(len(tensors), 'tensor')} to {clean(str(target))}", err=True)
     return [replace(tensor, file=str(files[tensor.name])) for tensor in tensors]
 
 
@@ -177,9 +179,9 @@ def _record(
 
 def _text(backend: str, tensors: Sequence[_Tensor]) -> str:
     parts = [_table(f"Outputs, {backend} backend", [t for t in tensors if t.is_output])]
+    parts += [_top(t) for t in tensors if t.is_output and t.summary.top is not None]
     if inner := [t for t in tensors if not t.is_output]:
         parts.append(_table("Layers", inner))
-    parts += [_top(t) for t in tensors if t.summary.top is not None]
     return "\n\n".join(parts)
 
 
@@ -187,7 +189,7 @@ def _table(title: str, tensors: Sequence[_Tensor]) -> str:
     header = ["name", "type", "shape", "min", "mean", "max"]
     odd = [key for key in ("nan", "inf") if any(getattr(t.summary, key) for t in tensors)]
     rows = [_row(t.name, t.summary, odd) for t in tensors]
-    return table(title, [*header, *odd], rows, right=("min", "mean", "max", *odd))
+    return table(title, [*header, *odd], rows, right=("min", "mean", "max", *odd), rest=_REST)
 
 
 def _row(name: str, found: Summary, odd: Sequence[str]) -> list[str]:

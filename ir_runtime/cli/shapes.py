@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -13,8 +11,10 @@ import click
 from .exits import Exit
 from .limited import limited
 from .models import as_json, read, selects, weights
-from .render import Record, clean, dump, finding, plural, table
+from .progress import status
+from .render import Record, clean, finding, plural, result, table
 from .shaping import shaped, shapes_of
+from .terminal import show
 
 if TYPE_CHECKING:
     from ..analysis.constraints.constraint import Constraint, Constraints
@@ -73,27 +73,14 @@ def shapes(
     if shapes:
         net.reshape(shapes_of(shapes))
     wanted = constraints and net.report.ok
-    with _status("finding the constraints on the inputs" if wanted else ""):
+    with status("finding the constraints on the inputs" if wanted else ""):
         found = net.constraints(confirm=confirm) if wanted else None
     listed = shapes_in(net._graph, net._values, net._parameter_types, found)
     rows = [row for row in listed.ports if (inputs or not row.is_input) and _is_wanted(row, layers)]
-    click.echo(dump(_record(model, rows, listed, found)) if as_json else _text(model, rows, listed, found))
+    result(as_json, lambda: _record(model, rows, listed, found), lambda: _text(model, rows, listed, found))
     _remark(net, layers, rows)
     if found is not None and found.error is not None:
         ctx.exit(Exit.FINDINGS)
-
-
-@contextmanager
-def _status(text: str) -> Iterator[None]:
-    """A line on stderr while something takes long, on terminals only."""
-    shown = bool(text) and sys.stderr.isatty()
-    if shown:
-        click.echo(f"{text} …", err=True, nl=False)
-    try:
-        yield
-    finally:
-        if shown:
-            click.echo("\r\x1b[K", err=True, nl=False)
 
 
 def _is_wanted(row: PortShape, layers: Sequence[str]) -> bool:
@@ -108,9 +95,9 @@ def _record(model: str, rows: Sequence[PortShape], listed: Shapes, found: Constr
 
 def _text(model: str, rows: Sequence[PortShape], listed: Shapes, found: Constraints | None) -> str:
     parts = [f"{clean(model)}: {plural(len(rows), 'port')}"]
+    parts += _constraints(found) if found is not None and listed.inputs else []
     parts += [_symbols(listed)] if listed.inputs else []
     parts.append(_ports(rows))
-    parts += _constraints(found) if found is not None and listed.inputs else []
     return "\n\n".join(parts)
 
 
@@ -125,7 +112,7 @@ def _ports(rows: Sequence[PortShape]) -> str:
     if any(r.declared is not None for r in rows):
         header.append("declared")
         cells = [[*row, r.declared or ""] for row, r in zip(cells, rows, strict=True)]
-    return table("Shapes", header, cells, right=("line",))
+    return table("Shapes", header, cells, right=("line",), rest="--layers GLOB selects, a pipe gets all")
 
 
 def _line(row: PortShape) -> str:
@@ -141,7 +128,8 @@ def _constraints(found: Constraints) -> Iterator[str]:
         yield finding(found.error)
     elif found.found:
         header = ["constraint", "certainty", "violations are refused by"]
-        yield table("Constraints", header, [[c.text, _sure(c), _refusing(c)] for c in found])
+        rows = [[c.text, _sure(c), _refusing(c)] for c in found]
+        yield table("Constraints", header, rows, sentences=("constraint", "violations are refused by"))
     elif not found.undecided:
         yield "Constraints: none; every length is accepted"
     if remarks := [f"{c.text}: {c.remark}" for c in found if c.remark]:
@@ -167,11 +155,9 @@ def _refusing(constraint: Constraint) -> str:
 
 def _remark(net: Model, layers: Sequence[str], rows: Sequence[PortShape]) -> None:
     if layers and not rows:
-        click.echo(f"no layer is named {' or '.join(map(repr, layers))}", err=True)
+        show(f"no layer is named {' or '.join(map(repr, layers))}", err=True)
     if not net.report.ok:
         from ..diagnostics import Severity
 
         errors = plural(net.report.count(Severity.ERROR), "error")
-        click.echo(
-            f"the model has {errors}, so shapes may be wrong; ir-runtime validate shows them", err=True
-        )
+        show(f"the model has {errors}, so shapes may be wrong; ir-runtime validate shows them", err=True)

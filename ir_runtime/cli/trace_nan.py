@@ -10,7 +10,7 @@ from .exits import Exit
 from .fed import Feeding, fed
 from .limited import limited
 from .models import as_json, read, weights
-from .render import dump
+from .render import result
 
 if TYPE_CHECKING:
     from ..limits import Limits
@@ -52,6 +52,6 @@ def trace_nan(
 
     net = read(model, weights, limits=limits)
     found = trace(net, feeding(net), precision)
-    click.echo(dump(found.record()) if as_json else str(found))
+    result(as_json, found.record, lambda: str(found))
     if found.origins:
         raise SystemExit(Exit.FINDINGS)

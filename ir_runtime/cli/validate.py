@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,8 +15,10 @@ import click
 from .exits import Exit
 from .limited import limited
 from .models import weights
+from .progress import Bar, bar
 from .render import Record, dump, finding, plural, rest
 from .shaping import shaped, shapes_of
+from .terminal import show
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnostics
@@ -88,14 +89,14 @@ def validate(
         limits = replace(limits, findings=max_findings)
     how = {"weights": weights, "shapes": shapes_of(shapes) or None, "limits": limits}
     check = partial(_check, how=how, strict=strict)
-    show = _each if form == "text" else _nothing
+    each = _each if form == "text" else _nothing
     reports = []
     with _reports(check, files, jobs) as checked:
         for file, report in zip(files, checked, strict=True):
             reports.append((file, report))
-            show(file, report)
+            each(file, report)
     _whole(form, reports)
-    click.echo(_summary([report for _, report in reports]), err=True)
+    show(_summary([report for _, report in reports]), err=True)
     if not all(report.ok for _, report in reports):
         ctx.exit(Exit.FINDINGS)
 
@@ -125,16 +126,16 @@ def _reports(
 ) -> Iterator[Iterable[Diagnostics]]:
     """Validate files in parallel and return a report for each, in order; show a bar on a terminal."""
     count = min(len(files), jobs or _worthwhile(files))
-    with _bar(len(files)) as advance:
+    with bar("validating", len(files)) as shown:
         if count == 1:
-            yield map(check, _counted(files, advance))
+            yield map(check, _counted(files, shown))
             return
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
         with ProcessPoolExecutor(count, get_context("spawn")) as pool:
             try:
-                yield _counted(pool.map(check, files), advance)
+                yield _counted(pool.map(check, files), shown)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -146,26 +147,19 @@ def _worthwhile(files: Sequence[str]) -> int:
     return (os.cpu_count() or 1) if size > _LARGE else 1
 
 
-def _counted(items: Iterable[Any], advance: Callable[[int], None]) -> Iterator[Any]:
+def _counted(items: Iterable[Any], shown: Bar) -> Iterator[Any]:
+    """Count what is yielded; results are printed on an empty line."""
     for item in items:
+        shown.erase()
         yield item
-        advance(1)
-
-
-@contextmanager
-def _bar(count: int) -> Iterator[Callable[[int], None]]:
-    if count == 1 or not sys.stderr.isatty():
-        yield lambda steps: None
-        return
-    with click.progressbar(length=count, label="validating", file=sys.stderr) as bar:
-        yield bar.update
+        shown.advance()
 
 
 def _each(file: str, report: Diagnostics) -> None:
     for found in report:
-        click.echo(finding(found))
+        show(finding(found))
     for more in report.more:
-        click.echo(rest(file, more))
+        show(rest(file, more))
 
 
 def _nothing(file: str, report: Diagnostics) -> None:

@@ -15,7 +15,6 @@ __all__ = ["Excerpts"]
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*+)>")
 _ASIDE = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>", re.DOTALL)
 _ID = re.compile(r"\sid\s*=\s*[\"']\s*(\d+)\s*[\"']")
-_CLEAN = re.compile(r"[^\S ]|[\x00-\x1f\x7f]")
 
 # How much of a line is shown, and how far what is meant may lie from where its line starts.
 _SHOWN = 100
@@ -85,7 +84,7 @@ class _Text:
         if last - first > _SHOWN:
             indent = len(self._text[first:start]) - len(self._text[first:start].lstrip())
             begin = max(first + indent, start - _SHOWN // 4)
-        shown = _CLEAN.sub(" ", self._text[begin : min(last, begin + _SHOWN)].rstrip())
+        shown = _printable(self._text[begin : min(last, begin + _SHOWN)].rstrip())
         width = min(end, begin + len(shown)) - start
         return Excerpt(line, shown, start - begin + 1, max(width, 0), begin - first)
 
@@ -144,3 +143,8 @@ class _Text:
             after = -1 if found is None else self._text.find("<", found.end())
             self.budget -= (len(self._text) if after < 0 else after) - place
             place = after
+
+
+def _printable(text: str) -> str:
+    """Put a space in the place of each character that cannot be shown, so that marks stay below what they mark."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)

@@ -53,8 +53,23 @@ def test_help_and_version_are_found_by_their_short_names(invoke: Invoke) -> None
 def test_a_command_that_does_not_exist_is_refused(invoke: Invoke) -> None:
     found = invoke("valdate")
     assert found.exit_code == 2
-    assert "No such command 'valdate'" in found.stderr
+    assert "No such command 'valdate'. Did you mean 'validate'?" in found.stderr
     assert found.stdout == ""
+    assert "No such command 'xyz'. --help lists them." in invoke("xyz").stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("bench net.xml -nitr 3", "No such option '-nitr'. Did you mean '-niter'?"),
+        ("bench net.xml -zzzz", "No such option '-zzzz'."),
+        ("run net.xml --sed 3", "Did you mean one of: '--seed'"),
+    ],
+)
+def test_options_that_do_not_exist_are_refused(invoke: Invoke, line: str, said: str) -> None:
+    found = invoke(line)
+    assert found.exit_code == 2
+    assert said in found.stderr
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,21 @@ def commands(reports: Iterable[tuple[str, Diagnostics]]) -> Iterator[str]:
 def _finding(found: Diagnostic) -> str:
     where, place = found.where, {"title": f"{found.code}"}
     if where is not None and where.file:
-        place |= {"file": where.file, **({"line": str(where.line)} if where.line else {})}
+        place |= {"file": where.file, **_region(found)}
     if found.layer is not None:
         place["title"] = f"{found.code}: {found.layer}"
     text = "\n".join([found.message, *map(str, found.causes), *([found.hint] if found.hint else [])])
     return _command(found.severity, place, text)
+
+
+def _region(found: Diagnostic) -> dict[str, str]:
+    """The line, and the columns where a part of it is marked."""
+    excerpt, line = found.excerpt, found.line
+    if excerpt is None or not excerpt.width:
+        return {"line": str(line)} if line else {}
+    start = excerpt.skipped + excerpt.column
+    region = {"line": excerpt.line, "col": start, "endColumn": start + excerpt.width}
+    return {name: str(number) for name, number in region.items()}
 
 
 def _more(file: str, more: More) -> str:

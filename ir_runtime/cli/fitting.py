@@ -1,0 +1,116 @@
+"""Fit tables into the width of a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
+
+from ..widths import display_width, shortened
+
+__all__ = ["fitted"]
+
+# Columns between two columns of a table, and before the first.
+_GAP = 2
+# The least width of a column of names, and of one of sentences: below that, each row becomes a block.
+_NAME = 16
+_SENTENCE = 24
+
+
+def fitted(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Collection[str],
+    sentences: Collection[str],
+    columns: int,
+) -> tuple[str, list[str]]:
+    """Return the header and the rows of a table for a terminal.
+
+    Long names lose their middle, sentences go on in the next line, and numbers stay whole. Where there is no room
+    for that, each row becomes a block of lines, and the header is empty.
+
+    Args:
+        header: the names of the columns.
+        rows: the cells.
+        right: the names of columns of numbers, which are aligned to the right.
+        sentences: the names of columns whose cells may be broken between words.
+        columns: the width of the terminal.
+    """
+    natural = [max(map(display_width, column)) for column in zip(header, *rows, strict=True)]
+    floors = [
+        width if name in right else min(width, _SENTENCE if name in sentences else _NAME)
+        for name, width in zip(header, natural, strict=True)
+    ]
+    widths = _narrowed(natural, floors, columns - _GAP * len(natural))
+    if widths is None:
+        head = next((i for i, name in enumerate(header) if name not in right), 0)
+        return "", [line for row in rows for line in _block(header, row, head, sentences, columns)]
+    heading, *lines = _rendered(header, rows, right, sentences, widths)
+    return heading, lines
+
+
+def _narrowed(natural: Sequence[int], floors: Sequence[int], room: int) -> list[int] | None:
+    """Narrow the widest columns until all fit; ``None`` if they cannot."""
+    widths = list(natural)
+    while sum(widths) > room:
+        left = [index for index, width in enumerate(widths) if width > floors[index]]
+        if not left:
+            return None
+        widths[max(left, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _rendered(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Collection[str],
+    sentences: Collection[str],
+    widths: Sequence[int],
+) -> list[str]:
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, show_header=False, padding=(0, 0, 0, _GAP))
+    for name, width in zip(header, widths, strict=True):
+        is_sentence = name in sentences
+        grid.add_column(
+            width=width,
+            justify="right" if name in right else "left",
+            no_wrap=not is_sentence,
+            overflow="fold" if is_sentence else "ellipsis",
+        )
+    for row in (header, *rows):
+        cells = (
+            cell if name in sentences else shortened(cell, width)
+            for name, cell, width in zip(header, row, widths, strict=True)
+        )
+        grid.add_row(*map(Text, cells))
+    console = Console(
+        file=StringIO(), width=sum(widths) + _GAP * len(widths), color_system=None, legacy_windows=False
+    )
+    with console.capture() as captured:
+        console.print(grid)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def _block(
+    header: Sequence[str], row: Sequence[str], head: int, sentences: Collection[str], columns: int
+) -> Iterator[str]:
+    """Yield the lines of one row: the cell that names it, then the others with the names of their columns."""
+    yield "  " + shortened(row[head], columns - 2)
+    line = ""
+    for index, (name, cell) in enumerate(zip(header, row, strict=True)):
+        if not cell or index == head:
+            continue
+        item = f"{name} {cell}".strip()
+        if line and display_width(line) + _GAP + display_width(item) > columns - 4:
+            yield f"    {line}"
+            line = ""
+        if name in sentences:
+            *full, item = textwrap.wrap(item, columns - 4)
+            yield from (f"    {each}" for each in full)
+        line = f"{line}  {item}" if line else shortened(item, columns - 4)
+    if line:
+        yield f"    {line}"

@@ -1,0 +1,97 @@
+"""Help that fits the terminal, and suggestions where a name is misspelt."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+__all__ = ["Context", "keep_args", "misspelt_option", "first_sentence"]
+
+# click writes for terminals of at least so many columns.
+_CLICKS_NARROWEST = 52
+_NARROWEST = 30
+# Below that many columns, the help of an option with a long name starts in the line after it.
+_TWO_COLUMNS = 60
+_LONG_NAME = 14
+# Where the arguments of the program are kept in a context.
+_ARGS = f"{__name__}.args"
+
+
+class Formatter(click.HelpFormatter):
+    """click's, also on narrow terminals; lines that are to stay as they are continue indented where they must."""
+
+    def __init__(self, *, width: int | None = None, max_width: int | None = None, **more: Any) -> None:
+        if width is None and (columns := shutil.get_terminal_size().columns) < _CLICKS_NARROWEST:
+            width = max(columns - 2, _NARROWEST)
+        super().__init__(width=width, max_width=max_width, **more)
+
+    def write_text(self, text: str) -> None:
+        room = max(self.width - self.current_indent, 11)
+        paragraphs = [_kept(each, room) for each in text.split("\n\n")]
+        super().write_text("\n\n".join(paragraphs))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        rows = list(rows)
+        is_narrow = self.width < _TWO_COLUMNS and max((len(name) for name, _ in rows), default=0) > _LONG_NAME
+        super().write_dl(rows, 4 if is_narrow else col_max, col_spacing)
+
+
+class Context(click.Context):
+    """A context whose help fits the terminal."""
+
+    formatter_class = Formatter
+
+
+def _kept(paragraph: str, room: int) -> str:
+    """Break the long lines of a paragraph that click is to leave as it is."""
+    if "\b" not in paragraph:
+        return paragraph
+    return "\n".join(_continued(line, room) for line in paragraph.split("\n"))
+
+
+def _continued(line: str, room: int) -> str:
+    if len(line) <= room:
+        return line
+    start = re.match(r" *(?:\d+ +)?", line)
+    indent = " " * (start.end() if start and start.end() else 2)
+    how = {"break_long_words": False, "break_on_hyphens": False, "drop_whitespace": True}
+    return textwrap.fill(line, room, subsequent_indent=indent, **how)  # type: ignore[arg-type]
+
+
+def first_sentence(command: click.Command) -> str:
+    """Return the first sentence of a command's help, whole."""
+    if command.short_help:
+        return command.short_help
+    first = inspect.cleandoc(command.help or "").split("\n\n")[0]
+    return " ".join(first.split()).removesuffix(".")
+
+
+def keep_args(ctx: click.Context, args: Sequence[str]) -> None:
+    """Keep the arguments of the program, for `misspelt_option`."""
+    ctx.meta[_ARGS] = list(args)
+
+
+def misspelt_option(problem: click.NoSuchOption) -> str:
+    """Return what is said about an option of several letters after one dash, such as ``-nitr``; else nothing.
+
+    click takes it for several options of one letter, and names the first of these.
+    """
+    from ..nearest import nearest
+
+    if problem.ctx is None or len(problem.option_name) != 2:
+        return ""
+    known = [name for param in problem.ctx.command.params for name in (*param.opts, *param.secondary_opts)]
+    given = [arg.partition("=")[0] for arg in problem.ctx.meta.get(_ARGS, ())]
+    wrong = next(
+        (n for n in given if n.startswith(problem.option_name) and len(n) > 2 and n not in known), ""
+    )
+    if not wrong:
+        return ""
+    near = nearest(wrong, known)
+    return f"No such option '{wrong}'." + (f" Did you mean '{near}'?" if near else "")

@@ -1,0 +1,78 @@
+"""Print text: as it is into files and pipes; on a terminal, within its width."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import textwrap
+
+import click
+
+__all__ = ["columns", "show", "wrapped"]
+
+# A line of a file below a finding, and the marks under it: these are cut where they are made.
+_EXCERPT = re.compile(r" *\d* \| ")
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+# Narrower terminals are written to as if they were as wide as this.
+_NARROWEST = 20
+
+
+def columns(err: bool = False) -> int | None:
+    """Return the width of the terminal that results go to, or messages; ``None`` if that is no terminal."""
+    stream = sys.stderr if err else sys.stdout
+    if stream is None or not stream.isatty():
+        return None
+    return max(shutil.get_terminal_size().columns, _NARROWEST)
+
+
+def show(text: str, *, err: bool = False, pager: bool = False) -> None:
+    """Print a text; on a terminal, break long lines between words.
+
+    Args:
+        text: the text.
+        err: whether it is a message, which goes to stderr.
+        pager: whether what is longer than the terminal is shown page by page.
+    """
+    if (width := columns(err)) is None:
+        click.echo(text, err=err)
+        return
+    fitting = wrapped(text, width)
+    if pager and not err and fitting.count("\n") + 2 > shutil.get_terminal_size().lines:
+        os.environ.setdefault("LESS", "FRX")
+        context = click.get_current_context(silent=True)
+        click.echo_via_pager(fitting, color=None if context is None else context.color)
+        return
+    click.echo(fitting, err=err)
+
+
+def wrapped(text: str, width: int) -> str:
+    """Break the lines that are longer than ``width`` between words; what follows is indented.
+
+    >>> print(wrapped("net.xml:7: error: the shapes do not fit", 24))
+    net.xml:7: error: the
+      shapes do not fit
+    """
+    return "\n".join(_wrapped(line, width) for line in text.split("\n"))
+
+
+def _wrapped(line: str, width: int) -> str:
+    if len(_ESCAPE.sub("", line)) <= width or _EXCERPT.match(line):
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    # Escapes take no place: they are put back where their word ends up.
+    hidden: list[str] = []
+    plain = _ESCAPE.sub(lambda m: hidden.append(m[0]) or "\0", line)  # type: ignore[func-returns-value]
+    lines = textwrap.wrap(
+        plain,
+        width,
+        initial_indent="",
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    )
+    escapes = iter(hidden)
+    return re.sub("\0", lambda _: next(escapes), "\n".join(lines))

@@ -1,0 +1,209 @@
+"""What is shown on terminals: nothing is wider than they are, and nothing is lost."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from harness.nets import Net
+from harness.tiny import total, write, write_chain
+
+from ir_runtime.bench import report
+from ir_runtime.bench.start import Start
+from ir_runtime.cli import _COMMANDS
+from ir_runtime.cli import progress as progress_module
+from ir_runtime.cli import terminal as terminal_module
+from ir_runtime.cli.progress import Bar, bar, status
+from ir_runtime.cli.render import SHOWN, table
+from ir_runtime.widths import display_width, shortened
+
+pty = pytest.importorskip("pty", reason="pseudo-terminals need POSIX")
+from harness.screen import on_terminal, plain  # noqa: E402  needs POSIX, too
+
+Invoke = Callable[[str], Result]
+
+LONG = "encoder/layers/0/attention/self/query/matmul/with/a/very/long/name"
+LINES = {
+    "run": "run deep.xml --random --layers '*'",
+    "validate": "validate broken.xml",
+    "shapes": "shapes deep.xml",
+    "inspect": "inspect deep.xml",
+    "fusion": "inspect deep.xml --fusion",
+    "oracle": "oracle deep.xml --random --layers '*'",
+    "compare": "compare deep.xml --against numpy --random",
+    "trace-nan": "trace-nan deep.xml --random",
+    "budget": "budget deep.xml --random",
+    "diff": "diff chain.xml deep.xml",
+    "bench": "bench chain.xml -niter 1",
+    "ops": "ops",
+    "operation": "ops Convolution",
+    "codes": "explain",
+    "explain": "explain IR301",
+    "guides": "guide",
+    "guide": "guide architecture",
+    "refusal": "run chain.xml",
+    "usage": "run chain.xml --random --example x",
+}
+
+
+@pytest.fixture(autouse=True)
+def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(imported=0, read=0, compile=0, first=0, base=0, peak=0)
+    monkeypatch.setattr(report, "measure", lambda *_: start)
+    write_chain(folder)
+    (folder / "deep.xml").write_bytes(deep().xml())
+    text = total().replace("<dim>4</dim></port></input>", "<dim>5</dim></port></input>")
+    write(folder, text.replace('name="plus"', f'name="{LONG}"'), "broken")
+
+
+def deep(depth: int = 40) -> Net:
+    """A chain of layers with long names."""
+    net = Net()
+    x = net.parameter("x", "?,3", out="FP32 -1 3")
+    for number in range(depth):
+        x = net.op("Tanh", x, out="FP32 -1 3", name=f"{LONG}/{number}")
+    net.result(x)
+    return net
+
+
+def widest(text: str) -> int:
+    return max(display_width(line) for line in plain(text).splitlines())
+
+
+# A path, a name or a number has no place where it could be broken.
+_WORD = re.compile(r"\S+")
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+@pytest.mark.parametrize("name", LINES)
+def test_results_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, name: str, columns: int) -> None:
+    said = plain(on_terminal(monkeypatch, LINES[name], columns))
+    assert said.strip()
+    wide = [line for line in said.splitlines() if display_width(line) > columns]
+    assert [line for line in wide if len(_WORD.findall(line)) > 1] == []
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+@pytest.mark.parametrize("command", ["", *_COMMANDS])
+def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, command: str, columns: int) -> None:
+    assert widest(on_terminal(monkeypatch, f"{command} --help", columns)) <= columns
+
+
+def test_help_says_all_about_each_command(invoke: Invoke) -> None:
+    found = invoke("--help")
+    said = " ".join(found.stdout.split())
+    assert (
+        "Find the smallest part of MODEL on which another execution differs from f64 by more than rounding"
+        in said
+    )
+    assert "..." not in said.replace("[ARGS]...", "")
+
+
+def test_numbers_stay_whole_and_names_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = plain(on_terminal(monkeypatch, LINES["run"], 80)).splitlines()
+    rows = [line.split() for line in lines[lines.index("Layers") + 2 :] if line.startswith("  enc")]
+    assert len(rows) == SHOWN - 1
+    assert len({row[0] for row in rows}) == len(rows), "the ends of the names are there"
+    assert {len(row) for row in rows} == {6}
+    assert all(re.fullmatch(r"-?[\d.e-]+", cell) for row in rows for cell in row[3:])
+
+
+def test_a_narrow_terminal_gets_blocks_with_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = plain(on_terminal(monkeypatch, "run chain.xml --random", 40))
+    row = " ".join(said.split("\n", 1)[1].split())
+    assert re.fullmatch(r"y type f32 shape \[2,3\] min \S+ mean \S+ max \S+", row)
+
+
+@pytest.mark.parametrize("name", ["run", "shapes"])
+def test_what_is_long_is_cut_and_said_to_be(
+    monkeypatch: pytest.MonkeyPatch, invoke: Invoke, name: str
+) -> None:
+    said = plain(on_terminal(monkeypatch, LINES[name], 80))
+    assert re.search(r"… and \d+ more; --layers GLOB selects, a pipe gets all", said)
+    assert "/39" not in said.split("Layers")[-1].split("Shapes")[-1]
+    assert f"{LONG}/39" in invoke(LINES[name]).stdout, "whole in a pipe"
+
+
+def test_a_pipe_gets_names_whole_and_no_escapes(invoke: Invoke) -> None:
+    said = invoke(LINES["run"]).stdout
+    assert "\x1b" not in said
+    assert "…" not in said
+
+
+def test_no_color_leaves_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[1m" in on_terminal(monkeypatch, "inspect chain.xml")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in on_terminal(monkeypatch, "inspect chain.xml")
+
+
+def test_marks_stay_below_what_they_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also behind wide characters, in lines that are cut, and where something cannot be shown."""
+    for name, columns in (("入力入力", 80), ("x" * 60, 40), ("a\u202eb\x85c", 80)):
+        text = total().replace('names="a"><dim>4</dim>', f'names="{name}"><dim>two</dim>')
+        write(Path.cwd(), text, "marked")
+        lines = plain(on_terminal(monkeypatch, "validate marked.xml", columns)).splitlines()
+        number = next(i for i, line in enumerate(lines) if "^" in line)
+        start = lines[number].index("^")
+        shown, at = lines[number - 1], 0
+        while display_width(shown[:at]) < start:
+            at += 1
+        assert shown[at:].startswith("two"), (name, shown)
+
+
+def test_a_long_text_is_paged_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> None:
+    paged: list[str] = []
+    monkeypatch.setattr(terminal_module.click, "echo_via_pager", lambda text, color: paged.append(text))
+    on_terminal(monkeypatch, "explain IR301", rows=500)
+    assert paged == []
+    on_terminal(monkeypatch, "explain IR301", rows=5)
+    assert len(paged) == 1
+    assert "IR301" in invoke("explain IR301").stdout
+    assert len(paged) == 1
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+def test_a_bar_stays_on_its_line(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setattr(progress_module, "DELAY", 0)
+    monkeypatch.setattr(progress_module, "PAUSE", 0)
+    said, _ = on_terminal(monkeypatch, LINES["run"] + " -o out.npz", columns).split("saved")
+    assert "running" in said
+    assert "50%" in said
+    drawn, _, end = said.partition("\n")
+    assert end.endswith("\x1b[1A\x1b[2K"), "the cursor leaves the line at the end, and returns to erase it"
+    frames = re.split(r"\r|\x1b\[2K", drawn)
+    assert max(display_width(plain(frame)) for frame in frames) <= columns
+
+
+def test_a_status_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = on_terminal(monkeypatch, "shapes deep.xml", 30)
+    assert said.startswith("finding the c")
+    assert said.index("\r\x1b[K") < 30
+
+
+def test_without_a_terminal_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "DELAY", 0)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with bar("running", 2) as shown, status("looking"):
+        shown.advance(1, "x")
+        shown.reach(2)
+    assert sys.stderr.getvalue() == ""
+    assert isinstance(shown, Bar)
+
+
+def test_rows_of_one_more_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ir_runtime.cli.render.columns", lambda: 80)
+    rows = [[str(number)] for number in range(SHOWN + 1)]
+    assert "more" not in table("Title", ["n"], rows, rest="see there")
+    assert table("Title", ["n"], [*rows, ["x"]], rest="see there").endswith("… and 2 more; see there")
+
+
+def test_names_are_shortened_in_the_middle() -> None:
+    assert shortened("abcdefgh", 8) == "abcdefgh"
+    assert shortened("abcdefghij", 5) == "ab…ij"
+    assert shortened("入力入力", 5) == "入…力"
+    assert all(display_width(shortened("入a力bcd入", width)) <= width for width in range(1, 10))
