@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..api.model import Model
     from ..ir.tensor import Array
 
-__all__ = ["Feeding", "fed", "input_files"]
+__all__ = ["Feeding", "data_options", "fed", "input_files"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -31,8 +31,17 @@ input_files = click.option(
 )
 
 
+def data_options(command: _Command) -> _Command:
+    """Give a command ``--input``, ``--random``, ``--seed`` and ``--shape``."""
+    random = click.option("--random", is_flag=True, help="Use random data for inputs without a file.")
+    seed = click.option(
+        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --random."
+    )
+    return input_files(random(seed(shaped(command))))
+
+
 def fed(command: _Command) -> _Command:
-    """Give a command ``--input``, ``--random``, ``--seed`` and ``--shape``. It is called with a `Feeding`."""
+    """Give a command the `data_options`. It is called with a `Feeding`."""
 
     @functools.wraps(command)
     def with_feeding(
@@ -43,11 +52,7 @@ def fed(command: _Command) -> _Command:
 
         return command(*args, feeding=feeding, **options)
 
-    random = click.option("--random", is_flag=True, help="Use random data for inputs without a file.")
-    seed = click.option(
-        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --random."
-    )
-    return input_files(random(seed(shaped(with_feeding))))  # type: ignore[return-value]
+    return data_options(with_feeding)  # type: ignore[return-value]
 
 
 def _feeds(model: Model, files: Sequence[str], shapes: Sequence[str], seed: int | None) -> list[Array]:

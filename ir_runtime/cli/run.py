@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .fed import fed
+from .fed import data_options
 from .limited import limited
 from .models import as_json, read, selects, strictly, weights
 from .render import Record, clean, number, plural, result, table
@@ -53,7 +53,7 @@ _REST = "--layers GLOB selects, a pipe gets all"
 
 @click.command(epilog=_EPILOG)
 @click.argument("model", metavar="MODEL")
-@fed
+@data_options
 @click.option("-o", "--output", metavar="PATH", help="Save the outputs: an .npz, or a folder of .npy.")
 @click.option(
     "--layers",
