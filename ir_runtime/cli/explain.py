@@ -37,7 +37,7 @@ def explain(code: str | None, as_json: bool) -> None:
         "example": page.example,
         "fix": page.fix,
     }
-    result(as_json, lambda: {"code": page.code.value, **fields}, page.text, pager=True)
+    result(as_json, lambda: {"code": page.code.value, **fields}, page.markdown.rstrip, pager=True)
 
 
 def _known(text: str) -> str:

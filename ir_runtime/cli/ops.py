@@ -23,12 +23,13 @@ def ops(name: str | None, as_json: bool) -> None:
 
     NAME is an operation, such as ReduceL2, or one version of it, such as ReduceL2-4.
     """
-    from ..ops._define.describe import describe, record
+    from ..ops._define.describe import record
+    from ..ops._define.page import page
 
     found = _every() if name is None else _named(name)
 
     def text() -> str:
-        return _list(found) if name is None else "\n\n".join(describe(cls) for cls in found)
+        return _list(found) if name is None else "\n".join(page(cls) for cls in found).rstrip()
 
     result(as_json, lambda: [record(cls) for cls in found], text, pager=True)
 

@@ -27,7 +27,7 @@ class Explanation:
         return f"# {self.code}: {self.code.summary}\n\n{self.meaning}\n{_EXAMPLE}\n{self.example}\n{_FIX}\n{self.fix}\n"
 
     def text(self) -> str:
-        """The page for a terminal: without fences, the example indented."""
+        """The page as plain text, for readers of SARIF: without fences, the example indented."""
         lines = [line for line in self.example.splitlines() if not line.startswith("```")]
         example = "\n".join(f"    {line}".rstrip() for line in lines)
         title = f"{self.code}: {self.code.summary}"

@@ -12,7 +12,8 @@ import pytest
 from click.testing import Result
 
 from ir_runtime.ops import Input, Op, Output, attr, op, registry
-from ir_runtime.ops._define.describe import SPECIFICATION, describe, link, record, source
+from ir_runtime.ops._define.describe import SPECIFICATION, link, record, source
+from ir_runtime.ops._define.page import page
 from ir_runtime.ops._define.types import T_FLOAT, T_INDEX
 
 Invoke = Callable[[str], Result]
@@ -53,39 +54,47 @@ def test_describes_an_operation(check: Check) -> None:
 
 
 def test_describes_every_kind_of_port_and_attribute(blend: type[Op]) -> None:
-    page = describe(blend).splitlines()
-    assert page[:4] == [
-        "Blend-99 (opset99, extension)",
+    assert page(blend).splitlines() == [
+        "# Blend-99",
+        "",
         "Mix `first` and the `others`.",
         "",
         "A second paragraph.",
-    ]
-    assert page[5:-6] == [
-        "Inputs",
-        "  first    T      what comes first",
-        "  weight?  T_IND  how much of it",
-        "  others…  T      what comes next",
         "",
-        "Outputs",
-        "  mixed  T           all of it",
-        "  kind   index_type  what was taken",
+        "## Inputs",
         "",
-        "Attributes",
-        "  mode        a | b  required; which way",
-        "  sizes       int[]  default [1, 1], > 0, <= 9; how large",
-        "  limit       float  optional, >= 0; how far",
-        "  index-type  i64    default i64; type of kind",
+        "* `first`: type T; what comes first",
+        "* `weight`: type T_IND, optional; how much of it",
+        "* `others`: type T, any number; what comes next",
+        "",
+        "## Outputs",
+        "",
+        "* `mixed`: type T; all of it",
+        "* `kind`: type index_type; what was taken",
+        "",
+        "## Attributes",
+        "",
+        "* `mode`: a | b, required; which way",
+        "* `sizes`: int[], default [1, 1], > 0, <= 9; how large",
+        "* `limit`: float, optional, >= 0; how far",
+        "* `index-type`: i64, default i64; type of kind",
+        "",
+        "## Types",
+        "",
+        "* `T`: f32, f16, bf16, f64",
+        "* `T_IND`: i64, i32, i16, i8, u64, u32, u16, u8",
+        "",
+        "## Where it is",
+        "",
+        "* Since opset99, in the group extension",
+        f"* Declared in `{source(blend)}`",
     ]
-    assert page[-5] == "Types"
-    assert page[-4].startswith("  T      f32, f16, bf16, f64")
-    assert page[-1] == f"Source  {source(blend)}"
-    assert not any(line.startswith("Spec") for line in page)
 
 
 def test_the_record_has_the_same_as_the_page(blend: type[Op]) -> None:
     found = record(blend)
     assert found["operation"] == "Blend-99"
-    assert [found["group"], found["spec"], found["tested_against"]] == [None] * 3
+    assert [found["group"], found["spec"], found["tested_against"], found["tests"]] == [None] * 4
     assert [p["optional"] for p in found["inputs"]] == [False, True, False]
     assert [p["variadic"] for p in found["inputs"]] == [False, False, True]
     assert [p["type"] for p in found["outputs"]] == ["T", "index_type"]
@@ -94,6 +103,7 @@ def test_the_record_has_the_same_as_the_page(blend: type[Op]) -> None:
         "kind": "int[]",
         "required": False,
         "default": [1, 1],
+        "openvino_default": None,
         "greater_than": 0,
         "at_least": None,
         "at_most": 9,
@@ -119,7 +129,7 @@ def test_json_has_stable_keys_and_the_specification(invoke: Invoke) -> None:
     keys = set(records[0])
     assert keys == {
         *("operation", "name", "version", "group", "summary", "doc", "inputs", "outputs"),
-        *("attributes", "types", "spec", "tested_against", "source"),
+        *("attributes", "types", "spec", "tested_against", "tests", "source"),
     }
     assert all(set(r) == keys for r in records)
     (found,) = json.loads(invoke("ops ReduceL2-4 --json").stdout)
@@ -131,7 +141,9 @@ def test_json_has_stable_keys_and_the_specification(invoke: Invoke) -> None:
 def test_every_operation_has_a_page(cls: type[Op]) -> None:
     found: dict[str, Any] = json.loads(json.dumps(record(cls), allow_nan=False))
     assert found["summary"].endswith((".", ")", "`"))
-    assert all(len(line) <= 100 for line in describe(cls).splitlines() if not line.startswith("Spec"))
+    prose, example, _ = re.split(r"\n## (?:Example|Tested against)\n", page(cls))
+    assert "Outputs:" in example or cls.name == "Result"
+    assert all(len(line) <= 100 for line in prose.splitlines())
     path, _, line = source(cls).rpartition(":")
     text = (Path(__file__).parents[2] / path).read_text(encoding="utf-8").splitlines()[int(line) - 1]
     assert cls.versioned_name() in text
@@ -156,9 +168,9 @@ def test_links_follow_the_group_and_the_name(name: str, slug: str) -> None:
 
 
 def test_every_version_is_shown_unless_one_is_named(invoke: Invoke) -> None:
-    titles = [line for line in invoke("ops pad").stdout.splitlines() if line.endswith("movement)")]
-    assert titles == ["Pad-1 (opset1, movement)", "Pad-12 (opset12, movement)"]
-    assert "Pad-1 (" not in invoke("ops Pad-12").stdout
+    titles = [line for line in invoke("ops pad").stdout.splitlines() if line.startswith("# ")]
+    assert titles == ["# Pad-1", "# Pad-12"]
+    assert "# Pad-1\n" not in invoke("ops Pad-12").stdout
 
 
 @pytest.mark.parametrize(

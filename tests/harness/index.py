@@ -13,6 +13,7 @@ from pkgutil import iter_modules, walk_packages
 from typing import Any
 
 import ir_runtime.ops
+from harness.examples import examples
 from harness.factories import written
 from ir_runtime import backends
 from ir_runtime.ops import registry
@@ -93,6 +94,6 @@ def _by_type(registered: Mapping[Any, Sequence[Any]]) -> str:
 
 
 if __name__ == "__main__":
-    for file, text in indexes():
+    for file, text in (*indexes(), examples()):
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")

@@ -1,21 +1,20 @@
-"""Generate the reference page of an operation from its declaration."""
+"""What the declaration of an operation says of it, as plain data."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import textwrap
 import types
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 from .attributes import Attribute
+from .examples import recorded
 from .operation import Element, Input, Op, Output
 
-__all__ = ["TESTED_AGAINST", "describe", "group", "link", "record", "source", "summary"]
+__all__ = ["TESTED_AGAINST", "group", "link", "record", "source", "summary"]
 
 # The version that tests compare every operation with; tests/ops/test_table.py checks it.
 TESTED_AGAINST = "OpenVINO 2026.4.1"
@@ -23,8 +22,6 @@ SPECIFICATION = (
     "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs"
 )
 _GROUPS = __package__.rpartition(".")[0]
-_WIDTH = 100
-_COLUMN = 24
 
 
 def group(cls: type[Op]) -> str:
@@ -53,11 +50,6 @@ def source(cls: type[Op]) -> str:
     return f"{shown}:{inspect.getsourcelines(cls)[1]}"
 
 
-def describe(cls: type[Op]) -> str:
-    """Return the page as text."""
-    return "\n".join(_page(cls))
-
-
 def record(cls: type[Op]) -> dict[str, Any]:
     """Return the page as plain data, for JSON."""
     return {
@@ -76,59 +68,21 @@ def record(cls: type[Op]) -> dict[str, Any]:
         "spec": link(cls),
         "tested_against": TESTED_AGAINST if group(cls) else None,
         "source": source(cls),
+        "tests": _tests(cls),
     }
 
 
-def _page(cls: type[Op]) -> Iterator[str]:
-    yield f"{cls.versioned_name()} (opset{cls.since}, {group(cls) or 'extension'})"
-    yield from (textwrap.fill(line, _WIDTH) for line in _doc(cls).splitlines())
-    yield from _section("Inputs", [_input_row(port) for port in cls.inputs])
-    yield from _section("Outputs", [(p.name + "…" * p.variadic, _type(p), _text(p.doc)) for p in cls.outputs])
-    yield from _section("Attributes", [_attribute_row(a) for a in _attributes(cls)])
-    yield from _section("Types", [(e.name, ", ".join(map(str, e.allowed)), "") for e in _elements(cls)])
-    yield ""
-    if spec := link(cls):
-        yield f"Spec    {spec}"
-        yield f"Tested  against {TESTED_AGAINST}"
-    yield f"Source  {source(cls)}"
-
-
-def _section(title: str, rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
-    if not rows:
-        return
-    yield f"\n{title}"
-    first = max(len(name) for name, _, _ in rows)
-    second = max((len(kind) for _, kind, doc in rows if doc and len(kind) <= _COLUMN), default=0)
-    for name, kind, doc in rows:
-        line = f"  {name:<{first}}  {kind:<{second}}  {doc}".rstrip()
-        behind = first + 4 + (second + 2 if doc else 0)
-        yield textwrap.fill(
-            line, _WIDTH, subsequent_indent=" " * behind, break_long_words=False, break_on_hyphens=False
-        )
-
-
-def _input_row(port: Input) -> tuple[str, str, str]:
-    mark = "…" if port.variadic else "?" if port.optional else ""
-    return port.name + mark, port.element.name, _text(port.doc)
-
-
-def _attribute_row(a: Attribute) -> tuple[str, str, str]:
-    fallback = (
-        ""
-        if a.default_with_warning is None
-        else f" (OpenVINO takes {a.default_with_warning or 'an empty list'} where it is missing)"
-    )
-    said = [
-        f"required{fallback}"
-        if a.required
-        else "optional"
-        if a.default is None
-        else f"default {_default(a.default)}"
-    ]
-    said += [
-        f"{sign} {bound:g}" for sign, bound in ((">", a.gt), (">=", a.ge), ("<=", a.le)) if bound is not None
-    ]
-    return a.xml, _kind(a.type), "; ".join(filter(None, [", ".join(said), _text(a.doc)]))
+def _tests(cls: type[Op]) -> dict[str, Any] | None:
+    """Return an example that ran, and what the samples were compared with."""
+    found = recorded(cls.versioned_name()) if group(cls) else None
+    if found is None:
+        return None
+    return {
+        "example": found.xml,
+        "inputs": [tensor._asdict() for tensor in found.inputs],
+        "outputs": [tensor._asdict() for tensor in found.outputs],
+        "samples": found.samples and found.samples._asdict(),
+    }
 
 
 def _input_record(port: Input) -> dict[str, Any]:
@@ -151,6 +105,7 @@ def _attribute_record(a: Attribute) -> dict[str, Any]:
         "kind": _kind(a.type),
         "required": a.required,
         "default": None if a.required else _plain(a.default),
+        "openvino_default": a.default_with_warning,
         "greater_than": a.gt,
         "at_least": a.ge,
         "at_most": a.le,
@@ -192,14 +147,6 @@ def _kind(kind: Any) -> str:
     return {ElementType: "element type", PartialShape: "shape", bool: "boolean", str: "string"}.get(
         kind, getattr(kind, "__name__", str(kind))
     )
-
-
-def _default(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(str, value))}]"
-    return repr(value) if value == "" else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,126 @@
+"""The reference page of an operation, as Markdown: what ``ir-runtime ops NAME`` prints."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .describe import record
+from .operation import Op
+
+__all__ = ["page"]
+
+_WIDTH = 100
+Record = Mapping[str, Any]
+
+
+def page(cls: type[Op]) -> str:
+    """Return the page of an operation version."""
+    return "\n".join(_page(record(cls))) + "\n"
+
+
+def _page(found: Record) -> Iterator[str]:
+    yield f"# {found['operation']}"
+    yield ""
+    yield from (textwrap.fill(line, _WIDTH) for line in found["doc"].splitlines())
+    yield from _section("Inputs", map(_input, found["inputs"]))
+    yield from _section("Outputs", map(_output, found["outputs"]))
+    yield from _section("Attributes", map(_attribute, found["attributes"]))
+    yield from _section("Types", map(_element, found["types"]))
+    if found["tests"]:
+        yield from _example(found["tests"])
+        yield from _tested(found["tests"]["samples"], found["tested_against"])
+    yield "\n## Where it is\n"
+    yield f"* Since opset{found['version']}, in the group {found['group'] or 'extension'}"
+    if found["spec"]:
+        yield f"* Specification: <{found['spec']}>"
+    yield f"* Declared in `{found['source']}`"
+
+
+def _section(title: str, items: Iterable[str]) -> Iterator[str]:
+    lines = [_item(item) for item in items]
+    if lines:
+        yield from (f"\n## {title}\n", *lines)
+
+
+def _item(text: str) -> str:
+    return textwrap.fill(
+        f"* {text}", _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _input(port: Record) -> str:
+    said = [f"type {port['type']}", *["optional"] * port["optional"], *["any number"] * port["variadic"]]
+    return _entry(port["name"], said, port["doc"])
+
+
+def _output(port: Record) -> str:
+    return _entry(port["name"], [f"type {port['type']}", *["any number"] * port["variadic"]], port["doc"])
+
+
+def _attribute(attribute: Record) -> str:
+    return _entry(attribute["name"], [attribute["kind"], *_allowed(attribute)], attribute["doc"])
+
+
+def _allowed(attribute: Record) -> Iterator[str]:
+    if not attribute["required"]:
+        default = attribute["default"]
+        yield "optional" if default is None else f"default {_default(default)}"
+    elif attribute["openvino_default"] is None:
+        yield "required"
+    else:
+        yield f"required (OpenVINO takes {attribute['openvino_default'] or 'an empty list'} where it is missing)"
+    for key, sign in (("greater_than", ">"), ("at_least", ">="), ("at_most", "<=")):
+        if attribute[key] is not None:
+            yield f"{sign} {attribute[key]:g}"
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(str, value))}]"
+    return repr(value) if value == "" else str(value)
+
+
+def _element(element: Record) -> str:
+    return _entry(element["name"], element["allowed"], "")
+
+
+def _entry(name: str, said: Sequence[str], doc: str) -> str:
+    return f"`{name}`: {', '.join(said)}" + (f"; {doc}" if doc else "")
+
+
+def _example(tests: Record) -> Iterator[str]:
+    yield "\n## Example\n"
+    yield f"```xml\n{tests['example']}\n```"
+    for side in ("inputs", "outputs"):
+        tensors = "\n".join(map(_tensor, tests[side]))
+        yield f"\n{side.capitalize()}:\n\n```text\n{tensors}\n```"
+
+
+def _tensor(tensor: Record) -> str:
+    shape = ",".join(map(str, tensor["shape"]))
+    return f"{tensor['port']}  {tensor['type']} [{shape}]\n{tensor['text']}"
+
+
+def _tested(samples: Record | None, against: str) -> Iterator[str]:
+    yield "\n## Tested against\n"
+    if samples is None:
+        yield f"{against}, in whole models."
+        return
+    by = [
+        f"{samples[key]} {text}"
+        for key, text in (
+            ("reference", "with its reference"),
+            ("plugin", "with its CPU plugin"),
+            ("by_hand", "with results computed by hand"),
+        )
+        if samples[key]
+    ]
+    total = samples["reference"] + samples["plugin"] + samples["by_hand"]
+    ranks = ", ".join(map(str, samples["ranks"]))
+    types = ", ".join(samples["types"])
+    text = f"{against}: {total} samples, {', '.join(by)}; inputs of rank {ranks}, in {types}."
+    yield textwrap.fill(text, _WIDTH)

@@ -1,0 +1,194 @@
+"""The example of each operation, and what its samples were compared with: ``make index`` records them.
+
+The example is the sample that reads best: few numbers, all finite.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+import ir_runtime as ir
+import ir_runtime.ops
+from harness.example_models import EXAMPLE_MODELS
+from harness.files import precision
+from harness.sample import Sample, all_samples, text
+from ir_runtime.ir.element import ElementType
+from ir_runtime.ir.signature import port_at
+from ir_runtime.ir.tensor import Array
+from ir_runtime.ops import Op, registry
+from ir_runtime.ops._define.describe import group
+
+__all__ = ["examples"]
+
+Results = tuple[Array, ...]
+
+BEST_SIZE = 12
+"""How many numbers the inputs of an example should have."""
+TRIED = 12
+"""How many samples of an operation are looked at."""
+PRINTED = 96
+"""Tensors with more elements than this are cut."""
+
+
+def examples() -> tuple[Path, str]:
+    """The file, and what is recorded of every operation in it, as JSON."""
+    samples: dict[str, list[Sample]] = {}
+    for sample in all_samples():
+        samples.setdefault(sample.op, []).append(sample)
+    found = {
+        cls.versioned_name(): _of_model(cls) if cls.versioned_name() in EXAMPLE_MODELS else _of_samples(samples[cls.versioned_name()])
+        for cls in registry
+        if group(cls)
+    }  # fmt: skip
+    lines = (
+        f"{json.dumps(name)}: {json.dumps(record, ensure_ascii=False)}" for name, record in found.items()
+    )
+    return Path(ir_runtime.ops.__file__).with_name("_examples.json"), "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _example_of(samples: Iterable[Sample]) -> tuple[Sample, Results]:
+    """The sample that reads best, of those with the same results each time; and its results."""
+    tried = map(_run, islice(sorted(samples, key=_length), TRIED))
+    return min((found for found in tried if found is not None), key=_flaws)
+
+
+def _run(sample: Sample) -> tuple[Sample, Results] | None:
+    results = sample.evaluate()
+    if sample.cls.pure or all(map(_same, results, sample.evaluate())):
+        return sample, results
+    return None
+
+
+def _same(one: Array, other: Array) -> bool:
+    return one.tobytes() == other.tobytes()
+
+
+def _length(sample: Sample) -> tuple[object, ...]:
+    """What is known to read badly before it runs, worst first."""
+    sizes = [x.size for x in sample.inputs]
+    usual = all(x.dtype.name in ("float32", "int64", "int32", "bool", "object") for x in sample.inputs)
+    real = any(x.dtype == np.float32 for x in sample.inputs)
+    deep = max((x.ndim for x in sample.inputs), default=0) > 2
+    long = sum(sizes) > 4 * BEST_SIZE
+    return 0 in sizes, not usual, long, not real, deep, abs(sum(sizes) - BEST_SIZE)
+
+
+def _flaws(found: tuple[Sample, Results]) -> tuple[object, ...]:
+    """What reads badly, worst first."""
+    sample, results = found
+    arrays = [x for x in (*sample.inputs, *results) if x.dtype.kind == "f"]
+    finite = all(np.isfinite(x).all() for x in arrays)
+    dull = all(len(set(x.ravel().tolist())) < 2 for x in results)
+    empty = any(x.size == 0 for x in (*sample.inputs, *results))
+    return empty, not finite, dull, _same(results[0], sample.inputs[0]), *_length(sample)
+
+
+def _of_samples(samples: Sequence[Sample]) -> dict[str, Any]:
+    sample, results = _example_of(samples)
+    types = [value.element for value in sample.values()]
+    inferred = [type.element for type in sample.layer().infer_values(*sample.values())]
+    inputs = list(map(_tensor, _inputs(sample), types, sample.inputs))
+    outputs = list(map(_tensor, _outputs(sample, len(results)), inferred, results))
+    return {
+        "xml": _xml(sample, inputs, outputs),
+        "inputs": inputs,
+        "outputs": outputs,
+        "samples": _samples(samples),
+    }
+
+
+def _inputs(sample: Sample) -> list[str]:
+    """The names of the ports; those of a variadic one are numbered."""
+    ports = sample.cls.inputs
+    names = []
+    for index in range(len(sample.inputs)):
+        port = port_at(ports, index)
+        assert port is not None
+        names.append(f"{port.name}{index}" if port.variadic else port.name)
+    return names
+
+
+def _outputs(sample: Sample, count: int) -> list[str]:
+    ports = sample.cls.outputs
+    return [
+        f"{ports[-1].name}{i}" if ports[-1].variadic and i >= len(ports) - 1 else ports[i].name
+        for i in range(count)
+    ]
+
+
+def _tensor(name: str, element: ElementType, array: Array) -> tuple[str, str, list[int], str]:
+    printed = np.array2string(
+        array, threshold=PRINTED, precision=4, suppress_small=True, max_line_width=88, separator=", "
+    )
+    return name, element.label, list(array.shape), re.sub(r"\n+", "\n", printed)
+
+
+def _xml(sample: Sample, inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
+    """The layer as the specification prints them."""
+    data = "".join(f" {name}={quoteattr(text(value))}" for name, value in sample.attributes.items())
+    lines = [f'<layer id="0" name="example" type="{sample.cls.name}" version="opset{sample.cls.since}">']
+    lines += [f"    <data{data}/>"] * bool(data)
+    lines += _side("input", inputs, 0)
+    lines += _side("output", outputs, len(inputs))
+    return "\n".join([*lines, "</layer>"])
+
+
+def _side(side: str, tensors: Sequence[Any], first: int) -> list[str]:
+    if not tensors:
+        return []
+    ports = [_port(number, tensor, side) for number, tensor in enumerate(tensors, first)]
+    return [f"    <{side}>", *ports, f"    </{side}>"]
+
+
+def _port(number: int, tensor: tuple[str, str, list[int], str], side: str) -> str:
+    """A port; with its value in a comment, as the specification has them, if it is an axis, a length or the like."""
+    _, type, shape, printed = tensor
+    dims = "".join(f"<dim>{length}</dim>" for length in shape)
+    small = (
+        side == "input"
+        and type in ("i64", "i32")
+        and len(shape) < 2
+        and len(printed) < 40
+        and not re.search(r"\d{10}", printed)
+    )
+    comment = f" <!-- value is {printed} -->" if small else ""
+    return (
+        f'        <port id="{number}" precision="{precision(ElementType.parse(type))}">{dims}</port>{comment}'
+    )
+
+
+def _samples(samples: Sequence[Sample]) -> dict[str, Any]:
+    counts = Counter(sample.oracle for sample in samples)
+    arrays = [array for sample in samples for array in sample.inputs]
+    return {
+        "reference": counts["reference"],
+        "plugin": counts["plugin"],
+        "by_hand": counts["none"],
+        "ranks": sorted({array.ndim for array in arrays}),
+        "types": sorted({ElementType.from_dtype(array.dtype).label for array in arrays}),
+    }
+
+
+def _of_model(cls: type[Op]) -> dict[str, Any]:
+    xml, weights, inputs = EXAMPLE_MODELS[cls.versioned_name()]
+    model = ir.read_model(xml.encode(), weights)
+    outputs = ir.compile_model(model, backend="reference")(inputs)
+    return {
+        "xml": xml,
+        "inputs": [
+            _tensor(name, ElementType.from_dtype(array.dtype), array) for name, array in inputs.items()
+        ],
+        "outputs": [
+            _tensor(f"output {number}", ElementType.from_dtype(array.dtype), array)
+            for number, array in enumerate(outputs.to_tuple())
+        ],
+    }
