@@ -43,6 +43,8 @@ NETWORKS = [
     "yolo_640",
     "unet_256",
     "lstm",
+    "mobilenet_v2_int8",
+    "resnet18_int8",
 ]
 ONE_AT_A_TIME = {"yolo_640"}
 """Networks that take no batch."""

@@ -30,7 +30,7 @@ from ...ops.arithmetic.unary import Abs, Ceiling, Floor, Log, Negative, Sign, Sq
 from .blas import AVX512
 from .layout import repeat_row
 
-__all__ = ["ACTIVATIONS", "UFUNCS", "Activation", "activation_of", "broadcast_binary"]
+__all__ = ["ACTIVATIONS", "UFUNCS", "Activation", "activation_of", "broadcast_binary", "clip"]
 
 Activation: TypeAlias = Callable[[Array, Array], None]
 """Takes numbers and the array for the results: the same, or one of the same shape; 1-D and contiguous is fastest."""
@@ -71,7 +71,7 @@ def activation_of(op: Operation, inputs: Sequence[Value]) -> Activation | None:
 
 
 def _relu(op: Operation, inputs: Sequence[Value]) -> Activation:
-    return _clip(0, math.inf)
+    return clip(0, math.inf)
 
 
 def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
@@ -91,10 +91,10 @@ def _prelu(op: Operation, inputs: Sequence[Value]) -> Activation | None:
 
 def _clamp(op: Operation, inputs: Sequence[Value]) -> Activation:
     assert isinstance(op, Clamp)
-    return _clip(op.min, op.max)
+    return clip(op.min, op.max)
 
 
-def _clip(lower: float, upper: float) -> Activation:
+def clip(lower: float, upper: float) -> Activation:
     """Clip at both bounds in one pass, in a third of the time of a maximum with a scalar."""
     low, high = np.float32(lower), np.float32(upper)
 
@@ -104,8 +104,8 @@ def _clip(lower: float, upper: float) -> Activation:
     return activation
 
 
-def broadcast_binary(ufunc: np.ufunc, row: Array) -> Activation:
-    """Return a binary ufunc of contiguous rows and ``row``, which is broadcast."""
+def broadcast_binary(ufunc: Callable[..., object], row: Array) -> Activation:
+    """Return a binary ufunc, or what is called like one, of contiguous rows and ``row``, which is broadcast."""
     repeated = repeat_row(row)
     number = row.reshape(()) if row.size == 1 else None
 
@@ -168,11 +168,11 @@ def _swish(op: Operation, inputs: Sequence[Value]) -> Activation | None:
 
 def _hard_sigmoid() -> Activation:
     """Return clip(x + 3, 0, 6) / 6."""
-    clip = _clip(0, 6)
+    bound = clip(0, 6)
 
     def activation(x: Array, out: Array) -> None:
         np.add(x, _THREE, out=out)
-        clip(out, out)
+        bound(out, out)
         np.multiply(out, _SIXTH, out=out)
 
     return activation

@@ -14,9 +14,11 @@ from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
 from ...ops.arithmetic.binary import Add, Divide, Maximum, Minimum, Multiply, Subtract
 from ...ops.elementwise import Binary
+from ...ops.quantization import FakeQuantize
 from .. import Kernel, KernelObject
 from ..core.lengths import Accepts, accepting
 from .activations import Activation, activation_of, broadcast_binary
+from .fake_quantize import fake_quantize_passes, limit_rows
 from .layout import as_rows
 from .post_op import PostOp, match_post_op
 from .tape import Call
@@ -141,6 +143,9 @@ def row_post_op(post_op: PostOp | None, axis: int) -> RowPostOp | None:
     if post_op is None:
         return None
     operand = post_op.operand
+    if isinstance(post_op.op, FakeQuantize):
+        rows = limit_rows(post_op.op, post_op.inputs, axis)
+        return None if rows is None else _quantize_rows(rows)
     if operand is None:
         activation = activation_of(post_op.op, post_op.inputs)
         if activation is None:
@@ -161,6 +166,24 @@ def _with_row(ufunc: np.ufunc, row: Array) -> RowPostOp:
 
     call = partial(_call, broadcast_binary(ufunc, row), strided)
     return RowPostOp(1, call, for_channels=lambda channels: _with_row(ufunc, row[channels]))
+
+
+def _quantize_rows(rows: Array) -> RowPostOp | None:
+    passes = fake_quantize_passes(rows)
+    if passes is None:
+        return None
+
+    def strided(block: Array, out: Array) -> None:
+        passes(block.reshape(-1), block.reshape(-1))
+        out[...] = block
+
+    by_channel = (lambda channels: _known(_quantize_rows(rows[:, channels]))) if rows.shape[1] > 1 else None
+    return RowPostOp(4, partial(_call, passes, strided), for_channels=by_channel)
+
+
+def _known(post_op: RowPostOp | None) -> RowPostOp:
+    assert post_op is not None
+    return post_op
 
 
 def _call(contiguous: Activation, strided: Activation, block: Array, out: Array, _: Array) -> Call:

@@ -18,6 +18,7 @@ MODULES = {
     "Elu": "elementwise",
     "Erf": "elementwise",
     "Exp": "elementwise",
+    "FakeQuantize": "elementwise",
     "Floor": "elementwise",
     "GRUCell": "recurrence",
     "GRUSequence": "recurrence",

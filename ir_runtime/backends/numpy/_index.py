@@ -26,6 +26,7 @@ MODULES = {
     "CumSum": "cumsum",
     "Divide": "elementwise",
     "Exp": "elementwise",
+    "FakeQuantize": "elementwise",
     "Floor": "elementwise",
     "GRUSequence": "recurrence",
     "Gather": "movement",

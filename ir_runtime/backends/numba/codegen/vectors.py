@@ -162,6 +162,10 @@ class Emit:
             return self.builder.fadd(self.builder.fmul(a, b), c)
         return self.intrinsic("llvm.fma", a, b, c)
 
+    def fence(self, value: Value) -> Value:
+        """Return a value unchanged; LLVM does not contract the operation that computes it with one that uses it."""
+        return self.intrinsic("llvm.arithmetic.fence", value)
+
     def maximum(self, value: Value, low: Value) -> Value:
         """Compute ``max(value, low)``; NaN stays NaN."""
         return self.builder.select(self.builder.fcmp_unordered(">", value, low), value, low)

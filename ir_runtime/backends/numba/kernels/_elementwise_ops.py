@@ -19,7 +19,9 @@ from ....ops.arithmetic.binary import (
     Subtract,
 )
 from ....ops.arithmetic.unary import Abs, Ceiling, Floor, Negative, Round, Sqrt
-from ...common.post_op import match_post_op
+from ....ops.quantization import FakeQuantize
+from ...common.fake_quantize import quantize_parameters
+from ...common.post_op import PostOp, match_post_op
 from ._activations import ACTIVATION_TYPES, activation_of
 from ._elementwise_program import Opcode
 
@@ -44,7 +46,14 @@ _UNARY: dict[type[Operation], Opcode] = {
 }
 
 
-ELEMENTWISE_TYPES: tuple[type[Operation], ...] = (*_BINARY, *_UNARY, Round, Power, *ACTIVATION_TYPES)
+ELEMENTWISE_TYPES: tuple[type[Operation], ...] = (
+    *_BINARY,
+    *_UNARY,
+    Round,
+    Power,
+    FakeQuantize,
+    *ACTIVATION_TYPES,
+)
 """Operations that can be part of a chain."""
 
 
@@ -58,7 +67,7 @@ class ElementwiseOp:
         inputs: how many other inputs it has.
         code: its opcode.
         parameters: of an activation.
-        constant: the operand, if it is constant.
+        constant: the operand, if it is constant; of a FakeQuantize, each `QuantizeParameter`, ``[10, ...]``.
         paired: whether the operand is another input.
     """
 
@@ -70,6 +79,13 @@ class ElementwiseOp:
     constant: Array | None = None
     paired: bool = False
 
+    @property
+    def planes(self) -> tuple[Array, ...]:
+        """Return the constant operands: several for a FakeQuantize."""
+        if self.constant is None:
+            return ()
+        return tuple(self.constant) if self.code == Opcode.QUANTIZE else (self.constant,)
+
 
 def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> ElementwiseOp | None:
     """Convert a layer on f32 whose input ``place`` is the result so far; ``None`` if its result may have another shape."""
@@ -77,6 +93,8 @@ def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> Elemen
     if post_op is None:
         return None
     others, operand = post_op.extra_inputs, post_op.operand
+    if isinstance(op, FakeQuantize):
+        return _quantize(post_op)
     if place == 0 and (activation := activation_of(op, inputs)) is not None:
         code = Opcode.ACTIVATION + activation.kind
         return ElementwiseOp(op, place, others, code, (activation.a, activation.b))
@@ -88,6 +106,13 @@ def elementwise_op(op: Operation, inputs: Sequence[Value], place: int) -> Elemen
     return ElementwiseOp(
         op, place, others, _BINARY[type(op)][place], constant=constant, paired=constant is None
     )
+
+
+def _quantize(post_op: PostOp) -> ElementwiseOp | None:
+    parameters = quantize_parameters(post_op.op, post_op.inputs)
+    if parameters is None or not _broadcasts(PartialShape(parameters.shape[1:]), post_op.data.shape):
+        return None
+    return ElementwiseOp(post_op.op, 0, post_op.extra_inputs, Opcode.QUANTIZE, constant=parameters)
 
 
 def _unary(op: Operation, inputs: Sequence[Value]) -> Opcode | None:

@@ -17,6 +17,7 @@ from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..codegen.vectors import F32, Emit, Load, Store
 from ..threading.task import Task, load_args
 from ._activation_code import apply_activation
+from ._quantize_code import fake_quantize
 
 __all__ = ["BLOCK", "RUN_PROGRAM", "Opcode", "Instruction", "ProgramJob"]
 
@@ -45,7 +46,7 @@ class Instruction(Descriptor):
     """An operation and the parameters of an activation.
 
     ``operand`` is the index of the operand, 0 for a constant; ``address`` is its byte offset, or that of the constant;
-    strides are in bytes.
+    strides are in bytes, as is ``plane``, from one constant of several to the next.
     """
 
     opcode: i64
@@ -54,6 +55,7 @@ class Instruction(Descriptor):
     image_stride: i64
     row_stride: i64
     column_stride: i64
+    plane: i64
     a: f32
     b: f32
 
@@ -72,6 +74,7 @@ class Opcode(IntEnum):
     MINIMUM = 8
     MINIMUM_OF = 9
     SQUARED_DIFFERENCE = 10
+    QUANTIZE = 11
     ABSOLUTE = 20
     NEGATIVE = 21
     SQUARE = 22
@@ -86,6 +89,7 @@ class Opcode(IntEnum):
 
 # Integers, as kernels cannot use enumerations.
 ABSOLUTE, COPY, ACTIVATION = int(Opcode.ABSOLUTE), int(Opcode.COPY), int(Opcode.ACTIVATION)
+QUANTIZE = int(Opcode.QUANTIZE)
 
 
 def _maximum(emit: Emit, x: Value, y: Value) -> Value:
@@ -203,7 +207,13 @@ def _execute(  # noqa: PLR0913 (values in registers)
             )
             joined = rows == 1 or down == along * count  # rows of the operand are contiguous
             lines = 1 if joined else rows
-            _binary(code, along == 0, out, x, y, lines, rows * count // lines, down)
+            if code == QUANTIZE:
+                length = rows * count // lines
+                fake_quantize(
+                    out, x, 4 * length, y, load_i64(step, Instruction.plane), down, along == 0, lines, length
+                )
+            else:
+                _binary(code, along == 0, out, x, y, lines, rows * count // lines, down)
         step += 8 * Instruction.words
         x = out
 

@@ -17,7 +17,9 @@ from ....cached import cached_property
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.arithmetic.binary import Add, Multiply, Subtract
+from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelObject
+from ...common.fake_quantize import limit_rows
 from ...common.post_op import PostOp, match_post_op
 from ...core.lengths import Accepts, accepting
 from ._activation_code import ActivationKind
@@ -36,6 +38,7 @@ class PostOpKind(IntEnum):
     ADD = 1
     MULTIPLY = 2
     SUBTRACT = 3
+    QUANTIZE = 4
 
 
 _POST_OP_KINDS: dict[type[Operation], PostOpKind] = {
@@ -62,7 +65,7 @@ class TilePostOp:
     Args:
         kind: what it computes.
         activation: the function, if it is an activation.
-        row: the operand, if it is the same for all rows.
+        row: the operand, if it is the same for all rows; each `QuantizeParameter` of a FakeQuantize, ``[10, 1 or columns]``.
         extra: else, the index of the operand among the other inputs.
     """
 
@@ -93,6 +96,9 @@ class Epilogue:
         found = match_post_op(op, inputs, place)
         if found is None:
             return None
+        if isinstance(op, FakeQuantize):
+            limits = limit_rows(op, inputs, axis)
+            return None if limits is None else self._append(TilePostOp(PostOpKind.QUANTIZE, row=limits), 4)
         if found.operand is None:
             if (activation := activation_of(op, inputs)) is None:
                 return None

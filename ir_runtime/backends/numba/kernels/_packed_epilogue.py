@@ -17,9 +17,14 @@ from ..codegen.vectors import Emit, Load, Store
 from ..threading.task import UNUSED, contiguous
 from ._activation_code import ActivationKind, apply_activation
 from ._epilogue import MAX_EXTRAS, Epilogue, PostOpKind, TilePostOp
+from ._quantize_code import fake_quantize
 
 __all__ = ["PackedEpilogue", "add_rows", "apply_epilogue", "apply_post_ops"]
 
+# An integer, as kernels cannot use enumerations.
+QUANTIZE = int(PostOpKind.QUANTIZE)
+# Work for each element, in multiplications; 4 for all others.
+_COSTS = {PostOpKind.ACTIVATION: 24, PostOpKind.QUANTIZE: 16}
 _NO_EXTRAS = [UNUSED] * MAX_EXTRAS
 
 
@@ -31,12 +36,16 @@ class EpilogueHeader(Descriptor):
 
 
 class PostOpRecord(Descriptor):
-    """A post-op: its `PostOpKind` and `ActivationKind`, the index of its extra tensor, the address of its row; 0: none."""
+    """A post-op: its `PostOpKind` and `ActivationKind`, the index of its extra tensor, the address of its row; 0: none.
+
+    If the row has several planes, they are ``plane`` bytes from each other.
+    """
 
     kind: i64
     activation: i64
     extra: i64
     row: i64
+    plane: i64
 
 
 class Bounds(Descriptor):
@@ -93,12 +102,13 @@ class PackedEpilogue:
                 kind=post_op.kind, activation=post_op.activation.kind,
                 extra=next(slots) if post_op.extra >= 0 else 0,
                 row=0 if post_op.row is None else post_op.row.ctypes.data,
+                plane=0 if post_op.row is None else 4 * post_op.row.shape[-1],
             )
             for post_op in post_ops
         ]  # fmt: skip
         parameters = [Parameters.fill(a=post_op.activation.a, b=post_op.activation.b) for post_op in post_ops]
         rows = tuple(post_op.row for post_op in post_ops if post_op.row is not None)
-        cost = 8 + sum(24 if post_op.kind is PostOpKind.ACTIVATION else 4 for post_op in post_ops)
+        cost = 8 + sum(_COSTS.get(post_op.kind, 4) for post_op in post_ops)
         words = concatenate(EpilogueHeader.fill(has_residual=residual, post_ops=len(post_ops)), *records)
         return cls(words, concatenate(Bounds.fill(low=low, high=high), *parameters), extras, rows, cost)
 
@@ -112,9 +122,14 @@ class PackedEpilogue:
 
 def _padded(post_op: TilePostOp, columns: int) -> TilePostOp:
     row = post_op.row
-    if row is None or row.size >= columns:
+    if (
+        row is None
+        or row.shape[-1] >= columns
+        or (post_op.kind is PostOpKind.QUANTIZE and row.shape[-1] == 1)
+    ):
         return post_op
-    return replace(post_op, row=np.pad(row, (0, columns - row.size)))
+    sides = [(0, 0)] * (row.ndim - 1) + [(0, columns - row.shape[-1])]
+    return replace(post_op, row=np.pad(row, sides))
 
 
 def _row_instruction(name: str, combine: Callable[[Emit, Any, Any], Any]) -> Any:
@@ -185,6 +200,13 @@ def apply_post_ops(  # noqa: PLR0913 (values in registers)
         if slot != 0:
             other, apart = (first if slot == 1 else second) + start, stride
         lines, length = rows, count
+        if kind == QUANTIZE:
+            plane = load_i64(at, PostOpRecord.plane)
+            if plane == 4 and stride == 4 * count:  # contiguous rows are one
+                lines, length = 1, rows * count
+            limits = row if plane == 4 else other
+            fake_quantize(out + start, out + start, stride, limits, plane, 0, plane == 4, lines, length)
+            continue
         if row == 0 and stride == 4 * count:  # contiguous rows are one
             lines, length = 1, rows * count
         for i in range(lines):

@@ -125,9 +125,7 @@ def _plan(ops: Sequence[ElementwiseOp], x: Array, shapes: Sequence[tuple[int, ..
     shape = tuple(x.shape[axis] for axis in order)
     waiting = iter(shapes)
     operands = [
-        next(waiting) if op_.constant is None else op_.constant.shape
-        for op_ in ops
-        if op_.paired or op_.constant is not None
+        next(waiting) if op_.paired else op_.planes[0].shape for op_ in ops if op_.paired or op_.planes
     ]
     seen = [_aligned_shape(operand, x.shape, order) for operand in operands]
     if any(lengths is None for lengths in seen):
@@ -149,11 +147,11 @@ def _plan(ops: Sequence[ElementwiseOp], x: Array, shapes: Sequence[tuple[int, ..
     kept: list[Array] = []
     places, slots = iter(strides), iter(OPERAND_SLOTS)
     for op_ in ops:
-        slot = address = 0
+        slot = address = plane = 0
         apart: tuple[int, ...] = (0, 0, 0)
-        if op_.constant is not None:
-            kept.append(_in_memory_order(op_.constant, order))
-            address, apart = kept[-1].ctypes.data, next(places)
+        if op_.planes:
+            kept.append(np.stack([_in_memory_order(each, order) for each in op_.planes]))
+            address, plane, apart = kept[-1].ctypes.data, kept[-1][0].nbytes, next(places)
         elif op_.paired:
             slot, apart = next(slots), next(places)
         by_image, by_row, by_column = apart
@@ -161,11 +159,11 @@ def _plan(ops: Sequence[ElementwiseOp], x: Array, shapes: Sequence[tuple[int, ..
         records.append(
             Instruction.fill(
                 opcode=op_.code, operand=slot, address=address, image_stride=by_image, row_stride=by_row,
-                column_stride=by_column, a=a, b=b,
+                column_stride=by_column, plane=plane, a=a, b=b,
             )
         )  # fmt: skip
     orders = [_operand_axes(shape, order) for shape in shapes]
-    cost = sum(ACTIVATION_COST if op_.code >= Opcode.ACTIVATION else 1 for op_ in ops)
+    cost = sum(ACTIVATION_COST if op_.code >= Opcode.ACTIVATION or len(op_.planes) > 1 else 1 for op_ in ops)
     back = tuple(np.argsort(order).tolist())
     return _Plan(concatenate(*records), shape, order, orders, back, x.size * cost >= MIN_PARALLEL_WORK, kept)
 

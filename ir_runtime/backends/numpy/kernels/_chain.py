@@ -14,9 +14,11 @@ from ....cached import cached_property
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.activation.clipped import ReLU
+from ....ops.quantization import FakeQuantize
 from ... import Kernel, KernelObject, Unary
 from ...common.activations import UFUNCS, Activation, activation_of, broadcast_binary
 from ...common.epilogue import binary_ufunc
+from ...common.fake_quantize import fake_quantize_passes, limit_rows
 from ...common.layout import flat_view, moveaxis
 from ...common.post_op import PostOp, constant_row, match_post_op
 from ...core.lengths import any_lengths
@@ -110,8 +112,33 @@ def activation_kernel(op: Operation, inputs: Sequence[Value]) -> Callable[..., A
         return run
     if (ufunc := UFUNCS.get(type(op))) is not None:
         return ufunc if inputs[0].shape.rank else None
+    if isinstance(op, FakeQuantize):
+        return _quantize_kernel(op, inputs)
     activation = activation_of(op, inputs)
     return None if activation is None else partial(apply_activation, activation)
+
+
+def _quantize_kernel(op: FakeQuantize, inputs: Sequence[Value]) -> Callable[..., Array] | None:
+    """Return a kernel for constant limits that vary along one axis at most."""
+    for axis in range(-(inputs[0].shape.rank or 0), 0):
+        if (rows := limit_rows(op, inputs, axis)) is not None:
+            passes = fake_quantize_passes(rows)
+            if passes is None or rows.shape[1] == 1:
+                return passes and partial(apply_activation, passes)
+            return partial(_apply_rows, passes, axis)
+    return None
+
+
+def _apply_rows(passes: Activation, axis: int, x: Array, out: Array | None = None) -> Array:
+    """Apply passes to rows along an axis, into ``out`` or a new array that stores them last."""
+    rows = np.ascontiguousarray(moveaxis(x, axis, -1))
+    result = np.empty(rows.shape, np.float32)
+    passes(rows.reshape(-1), result.reshape(-1))
+    found = moveaxis(result, -1, axis)
+    if out is None:
+        return found
+    out[...] = found
+    return out
 
 
 _ZERO = Value.constant(np.float32(0))

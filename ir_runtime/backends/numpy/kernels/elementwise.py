@@ -9,6 +9,7 @@ import numpy as np
 from ....ir.tensor import Array, Value
 from ....ops import Op
 from ....ops.arithmetic.binary import Divide, Maximum, Minimum
+from ....ops.quantization import FakeQuantize
 from ... import Kernel, Unary
 from ...common.activations import ACTIVATIONS, broadcast_binary
 from ...common.epilogue import (
@@ -94,7 +95,7 @@ def _integer_ufunc(op: Op, a: Value, b: Value) -> Kernel | None:
     return binary_ufunc(op, 0, b)
 
 
-@backend.accelerates(*ACTIVATIONS)
+@backend.accelerates(*ACTIVATIONS, FakeQuantize)
 def activation(op: Op, data: Value, *others: Value) -> Kernel | None:
     """Return a kernel for f32, with constant settings."""
     inputs = (data, *others)
