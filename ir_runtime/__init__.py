@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .api.compiled import CompiledModel, InferRequest
     from .api.conversion import convert_model
     from .api.core import Core, compile_model
+    from .api.costing import cost
     from .api.layout import Layout
     from .api.model import Model
     from .api.nodes import ConstOutput, Input, Node, Output
@@ -89,6 +90,7 @@ _HOMES = {
     "api.batch": ("get_batch", "set_batch"),
     "api.compiled": ("CompiledModel", "InferRequest"),
     "api.core": ("Core", "compile_model"),
+    "api.costing": ("cost",),
     "api.layout": ("Layout",),
     "api.layout_helpers": ("layout_helpers",),
     "api.model": ("Model",),
@@ -181,6 +183,7 @@ __all__ = [
     "Version",
     "__version__",
     "compile_model",
+    "cost",
     "debug",
     "convert_model",
     "exceptions",

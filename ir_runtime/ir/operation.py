@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 from .element import ElementType
+from .formula import Count
+from .operands import Operands
 from .signature import Input, Output
 from .tensor import TensorType, Value
 
@@ -53,6 +55,14 @@ class Operation(Protocol):
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
         """Infer types as `infer_types` does, and the contents of small outputs."""
+        ...
+
+    def macs(self, operands: Operands) -> Count:
+        """Return the number of multiply-accumulates."""
+        ...
+
+    def flops(self, operands: Operands) -> Count:
+        """Return the number of arithmetic operations."""
         ...
 
     def audit(self, *inputs: Value) -> Iterator[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .formula import Count, floor
+
 __all__ = ["PORT_MAPS", "BackEdge", "BodyInput", "BodyOutput", "Cut"]
 
 # The attribute of an operation that holds a body, and the XML element that maps its ports.
@@ -30,6 +32,19 @@ class Cut(NamedTuple):
         """
         start, end = self._ends(length)
         return (abs(end - start) + 1) // self.part_size if length else 0
+
+    def count_of(self, length: Count) -> Count | None:
+        """Return the number of parts of an axis whose length may depend on open ones; ``None`` if it is not known.
+
+        >>> from ir_runtime.ir.formula import Formula
+        >>> Cut(0).count_of(Formula.symbol("time")), Cut(0, 1).count_of(Formula.symbol("time")), Cut(0, 1).count_of(5)
+        (time, None, 4)
+        """
+        if isinstance(length, int):
+            return self.count(length)
+        if {self.start, self.end} != {0, -1}:
+            return None
+        return length if self.part_size == 1 else floor(length, self.part_size)
 
     def part(self, length: int, iteration: int) -> slice:
         """Return the slice of an iteration, in an axis of the given length.

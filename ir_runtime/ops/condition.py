@@ -10,7 +10,9 @@ import numpy as np
 
 from ..ir.dimension import Dimension, Interval
 from ..ir.element import ElementType
+from ..ir.formula import Count, log2, maximum
 from ..ir.graph import Body
+from ..ir.operands import Operands, size
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value, objects
 from ._bodies import T_OUTER, Visit, check_one, check_ties, feeds_of, given, only
@@ -29,6 +31,7 @@ class Select(Op):
     """Elements of ``then`` where ``condition`` holds, of ``otherwise`` where it does not."""
 
     bounded = True
+    flops_per_element = 0
 
     condition = Input(T_BOOLEAN, "which to take; stretched to the shape of the others")
     then = Input(T_ANY, "elements to take where the condition holds")
@@ -62,6 +65,9 @@ class Select(Op):
 @op("NonZero-3", spec="condition/nonzero-3")
 class NonZero(Op):
     """Where ``data`` is not zero: one row of indices for each axis, one column for each element found."""
+
+    flops_per_element = 0
+    flops_per_input = {"data": 1}
 
     data = Input(T_PLAIN, "tensor to search")
     output = Output("output_type", "indices in row-major order")
@@ -121,6 +127,10 @@ class Bucketize(Op):
             found = np.where(np.isnan(data), 0, found)
         return np.asarray(found).astype(self.output_type.dtype)
 
+    def flops(self, operands: Operands) -> Count:
+        """Return the comparisons of a binary search for each element."""
+        return operands.result * log2(size(operands.inputs[1]))
+
 
 def _ordinary(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind in "iuf" else np.dtype(np.float32)
@@ -174,3 +184,7 @@ class If(Op):
 
     def _count(self) -> int:
         return max((o.port for body in self.bodies() for o in body.outputs), default=-1) + 1
+
+    def flops(self, operands: Operands) -> Count:
+        """Return those of the larger branch."""
+        return maximum(operands.bodies)

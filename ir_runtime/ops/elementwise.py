@@ -25,6 +25,7 @@ class Unary(Op):
     """Base of element-wise operations of one input. A subclass sets ``ufunc`` or overrides `evaluate`."""
 
     bounded = True
+    flops_per_element = 1
 
     data = Input(T, "tensor to map")
     output = Output(T, "the result for each element")
@@ -73,6 +74,7 @@ class Binary(Op):
     """
 
     bounded = True
+    flops_per_element = 1
 
     a = Input(T, "first operand")
     b = Input(T, "second operand")

@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 
 from ..errors import InferenceError
+from ..ir.formula import Count
+from ..ir.operands import Operands
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels.statistics import compute_dtype, mean, sum_along
@@ -28,6 +30,7 @@ class NormalizeL2(Op):
     """
 
     bounded = True
+    flops_per_element = 3
 
     data = Input(T_FLOAT, "tensor to normalize")
     axes = Input(T_INDEX, "axes of the norm, a scalar or 1-D; none means each element alone")
@@ -58,6 +61,7 @@ class GRN(Op):
     """Divide ``data`` by its L2 norm across the channels, which are the second axis."""
 
     bounded = True
+    flops_per_element = 3
 
     data = Input(T_FLOAT, "[N, C, ...], of 2 to 4 dimensions")
     normalized = Output(T_FLOAT, SAME)
@@ -78,6 +82,7 @@ class MVN(Op):
     """Subtract the mean of ``data`` over ``axes`` and, if asked to, divide by the standard deviation."""
 
     bounded = True
+    flops_per_element = 5
 
     data = Input(T_FLOAT, "tensor to normalize")
     axes = Input(T_INDEX_64, "axes of the mean, 1-D, in any order")
@@ -120,6 +125,7 @@ class MVN1(Op):
     """
 
     bounded = True
+    flops_per_element = 5
 
     data = Input(T_FLOAT, "[N, C, ...] unless reduction_axes are given")
     normalized = Output(T_FLOAT, SAME)
@@ -172,6 +178,12 @@ class LRN(Op):
         scale = self.alpha / self.size ** len(over)
         return np.asarray(x / (self.bias + scale * squares) ** self.beta).astype(data.dtype)
 
+    def flops(self, operands: Operands) -> Count:
+        """Return those of the sum over the window, and five to square, scale, add, raise and divide."""
+        axes = operands.content(1)
+        window: int = self.size ** (1 if axes is None else axes.size)
+        return (window + 5) * operands.result
+
 
 def _window_sum(x: Array, axis: int, reach: int) -> Array:
     """For each element, the sum of those at most ``reach`` away along an axis."""
@@ -186,6 +198,7 @@ class GroupNormalization(Op):
     """Normalize groups of channels of ``data``, then scale and shift each channel."""
 
     bounded = True
+    flops_per_element = 7
 
     data = Input(T_FLOAT, "[N, C, ...]")
     scale = Input(T_FLOAT, "factor of each channel, [C]")
@@ -223,6 +236,7 @@ class BatchNormInference(Op):
     """Scale and shift each channel of ``data``: ``gamma`` (x - ``mean``) / sqrt(``variance``) + ``beta``."""
 
     bounded = True
+    flops_per_element = 2
 
     data = Input(T_FLOAT, "[N, C, ...]")
     gamma = Input(T_FLOAT, "factor of each channel, [C]")
@@ -246,6 +260,8 @@ class BatchNormInference(Op):
 @op("BatchNormInference-1")
 class BatchNormInference1(Op):
     """As version 5, with the data as third input: the order files have, whatever the page shows."""
+
+    flops_per_element = 2
 
     gamma = Input(T_FLOAT, "factor of each channel, [C]")
     beta = Input(T_FLOAT, "added to each channel, [C]")

@@ -34,6 +34,7 @@ class FakeQuantize(Op):
     """
 
     bounded = True
+    flops_per_element = 7
 
     data = Input(T_FLOAT, "tensor to quantize")
     input_low = Input(T_FLOAT, f"where levels begin, {ONTO}")
@@ -86,6 +87,7 @@ class FakeConvert(Op):
     """
 
     bounded = True
+    flops_per_element = 4
 
     data = Input(T_SHORT_FLOAT, "tensor to round")
     scale = Input(T_SHORT_FLOAT, f"factor before rounding, divisor after it, {ONTO}")

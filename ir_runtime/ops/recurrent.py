@@ -8,6 +8,8 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from ..ir.dimension import Dimension
+from ..ir.formula import Count, product
+from ..ir.operands import Operands, size
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ..kernels import recurrent as kernels
@@ -47,6 +49,8 @@ class Recurrent(Op):
     Of ``activations``, it takes as many as the cell has functions and leaves the others, which are there
     where a model in both directions was converted from ONNX.
     """
+
+    flops_per_element = 0
 
     hidden_size: int = attr(gt=0, doc="length of the hidden state")
     activations: tuple[Function, ...] = attr((), doc="functions of the gates")
@@ -108,6 +112,15 @@ class Recurrent(Op):
     def cell(self, w: Array, r: Array, b: Array | None) -> kernels.Cell:
         """Return the kernel with its weights."""
         raise NotImplementedError
+
+    def macs(self, operands: Operands) -> Count:
+        """Return one for each weight, for each element of each sequence."""
+        lengths = dict(zip((port.name for port in self.inputs), operands.inputs, strict=False))
+        return product(lengths["x"][:-1]) * (size(lengths["w"]) + size(lengths["r"]))
+
+    def flops(self, operands: Operands) -> Count:
+        """Return those of the products, and for each gate the bias, its function, and its part of the state."""
+        return 2 * self.macs(operands) + 3 * self.gates * operands.result
 
 
 class RNN(Recurrent):

@@ -32,6 +32,8 @@ class Reduction(Op):
     """
 
     bounded = True
+    flops_per_element = 0
+    flops_per_input = {"data": 1}
 
     data = Input(T, "tensor to reduce")
     axes = Input(T_INDEX, "axes to reduce, a scalar or 1-D; negative ones count from the end")
@@ -77,6 +79,8 @@ class ReduceMean(Reduction):
     The sum of integers does not overflow here, as it may in OpenVINO; the mean of nothing is 0.
     """
 
+    flops_per_element = 1
+
     def reduce(self, data: Array, axes: Axes) -> Array:
         return mean(data, axes, self.keep_dims)
 
@@ -85,6 +89,9 @@ class ReduceMean(Reduction):
 class ReduceL1(Reduction):
     """Sum of the absolute values of ``data`` over ``axes``."""
 
+    flops_per_element = 0
+    flops_per_input = {"data": 2}
+
     def reduce(self, data: Array, axes: Axes) -> Array:
         return sum_along(np.abs(data), axes, self.keep_dims)
 
@@ -92,6 +99,9 @@ class ReduceL1(Reduction):
 @op("ReduceL2-4")
 class ReduceL2(Reduction):
     """Square root of the sum of squares of ``data`` over ``axes``; for integers, rounded towards zero."""
+
+    flops_per_element = 1
+    flops_per_input = {"data": 2}
 
     def reduce(self, data: Array, axes: Axes) -> Array:
         squares = np.square(data, dtype=accumulator(data.dtype))

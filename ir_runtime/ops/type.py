@@ -36,6 +36,7 @@ class Convert(Op):
     """The numbers of ``data`` as numbers of another element type."""
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T, "tensor to convert")
     converted = Output("destination_type", "the same shape, in the new type")
@@ -73,6 +74,7 @@ class ConvertLike(Op):
     """The numbers of ``data`` as numbers of the element type of ``like``, whose contents do not matter."""
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T, "tensor to convert")
     like = Input(T_LIKE, "tensor of the element type to convert to")
@@ -105,6 +107,8 @@ class ConvertPromoteTypes(Op):
     A real type goes before an integer type, and that before boolean. Of one kind, the type is the
     narrowest for the numbers of both.
     """
+
+    flops_per_element = 0
 
     input_0 = Input(Element("T1", PROMOTED, "boolean, integers but u2, u3, u6, and common reals"), "a tensor")
     input_1 = Input(Element("T2", PROMOTED, "boolean, integers but u2, u3, u6, and common reals"), "a tensor")
@@ -188,6 +192,8 @@ class StringTensorPack(Op):
     Texts may overlap, and come in any order; OpenVINO refuses constants that do not ascend.
     """
 
+    flops_per_element = 0
+
     begins = Input(T_PLACE, "where strings begin, of any shape")
     ends = Input(T_PLACE, "where strings end: the place behind their last byte, of the shape of begins")
     symbols = Input(T_BYTE, "bytes in UTF-8, 1-D")
@@ -223,6 +229,8 @@ class StringTensorPack(Op):
 @op("StringTensorUnpack-15")
 class StringTensorUnpack(Op):
     """The bytes of the texts in ``data``, one text behind the other, and where each of them begins and ends."""
+
+    flops_per_element = 0
 
     data = Input(T_TEXT, "strings, of any shape")
     begins = Output(ElementType.i32, "where strings begin, of the shape of data")

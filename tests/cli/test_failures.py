@@ -31,6 +31,7 @@ Check = Callable[..., Result]
         "oracle",
         "reduce",
         "budget",
+        "cost",
         "trace-nan",
         "diff",
         "bench",

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
+from ...ir.formula import Count, Formula, ceil, floor, product, total
 from ...ir.graph import Port
 from .constraint import Constraints
-from .phrasing import offset_text
 from .probing import Probe
 
 __all__ = ["symbolic_dims"]
@@ -20,7 +20,7 @@ MIN_POINTS = 5
 Columns = Mapping[str, Sequence[int]]
 
 
-def symbolic_dims(probe: Probe, found: Constraints) -> dict[tuple[Port, int], str]:
+def symbolic_dims(probe: Probe, found: Constraints) -> dict[tuple[Port, int], Count]:
     """Return a formula for each dim that has one, by port and axis.
 
     Formulas are fitted to inference at sample points and hold at all of them; that is no proof for others.
@@ -38,7 +38,7 @@ def symbolic_dims(probe: Probe, found: Constraints) -> dict[tuple[Port, int], st
     if any(len(set(column)) <= 2 for name, column in samples.items() if name not in fixed):
         return {}  # dims that depend on such a length cannot be told from constant ones
     walks = [probe.values(point) for point in points]
-    known: dict[tuple[int, ...], str | None] = {}
+    known: dict[tuple[int, ...], Count | None] = {}
     made = {}
     for place, lengths in _lengths(walks):
         if lengths not in known:
@@ -60,16 +60,16 @@ def _lengths(walks: Sequence[Mapping[Port, object]]) -> Iterator[tuple[tuple[Por
                 yield (port, axis), tuple(dim.min for dim in dims)
 
 
-def _symbolic_dim(lengths: tuple[int, ...], samples: Columns) -> str | None:
+def _symbolic_dim(lengths: tuple[int, ...], samples: Columns) -> Count | None:
     """Return the simplest formula that holds at all points."""
     if len(set(lengths)) == 1:
-        return str(lengths[0])
+        return lengths[0]
     varying = {name: column for name, column in samples.items() if len(set(column)) > 2}
-    found = (text for form in (_linear, _rounded, _sum, _product) for text in form(lengths, varying))
-    return next(found, None)
+    forms = (_linear, _rounded, _sum, _product)
+    return next((formula for form in forms for formula in form(lengths, varying)), None)
 
 
-def _linear(lengths: tuple[int, ...], samples: Columns) -> Iterator[str]:
+def _linear(lengths: tuple[int, ...], samples: Columns) -> Iterator[Formula]:
     """``a/b * symbol + c``."""
     for name, column in samples.items():
         low, high = column.index(min(column)), column.index(max(column))
@@ -77,21 +77,16 @@ def _linear(lengths: tuple[int, ...], samples: Columns) -> Iterator[str]:
         offset = lengths[low] - slope * column[low]
         fits = all(n == slope * x + offset for n, x in zip(lengths, column, strict=True))
         if slope > 0 and fits and offset.denominator == 1:
-            yield f"{_scaled(slope, name)}{offset_text(int(offset)).replace(' ', '')}"
+            yield Formula.symbol(name).scaled(slope) + offset
 
 
-def _scaled(slope: Fraction, name: str) -> str:
-    times = "" if slope.numerator == 1 else f"{slope.numerator}*"
-    return f"{times}{name}" + ("" if slope.denominator == 1 else f"/{slope.denominator}")
-
-
-def _rounded(lengths: tuple[int, ...], samples: Columns) -> Iterator[str]:
+def _rounded(lengths: tuple[int, ...], samples: Columns) -> Iterator[Count]:
     """``floor(symbol / b)``, ``ceil(symbol / b)``, else ``floor((symbol + c) / b)``; one of each at most."""
     for name, column in samples.items():
-        ranges = dict(_offsets(lengths, column))
-        floors = [f"floor({name}/{b})" for b, (least, most) in ranges.items() if least <= 0 <= most]
-        ceils = [f"ceil({name}/{b})" for b, (least, most) in ranges.items() if least <= b - 1 <= most]
-        others = [f"floor(({name}{_closest(*bounds)})/{b})" for b, bounds in ranges.items()]
+        ranges, length = dict(_offsets(lengths, column)), Formula.symbol(name)
+        floors = [floor(length, b) for b, (least, most) in ranges.items() if least <= 0 <= most]
+        ceils = [ceil(length, b) for b, (least, most) in ranges.items() if least <= b - 1 <= most]
+        others = [floor(length + _closest(*bounds), b) for b, bounds in ranges.items()]
         for same in (floors, ceils, others):
             if len(same) == 1:
                 yield same[0]
@@ -113,20 +108,20 @@ def _offsets(lengths: tuple[int, ...], column: Sequence[int]) -> Iterator[tuple[
             yield divisor, (least, most)
 
 
-def _closest(least: int, most: int) -> str:
-    return offset_text(least if least > 0 else most).replace(" ", "")
+def _closest(least: int, most: int) -> int:
+    return least if least > 0 else most
 
 
-def _sum(lengths: tuple[int, ...], samples: Columns) -> Iterator[str]:
+def _sum(lengths: tuple[int, ...], samples: Columns) -> Iterator[Count]:
     """``symbol + symbol + c``."""
     for names in _subsets(samples):
         columns = (samples[name] for name in names)
         rest = {n - sum(xs) for n, xs in zip(lengths, zip(*columns, strict=True), strict=True)}
         if len(rest) == 1:
-            yield "+".join(names) + offset_text(rest.pop()).replace(" ", "")
+            yield total([*map(Formula.symbol, names), rest.pop()])
 
 
-def _product(lengths: tuple[int, ...], samples: Columns) -> Iterator[str]:
+def _product(lengths: tuple[int, ...], samples: Columns) -> Iterator[Count]:
     """``a/b * symbol * symbol``."""
     for names in _subsets(samples):
         columns = (samples[name] for name in names)
@@ -134,7 +129,8 @@ def _product(lengths: tuple[int, ...], samples: Columns) -> Iterator[str]:
             Fraction(n, math.prod(xs)) for n, xs in zip(lengths, zip(*columns, strict=True), strict=True)
         }
         if len(ratios) == 1:
-            yield _scaled(ratios.pop(), "*".join(names))
+            first, *rest = map(Formula.symbol, names)
+            yield first.scaled(ratios.pop()) * product(rest)
 
 
 def _subsets(samples: Columns) -> Iterator[tuple[str, ...]]:

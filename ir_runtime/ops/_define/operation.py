@@ -11,7 +11,9 @@ import numpy as np
 
 from ...errors import InferenceError
 from ...ir.element import ElementType
+from ...ir.formula import Count, total
 from ...ir.graph import Body, bodies_of
+from ...ir.operands import Operands, size
 from ...ir.signature import Element, Input, Output, bind, port_at
 from ...ir.tensor import TensorType, Value
 from .._index import MODULES
@@ -66,6 +68,10 @@ class Op:
     monotonic in ``each input``, so that extremes are at the corners of the box, or ``unknown``."""
     has_side_effects: ClassVar[bool] = False
     """Whether it must run even if its outputs are unused, as Assign does."""
+    flops_per_element: ClassVar[int] = 1
+    """Arithmetic operations, beside `macs`, for each element of the first output; 0 where elements are only moved."""
+    flops_per_input: ClassVar[Mapping[str, int]] = {}
+    """Arithmetic operations for each element of inputs, by their names."""
     _needs: ClassVar[frozenset[str]] = frozenset()
     _declared: ClassVar[Mapping[str, Input | Output]] = {}
     """The ports that this class declares itself."""
@@ -167,6 +173,20 @@ class Op:
         Raise `InferenceError` if the inputs contradict each other.
         """
         raise NotImplementedError
+
+    def macs(self, operands: Operands) -> Count:
+        """Return the number of multiplications each of which is added to a sum. Operations may override it."""
+        return 0
+
+    def flops(self, operands: Operands) -> Count:
+        """Return the number of arithmetic operations, each multiply-accumulate being two.
+
+        By default, as many for each element of the first output and of inputs as the operation declares. A function
+        of one number, such as a logarithm, counts as one. Operations may override it.
+        """
+        counted = zip(self.inputs, operands.inputs, strict=False)
+        read = (self.flops_per_input.get(port.name, 0) * size(lengths) for port, lengths in counted)
+        return total([2 * self.macs(operands), self.flops_per_element * operands.result, *read])
 
     def audit(self, *inputs: Value) -> Iterator[str]:
         """Yield a message for each suspicious value that inference accepts. Operations may override it.

@@ -101,6 +101,7 @@ class HardSigmoid(Op):
     """The line ``alpha`` x + ``beta`` for each element x of ``data``, cut off below 0 and above 1."""
 
     bounded = True
+    flops_per_element = 1
 
     data = Input(T_FLOAT, "tensor of any shape")
     alpha = Input(T_FLOAT, "slope of the line, a scalar")
@@ -127,6 +128,7 @@ class PReLU(Op):
     """
 
     bounded = True
+    flops_per_element = 1
 
     data = Input(T, "tensor of any shape")
     slope = Input(T, "one number per channel, or what broadcasts to data as in NumPy")
@@ -167,6 +169,8 @@ def _channels(shape: PartialShape) -> Dimension:
 @op("Identity-16")
 class Identity(Op):
     """The tensor ``data``, as it is."""
+
+    flops_per_element = 0
 
     data = Input(T_ANY, "any tensor")
     output = Output(T_ANY, "the same tensor")

@@ -86,6 +86,7 @@ class Swish(Op):
     """Each element of ``data`` times the logistic function of ``beta`` times it."""
 
     bounded = True
+    flops_per_element = 1
 
     data = Input(T_FLOAT, "tensor of any shape")
     beta = Input(T_FLOAT, "a scalar; 1 when absent", optional=True)
@@ -122,6 +123,8 @@ class Selu(Op):
 
     OpenVINO also takes scalars as ``alpha`` and ``lambda_``, where the page asks for one dimension.
     """
+
+    flops_per_element = 1
 
     data = Input(T_FLOAT, "tensor of any shape")
     alpha = Input(T_FLOAT, "how far below zero Elu goes, [1]")

@@ -18,6 +18,8 @@ from .._pointwise import Pointwise
 class SoftmaxBase(Pointwise):
     """Base of functions along an axis."""
 
+    flops_per_element = 5  # the maximum, the difference, exp, the sum, the quotient
+
     axis: int = attr(1, doc="the axis of the sums; a negative one counts from the end")
 
     def infer(self, data: Value) -> PartialShape:

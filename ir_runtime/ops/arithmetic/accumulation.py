@@ -27,6 +27,7 @@ class CumSum(Op):
     """
 
     bounded = True
+    flops_per_element = 1
 
     data = Input(T_PLAIN, "tensor to sum, of rank 1 or more")
     axis = Input(T_INDEX_64, "axis to sum along, a scalar; 0 when absent", optional=True)
@@ -56,6 +57,9 @@ class CumSum(Op):
 @op("SegmentMax-16")
 class SegmentMax(Op):
     """Largest elements of ``data`` over runs of slices that have the same number in ``segment_ids``."""
+
+    flops_per_element = 0
+    flops_per_input = {"data": 1}
 
     data = Input(T, "slices, of rank 1 or more")
     segment_ids = Input(T_INDEX_64, "the segment of each slice, ascending")

@@ -184,6 +184,8 @@ class Minimum(Binary):
 class SquaredDifference(Binary):
     """Square of ``a`` less ``b``."""
 
+    flops_per_element = 2
+
     def compute(self, a: Array, b: Array) -> Array:
         return np.asarray(np.square(a - b))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
+from ...ir.formula import Count
+from ...ir.operands import Lengths, Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Value
 from ..window import DilatedWindow, data_dims
@@ -13,6 +15,8 @@ _GROUPS = "filters with a dimension of groups in front are for the operation who
 
 class ConvolutionBase(DilatedWindow):
     """A window of filters, one for each pair of channels."""
+
+    flops_per_element = 0
 
     axis_defaults = {**DilatedWindow.axis_defaults, "strides": "1", "dilations": "1"}
 
@@ -57,6 +61,14 @@ class ConvolutionBase(DilatedWindow):
         w = self.filter_dims(filters.shape, 2, "[C_out, C_in, kernel...]")
         self.check_channels(x, w, w[1], _channels_hint(x[1], w[0], w[1]))
         return PartialShape([x[0], w[0], *self.slide(x[2:], w[2:])])
+
+    def macs(self, operands: Operands) -> Count:
+        """Return one for each element of the output and each of a filter, also of those over the padding."""
+        return operands.result * size(self._filter(operands.inputs[1]))
+
+    def _filter(self, filters: Lengths) -> Lengths:
+        """Return the axes of one filter: of channels, and those of the kernel."""
+        return filters[-len(self.strides) - 1 :]
 
 
 class Conv2D(ConvolutionBase):

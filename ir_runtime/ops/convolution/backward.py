@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
+from ...ir.formula import Count
+from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.deconvolution import deconvolve
@@ -100,6 +102,10 @@ class TransposedConvolution(ConvolutionBase):
         reach = max(length - 1, 0) * self.strides[axis] + self.extent(axis, kernel) + self._extra(axis)
         total = max(reach - wanted, 0)
         return total - total // 2 if self.auto_pad == "same_upper" else total // 2
+
+    def macs(self, operands: Operands) -> Count:
+        """Return one for each element of the data and each of a filter, also of those that are cut off."""
+        return operands.data * size(self._filter(operands.inputs[1]))
 
 
 @op("ConvolutionBackpropData-1")

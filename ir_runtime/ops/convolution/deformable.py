@@ -6,12 +6,15 @@ import numpy as np
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
+from ...ir.formula import Count
+from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.deformable import deformable_convolution
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T
 from .._lengths import product
+from .._samples import BILINEAR
 from ..window import data_dims
 from ._filters import Conv2D
 
@@ -90,6 +93,15 @@ class DeformableConvolutionBase(Conv2D):
         return deformable_convolution(
             data, offsets, grouped, mask, starts, self.dilations, self.deformable_group, zeros
         )
+
+    def macs(self, operands: Operands) -> Count:
+        """Return one for each element of the output and each of a filter."""
+        return operands.result * size(self._filter(operands.inputs[2]))
+
+    def flops(self, operands: Operands) -> Count:
+        """Return those of the convolution, and of a bilinear interpolation wherever a filter looks."""
+        places = size([*operands.outputs[0][:1], *operands.outputs[0][2:], *operands.inputs[2][2:]])
+        return 2 * self.macs(operands) + BILINEAR * operands.inputs[0][1] * places
 
 
 @op("DeformableConvolution-1")

@@ -28,6 +28,9 @@ class DetectionOutputBase(Op):
     the plugin.
     """
 
+    flops_per_element = 0
+    flops_per_input = {"box_logits": 2, "class_preds": 1}
+
     box_logits = Input(T_FLOAT, "[N, priors * classes or 1 * 4]: deltas to the priors")
     class_preds = Input(T_FLOAT, "[N, priors * classes]: scores")
     proposals = Input(

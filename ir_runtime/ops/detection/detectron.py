@@ -8,12 +8,15 @@ from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
+from ...ir.formula import Count
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 from ...kernels.regions import bilinear, inside, sample_offsets
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
+from .._samples import BILINEAR
 from .roi_align import channels, region_count, samples_of
 
 
@@ -24,6 +27,9 @@ class DetectionOutput(Op):
     Classes other than the first, which is the background. Boxes are not clipped to the image but at 0,
     and regions without an area count as boxes [0, 0, 0, 0] with a score of 0: so in OpenVINO.
     """
+
+    flops_per_element = 0
+    flops_per_input = {"deltas": 2, "scores": 1}
 
     rois = Input(T_FLOAT, "[regions, 4]: x1, y1, x2, y2")
     deltas = Input(T_FLOAT, "[regions, num_classes * 4]: steps of the centre, logarithms of factors of sides")
@@ -102,6 +108,8 @@ class DetectionOutput(Op):
 @op("ExperimentalDetectronPriorGridGenerator-6")
 class PriorGridGenerator(Op):
     """The ``priors`` at every place of a grid laid over an image."""
+
+    flops_per_element = 1
 
     priors = Input(T_FLOAT, "[priors, 4]: x1, y1, x2, y2 around a place")
     feature_map = Input(T_FLOAT, "[1, C, H, W]: only its size matters")
@@ -215,3 +223,7 @@ class ROIFeatureExtractor(Op):
         within = inside(y, x, *maps.shape[1:])
         values = np.where(within, bilinear(maps, y, x), of(0))
         return np.asarray(values.mean(axis=(2, 4), dtype=values.dtype))
+
+    def flops(self, operands: Operands) -> Count:
+        """Return those of the bilinear samples of each bin; at least one, where their number is adapted."""
+        return BILINEAR * max(self.sampling_ratio, 1) ** 2 * operands.result

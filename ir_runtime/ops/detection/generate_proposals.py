@@ -26,6 +26,9 @@ LARGEST_LOG = math.log(1000 / 16)
 class GenerateProposalsBase(Op):
     """Base of the operations that are given anchors."""
 
+    flops_per_element = 0
+    flops_per_input = {"deltas": 2, "scores": 1}
+
     min_size: float = attr(default_with_warning="0", doc="what sides are at least")
     nms_threshold: float = attr(default_with_warning="0", doc="the overlap that is still allowed")
     pre_nms_count: int = attr(ge=0, doc="how many boxes are compared at most")

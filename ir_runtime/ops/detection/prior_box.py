@@ -34,6 +34,8 @@ class Prior(NamedTuple):
 class PriorBoxes(Op):
     """Base of these operations: two rows, of the boxes, and of what deltas to them are multiplied by."""
 
+    flops_per_element = 2
+
     output_size = Input(T_INDEX, "[2]: height and width of the grid")
     image_size = Input(T_INDEX, "[2]: height and width of the image")
     boxes = Output(

@@ -24,6 +24,9 @@ class ProposalBase(Op):
     and so this, does not.
     """
 
+    flops_per_element = 0
+    flops_per_input = {"bbox_deltas": 2, "class_probs": 1}
+
     class_probs = Input(T_FLOAT, "[N, 2 * anchors, H, W]: scores of background, then of foreground")
     bbox_deltas = Input(
         T_FLOAT, "[N, 4 * anchors, H, W]: steps of the centre, logarithms of factors of sides"

@@ -10,12 +10,15 @@ import numpy as np
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
+from ...ir.formula import Count
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float
 from ...kernels.regions import bilinear, inside, sample_offsets
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, T_INDEX
+from .._samples import BILINEAR
 
 # In one region; more is a mistake, and would not fit into memory.
 MOST_POINTS = 1 << 24
@@ -92,6 +95,10 @@ class ROIAlignBase(Op):
     def points(self, region: Array) -> tuple[Array, Array]:
         """Rows and columns of the samples of a region; together [bins, samples, bins, samples]."""
         raise NotImplementedError
+
+    def flops(self, operands: Operands) -> Count:
+        """Return those of the bilinear samples of each bin; at least one, where their number is adapted."""
+        return BILINEAR * max(self.sampling_ratio, 1) ** 2 * operands.result
 
 
 class AxisAlignedROIAlign(ROIAlignBase):

@@ -10,18 +10,23 @@ import numpy as np
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
+from ...ir.formula import Count
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.boxes import as_float
 from ...kernels.regions import bilinear
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
+from .._samples import BILINEAR
 from ._bins import bins, covers, points, rounded
 from .roi_align import channels, check_entry, region_count
 
 
 class ROIPoolingBase(Op):
     """Base of poolings of regions. Computed in f32 at least."""
+
+    flops_per_element = 1
 
     data = Input(T_FLOAT, "[N, C, H, W]: feature maps")
     rois = Input(T_FLOAT, "[regions, 5]: batch entry, x1, y1, x2, y2")
@@ -125,6 +130,10 @@ class ROIPooling(ROIPoolingBase):
         within = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
         return np.where(within, bilinear(maps, y, x), maps.dtype.type(0))
 
+    def flops(self, operands: Operands) -> Count:
+        """Return those of a bilinear sample of each bin, or one comparison, as the sizes of bins are not known."""
+        return (BILINEAR if self.method == "bilinear" else 1) * operands.result
+
 
 @op("PSROIPooling-1")
 class PSROIPooling(ROIPoolingBase):
@@ -191,6 +200,11 @@ class PSROIPooling(ROIPoolingBase):
                 within = (y < height) & (x < width) & (y > -1) & (x > -1)
                 total += np.where(within, bilinear(by_part[i, j], y, x), maps.dtype.type(0))
         return np.asarray(total / maps.dtype.type(down * across))
+
+    def flops(self, operands: Operands) -> Count:
+        """Return those of the bilinear samples of each bin, or one, as the sizes of bins are not known."""
+        samples = BILINEAR * self.spatial_bins_x * self.spatial_bins_y
+        return (samples if self.mode == "bilinear" else 1) * operands.result
 
 
 @op("DeformablePSROIPooling-1")
@@ -276,3 +290,7 @@ class DeformablePSROIPooling(ROIPoolingBase):
                 total += np.where(within, bilinear(by_bin, y, x, each=True), of(0))
                 count += within
         return (total / np.maximum(count, 1)).reshape(self.output_dim, size, size)
+
+    def flops(self, operands: Operands) -> Count:
+        """Return those of the bilinear samples of each bin."""
+        return BILINEAR * self.spatial_bins_x * self.spatial_bins_y * operands.result

@@ -23,6 +23,8 @@ class RegionYolo(Op):
     OpenVINO, but true on the page, and so here. The output is of the type of the data.
     """
 
+    flops_per_element = 1
+
     data = Input(T_FLOAT, "[N, regions * (coords + 1 + classes), H, W]")
     regions = Output(T_FLOAT, "axes from axis to end_axis in one with do_softmax, else shaped as data")
 
@@ -92,6 +94,8 @@ class ReorgYolo(Op):
     As in the network it was made for, and in OpenVINO, data are read as if they had ``stride ** 2``
     times fewer channels, and ``stride`` times longer sides.
     """
+
+    flops_per_element = 0
 
     data = Input(T_PLAIN, "[N, C, H, W]; C at least stride ** 2")
     output = Output(T_PLAIN, "[N, C * stride ** 2, H / stride, W / stride]")

@@ -33,6 +33,8 @@ Spread: TypeAlias = tuple[Array, Array]
 class RandomOp(Op):
     """Base of random operations: numbers that follow from two seeds, and are others each time if both are 0."""
 
+    flops_per_element = 2
+
     global_seed: int = attr(
         0, ge=LOWEST, le=HIGHEST, doc="first seed; if both are 0, the numbers are others each time"
     )

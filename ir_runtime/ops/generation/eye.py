@@ -18,6 +18,8 @@ INDEX = (ElementType.i64, ElementType.i32)
 class Eye(Op):
     """Matrices, or batches of them, with ones on one diagonal and zeros elsewhere."""
 
+    flops_per_element = 0
+
     num_rows = Input(Element("T_ROWS", INDEX, "i64 or i32"), "number of rows, one number")
     num_columns = Input(Element("T_COLUMNS", INDEX, "i64 or i32"), "number of columns, one number")
     diagonal_index = Input(

@@ -22,6 +22,8 @@ class Multinomial(RandomOp):
     of RandomUniform. Its CPU plugin draws others. With seeds, every run begins anew.
     """
 
+    flops_per_input = {"probs": 1}
+
     probs = Input(T_FLOAT, "[batch, classes], not negative; they need not add up to 1")
     num_samples = Input(T_INDEX_64, "how many to draw for each batch entry, one number")
     output = Output("convert_type", "[batch, num_samples]")

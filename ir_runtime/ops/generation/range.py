@@ -25,6 +25,8 @@ class RangeBase(Op):
     so does OpenVINO's reference. The page adds ``step`` up, and so does the plugin.
     """
 
+    flops_per_element = 2
+
     def count(self, start: Value, stop: Value, step: Value, element: ElementType) -> PartialShape:
         """Return how many numbers there are, as far as it is known."""
         ends = [

@@ -67,6 +67,8 @@ def precise(x: Array) -> Array:
 class YUVToRGB(Op):
     """Base of conversions to three channels."""
 
+    flops_per_element = 4
+
     pixels = Output(T_COLOR, "[N, H, W, 3]")
 
     blue_first: ClassVar[bool] = False
@@ -183,6 +185,9 @@ class I420toBGR(I420ToRGBBase):
 
 class RGBToNV12Base(Op):
     """Base of conversions to NV12. U and V are the means of what four pixels have, each rounded before."""
+
+    flops_per_element = 0
+    flops_per_input = {"pixels": 3}
 
     pixels = Input(T_COLOR, "[N, H, W, 3]")
     planes = Output(

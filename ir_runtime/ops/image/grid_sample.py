@@ -8,11 +8,14 @@ import numpy as np
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
+from ...ir.formula import Count
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.resample import cubic_weights
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import FLOATS, T_PLAIN
+from .._samples import BILINEAR
 
 T_GRID = Element("T1", FLOATS, "any floating-point type")
 
@@ -115,3 +118,7 @@ class GridSample(Op):
                 index = index % (2 * length)
                 index = np.where(index >= length, 2 * length - 1 - index, index)
         return index.clip(0, length - 1)
+
+    def flops(self, operands: Operands) -> Count:
+        """Return two for each neighbour of a sample and each factor of it."""
+        return {"nearest": 0, "bilinear": BILINEAR, "bicubic": 4 * BILINEAR}[self.mode] * operands.result

@@ -11,6 +11,8 @@ import numpy as np
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType as E
+from ...ir.formula import Count
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.resample import Axis, Filter, resample
@@ -19,6 +21,7 @@ from .._axes import normalize_axes
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import T_INDEX, T
 from .._lengths import check_vector, lengths_of
+from .._samples import resampling
 
 LENGTHS = (E.i32, E.i64, E.u32, E.u64)
 FACTORS = (E.f32, E.f16, E.bf16)
@@ -52,6 +55,10 @@ class InterpolateBase(Op):
             math.prod(n + sum(around) for n, around in zip(data.shape, pads, strict=True)), data.itemsize
         )
         return np.pad(data, pads)
+
+    def flops(self, operands: Operands) -> Count:
+        """Return two for each neighbour of an element, of which there are more where it antialiases."""
+        return resampling(vars(self)["mode"], operands)
 
 
 def check_source(old: Dimension, new: Dimension, axis: int) -> None:

@@ -16,6 +16,8 @@ from .._define.types import T_ANY
 class Parameter(Op):
     """An input of the model."""
 
+    flops_per_element = 0
+
     output = Output("element_type", "what the caller gives")
 
     element_type: ElementType = attr(doc="element type of the input")
@@ -33,6 +35,8 @@ class Parameter(Op):
 @op("Constant-1", aliases=("Const",))
 class Constant(Op):
     """A tensor that the model carries."""
+
+    flops_per_element = 0
 
     output = Output("element_type", "the tensor")
 
@@ -59,6 +63,7 @@ class Result(Op):
     """An output of the model."""
 
     bounded = True
+    flops_per_element = 0
 
     input = Input(T_ANY, "what the caller receives")
     output = Output(T_ANY, "the same tensor")

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
+from ...ir.formula import Count
 from ...ir.graph import Body
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, TensorType, Value
 from .._bodies import (
@@ -70,6 +72,20 @@ class TensorIterator(_LoopBase):
             iterations.run_once()
         return iterations.outputs(self._result_types())
 
+    def flops(self, operands: Operands) -> Count:
+        """Return those of the body, once for each part."""
+        return operands.bodies[0] * self._parts(operands)
+
+    def _parts(self, operands: Operands) -> Count:
+        """Return the number of parts, by an input that is cut."""
+        counts = [
+            entry.cut.count_of(operands.inputs[entry.port][entry.cut.axis])
+            for entry in self.body.inputs
+            if entry.cut
+        ]
+        found = [count for count in counts if count is not None]
+        return found[0] if found else operands.unknown("parts") if counts else 1
+
 
 @op("Loop-5")
 class Loop(_LoopBase):
@@ -116,3 +132,9 @@ class Loop(_LoopBase):
             assert self.body.condition is not None
             going = bool(only(iterations.results[self.body.condition], _GOING))
         return iterations.outputs(self._result_types())
+
+    def flops(self, operands: Operands) -> Count:
+        """Return those of the body, as often as it runs at most."""
+        most = operands.content(0)
+        trips = operands.unknown("trips") if most is None or int(most.flat[0]) < 0 else int(most.flat[0])
+        return operands.bodies[0] * trips

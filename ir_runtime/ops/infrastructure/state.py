@@ -23,6 +23,8 @@ Variables: TypeAlias = MutableMapping[str, Array]
 class _Stateful(Op):
     pure = False
 
+    flops_per_element = 0
+
     variable_id: str = attr(doc="the name of the variable")
 
 

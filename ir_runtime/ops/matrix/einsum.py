@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from ...codes import Code
 from ...ir.dimension import Dimension
+from ...ir.formula import Count, product
+from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.matmul import accumulator_dtype, from_accumulator
@@ -33,6 +36,8 @@ class Einsum(Op):
     OpenVINO refuses blanks and, in implicit mode, keeps labels that one operand repeats; the page
     allows the former and drops the latter, as NumPy does.
     """
+
+    flops_per_element = 0
 
     operands = Input(T, "one tensor for each subscript", variadic=True)
     output = Output(T, "an axis for each label of the output")
@@ -116,6 +121,18 @@ class Einsum(Op):
         optimize = "greedy" if len(operands) > 1 else False
         result = np.einsum(*named, output, optimize=optimize)
         return from_accumulator(np.array(result, work), dtype)
+
+    def macs(self, operands: Operands) -> Count:
+        """Return one for each combination of labels, and for each operand after the first."""
+        lengths: dict[str, Count] = {}
+        for labels, operand in zip(parse(self.equation).operands, operands.inputs, strict=True):
+            hidden = len(operand) - sum(label != ELLIPSIS for label in labels)
+            axes = iter(operand)
+            for label in labels:
+                length = size([*islice(axes, hidden)]) if label == ELLIPSIS else next(axes)
+                if lengths.get(label, 1) == 1:
+                    lengths[label] = length
+        return (len(operands.inputs) - 1) * product(lengths.values())
 
 
 @cache

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.dimension import Dimension
+from ...ir.formula import Count
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.matmul import matmul
@@ -21,6 +23,8 @@ class GroupedMatMul(Op):
     neither. Rows beyond the last offset give 0, as in its reference. OpenVINO 2026.4 infers shapes
     of this operation, but does not run it yet.
     """
+
+    flops_per_element = 0
 
     mat_a = Input(T, "[rows, K] where offsets part them into groups, or [G, M, K]")
     mat_b = Input(T, "[G, N, K]")
@@ -63,6 +67,10 @@ class GroupedMatMul(Op):
         for matrix, start, end in zip(columns, starts, ends, strict=True):
             output[start:end] = matmul(mat_a[start:end], matrix)
         return output
+
+    def macs(self, operands: Operands) -> Count:
+        """Return one for each element of the output and each column of mat_a."""
+        return operands.result * operands.inputs[0][-1]
 
 
 def _with(offsets: Value | None) -> str:

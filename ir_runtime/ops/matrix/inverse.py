@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...ir.formula import Count
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import InferenceError, Input, Op, Output, attr, op
@@ -16,6 +18,8 @@ class Inverse(Op):
 
     A matrix without an inverse is an error, where OpenVINO gives infinities and NaN.
     """
+
+    flops_per_element = 0
 
     data = Input(T_FLOAT, "[..., N, N]")
     output = Output(T_FLOAT, "[..., N, N]")
@@ -43,3 +47,7 @@ class Inverse(Op):
         if self.adjoint:
             inverse = np.swapaxes(inverse, -1, -2)
         return np.ascontiguousarray(inverse, data.dtype)
+
+    def macs(self, operands: Operands) -> Count:
+        """Return the cube of the number of rows for each matrix, as Gaussian elimination takes."""
+        return operands.result * operands.inputs[0][-1]

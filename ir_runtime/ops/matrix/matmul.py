@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.dimension import Dimension
+from ...ir.formula import Count
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.matmul import matmul
@@ -24,6 +26,7 @@ class MatMul(Op):
     """
 
     bounded = True
+    flops_per_element = 0
 
     a = Input(T, "matrices of the left side, rank 1 or more")
     b = Input(T, "matrices of the right side, rank 1 or more; batches broadcast")
@@ -61,6 +64,11 @@ class MatMul(Op):
         left = np.swapaxes(a, -1, -2) if self.transpose_a and a.ndim > 1 else a
         right = np.swapaxes(b, -1, -2) if self.transpose_b and b.ndim > 1 else b
         return matmul(left, right)
+
+    def macs(self, operands: Operands) -> Count:
+        """Return one for each element of the product and each column of a."""
+        a = operands.inputs[0]
+        return operands.result * (a[-2] if self.transpose_a and len(a) > 1 else a[-1])
 
 
 def _matrices(shape: PartialShape, transpose: bool) -> list[Dimension]:

@@ -22,6 +22,8 @@ __all__ = ["divided"]
 class BatchSpaceBase(Op):
     """Base of the two operations between batch and space."""
 
+    flops_per_element = 0
+
     data = Input(T_ANY, "[batch, spatial...]")
     block_shape = Input(T_INDEX, "1-D: length of a block along each axis; 1 for the batch")
 
@@ -113,6 +115,7 @@ class DepthSpaceBase(Op):
     """Base of the two operations between channels and space."""
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "[batch, channels, spatial...]")
 

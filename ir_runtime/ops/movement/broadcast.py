@@ -29,6 +29,7 @@ class BroadcastBase(Op):
     """Base of the versions. OpenVINO also reads mode ``none``, and means explicit."""
 
     symbolic = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to broadcast")
     target_shape = Input(T_SHAPE, "1-D; the lengths to reach")
@@ -145,6 +146,7 @@ class Tile(Op):
     """Repeat ``data`` along each axis as often as ``repeats`` says."""
 
     symbolic = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to repeat")
     repeats = Input(

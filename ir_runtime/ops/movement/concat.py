@@ -23,6 +23,7 @@ class Concat(Op):
     bounded = True
 
     symbolic = True
+    flops_per_element = 0
 
     parts = Input(T_ANY, "tensors that differ in length along the axis at most", variadic=True)
     whole = Output(T_ANY, "all of them, in order")

@@ -26,6 +26,7 @@ class GatherBase(Op):
     bounded = True
 
     symbolic = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to pick from")
     indices = Input(T_INDEX, "indices along the axis, of any shape; negative ones count from its end")

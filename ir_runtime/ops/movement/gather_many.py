@@ -27,6 +27,7 @@ class GatherElements(Op):
     """
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to take from")
     indices = Input(T_INDEX_64, "shaped as data but along axis")
@@ -64,6 +65,7 @@ class GatherNDBase(Op):
     """Base of the versions of GatherND. Negative indices count from the end."""
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to take from")
     indices = Input(T_INDEX, "tuples along the last axis, each naming an element or a slice of data")
@@ -134,6 +136,8 @@ class GatherND8(GatherNDBase):
 @op("GatherTree-1")
 class GatherTree(Op):
     """The tokens of each beam, found by going from its last step back to the parents."""
+
+    flops_per_element = 0
 
     step_ids = Input(T, "[time, batch, beam]: the token chosen at each step")
     parent_ids = Input(T, "[time, batch, beam]: the beam that a step continues")

@@ -23,6 +23,8 @@ T_END = Element("T_END", INTEGERS, "any integer type")
 class PadBase(Op):
     """Base of the versions. A negative pad cuts elements off, in both versions."""
 
+    flops_per_element = 0
+
     data = Input(T_DATA, "tensor to pad")
     pads_begin = Input(T_BEGIN, "elements to add before each axis; negative numbers cut")
     pads_end = Input(T_END, "elements to add after each axis; negative numbers cut")

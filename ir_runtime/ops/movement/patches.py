@@ -36,6 +36,8 @@ class ImagePatches(Op):
 class ExtractImagePatches(ImagePatches):
     """Cut patches out of ``data`` and lay each one out along the channels."""
 
+    flops_per_element = 0
+
     data = Input(T_PLAIN, "[batch, channels, rows, columns]")
     patches = Output(T_PLAIN, "[batch, patch rows * patch columns * channels, rows, columns]")
 
@@ -84,6 +86,9 @@ class ExtractImagePatches(ImagePatches):
 @op("Col2Im-15")
 class Col2Im(ImagePatches):
     """Put the columns of ``data`` back where patches of an image were; where they overlap, add them up."""
+
+    flops_per_element = 0
+    flops_per_input = {"data": 1}
 
     data = Input(T, "[batch, channels * patch elements, patches], or without batch")
     output_size = Input(T_INDEX_64, "rows and columns of the image")

@@ -27,6 +27,7 @@ class Roll(Op):
     """Shift ``data`` by ``shift`` along ``axes``; what leaves at one end enters at the other."""
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to roll")
     shift = Input(T_SHIFT, "places to shift by: one number for all axes, or one for each")
@@ -57,6 +58,7 @@ class Reverse(Op):
     """Turn ``data`` around along some axes."""
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to reverse")
     reversed_axes = Input(T_REVERSED, "1-D: the axes, or for each axis whether to reverse it")
@@ -99,6 +101,7 @@ class ReverseSequence(Op):
     """Reverse the beginning of each sequence in ``data``: as much of it as ``seq_lengths`` says."""
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "a batch of sequences")
     seq_lengths = Input(T_LENGTHS, "1-D: how many elements to reverse, for each entry of the batch")
@@ -151,6 +154,7 @@ class ShuffleChannels(Op):
     """Deal the channels of ``data`` out like cards: the first of each group, then the second of each, and on."""
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T_PLAIN, "tensor to shuffle")
     shuffled = Output(T_PLAIN, "of the shape of data")

@@ -12,6 +12,8 @@ import numpy as np
 from ...errors import InferenceError
 from ...ir.dimension import Interval
 from ...ir.element import ElementType
+from ...ir.formula import Count
+from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
 from ...kernels.statistics import highest, lowest
@@ -45,6 +47,7 @@ class ScatterNDUpdateBase(Op):
     """Base of the versions of ScatterNDUpdate."""
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T_PLAIN, "tensor to copy")
     indices = Input(T_INDEX_64, "tuples along the last axis, each naming an element or a slice of data")
@@ -114,12 +117,17 @@ class ScatterNDUpdate15(ScatterNDUpdateBase):
             updates = np.where(np.isnan(updates), updates.dtype.type(neutral), updates)
         return self.scatter(data, indices, updates, self.reduction)
 
+    def flops(self, operands: Operands) -> Count:
+        """Return one for each update that is reduced with the data."""
+        return 0 if self.reduction == "none" else size(operands.inputs[2])
+
 
 @op("ScatterUpdate-3")
 class ScatterUpdate(Op):
     """Replace the slices of ``data`` that ``indices`` name along ``axis`` with ``updates``."""
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T_PLAIN, "tensor to copy")
     indices = Input(T_INDEX, "places along axis, none negative; of equal ones the last wins")
@@ -157,6 +165,7 @@ class ScatterElementsUpdateBase(Op):
     """Base of the versions of ScatterElementsUpdate."""
 
     bounded = True
+    flops_per_element = 0
 
     data = Input(T_PLAIN, "tensor to copy")
     indices = Input(T_INDEX, "for each update its place along axis; a negative one counts from the end")
@@ -241,6 +250,10 @@ class ScatterElementsUpdate12(ScatterElementsUpdateBase):
             np.add.at(counts, where, 1)
             used = counts > 0
             target[used] = _quotient(target[used], counts[used] + int(self.use_init_val))
+
+    def flops(self, operands: Operands) -> Count:
+        """Return one for each update that is reduced with the data."""
+        return 0 if self.reduction == "none" else size(operands.inputs[2])
 
 
 def _copy(data: Array, updates: Array) -> Array:

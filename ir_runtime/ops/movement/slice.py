@@ -22,6 +22,7 @@ class SliceBase(Op):
     """A region of a tensor: along some axes a slice, along the others everything."""
 
     bounded = True
+    flops_per_element = 0
 
     def region(
         self, shape: PartialShape, start: Value, stop: Value, step: Value, axes: Value | None

@@ -28,6 +28,7 @@ class Split(Op):
     bounded = True
 
     symbolic = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to split")
     axis = Input(T_AXIS, "axis to split, a scalar; a negative one counts from the end")
@@ -79,6 +80,7 @@ class VariadicSplit(Op):
     bounded = True
 
     symbolic = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to split")
     axis = Input(T_AXIS, "axis to split, a scalar or one number; a negative one counts from the end")

@@ -32,6 +32,7 @@ class StridedSlice(Op):
     bounded = True
 
     symbolic = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to slice")
     begin = Input(T_INDEX, "1-D; first indices; negative ones count from the end, and all are clamped")

@@ -21,6 +21,7 @@ class Transpose(Op):
     bounded = True
 
     symbolic = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to transpose")
     order = Input(T_AXIS, "for each axis of the result, the axis of the data; empty to reverse them")

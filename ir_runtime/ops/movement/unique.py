@@ -20,6 +20,8 @@ T_AXIS = Element("T_AXIS", SIGNED[:2], "i64 or i32")
 class Unique(Op):
     """The different elements of ``data``, or the different slices of it along ``axis``."""
 
+    flops_per_element = 0
+
     data = Input(T_ANY, "tensor to look through")
     axis = Input(T_AXIS, "one number; absent, elements of the flattened data are compared", optional=True)
     unique = Output(T_ANY, "different elements or slices")

@@ -24,6 +24,9 @@ class AdaptivePooling(Op):
     The pages ask for floats; OpenVINO also takes integers.
     """
 
+    flops_per_element = 0
+    flops_per_input = {"data": 1}
+
     data = Input(T, "[N, C, spatial...]")
     output_size = Input(T_INDEX_64, "1-D; the number of windows along each spatial axis")
     output = Output(T, "[N, C, windows...]")

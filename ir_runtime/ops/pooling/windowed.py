@@ -9,6 +9,8 @@ import numpy as np
 
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType
+from ...ir.formula import Count
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.pooling import Windows, pool, pool_indices, sum_dtype
@@ -55,6 +57,10 @@ class Pooling(SlidingWindow):
         begins = [before for before, _ in self.pads(lengths, self.kernel)]
         count = self.windows(lengths, self.kernel)
         return Windows(count, self.kernel, self.strides, self.spread(), begins)
+
+    def flops(self, operands: Operands) -> Count:
+        """Return one for each element under a window."""
+        return operands.result * math.prod(self.kernel)
 
 
 class FloorOrCeil(Pooling):

@@ -9,6 +9,8 @@ import numpy as np
 from ...codes import Code
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType
+from ...ir.formula import Count, product
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.attention import scaled_dot_product
@@ -27,6 +29,7 @@ class ScaledDotProductAttention(Op):
     """
 
     bounded = True
+    flops_per_element = 0
 
     query = Input(T_FLOAT, "[N, ..., L, E]")
     key = Input(T_FLOAT, "[N, ..., S, E]; batch axes broadcast")
@@ -102,6 +105,19 @@ class ScaledDotProductAttention(Op):
         else:
             factor = float(scale.item())
         return scaled_dot_product(query, key, value, bias, factor, self.causal)
+
+    def macs(self, operands: Operands) -> Count:
+        """Return those of both products, also of keys that a mask hides."""
+        features = operands.inputs[0][-1] + operands.outputs[0][-1]
+        return self._pairs(operands) * features
+
+    def flops(self, operands: Operands) -> Count:
+        """Return those of both products, of the softmax, and of scaling and masking the scores."""
+        return 2 * self.macs(operands) + 7 * self._pairs(operands)
+
+    def _pairs(self, operands: Operands) -> Count:
+        """Return the number of scores: of pairs of a query and a key."""
+        return product(operands.outputs[0][:-1]) * operands.inputs[1][-2]
 
 
 def _masking(mask: Value | None, element: ElementType) -> PartialShape | None:

@@ -6,6 +6,8 @@ import numpy as np
 
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType
+from ...ir.formula import Count
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.ctc import best_path, collapse, loss
@@ -18,6 +20,9 @@ from .._within import check_at_most, check_below
 @op("CTCGreedyDecoder-1", spec="sequence/ctc-greedy-decoder-1")
 class CTCGreedyDecoder(Op):
     """The most likely class of each step in ``data``, without repetitions and without the last class, the blank."""
+
+    flops_per_element = 0
+    flops_per_input = {"data": 1}
 
     data = Input(T_FLOAT, "scores, [time, batch, classes]")
     sequence_mask = Input(T_FLOAT, "[time, batch]: not 0 up to the end of a sequence, 0 behind it")
@@ -42,6 +47,9 @@ class CTCGreedyDecoder(Op):
 @op("CTCGreedyDecoderSeqLen-6", spec="sequence/ctc-greedy-decoder-seq-len-6")
 class CTCGreedyDecoderSeqLen(Op):
     """The most likely class of each step in ``data``, without repetitions and blanks, and how many are left."""
+
+    flops_per_element = 0
+    flops_per_input = {"data": 1}
 
     data = Input(T_FLOAT, "scores, [batch, time, classes]")
     sequence_length = Input(T_INDEX_64, "how many steps each sequence has, [batch]")
@@ -88,6 +96,8 @@ class CTCGreedyDecoderSeqLen(Op):
 @op("CTCLoss-4", spec="sequence/ctc-loss-4")
 class CTCLoss(Op):
     """How unlikely ``labels`` are, given ``logits``: minus the log of the probability of all paths to them."""
+
+    flops_per_element = 0
 
     logits = Input(T_FLOAT, "scores, [batch, time, classes]")
     logit_length = Input(T_INDEX_64, "how many steps each sequence has, [batch]")
@@ -151,6 +161,11 @@ class CTCLoss(Op):
         if self.preprocess_collapse_repeated:
             return np.asarray(labels[np.diff(labels, prepend=-1) != 0])
         return labels
+
+    def flops(self, operands: Operands) -> Count:
+        """Return those of the softmax, and of the sums over paths of labels with blanks between them."""
+        batch, time, _ = operands.inputs[0]
+        return 5 * operands.data + 6 * batch * time * (2 * operands.inputs[2][1] + 1)
 
 
 def _some_classes(found: dict[str, Dimension], name: str) -> None:

@@ -17,6 +17,8 @@ from .._define.types import INTEGERS, T_ANY
 class OneHotBase(Op):
     """Base of the versions of OneHot. The page allows i32 and i64 for indices, OpenVINO any integers."""
 
+    flops_per_element = 0
+
     indices = Input(Element("T_INDICES", INTEGERS, "any integer type"), "the class of each element")
     depth = Input(Element("T_DEPTH", INTEGERS, "any integer type"), "number of classes, a scalar")
     on_value = Input(T_ANY, "what stands at the class, a scalar")

@@ -22,6 +22,7 @@ class Reshape(Op):
     bounded = True
 
     symbolic = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to reshape")
     shape = Input(T_SHAPE, "1-D lengths; -1 stands for what is left, 0 as special_zero says")

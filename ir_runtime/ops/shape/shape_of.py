@@ -15,6 +15,8 @@ from .._define.types import T_ANY, check_index_types
 class ShapeOfBase(Op):
     """Base of the versions: only the shape of the data matters, not what it holds."""
 
+    flops_per_element = 0
+
     data = Input(T_ANY, "tensor to measure")
 
     def infer(self, data: Value) -> PartialShape:

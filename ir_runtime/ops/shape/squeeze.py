@@ -22,6 +22,7 @@ class SqueezeBase(Op):
     bounded = True
 
     symbolic = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to squeeze")
     axes = Input(T_INDEX, "axes to remove; none, or an empty list, means all of length 1", optional=True)
@@ -93,6 +94,7 @@ class Unsqueeze(Op):
     bounded = True
 
     symbolic = True
+    flops_per_element = 0
 
     data = Input(T_ANY, "tensor to unsqueeze")
     axes = Input(T_INDEX, "places in the result, a scalar or 1-D; negative ones count from its end")

@@ -9,6 +9,8 @@ import numpy as np
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
+from ...ir.formula import Count, log2, product, total
+from ...ir.operands import Lengths, Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._axes import normalize_axes
@@ -112,6 +114,17 @@ class FourierTransform(Op):
         else:
             length = Dimension.of(claim.size)
         return self.halved(length) if claim.last else length
+
+    def flops(self, operands: Operands) -> Count:
+        """Return 5 n log2 n for each transform of n complex numbers, half of it for real ones."""
+        *points, _ = self._complex(operands)
+        axes = operands.content(1)
+        places = range(len(points)) if axes is None else [int(a) % len(points) for a in axes.flat]
+        return 5 * product(points) * total(log2(points[axis]) for axis in places)
+
+    def _complex(self, operands: Operands) -> Lengths:
+        """Return the lengths of the tensor of complex numbers that is as large as the transform."""
+        return operands.outputs[0]
 
 
 class TransformedAxis(NamedTuple):
@@ -217,3 +230,6 @@ class IRDFT(RealFourierTransform):
 
     def transform(self, data: Array, sizes: list[int], places: list[int]) -> Array:
         return np.fft.irfftn(as_complex(data), sizes, places)
+
+    def _complex(self, operands: Operands) -> Lengths:
+        return operands.inputs[0]

@@ -6,6 +6,8 @@ import numpy as np
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
+from ...ir.formula import Count, log2, product
+from ...ir.operands import Lengths, Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import Input, Op, Output, attr, op
@@ -39,6 +41,16 @@ class STFTBase(Op):
             raise InferenceError(
                 f"window has {window.count} elements; at most frame_size, {size}, is expected"
             )
+
+    def flops(self, operands: Operands) -> Count:
+        """Return 5 n log2 n for each transform of a frame of n complex numbers, half of it for real ones."""
+        size = operands.content(2)
+        length = operands.unknown("frame") if size is None else int(size.flat[0])
+        return 5 * product(self._spectrum(operands)[:-1]) * log2(length)
+
+    def _spectrum(self, operands: Operands) -> Lengths:
+        """Return the lengths of the tensor of frequencies."""
+        return operands.outputs[0]
 
 
 @op("STFT-15")
@@ -171,6 +183,9 @@ class ISTFT(STFTBase):
         signal = signal[..., size // 2 if self.center else 0 :][..., :length]
         missing = [(0, 0)] * (signal.ndim - 1) + [(0, length - signal.shape[-1])]
         return np.pad(signal, missing).astype(data.dtype, copy=False)
+
+    def _spectrum(self, operands: Operands) -> Lengths:
+        return operands.inputs[0]
 
 
 def _positive(value: Value, name: str) -> Dimension:

@@ -44,6 +44,9 @@ def joined(parts: list[KeptBoxes]) -> KeptBoxes:
 class BatchedNms(Op):
     """What operations share that choose boxes of classes, and then of images."""
 
+    flops_per_element = 0
+    flops_per_input = {"scores": 1}
+
     boxes = Input(T_BOX, "[images, boxes, 4]: x1, y1, x2, y2")
     scores = Input(T_BOX, "[images, classes, boxes]")
     selected_outputs = Output(T_BOX, "[n, 6]: class, score, x1, y1, x2, y2")

@@ -9,6 +9,8 @@ import numpy as np
 
 from ...errors import InferenceError
 from ...ir.element import ElementType
+from ...ir.formula import Count, log2
+from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from .._define.operation import Input, Op, Output, attr, op
@@ -61,3 +63,7 @@ class SearchSorted(Op):
         if wanted.dtype.kind == "f":
             places = np.where(np.isnan(wanted), 0, places)  # nothing is less than NaN
         return np.asarray(places, self.output_type.dtype)
+
+    def flops(self, operands: Operands) -> Count:
+        """Return the comparisons of a binary search for each value."""
+        return operands.result * log2(operands.inputs[0][-1])

@@ -26,6 +26,9 @@ class NonMaxSuppressionBase(Op):
     suppressed by an overlap of iou_threshold already, as in OpenVINO, where the pages ask for more.
     """
 
+    flops_per_element = 0
+    flops_per_input = {"scores": 1}
+
     boxes = Input(T_BOX, "[batches, boxes, 4]")
     scores = Input(T_BOX, "[batches, classes, boxes]")
     max_output_boxes_per_class = Input(T_INDEX, "one number; absent, it is 0", optional=True)

@@ -16,6 +16,9 @@ from .._define.types import T_FLOAT
 class TopKROIs(Op):
     """The ``rois`` with the largest ``probs``, best first; zeros where there are not so many."""
 
+    flops_per_element = 0
+    flops_per_input = {"probs": 1}
+
     rois = Input(T_FLOAT, "[regions, 4]")
     probs = Input(T_FLOAT, "[regions]: their scores")
     best = Output(T_FLOAT, "[max_rois, 4]")

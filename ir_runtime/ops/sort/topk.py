@@ -24,6 +24,8 @@ class TopKBase(Op):
     """
 
     bounded = True
+    flops_per_element = 0
+    flops_per_input = {"data": 1}
 
     data = Input(T, "tensor to choose from")
     k = Input(T_INDEX, "scalar: how many elements to choose, at least 1")

@@ -9,6 +9,8 @@ import numpy as np
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
+from ...ir.formula import Count
+from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.matmul import accumulator_dtype, from_accumulator
@@ -86,6 +88,12 @@ class EmbeddingBagBase(Op):
         if default is not None:
             result[sizes == 0] = emb_table[default]
         return result
+
+    def flops(self, operands: Operands) -> Count:
+        """Return one for each element of each row that is added, two if it is multiplied before."""
+        names = [port.name for port in self.inputs[: len(operands.inputs)]]
+        factor = 2 if "per_sample_weights" in names else 1
+        return factor * size(operands.inputs[1]) * size(operands.inputs[0][1:])
 
 
 class OffsetBags(EmbeddingBagBase):

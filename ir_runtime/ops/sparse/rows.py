@@ -21,6 +21,8 @@ T_VALUE = Element("T", (*NUMBERS, ElementType.string), "any numeric type or stri
 class SparseFillEmptyRows(Op):
     """Put ``default_value`` at the start of each row of a sparse matrix that has no elements."""
 
+    flops_per_element = 0
+
     values = Input(T_VALUE, "1-D: the elements")
     dense_shape = Input(T_INDEX_64, "rows and columns of the matrix")
     indices = Input(T_INDEX_64, "[elements, 2]: row and column of each element")

@@ -1,0 +1,1 @@
+"""What running a model costs: arithmetic, parameters, memory."""

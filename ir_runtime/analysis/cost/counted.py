@@ -1,0 +1,201 @@
+"""What was counted of the layers of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...ir.formula import Count, Formula, total
+from ...ir.graph import Layer
+from ..shapes import OpenLength
+
+__all__ = ["Cost", "LayerCount", "OperationCount", "WeightCount", "number_or_text"]
+
+
+def number_or_text(count: Count | None) -> int | str | None:
+    """Return a count for JSON: a number, the text of a formula, or ``None`` if it is not known."""
+    return count.text() if isinstance(count, Formula) else count
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCount:
+    """The arithmetic, parameters and memory traffic of one layer, for one run of the graph that it is in.
+
+    Counts are numbers, or formulas of open lengths; ``None`` where not even the rank of a tensor is known.
+    """
+
+    layer: Layer
+    within: str
+    """The body that it is in, as ``loop/body``; empty for layers of the model itself."""
+    flops: Count | None
+    """Arithmetic operations, each multiply-accumulate being two; with those of its bodies."""
+    macs: Count | None
+    """Multiply-accumulates."""
+    parameters: int
+    """Numbers in the weights that it is the first to read."""
+    weight_bytes: int
+    """What they take in the file."""
+    read: Count | None
+    """Bytes of its inputs, weights included."""
+    written: Count | None
+    """Bytes of its outputs."""
+
+    @property
+    def name(self) -> str:
+        """The name of the layer."""
+        return self.layer.name
+
+    @property
+    def operation(self) -> str:
+        """The operation and its version, such as ``MatMul-1``."""
+        return self.layer.where.operation or self.layer.type
+
+    def record(self) -> dict[str, Any]:
+        """Return the same as plain data, for JSON."""
+        return {
+            "layer": self.name,
+            "operation": self.operation,
+            "line": self.layer.where.line,
+            "within": self.within or None,
+            "flops": number_or_text(self.flops),
+            "macs": number_or_text(self.macs),
+            "parameters": self.parameters,
+            "weight_bytes": self.weight_bytes,
+            "bytes_read": number_or_text(self.read),
+            "bytes_written": number_or_text(self.written),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OperationCount:
+    """The sums over the layers of one operation."""
+
+    operation: str
+    layers: int
+    flops: Count
+    macs: Count
+    parameters: int
+
+    def record(self) -> dict[str, Any]:
+        """Return the same as plain data, for JSON."""
+        return {
+            "operation": self.operation,
+            "layers": self.layers,
+            "flops": number_or_text(self.flops),
+            "macs": number_or_text(self.macs),
+            "parameters": self.parameters,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WeightCount:
+    """The weights of one element type."""
+
+    type: str
+    tensors: int
+    numbers: int
+    bytes: int
+
+    def record(self) -> dict[str, Any]:
+        """Return the same as plain data, for JSON."""
+        return {"type": self.type, "tensors": self.tensors, "numbers": self.numbers, "bytes": self.bytes}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run of a model costs.
+
+    Layers that are computed once, when the model is compiled, are not among them: constants, and what follows
+    from constants and static shapes alone.
+    """
+
+    layers: tuple[LayerCount, ...]
+    """In topological order; those in bodies follow the layer that has the bodies."""
+    weights: tuple[WeightCount, ...]
+    """By element type, the largest first."""
+    lengths: tuple[OpenLength, ...]
+    """The open lengths of inputs, of which formulas are made."""
+    peak: int | None
+    """The most bytes of inputs and results that are in use at once, layer after layer; ``None`` with open lengths."""
+
+    @property
+    def outermost(self) -> tuple[LayerCount, ...]:
+        """The layers of the model itself, with what their bodies cost."""
+        return tuple(layer for layer in self.layers if not layer.within)
+
+    @property
+    def flops(self) -> Count:
+        """Arithmetic operations of a run, each multiply-accumulate being two."""
+        return total(layer.flops or 0 for layer in self.outermost)
+
+    @property
+    def macs(self) -> Count:
+        """Multiply-accumulates of a run."""
+        return total(layer.macs or 0 for layer in self.outermost)
+
+    @property
+    def parameters(self) -> int:
+        """Numbers in the weights."""
+        return sum(weights.numbers for weights in self.weights)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The names of layers of which nothing is counted, as the rank of a tensor is not known."""
+        return tuple(layer.name for layer in self.outermost if layer.flops is None)
+
+    @property
+    def operations(self) -> tuple[OperationCount, ...]:
+        """The sums over the layers of each operation, the most FLOPs first."""
+        found = [_summed(name, layers) for name, layers in _grouped(self.outermost).items()]
+        return tuple(sorted(found, key=lambda each: (-_magnitude(each.flops), each.operation)))
+
+    @property
+    def costliest(self) -> tuple[LayerCount, ...]:
+        """The layers of the model itself that compute something, the most FLOPs first."""
+        computing = (layer for layer in self.outermost if layer.flops)
+        return tuple(sorted(computing, key=lambda layer: -_magnitude(layer.flops or 0)))
+
+    def layer(self, name: str) -> LayerCount | None:
+        """Return the layer of a name; ``None`` if nothing is counted of it."""
+        return next((layer for layer in self.layers if layer.name == name), None)
+
+    def at(self, **lengths: int) -> int:
+        """Return the FLOPs for some lengths: ``cost.at(batch=1, seq=128)``."""
+        return self.flops if isinstance(self.flops, int) else self.flops.at(lengths)
+
+    def record(self) -> dict[str, Any]:
+        """Return the same as plain data, for JSON."""
+        return {
+            "flops": number_or_text(self.flops),
+            "macs": number_or_text(self.macs),
+            "parameters": self.parameters,
+            "activation_peak_bytes": self.peak,
+            "open_lengths": [length.record() for length in self.lengths],
+            "weights": [weights.record() for weights in self.weights],
+            "operations": [operation.record() for operation in self.operations],
+            "layers": [layer.record() for layer in self.layers],
+            "not_counted": list(self.unknown),
+        }
+
+
+def _grouped(layers: Iterable[LayerCount]) -> Mapping[str, list[LayerCount]]:
+    found: dict[str, list[LayerCount]] = {}
+    for layer in layers:
+        found.setdefault(layer.operation, []).append(layer)
+    return found
+
+
+def _summed(operation: str, layers: list[LayerCount]) -> OperationCount:
+    return OperationCount(
+        operation,
+        len(layers),
+        total(layer.flops or 0 for layer in layers),
+        total(layer.macs or 0 for layer in layers),
+        sum(layer.parameters for layer in layers),
+    )
+
+
+def _magnitude(count: Count) -> int:
+    """Return a number to sort by: a formula where every length is a thousand."""
+    return count if isinstance(count, int) else count.at(dict.fromkeys(count.symbols, 1000))

@@ -1,0 +1,235 @@
+"""Count the arithmetic of a graph, by what each operation declares."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from ...ir.element import ElementType
+from ...ir.formula import Count, Formula, total
+from ...ir.graph import Graph, Layer, Port
+from ...ir.operands import Operands, size
+from ...ir.symbol import Symbol
+from ...ir.tensor import TensorType, Value
+from ..constraints.constraint import Constraints
+from ..infer import Inferred
+from ..named_dims import NamedDims
+from ..shapes import shapes_in
+from .counted import Cost, LayerCount, WeightCount
+
+__all__ = ["count"]
+
+# Layers that neither compute nor move anything.
+_ENDS = ("Parameter", "Constant", "Result")
+
+
+def count(
+    graph: Graph,
+    values: Mapping[Port, Value],
+    parameters: Mapping[int, TensorType],
+    constraints: Constraints | None = None,
+) -> Cost:
+    """Count what running a graph costs.
+
+    Args:
+        graph: its layers are counted, with those in the bodies of branches and loops.
+        values: what was inferred.
+        parameters: the type of each Parameter, by layer.
+        constraints: those of the inputs, which give names to open lengths, and formulas of them.
+    """
+    found = constraints or Constraints()
+    named = NamedDims(graph, values, parameters, found)
+    walk = _Walk(named, graph, named.values)
+    layers = tuple(walk.layers())
+    lengths = shapes_in(graph, values, parameters, found).inputs if named.names else ()
+    return Cost(layers, _by_type(walk.weights), lengths, walk.peak())
+
+
+@dataclass
+class _Walk:
+    """Counts the layers of one graph: of the model, or of a body.
+
+    The last fields are shared with the graphs inside, but for the last.
+    """
+
+    named: NamedDims
+    graph: Graph
+    values: Mapping[Port, Value]
+    within: str = ""
+    weights: dict[tuple[str, int], tuple[ElementType, int]] = field(default_factory=dict)
+    """The element type and the number of elements of each constant that is a weight, by body and layer."""
+    followed: set[tuple[str, int]] = field(default_factory=set)
+    """The layers in front of weights that were looked at."""
+    unknown: dict[Symbol, Formula] = field(default_factory=dict)
+    """Names of lengths that only a run tells."""
+    peaks: dict[int, int | None] = field(default_factory=dict)
+    """What the bodies of a layer need at once, by its id."""
+
+    def __post_init__(self) -> None:
+        self.fixed = frozenset(_fixed(self.graph, self.values))
+
+    def layers(self) -> Iterator[LayerCount]:
+        """Yield what is counted of each layer that runs."""
+        for layer in self._running():
+            yield from self._counted(layer)
+
+    def _running(self) -> Iterator[Layer]:
+        return (la for la in self.graph if la.id not in self.fixed and la.type not in _ENDS and la.op)
+
+    def _counted(self, layer: Layer) -> Iterator[LayerCount]:
+        inner = [self._inside(layer, body.name, body.graph) for body in layer.bodies()]
+        rows = [tuple(walk.layers()) for walk in inner]
+        peaks = [walk.peak() for walk in inner]
+        self.peaks[layer.id] = None if None in peaks else max((p for p in peaks if p is not None), default=0)
+        own, parameters, weight_bytes = _outermost(rows), 0, 0
+        for source in self.graph.reads(layer):
+            for element, number in self._new_weights(source):
+                parameters, weight_bytes = parameters + number, weight_bytes + element.nbytes(number)
+        reads = [self._bytes(port) for port in self.graph.reads(layer)]
+        writes = [self._bytes(port) for port in layer.output_ports]
+        flops, macs = self._arithmetic(layer, own)
+        yield LayerCount(layer, self.within, flops, macs, parameters, weight_bytes, _sum(reads), _sum(writes))
+        for each in rows:
+            yield from each
+
+    def _inside(self, layer: Layer, name: str, graph: Graph) -> _Walk:
+        bodies = self.values.bodies if isinstance(self.values, Inferred) else {}
+        path = "/".join(filter(None, (self.within, layer.name, name)))
+        values: Mapping[Port, Value] = bodies.get((layer.id, name), {})
+        return replace(self, graph=graph, values=values, within=path, peaks={})
+
+    def _arithmetic(
+        self, layer: Layer, bodies: list[tuple[Count, Count]]
+    ) -> tuple[Count | None, Count | None]:
+        sources = self.graph.reads(layer)
+        inputs = [self._lengths(port) for port in sources]
+        outputs = [self._lengths(port) for port in layer.output_ports]
+        known = [lengths for lengths in (*inputs, *outputs) if lengths is not None]
+        if layer.op is None or len(known) < len(inputs) + len(outputs):
+            return None, None
+        contents = tuple(self.values[port].known() for port in sources)
+        operands = Operands(
+            tuple(known[: len(inputs)]), tuple(known[len(inputs) :]), contents, name=layer.name
+        )
+        if not layer.bodies():
+            return layer.op.flops(operands), layer.op.macs(operands)
+        both = (replace(operands, bodies=counts) for counts in zip(*bodies, strict=True))
+        flops, macs = (layer.op.flops(each) for each in both)
+        return flops, macs
+
+    def _lengths(self, port: Port) -> tuple[Count, ...] | None:
+        value = self.values.get(port)
+        if value is None or value.shape.rank is None:
+            return None
+        found = []
+        for axis, dim in enumerate(value.shape):
+            length = self.named.length(port, axis, dim, not self.within)
+            if length is None:
+                symbol = dim.symbol or Symbol()
+                name = f"{self.graph[port.layer].name}[{axis}]"
+                length = self.unknown.setdefault(symbol, Formula.symbol(name))
+            found.append(length)
+        return tuple(found)
+
+    def _bytes(self, port: Port) -> Count | None:
+        lengths = self._lengths(port)
+        if lengths is None:
+            return None
+        element, elements = self.values[port].element, size(lengths)
+        return (
+            element.nbytes(elements)
+            if isinstance(elements, int)
+            else elements.scaled(Fraction(element.bits, 8))
+        )
+
+    def _new_weights(self, port: Port) -> Iterator[tuple[ElementType, int]]:
+        """Yield the weights of which a constant input is made, unless another layer has read them before."""
+        if port.layer not in self.fixed or not self.values[port].element.real:
+            return
+        waiting = [port.layer]
+        while waiting:
+            layer = self.graph[waiting.pop()]
+            if (place := (self.within, layer.id)) in self.followed:
+                continue
+            self.followed.add(place)
+            waiting += [source.layer for source in self.graph.reads(layer)]
+            value = self.values.get(Port(layer.id, 0))
+            if layer.type == "Constant" and value is not None and _is_weight(value.element):
+                self.weights[place] = value.element, value.count.min
+                yield self.weights[place]
+
+    def peak(self) -> int | None:
+        """Return the most bytes that inputs and results take at once, if every length is known."""
+        running = list(self._running())
+        given = [Port(layer.id, 0) for layer in self.graph.of_type("Parameter")]
+        sizes: dict[Port, int] = {}
+        for port in (*given, *(port for layer in running for port in layer.output_ports)):
+            found = self._bytes(port)
+            if not isinstance(found, int):
+                return None
+            sizes[port] = found
+        used = most = sum(sizes[port] for port in given)
+        ends = self._ends(running, sizes.keys() - given)
+        for layer in running:
+            inside = self.peaks.get(layer.id, 0)
+            if inside is None:
+                return None
+            used += sum(sizes[port] for port in layer.output_ports)
+            most = max(most, used + inside)
+            used -= sum(sizes[port] for port in ends[layer.id])
+        return most
+
+    def _ends(self, running: Sequence[Layer], results: Collection[Port]) -> Mapping[int, list[Port]]:
+        """Return the results that are not needed any more after each layer."""
+        kept = {port for layer in self.graph.of_type("Result") for port in self.graph.reads(layer)}
+        last = {port: port.layer for port in results}
+        for layer in running:
+            last |= {port: layer.id for port in self.graph.reads(layer) if port in last}
+        found: dict[int, list[Port]] = {layer.id: [] for layer in running}
+        for port in last.keys() - kept:
+            found[last[port]].append(port)
+        return found
+
+
+def _fixed(graph: Graph, values: Mapping[Port, Value]) -> Iterator[int]:
+    """Yield the layers whose results are known before a run: constants, and what follows from them and from shapes."""
+    found: set[int] = set()
+    for layer in graph:
+        ports, sources = layer.output_ports, graph.sources(layer)
+        known = bool(ports) and all(port in values and values[port].known() is not None for port in ports)
+        pure = layer.op is not None and layer.op.pure and layer.type not in ("Parameter", "Result")
+        if known or (pure and all(source is not None and source.layer in found for source in sources)):
+            found.add(layer.id)
+            yield layer.id
+
+
+def _is_weight(element: ElementType) -> bool:
+    """Return whether constants of a type are weights; wider integers are axes and lengths."""
+    return element.real or (element.bits <= 8 and element is not ElementType.boolean)
+
+
+def _outermost(rows: list[tuple[LayerCount, ...]]) -> list[tuple[Count, Count]]:
+    """Return the FLOPs and the MACs of one pass of each body."""
+    found = []
+    for layers in rows:
+        depth = min((layer.within.count("/") for layer in layers), default=0)
+        own = [layer for layer in layers if layer.within.count("/") == depth]
+        found.append((total(la.flops or 0 for la in own), total(la.macs or 0 for la in own)))
+    return found
+
+
+def _sum(counts: list[Count | None]) -> Count | None:
+    known = [count for count in counts if count is not None]
+    return total(known) if len(known) == len(counts) else None
+
+
+def _by_type(weights: Mapping[tuple[str, int], tuple[ElementType, int]]) -> tuple[WeightCount, ...]:
+    found: dict[ElementType, list[int]] = {}
+    for element, number in weights.values():
+        found.setdefault(element, []).append(number)
+    rows = [
+        WeightCount(str(element), len(numbers), sum(numbers), sum(map(element.nbytes, numbers)))
+        for element, numbers in found.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.bytes))

@@ -1,0 +1,99 @@
+"""Names for the open lengths of a model, and formulas of them for the lengths inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..cached import cached_property
+from ..diagnostics import Diagnostics
+from ..ir.dimension import Dimension, Symbol
+from ..ir.formula import Count, Formula
+from ..ir.graph import Graph, Port
+from ..ir.shape import PartialShape
+from ..ir.tensor import TensorType, Value
+from .constraints.constraint import Constraints
+from .constraints.dynamic_layers import DynamicLayers, open_dims
+from .constraints.oracle import Dim
+from .constraints.probing import Probe
+from .constraints.symbolic_dims import symbolic_dims
+from .constraints.symbols import names, role
+from .infer import infer
+
+__all__ = ["NamedDims"]
+
+
+@dataclass
+class NamedDims:
+    """The dims of a graph, each a number, a name, a formula, or not known.
+
+    Args:
+        graph: the layers.
+        inferred: what was inferred about them.
+        parameters: the type of each Parameter, by layer.
+        found: the constraints on the inputs, which give names to open lengths, and formulas of them.
+    """
+
+    graph: Graph
+    inferred: Mapping[Port, Value]
+    parameters: Mapping[int, TensorType]
+    found: Constraints
+
+    @cached_property
+    def names(self) -> Mapping[Dim, str]:
+        """The names of open lengths, also where nothing was found out about them."""
+        if self.found.symbols:
+            return self.found.symbols
+        dims = tuple(open_dims(self.graph, self.parameters))
+        roles = {d: role(self.graph[d.layer], self.parameters[d.layer].shape, d.axis) for d in dims}
+        return names(self.graph, roles, [(dim,) for dim in dims])
+
+    @cached_property
+    def values(self) -> Mapping[Port, Value]:
+        """What is inferred where open lengths have their names as symbols."""
+        if not self.names:
+            return self.inferred
+        fed = {layer: Value(self._named(layer)) for layer in self.parameters}
+        return infer(self.graph, Diagnostics(), fed, False)
+
+    @cached_property
+    def formulas(self) -> Mapping[tuple[Port, int], Count]:
+        """Formulas of lengths inside, by port and axis."""
+        if not self.names:
+            return {}
+        return symbolic_dims(Probe(DynamicLayers(self.graph, self.inferred, self.parameters)), self.found)
+
+    def length(self, port: Port, axis: int, dim: Dimension, outermost: bool = True) -> Count | None:
+        """Return the length of a dim as a number, a name or a formula; ``None`` if it is not known.
+
+        Args:
+            port: the output that has the dim.
+            axis: its place.
+            dim: what is inferred of it.
+            outermost: whether the port is in the graph itself, and not in the body of a layer.
+        """
+        if dim.is_static:
+            return dim.min
+        if dim.symbol is not None and dim.symbol.name in self._known:
+            return Formula.symbol(dim.symbol.name)
+        return self.formulas.get((port, axis)) if outermost else None
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.names.values())
+
+    def _named(self, layer: int) -> TensorType:
+        """Return the type of a Parameter, whose open lengths have their names as symbols."""
+        type, symbols = self.parameters[layer], self._symbols
+        if type.shape.rank is None:
+            return type
+        dims = [
+            Dimension.between(d.min, d.max, symbols[Dim(layer, axis)]) if Dim(layer, axis) in symbols else d
+            for axis, d in enumerate(type.shape)
+        ]
+        return TensorType(type.element, PartialShape(dims))
+
+    @cached_property
+    def _symbols(self) -> Mapping[Dim, Symbol]:
+        shared = {name: Symbol(name) for name in self.names.values()}
+        return {dim: shared[name] for dim, name in self.names.items()}

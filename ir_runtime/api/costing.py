@@ -1,0 +1,41 @@
+"""Count what a model costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..analysis.cost.counted import Cost
+from ..analysis.cost.counting import count
+from ..limits import within
+from ..reader.source import SourceLike
+from .model import Model, ShapeLike
+from .reading import read_model
+
+__all__ = ["cost"]
+
+
+def cost(model: SourceLike | Model, shapes: ShapeLike | Mapping[Any, ShapeLike] | None = None) -> Cost:
+    """Count the arithmetic, the parameters and the memory of one run of a model, without running it.
+
+    >>> import ir_runtime
+    >>> found = ir_runtime.cost("examples/digits/digits.xml")
+    >>> found.parameters, found.macs
+    (46106, 1231136·batch)
+    >>> found.at(batch=2), ir_runtime.cost("examples/digits/digits.xml", [2, 1, 8, 8]).flops
+    (4956980, 4956980)
+
+    Args:
+        model: a path, bytes, an open file, or a model.
+        shapes: other shapes for the inputs, as `Model.reshape` takes them.
+
+    Returns:
+        The counts per layer and per operation: numbers, or formulas of open lengths such as ``2·seq·768·768``.
+    """
+    net = model.clone() if isinstance(model, Model) else read_model(model)
+    if shapes is not None:
+        net.reshape(shapes)
+    with within(net.limits):
+        is_open = any(port.partial_shape.is_dynamic for port in net.inputs)
+        constraints = net.constraints(confirm=False) if is_open else None
+        return count(net._graph, net._values, net._parameter_types, constraints)

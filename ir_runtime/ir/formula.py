@@ -1,0 +1,234 @@
+"""Numbers that depend on open lengths: polynomials of symbolic dimensions, such as ``2·seq·768·768``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
+
+__all__ = ["Count", "Formula", "ceil", "floor", "log2", "maximum", "product", "total"]
+
+Count: TypeAlias = "int | Formula"
+"""A number, or a formula where it depends on open lengths."""
+
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_FUNCTIONS: Mapping[str, Callable[..., int]] = {
+    "floor": lambda dividend, divisor: math.floor(Fraction(dividend, divisor)),
+    "ceil": lambda dividend, divisor: math.ceil(Fraction(dividend, divisor)),
+    "log2": lambda n: max(math.ceil(n) - 1, 1).bit_length(),
+    "max": lambda *numbers: math.ceil(max(numbers)),
+}
+_ROUNDED = ("floor", "ceil")
+
+
+class _Call(NamedTuple):
+    """A function of formulas, which is an unknown of the polynomials that it occurs in."""
+
+    function: str
+    arguments: tuple[Formula, ...]
+
+    def __str__(self) -> str:
+        if self.function in _ROUNDED and len(self.arguments) == 2:
+            dividend, divisor = self.arguments
+            return f"{self.function}({_factor_text(dividend)}/{divisor})"
+        return f"{self.function}({', '.join(map(str, self.arguments))})"
+
+    def at(self, lengths: Mapping[str, int]) -> int:
+        """Return the value of the function for some lengths."""
+        return _FUNCTIONS[self.function](*(argument.exact(lengths) for argument in self.arguments))
+
+
+_Unknown: TypeAlias = "str | _Call"
+_Monomial: TypeAlias = tuple[_Unknown, ...]
+
+
+class Formula:
+    """A polynomial with rational coefficients. Products remember their factors, to be written as such.
+
+    >>> seq = Formula.symbol("seq")
+    >>> 2 * seq * 768 * 768, seq * seq + 3 * seq - 1, floor(seq + 1, 2)
+    (2·seq·768·768, seq² + 3·seq - 1, floor((seq+1)/2))
+    >>> (2 * seq * 768).at({"seq": 4})
+    6144
+    """
+
+    __slots__ = ("factors", "terms")
+
+    def __init__(self, terms: Mapping[_Monomial, Fraction], factors: tuple[int | Formula, ...] = ()) -> None:
+        self.terms = {monomial: scale for monomial, scale in terms.items() if scale}
+        self.factors = factors
+
+    @classmethod
+    def symbol(cls, name: str) -> Formula:
+        """Return the formula that is a symbolic dimension."""
+        return cls({(name,): Fraction(1)})
+
+    @classmethod
+    def _of(cls, number: int | Fraction | Formula) -> Formula:
+        return number if isinstance(number, Formula) else cls({(): Fraction(number)})
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbolic dimensions in it."""
+        found: set[str] = set()
+        for unknown in (unknown for monomial in self.terms for unknown in monomial):
+            inner = unknown.arguments if isinstance(unknown, _Call) else ()
+            found |= {unknown} if isinstance(unknown, str) else frozenset().union(*(f.symbols for f in inner))
+        return frozenset(found)
+
+    def at(self, lengths: Mapping[str, int]) -> int:
+        """Return the number for some lengths; fractions are rounded down."""
+        return math.floor(self.exact(lengths))
+
+    def exact(self, lengths: Mapping[str, int]) -> Fraction:
+        """Return the number for some lengths.
+
+        Raises:
+            KeyError: if the length of a symbolic dimension is missing.
+        """
+        return sum(
+            (
+                scale * math.prod(_value(u, lengths) for u in monomial)
+                for monomial, scale in self.terms.items()
+            ),
+            Fraction(0),
+        )
+
+    def __add__(self, other: int | Fraction | Formula) -> Formula:
+        if other == 0:
+            return self
+        terms = dict(self.terms)
+        for monomial, scale in Formula._of(other).terms.items():
+            terms[monomial] = terms.get(monomial, Fraction(0)) + scale
+        return Formula(terms)
+
+    def __sub__(self, other: int | Fraction | Formula) -> Formula:
+        return self + Formula._of(other).scaled(Fraction(-1))
+
+    def __mul__(self, other: Count) -> Count:
+        return self._times(other, (*_factors(self), *_factors(other))) if other != 0 else 0
+
+    def __rmul__(self, other: int) -> Count:
+        return self._times(other, (other, *_factors(self)) if other != 1 else self.factors) if other else 0
+
+    def scaled(self, scale: Fraction) -> Formula:
+        """Return the product with a number that may be a fraction."""
+        return self._times(scale, ())
+
+    def _times(self, other: int | Fraction | Formula, factors: tuple[int | Formula, ...]) -> Formula:
+        terms: dict[_Monomial, Fraction] = {}
+        for mine, scale in self.terms.items():
+            for theirs, times in Formula._of(other).terms.items():
+                monomial = tuple(sorted((*mine, *theirs), key=str))
+                terms[monomial] = terms.get(monomial, Fraction(0)) + scale * times
+        return Formula(terms, factors)
+
+    __radd__ = __add__
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, int | Fraction | Formula):
+            return NotImplemented
+        return self.terms == Formula._of(other).terms
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
+    def __str__(self) -> str:
+        """Return it as shapes show it: ``2*height/3+1``."""
+        texts = [_term(monomial, scale, "*") for monomial, scale in self.terms.items()]
+        return "+".join(texts).replace("+-", "-") or "0"
+
+    def text(self) -> str:
+        """Return it as costs show it: a product by its factors, else the sum, highest powers first."""
+        if self.factors:
+            return "·".join(map(_factor_text, self.factors))
+        terms = sorted(self.terms.items(), key=lambda item: (-len(item[0]), tuple(map(str, item[0]))))
+        return " + ".join(_term(m, scale, "·") for m, scale in terms).replace("+ -", "- ") or "0"
+
+    __repr__ = text
+
+
+def _value(unknown: _Unknown, lengths: Mapping[str, int]) -> int:
+    return lengths[unknown] if isinstance(unknown, str) else unknown.at(lengths)
+
+
+def _factors(number: Count) -> tuple[Count, ...]:
+    if isinstance(number, Formula):
+        return number.factors or (number,)
+    return () if number == 1 else (number,)
+
+
+def _factor_text(factor: int | Formula) -> str:
+    text = str(factor)
+    simple = isinstance(factor, int) or (len(factor.terms) == 1 and "/" not in _term(*_only(factor), "*"))
+    return text if simple else f"({text})"
+
+
+def _only(formula: Formula) -> tuple[_Monomial, Fraction]:
+    return next(iter(formula.terms.items()))
+
+
+def _term(monomial: _Monomial, scale: Fraction, times: str) -> str:
+    powers = {unknown: monomial.count(unknown) for unknown in monomial}
+    parts = [f"{u}{str(n).translate(_SUPERSCRIPTS) if n > 1 else ''}" for u, n in powers.items()]
+    parts = parts if parts and scale.numerator in (1, -1) else [str(abs(scale.numerator)), *parts]
+    sign = "-" if scale < 0 else ""
+    return f"{sign}{times.join(parts)}" + ("" if scale.denominator == 1 else f"/{scale.denominator}")
+
+
+def _call(function: str, *numbers: Count) -> Count:
+    if all(isinstance(number, int) for number in numbers):
+        return _FUNCTIONS[function](*numbers)
+    return Formula({(_Call(function, tuple(map(Formula._of, numbers))),): Fraction(1)})
+
+
+def floor(dividend: Count, divisor: int) -> Count:
+    """Return the quotient, rounded down."""
+    return _call("floor", dividend, divisor)
+
+
+def ceil(dividend: Count, divisor: int) -> Count:
+    """Return the quotient, rounded up."""
+    return _call("ceil", dividend, divisor)
+
+
+def log2(number: Count) -> Count:
+    """Return the binary logarithm, rounded up; at least 1.
+
+    >>> log2(8), log2(9), log2(Formula.symbol("n"))
+    (3, 4, log2(n))
+    """
+    return _call("log2", number)
+
+
+def maximum(numbers: Iterable[Count]) -> Count:
+    """Return the largest number.
+
+    >>> maximum([2, 5]), maximum([Formula.symbol("n"), 5])
+    (5, max(n, 5))
+    """
+    unlike = tuple(dict.fromkeys(numbers))
+    return unlike[0] if len(unlike) == 1 else _call("max", *unlike)
+
+
+def product(numbers: Iterable[Count]) -> Count:
+    """Return the product; 0 if a factor is.
+
+    >>> product([3, Formula.symbol("n"), 1, 5])
+    3·n·5
+    """
+    found: Count = 1
+    for number in numbers:
+        if number == 0:
+            return 0
+        found = found * number
+    return found
+
+
+def total(numbers: Iterable[Count]) -> Count:
+    """Return the sum; a number if no term depends on an open length."""
+    found: Count = 0
+    for number in numbers:
+        found = number if found == 0 else found + number if number != 0 else found
+    return found

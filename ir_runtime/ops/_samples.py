@@ -1,0 +1,20 @@
+"""What it takes to compute a number between elements."""
+
+from __future__ import annotations
+
+from ..ir.formula import Count
+from ..ir.operands import Operands
+
+__all__ = ["BILINEAR", "resampling"]
+
+BILINEAR = 8
+"""FLOPs of a bilinear interpolation: a factor and a sum for each of four neighbours."""
+
+
+def resampling(mode: str, operands: Operands) -> Count:
+    """Return the FLOPs of resizing: two for each neighbour of an element, along every axis that is resized."""
+    if mode == "area":
+        return operands.data
+    resized = sum(old != new for old, new in zip(operands.inputs[0], operands.outputs[0], strict=True))
+    neighbours = 0 if mode == "nearest" or not resized else (4 if "cubic" in mode else 2) ** resized
+    return 2 * neighbours * operands.result

@@ -1,0 +1,44 @@
+"""Count what a run computes, from the arrays that each layer reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ir_runtime
+from ir_runtime.executor.step import Step
+from ir_runtime.ir.operands import Operands
+from ir_runtime.ir.tensor import Array
+
+__all__ = ["Counter", "counted"]
+
+
+class Counter:
+    """Adds up the FLOPs of layers, by what they receive."""
+
+    def __init__(self) -> None:
+        self.flops: dict[str, int] = {}
+        self._inputs: list[Sequence[Array]] = []
+
+    def before(self, step: Step, inputs: Sequence[Array]) -> None:
+        self._inputs.append(inputs)
+
+    def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
+        inputs, op = self._inputs.pop(), step.layer.op
+        if op is None or step.layer.bodies():
+            return
+        shapes = Operands(
+            tuple(x.shape for x in inputs),
+            tuple(x.shape for x in outputs),
+            tuple(inputs),
+            name=step.layer.name,
+        )
+        found = op.flops(shapes)
+        assert isinstance(found, int)
+        self.flops[step.layer.name] = self.flops.get(step.layer.name, 0) + found
+
+
+def counted(model: ir_runtime.Model, inputs: Sequence[Array]) -> dict[str, int]:
+    """The FLOPs of each layer in a run with these inputs; loops count what they run."""
+    counter = Counter()
+    ir_runtime.compile_model(model)(list(inputs), observers=[counter])
+    return counter.flops
