@@ -7,7 +7,7 @@ ZOO ?= out/zoo
 CLIENTS ?= out/clients-venv
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type index fuzz table oracle bench zoo clients clean
+.PHONY: help demo setup test lint type index docs fuzz table oracle bench zoo clients clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ type: $(VENV)/test ## types
 
 index: $(VENV)/test ## write the lists of modules, after an operation or a kernel was added or moved
 	PYTHONPATH=tests $(BIN)/python -m harness.index
+
+docs: $(VENV)/docs ## build the documentation as a site in out/docs/site, which can be searched without a network
+	PYTHONPATH=tests $(BIN)/python -m docs out/docs
 
 fuzz: $(VENV)/test ## feed broken models to the package; FUZZ="--minutes 10 --seed 7" for more, "--help" for all
 	PYTHONPATH=tests $(BIN)/python -m fuzz.fuzz $(FUZZ)
@@ -67,6 +70,10 @@ $(VENV)/run: pyproject.toml | $(VENV)/bin/python
 $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group test
 	@touch $@ $(VENV)/run
+
+$(VENV)/docs: pyproject.toml $(VENV)/test
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group docs
+	@touch $@
 
 $(VENV)/zoo: pyproject.toml $(VENV)/test
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group zoo

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import types
+from linecache import getlines
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -47,7 +48,14 @@ def source(cls: type[Op]) -> str:
     path = Path(inspect.getsourcefile(cls) or "?")
     package = Path(__file__).parents[3]
     shown = path.relative_to(package).as_posix() if path.is_relative_to(package) else str(path)
-    return f"{shown}:{inspect.getsourcelines(cls)[1]}"
+    return f"{shown}:{_line(cls, path)}"
+
+
+def _line(cls: type[Op], path: Path) -> int:
+    """Return the line of the decorator; `inspect` finds it, too, but parses the whole file for each class."""
+    declared = f'@op("{cls.versioned_name()}"'
+    found = (number for number, line in enumerate(getlines(str(path)), 1) if line.startswith(declared))
+    return next(found, 0) or inspect.getsourcelines(cls)[1]
 
 
 def record(cls: type[Op]) -> dict[str, Any]:

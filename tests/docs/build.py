@@ -1,0 +1,97 @@
+"""Write the pages and the settings, run Zensical, and let the site search without a network."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from docs.pages import Section, linked, sections
+
+__all__ = ["BuildError", "build", "make_local", "write"]
+
+SETTINGS = Path(__file__).with_name("zensical.toml")
+SHIM = Path(__file__).parent / "vendor" / "iframe-worker" / "shim.js"
+"""Lets a page that was opened from disk have a worker, which browsers refuse; the search is one.
+iframe-worker 1.0.4 as npm has it, under the MIT licence beside it."""
+FETCHED = "https://unpkg.com/iframe-worker/shim"
+"""Where the plugin `offline` would load it from."""
+_LOADED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=[\"']?((?:https?:)?//[^\"'> ]+)")
+_EMPTY = re.compile(r"<link\b[^>]*rel=[\"']?(?:canonical|next|prev|preconnect)")
+
+
+class BuildError(Exception):
+    """The site could not be built as it must be."""
+
+
+def build(folder: Path) -> Path:
+    """Write pages and settings into a folder, and build the site below it.
+
+    Raises:
+        BuildError: if a link or an anchor leads nowhere, or a page would load something from elsewhere.
+    """
+    shutil.rmtree(folder / "pages", ignore_errors=True)
+    found = sections()
+    write(folder, found)
+    done = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--clean", "--strict"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise BuildError(done.stdout + done.stderr)
+    site = folder / "site"
+    make_local(site)
+    return site
+
+
+def write(folder: Path, found: Sequence[Section]) -> None:
+    """Write the Markdown of all pages, and the settings with the navigation."""
+    known = {page.path for section in found for page in section.pages}
+    for section in found:
+        for page in section.pages:
+            path = folder / "pages" / page.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(linked(page, known), encoding="utf-8")
+    settings = SETTINGS.read_text(encoding="utf-8")
+    (folder / "zensical.toml").write_text(
+        settings.replace("nav = []", f"nav = {_navigation(found)}"), encoding="utf-8"
+    )
+
+
+def _navigation(found: Sequence[Section]) -> str:
+    lines = []
+    for title, pages in found:
+        if len(pages) == 1:
+            lines.append(f"{{ {json.dumps(title)} = {json.dumps(pages[0].path)} }}")
+            continue
+        first, *others = pages
+        entries = [json.dumps(first.path)] + [
+            f"{{ {json.dumps(p.title)} = {json.dumps(p.path)} }}" for p in others
+        ]
+        lines.append(f"{{ {json.dumps(title)} = [{', '.join(entries)}] }}")
+    return "[\n  " + ",\n  ".join(lines) + "\n]"
+
+
+def make_local(site: Path) -> None:
+    """Put the vendored shim in the place of the fetched one, and refuse whatever else would be fetched."""
+    shutil.copy(SHIM, site / "assets" / "javascripts" / SHIM.name)
+    places = list(site.rglob("*.html"))
+    replaced = 0
+    for path in places:
+        text = path.read_text(encoding="utf-8")
+        up = "../" * len(path.relative_to(site).parts[:-1])
+        new = text.replace(FETCHED, f"{up}assets/javascripts/{SHIM.name}")
+        replaced += new != text
+        if new != text:
+            path.write_text(new, encoding="utf-8")
+        outside = [tag for tag in _LOADED.finditer(new) if not _EMPTY.match(tag[0])]
+        if outside:
+            raise BuildError(f"{path} would load {outside[0][1]}")
+    if not replaced:
+        raise BuildError(f"no page loads {FETCHED}: has the plugin offline changed?")

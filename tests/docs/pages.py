@@ -1,0 +1,160 @@
+"""The pages of the site, as Markdown: what the package prints in a terminal, and a page of contents for each kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from docs import reference
+from ir_runtime.cli import main
+from ir_runtime.codes import Code
+from ir_runtime.explanations import explanation
+from ir_runtime.guides import guides
+from ir_runtime.ops import Op, registry
+from ir_runtime.ops._define.describe import TESTED_AGAINST, group, summary
+from ir_runtime.ops._define.page import page
+
+__all__ = ["Page", "Section", "sections"]
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+class Page(NamedTuple):
+    """A page: its file below the folder of pages, its title in the navigation, and its Markdown."""
+
+    path: str
+    title: str
+    text: str
+
+
+class Section(NamedTuple):
+    """Pages that belong together; the first one shows what the others are about."""
+
+    title: str
+    pages: list[Page]
+
+
+def sections() -> list[Section]:
+    """Return all pages, in the order of the navigation."""
+    return [
+        Section("Home", [Page("index.md", "Home", README.read_text(encoding="utf-8"))]),
+        Section("Guides", list(_guides())),
+        Section("Commands", list(_commands())),
+        Section("Operations", list(_operations())),
+        Section("Codes", list(_codes())),
+        Section("Python", list(_reference())),
+    ]
+
+
+def _contents(folder: str, title: str, intro: str, rows: Iterable[tuple[str, str]]) -> Page:
+    """A table of the pages in a folder: the name of each, and what it is about."""
+    lines = [f"| [{name}]({name}.md) | {_cell(about)} |" for name, about in rows]
+    text = "\n".join((f"# {title}\n", f"{intro}\n", "| page | what it is about |", "|---|---|", *lines))
+    return Page(f"{folder}/index.md", title, f"{text}\n")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _guides() -> Iterator[Page]:
+    found = guides()
+    intro = "`ir-runtime guide NAME` prints the same pages in a terminal."
+    yield _contents("guides", "Guides", intro, ((page.name, page.title) for page in found))
+    for guide in found:
+        yield Page(f"guides/{guide.name}.md", guide.title, guide.text)
+
+
+def _commands() -> Iterator[Page]:
+    context = click.Context(main, info_name="ir-runtime")
+    names = main.list_commands(context)
+    found = {name: command for name in names if (command := main.get_command(context, name)) is not None}
+    rows = ((name, command.get_short_help_str(200)) for name, command in found.items())
+    program = _help(main, context)
+    yield _contents("commands", "Commands", f"What `ir-runtime --help` prints:\n\n{program}", rows)
+    for name, command in found.items():
+        shown = _help(command, click.Context(command, info_name=name, parent=context))
+        yield Page(f"commands/{name}.md", name, f"# ir-runtime {name}\n\n{shown}\n")
+
+
+def _help(command: click.Command, context: click.Context) -> str:
+    return f"```text\n{click.unstyle(command.get_help(context))}\n```"
+
+
+def _operations() -> Iterator[Page]:
+    ours = [cls for cls in registry if group(cls)]
+    yield _table_of_operations(ours)
+    for cls in ours:
+        yield Page(f"operations/{cls.versioned_name()}.md", cls.versioned_name(), page(cls))
+
+
+def _table_of_operations(ours: list[type[Op]]) -> Page:
+    groups: dict[str, list[type[Op]]] = {}
+    for cls in ours:
+        groups.setdefault(group(cls), []).append(cls)
+    names = len({cls.name for cls in ours})
+    lines = [
+        "# Operations\n",
+        f"{names} operations in {len(ours)} versions, tested against {TESTED_AGAINST}. `ir-runtime ops NAME` prints the same "
+        "pages in a terminal.",
+    ]
+    for name, members in sorted(groups.items()):
+        lines += [
+            f"\n## {name.replace('_', ' ').capitalize()}\n",
+            "| operation | what it does |",
+            "|---|---|",
+        ]
+        lines += [
+            f"| [{cls.versioned_name()}]({cls.versioned_name()}.md) | {_cell(summary(cls))} |"
+            for cls in members
+        ]
+    return Page("operations/index.md", "Operations", "\n".join(lines) + "\n")
+
+
+def _codes() -> Iterator[Page]:
+    intro = "Every error and every finding has a code. `ir-runtime explain CODE` prints the same pages in a terminal."
+    yield _contents("codes", "Codes", intro, ((code.value, code.summary) for code in Code))
+    for code in Code:
+        yield Page(f"codes/{code.value}.md", code.value, explanation(code).markdown)
+
+
+def _reference() -> Iterator[Page]:
+    found = list(reference.modules())
+    intro = (
+        "The names that are public, and how they are used. `help(ir_runtime.NAME)` shows the same in Python."
+    )
+    yield _contents("python", "Python", intro, ((module.name, module.summary) for module in found))
+    for module in found:
+        yield Page(f"python/{module.name}.md", module.name, module.text)
+
+
+def linked(page: Page, known: set[str]) -> str:
+    """Return the text of a page, where what a terminal prints becomes links: ``ir-runtime guide NAME`` and the like.
+
+    Args:
+        page: the page.
+        known: the paths of all pages.
+    """
+    up = "../" * page.path.count("/")
+    parts = re.split(r"(^```.*?^```$)", page.text, flags=re.DOTALL | re.MULTILINE)
+    return "".join(
+        part if part.startswith("```") else _with_links(part, up, page.path, known) for part in parts
+    )
+
+
+_MENTION = re.compile(r"(?<!\[)`(ir-runtime (\S+)(?: (\S+))?[^`]*)`(?!\])")
+_FOLDERS = {"guide": "guides", "explain": "codes", "ops": "operations"}
+
+
+def _with_links(text: str, up: str, here: str, known: set[str]) -> str:
+    def link(found: re.Match[str]) -> str:
+        command, name = found[2], found[3]
+        paths = [f"{_FOLDERS.get(command)}/{name}.md", f"commands/{command}.md"]
+        path = next((path for path in paths if path in known and path != here), None)
+        return f"[`{found[1]}`]({up}{path})" if path else found[0]
+
+    return _MENTION.sub(link, text)

@@ -1,0 +1,156 @@
+"""The reference of the Python names: signatures and docstrings, as Markdown."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import re
+import types
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, NamedTuple
+
+__all__ = ["Module", "modules", "public"]
+
+PACKAGE = "ir_runtime"
+MODULES = ("ir_runtime", "debug", "ops", "preprocess", "passes", "op", "properties", "properties.hint", "properties.device", "helpers", "utils", "exceptions", "backends")  # fmt: skip
+"""The modules that users import from; the opsets have pages of operations instead."""
+GOOGLE = ("Args", "Returns", "Raises", "Yields", "Attributes", "Examples", "Note")
+_HEADING = re.compile(rf"^({'|'.join(GOOGLE)}):$")
+_FIELD = re.compile(r"^    (\*{0,2}[\w., *]+): (.*)$")
+
+
+class Module(NamedTuple):
+    """A page for one module."""
+
+    name: str
+    summary: str
+    text: str
+
+
+def modules() -> Iterator[Module]:
+    """Return a page for each module that has public names."""
+    for name in MODULES:
+        full = name if name == PACKAGE else f"{PACKAGE}.{name}"
+        module = import_module(full)
+        doc = inspect.getdoc(module) or ""
+        entries = [_entry(full, key, thing) for key, thing in public(module)]
+        yield Module(full, doc.partition("\n")[0], "\n\n".join((f"# {full}", markdown(doc), *entries)) + "\n")
+
+
+def public(module: types.ModuleType) -> Iterator[tuple[str, Any]]:
+    """Return the public names of a module, in alphabetical order, without modules."""
+    for name in sorted(getattr(module, "__all__", ()), key=str.casefold):
+        thing = getattr(module, name)
+        if not name.startswith("_") and not isinstance(thing, types.ModuleType):
+            yield name, thing
+
+
+def _entry(module: str, name: str, thing: Any) -> str:
+    head = f"## {name}"
+    parts = [head, f"```python\n{_signature(f'{module}.{name}', thing)}\n```", markdown(_doc(thing))]
+    if inspect.isclass(thing):
+        parts += [_member(name, key, member) for key, member in _members(thing)]
+    return "\n\n".join(filter(None, parts))
+
+
+def _doc(thing: Any) -> str:
+    """The docstring that it has itself: instances have that of their class, which says nothing of them."""
+    if inspect.isclass(thing) or callable(thing):
+        return inspect.getdoc(thing) or ""
+    return (
+        inspect.getdoc(thing) or ""
+        if inspect.getdoc(thing) != inspect.getdoc(type(thing))
+        else f"`{thing!r}`"
+    )
+
+
+def _members(cls: type) -> Iterator[tuple[str, Any]]:
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.startswith(PACKAGE):
+            found |= vars(base)
+    for name, member in sorted(found.items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(member, (enum.Enum, property, classmethod, staticmethod)) or inspect.isfunction(member):
+            yield name, member
+
+
+def _member(owner: str, name: str, member: Any) -> str:
+    if isinstance(member, enum.Enum):
+        return f"* `{owner}.{name}` = `{member.value!r}`"
+    if isinstance(member, property):
+        return f"### {owner}.{name}\n\n" + markdown(inspect.getdoc(member) or "")
+    inner = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+    text = _signature(f"{owner}.{name}", inner)
+    return f"### {owner}.{name}\n\n```python\n{text}\n```\n\n" + markdown(inspect.getdoc(inner) or "")
+
+
+def _signature(name: str, thing: Any) -> str:
+    if isinstance(thing, type) and issubclass(thing, (enum.Enum, BaseException)):
+        bases = ", ".join(base.__name__ for base in thing.__bases__)
+        return f"class {name}({bases})"
+    try:
+        signature = str(inspect.signature(thing)).replace("ir_runtime.", "") if callable(thing) else ""
+    except ValueError:
+        signature = "(...)"
+    text = f"{name}{signature}"
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", re.sub(r" at 0x[0-9a-f]+", "", text))
+    if len(text) > 88 and ", " in signature:
+        inside, _, after = text.partition("(")[2].rpartition(")")
+        text = f"{name}(\n    " + ",\n    ".join(_split(inside)) + f",\n){after}"
+    return f"class {text}" if isinstance(thing, type) else text
+
+
+def _split(text: str) -> Iterator[str]:
+    """The parameters of a signature: commas inside brackets do not part them."""
+    depth, start = 0, 0
+    for place, char in enumerate(text):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and depth == 0:
+            yield text[start:place].strip()
+            start = place + 1
+    yield text[start:].strip()
+
+
+def markdown(doc: str) -> str:
+    """Return a docstring as Markdown: sections become lists, examples blocks of code, ```` ``x`` ```` becomes `x`."""
+    blocks = re.split(r"\n\n+", doc.strip())
+    return "\n\n".join(_block(block) for block in _joined(blocks) if block.strip())
+
+
+def _joined(blocks: list[str]) -> Iterator[str]:
+    """Examples that follow each other in one block."""
+    held = ""
+    for block in blocks:
+        if _is_example(block) and _is_example(held):
+            held = f"{held}\n{inspect.cleandoc(block)}"
+        else:
+            yield held
+            held = inspect.cleandoc(block) if _is_example(block) else block
+    yield held
+
+
+def _is_example(block: str) -> bool:
+    return block.lstrip().startswith(">>>")
+
+
+def _block(block: str) -> str:
+    if _is_example(block):
+        return f"```pycon\n{block}\n```"
+    lines = block.replace("``", "`").split("\n")
+    heading = _HEADING.match(lines[0])
+    if heading is None:
+        return "\n".join(lines)
+    rest = "\n".join(lines[1:])
+    if _is_example(rest):
+        return f"```pycon\n{inspect.cleandoc(rest)}\n```"
+    return f"**{heading[1]}**\n\n" + "\n".join(map(_field, lines[1:]))
+
+
+def _field(line: str) -> str:
+    found = _FIELD.match(line)
+    return (
+        f"* `{found[1]}`: {found[2]}" if found else line if line.startswith("      ") else f"* {line.strip()}"
+    )
