@@ -51,12 +51,13 @@ if TYPE_CHECKING:
     from .api.any_value import OVAny
     from .api.batch import get_batch, set_batch
     from .api.compiled import CompiledModel, InferRequest
+    from .api.const_ports import ConstOutput
     from .api.conversion import convert_model
     from .api.core import Core, compile_model
     from .api.costing import cost
     from .api.layout import Layout
     from .api.model import Model
-    from .api.nodes import ConstOutput, Input, Node, Output
+    from .api.nodes import Input, Node, Output
     from .api.profiling import ProfilingInfo
     from .api.queue import AsyncInferQueue
     from .api.reading import read_fragment, read_fragments, read_model
@@ -94,7 +95,8 @@ _HOMES = {
     "api.layout": ("Layout",),
     "api.layout_helpers": ("layout_helpers",),
     "api.model": ("Model",),
-    "api.nodes": ("ConstOutput", "Input", "Node", "Output"),
+    "api.const_ports": ("ConstOutput",),
+    "api.nodes": ("Input", "Node", "Output"),
     "api.queue": ("AsyncInferQueue",),
     "api.profiling": ("ProfilingInfo",),
     "api.reading": ("read_fragment", "read_fragments", "read_model"),

@@ -134,11 +134,26 @@ class Answers:
     if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
 
         def __getattr__(self, name: str) -> Any:
-            cls = type(self)
-            message = f"{cls.__name__!r} object has no attribute {name!r}"
-            if not name.startswith("_"):
-                message += _why(f"{cls.__name__}.{name}", [each for each in dir(cls) if each[0] != "_"])
-            raise AttributeError(message, name=name, obj=self)
+            raise _MissingAttributeError(self, name)
+
+
+class _MissingAttributeError(AttributeError):
+    """An attribute that a class has not; why is looked for when it is shown, as programs probe by ``hasattr``."""
+
+    def __init__(self, obj: object, name: str) -> None:
+        super().__init__(name=name, obj=obj)
+
+    def __str__(self) -> str:
+        cls, name = type(self.obj), str(self.name)
+        message = f"{cls.__name__!r} object has no attribute {name!r}"
+        if name.startswith("_"):
+            return message
+        return message + _why(f"{cls.__name__}.{name}", [each for each in dir(cls) if each[0] != "_"])
+
+
+# Tracebacks show it as what it is for programs.
+_MissingAttributeError.__name__ = _MissingAttributeError.__qualname__ = AttributeError.__name__
+_MissingAttributeError.__module__ = AttributeError.__module__
 
 
 def missing_module(name: str) -> ModuleNotFoundError:

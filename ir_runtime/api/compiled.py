@@ -13,10 +13,11 @@ from ..executor.step import Observer
 from ..ir.tensor import Array
 from ..limits import Limits
 from .config import check_config, describe, wants_f16
+from .const_ports import show_ports
 from .devices import CPU
 from .executable import Executable
 from .model import Model
-from .nodes import Output, show_ports
+from .nodes import Output
 from .request import Request
 from .results import OVDict
 from .state import VariableState, variable_states
@@ -58,7 +59,7 @@ class CompiledModel(Executable):
         if device == "MULTI" and "PERFORMANCE_HINT" not in checked:
             checked |= check_config({"PERFORMANCE_HINT": "THROUGHPUT"})
         runnable = model._runnable(wants_f16(checked))
-        runnable.add_outputs([outputs] if isinstance(outputs, str) else outputs or ())
+        runnable._compute_also(outputs or ())
         super().__init__(runnable, backend, checked, limits or model.limits, strict)
         self._device = device
         self._variables: dict[str, Array] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +14,17 @@ from ..analysis.validate.variables import check_assigns
 from ..codes import Code
 from ..diagnostics import Diagnostics
 from ..errors import InputError
-from ..ir.graph import Graph, Port
+from ..ir.graph import Graph, Layer, Port
 from ..limits import within
 from ..reader.model import Document
+from .any_value import Entries
 from .building.arguments import as_results
 from .building.derive import Members, derived, joined_weights, members_of, undeclared, with_types
 from .building.ends import Parameter, Result
+from .building.order import Order
 from .building.variables import Variable, VariableInfo
-from .nodes import EDITS, GraphNodes, Node, Output
+from .graph_nodes import GraphNodes
+from .nodes import EDITS, Node, Output
 from .view import View
 
 __all__ = ["Editing"]
@@ -32,13 +35,19 @@ class Editing(View):
 
     def _start(self, document: Document, nodes: GraphNodes, report: Diagnostics) -> None:
         self._document, self.friendly_name = document, document.name
-        self._rt_info = document.rt_info
+        self._rt_info: Mapping[str, Any] = document.rt_info
         self._table, self._report = nodes, report
         self._members: Members | None = None
-        self._seen = -1
+        self._seen, self._edited = -1, 0
         self._added: list[Port] = []
         self._contradicted: Diagnostics | None = None
         self._declared_variables: list[Variable] = []
+
+    def _entries(self) -> Mapping[str, Any]:
+        return self._rt_info
+
+    def _replace_rt_info(self, entries: Entries) -> None:
+        self._rt_info = entries
 
     @property
     def report(self) -> Diagnostics:
@@ -48,14 +57,30 @@ class Editing(View):
 
     @property
     def _extra(self) -> Sequence[Port]:
-        self._nodes()
         return self._added
 
     def _nodes(self) -> GraphNodes:
-        table = self._table
-        if table.is_settled and self._seen != EDITS.count:
+        if self._table.is_settled and self._changed_since(self._seen):
             self._derive()
         return self._table
+
+    def _changed_since(self, edit: int) -> bool:
+        """Whether the model, or a node of it, was changed after the change of that number."""
+        if edit == EDITS.count:
+            return False
+        nodes = self._table.made.values()
+        return self._edited > edit or any(node._changed_since(edit) for node in nodes)
+
+    def _listed(self, order: Order) -> list[Node]:
+        table = self._table
+        if table.is_settled:
+            members = self._settled()
+            return order([*members.results, *members.sinks, *members.parameters], Node._reads)
+        graph = table.graph
+        sinks = [layer.id for layer in _sinks(graph)]
+        ends = [*_ids(graph, "Result"), *sinks, *_ids(graph, "Parameter")]
+        found = order(ends, lambda layer: [port.layer for port in graph.reads(graph[layer])])
+        return list(map(table.node, found))
 
     def _replace_graph(self, graph: Graph, values: Inferred) -> None:
         """Use a variant of the graph, which has the same layers."""
@@ -95,7 +120,7 @@ class Editing(View):
 
     def _edit(self) -> Members:
         members = self._settled()
-        EDITS.count += 1
+        self._edited = EDITS.next()
         return members
 
     def _update_nodes(self) -> None:
@@ -139,8 +164,7 @@ class Editing(View):
         """The layers that assign variables."""
         if self._table.is_settled:
             return list(self._settled().sinks)
-        layers = [la for la in self._graph.layers.values() if la.op is not None and la.op.has_side_effects]
-        return [self._table.node(layer.id) for layer in layers]
+        return [self._table.node(layer.id) for layer in _sinks(self._table.graph)]
 
     def get_sinks(self) -> list[Node]:
         """The layers that assign variables."""
@@ -213,6 +237,15 @@ class Editing(View):
     def remove_sink(self, sink: Node | Output) -> None:
         """Remove a layer that assigns a variable."""
         _remove(self._edit().sinks, sink.node if isinstance(sink, Output) else sink, "sink")
+
+
+def _ids(graph: Graph, type: str) -> list[int]:
+    return [layer.id for layer in graph.of_type(type)]
+
+
+def _sinks(graph: Graph) -> list[Layer]:
+    """Return the layers that assign variables."""
+    return [layer for layer in graph.layers.values() if layer.op is not None and layer.op.has_side_effects]
 
 
 def _remove(nodes: list[Node], node: Node, what: str) -> None:

@@ -18,9 +18,10 @@ from ..executor.step import Observer, Patch
 from ..forks import register
 from ..ir.tensor import Array
 from ..limits import Limits
+from .const_ports import ConstOutput
 from .feeding import bind
 from .names import find_port
-from .nodes import ConstOutput, Output
+from .nodes import Output
 from .results import OVDict, unshared
 from .streams import Streams
 from .tensor import Tensor

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 from ..codes import Code
 from ..errors import InputError
@@ -12,19 +12,33 @@ from ..ir import shape
 from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.tensor import Array
-from .ports import TypedPort
+from .descriptor import DescriptorTensor
+from .evaluating import evaluated
+from .node_ports import InputBase, OutputBase
 from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape
+from .tensor import Tensor
 from .type_info import DiscreteTypeInfo
 
-__all__ = ["LayerInfo"]
+__all__ = ["AttributeVisitor", "LayerInfo"]
 
 # Where files spell an operation differently from OpenVINO's API.
 _SPELLED = {"PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
 
 
-class LayerInfo(HasRTInfo):
-    """A layer by itself, without what it is connected to."""
+class AttributeVisitor(Protocol):
+    """Takes attributes."""
+
+    def on_attributes(self, attributes: dict[str, Any]) -> object:
+        """Take attributes by their names."""
+
+
+_Output = TypeVar("_Output", bound=OutputBase[Any, Any])
+_Input = TypeVar("_Input", bound=InputBase[Any, Any])
+
+
+class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
+    """A layer with its outputs and inputs, to be read."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
@@ -76,8 +90,7 @@ class LayerInfo(HasRTInfo):
         stored = ("offset", "size") if self.layer.type == "Constant" else ()
         return {name: _plain(value) for name, value in found.items() if name not in stored}
 
-    @property
-    def _rt_info(self) -> Mapping[str, Any]:  # type: ignore[override]  # it is replaced by `_replace_rt_info`
+    def _entries(self) -> Mapping[str, Any]:
         return self.layer.rt_info
 
     @property
@@ -96,15 +109,83 @@ class LayerInfo(HasRTInfo):
                 f"layer {self.friendly_name!r} is a {self.layer.type}; only a Constant holds data",
                 code=Code.BAD_REQUEST,
             )
-        return self.layer.op.evaluate()  # type: ignore[no-any-return]
+        found: Array = self.layer.op.evaluate()
+        return found
 
     @abstractmethod
-    def output(self, index: int = 0) -> TypedPort:
-        """One output."""
+    def outputs(self) -> list[_Output]:
+        """Every output. That of a Result is the output of the model."""
 
     @abstractmethod
-    def input_value(self, index: int) -> TypedPort:
+    def inputs(self) -> list[_Input]:
+        """Every input."""
+
+    def output(self, index: int = 0) -> _Output:
+        """One output.
+
+        Raises:
+            InputError: if there is none of that index.
+        """
+        return _at(self.outputs(), index, f"layer {self.friendly_name!r} has no output {index}")
+
+    def input(self, index: int) -> _Input:
+        """One input.
+
+        Raises:
+            InputError: if there is none of that index.
+        """
+        return _at(self.inputs(), index, f"layer {self.friendly_name!r} has no input {index}")
+
+    def input_values(self) -> list[_Output]:
+        """The outputs of other layers that this one reads."""
+        return [port.get_source_output() for port in self.inputs()]
+
+    def input_value(self, index: int) -> _Output:
         """The output of another layer that an input reads."""
+        found: _Output = self.input(index).get_source_output()
+        return found
+
+    def get_output_tensor(self, index: int) -> DescriptorTensor:
+        """The tensor of an output, whose names can be changed."""
+        return self.output(index).tensor
+
+    def get_input_tensor(self, index: int) -> DescriptorTensor:
+        """The tensor that an input reads."""
+        return self.input(index).get_tensor()
+
+    def get_instance_id(self) -> int:
+        """A number that no other node has while this one is there."""
+        return id(self)
+
+    def get_output_size(self) -> int:
+        """How many outputs there are."""
+        return len(self.outputs())
+
+    def get_input_size(self) -> int:
+        """How many inputs there are."""
+        return len(self.layer.inputs)
+
+    def visit_attributes(self, visitor: AttributeVisitor) -> bool:
+        """Give the attributes by name to the ``on_attributes`` of a visitor."""
+        visitor.on_attributes(self.get_attributes())
+        return True
+
+    def evaluate(
+        self,
+        output_values: Sequence[Tensor],
+        input_values: Sequence[Tensor],
+        evaluationContext: object = None,  # noqa: N803  # OpenVINO's name
+    ) -> bool:
+        """Compute the outputs into tensors, which get their shapes.
+
+        Returns:
+            Whether the layer can be computed alone: variables and bodies cannot.
+        """
+        arrays = [each._data for each in input_values]
+        found = evaluated(self.layer, arrays, [each.element_type for each in input_values])
+        for tensor, array in zip(output_values, found or (), strict=False):
+            tensor.copy_from(array)
+        return found is not None
 
     @property
     def shape(self) -> Shape:
@@ -152,6 +233,15 @@ class LayerInfo(HasRTInfo):
     def get_input_element_type(self, index: int) -> ElementType:
         """The element type that an input reads."""
         return self.input_value(index).element_type
+
+
+_Item = TypeVar("_Item")
+
+
+def _at(items: Sequence[_Item], index: int, message: str) -> _Item:
+    if not 0 <= index < len(items):
+        raise InputError(message, code=Code.NO_SUCH_NAME, hint=f"it has {len(items)}")
+    return items[index]
 
 
 def _plain(value: Any) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..codes import Code
 from ..errors import InputError
+from .const_ports import ConstOutput
 from .layout import Layout
-from .nodes import ConstOutput, Output
+from .nodes import Output
 
 __all__ = [
     "batch_idx",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -22,10 +22,12 @@ from ..limits import Limits, within
 from ..reader.model import Document
 from .building.arguments import arguments, empty_document, name_ends
 from .building.bodies import BodyNode
+from .building.derive import Members
 from .building.ends import Result
 from .editing import Editing
+from .graph_nodes import GraphNodes
 from .names import find_port, find_ports, unknown_name
-from .nodes import GraphNodes, Output
+from .nodes import Output
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -148,18 +150,27 @@ class Model(Editing):
         return sorted([*declared, *errors], key=lambda error: error.line or 0)
 
     def add_outputs(self, outputs: Any) -> list[Output]:
-        """Also compute these: tensor names, layer names, globs, (layer name, output) or ports."""
-        single = isinstance(outputs, str | Output) or (
-            isinstance(outputs, tuple) and len(outputs) == 2 and isinstance(outputs[1], int)
-        )
-        asked = [outputs] if single else outputs
-        if self._table.is_settled:
-            return self._add_results(asked)
-        found = self._ports(asked)
+        """Also compute these: tensor names, layer names, globs, (layer name, output) or ports.
+
+        Returns:
+            The output of the Result that takes each; there is one for each tensor.
+        """
+        wanted = [output for item in _listed(outputs) for output in self._asked(item)]
+        known = {result.input_value(0): result for result in self.results}
+        more = {output: Result(output) for output in dict.fromkeys(wanted) if output not in known}
+        self.add_results(more.values())
+        name_ends(Members(results=list(more.values())))
+        return [(known | more)[output].output(0) for output in dict.fromkeys(wanted)]
+
+    def _asked(self, item: Any) -> list[Output]:
+        if isinstance(item, Output):
+            return [item.node.input_value(0) if item.node.type == "Result" else item]
+        return list(map(self._nodes().output, self._ports([item])))
+
+    def _compute_also(self, outputs: Any) -> None:
+        """Have outputs without Results, which only running knows."""
         known = {output._port for output in self._const_outputs()}
-        self._added += [port for port in found if port not in known]
-        ports = [output._port for output in self._const_outputs()]
-        return [self.outputs[ports.index(port)] for port in found]
+        self._added += [port for port in self._ports(_listed(outputs)) if port not in known]
 
     def _ports(self, asked: Any) -> list[Port]:
         nodes = self._nodes()
@@ -172,15 +183,6 @@ class Model(Editing):
         if found is None:
             raise InputError(f"{output!r} is not an output of a layer of the model", code=Code.NO_SUCH_NAME)
         return found
-
-    def _add_results(self, asked: Any) -> list[Output]:
-        """Add Results to a model that was changed."""
-        nodes = self._nodes()
-        wanted = [nodes.output(port) for port in self._ports(asked)]
-        known = {result.input_value(0): result for result in self.results}
-        more = {output: Result(output) for output in wanted if output not in known}
-        self.add_results(more.values())
-        return [(known | more)[output].output(0) for output in wanted]
 
     def reshape(
         self,
@@ -348,6 +350,12 @@ class Model(Editing):
         """Replace declarations that contradict inference by what is inferred."""
         if self.is_contradicted:
             self._replace_graph(corrected(self._graph, self._values), self._values)
+
+
+def _listed(outputs: Any) -> Iterable[Any]:
+    """Return what stands for outputs as a list: one may stand alone."""
+    numbered = isinstance(outputs, tuple) and len(outputs) == 2 and isinstance(outputs[1], int)
+    return [outputs] if isinstance(outputs, str | Output) or numbered else outputs
 
 
 def _shape(given: ShapeLike) -> PartialShape:

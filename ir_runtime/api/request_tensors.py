@@ -12,9 +12,10 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
 from .casting import as_array
+from .const_ports import ConstOutput
 from .executable import Executable
 from .names import find_port
-from .nodes import ConstOutput, Output
+from .nodes import Output
 from .results import OVDict
 from .tensor import Tensor
 

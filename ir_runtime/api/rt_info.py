@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -63,14 +64,20 @@ class RTMap(MutableMapping[str, Any]):
 
 
 class HasRTInfo(Answers):
-    """The runtime information of a model, in ``_rt_info``, which is never changed in place."""
+    """What has runtime information, which is replaced, and never changed in place."""
 
-    _rt_info: Mapping[str, Any]
+    @abstractmethod
+    def _entries(self) -> Mapping[str, Any]:
+        """The runtime information."""
+
+    @abstractmethod
+    def _replace_rt_info(self, entries: Entries) -> None:
+        """Have other runtime information."""
 
     @property
     def rt_info(self) -> RTMap:
         """The runtime information."""
-        return RTMap(lambda: self._rt_info, self._replace_rt_info)
+        return RTMap(self._entries, self._replace_rt_info)
 
     def get_rt_info(self, path: str | Sequence[str] = ()) -> Any:
         """Return the runtime information, or the entry at a path.
@@ -78,12 +85,12 @@ class HasRTInfo(Answers):
         Raises:
             InputError: if there is none.
         """
-        return OVAny(_found(self._rt_info, _names(path))) if path else self.rt_info
+        return OVAny(_found(self._entries(), _names(path))) if path else self.rt_info
 
     def has_rt_info(self, path: str | Sequence[str]) -> bool:
         """Return whether there is an entry at a path."""
         try:
-            _found(self._rt_info, _names(path))
+            _found(self._entries(), _names(path))
         except InputError:
             return False
         return True
@@ -95,7 +102,7 @@ class HasRTInfo(Answers):
             InputError: if the path leads through an entry that has no further ones.
         """
         *way, last = _names(path)
-        changed: Entries = plain(self._rt_info)
+        changed: Entries = plain(self._entries())
         entries: Any = changed
         for name in way:
             entries = entries.setdefault(name, {})
@@ -103,9 +110,6 @@ class HasRTInfo(Answers):
                 raise InputError(f"entry {name!r} of rt_info has no further entries", code=Code.BAD_REQUEST)
         entries[last] = {} if value is None else plain(value)
         self._replace_rt_info(changed)
-
-    def _replace_rt_info(self, entries: Entries) -> None:
-        self._rt_info = entries
 
 
 def _names(path: str | Sequence[str]) -> list[str]:

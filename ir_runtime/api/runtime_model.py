@@ -7,8 +7,8 @@ from ..diagnostics import Diagnostics
 from ..ir.tensor import Value
 from .executable import Executable
 from .execution_graph import ExecutionGraph
+from .graph_nodes import GraphNodes
 from .model import Model
-from .nodes import GraphNodes
 
 __all__ = ["runtime_model"]
 

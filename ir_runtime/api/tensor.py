@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from ..absent import Answers
 from ..codes import Code
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.tensor import Array
 from .ports import TypedPort
 from .shapes import Shape
-from .tensor_data import as_numpy, decoded, element_of, encoded, reinterpreted, zeros
+from .tensor_content import TensorContent
+from .tensor_data import as_numpy, decoded, element_of, reinterpreted, zeros
 
 if TYPE_CHECKING:
-    from .vectors import Strides
+    pass
 
 __all__ = ["Tensor"]
 
@@ -26,7 +26,7 @@ __all__ = ["Tensor"]
 _STRING_BYTES = 32
 
 
-class Tensor(Answers):
+class Tensor(TensorContent):
     """An array with an element type. As OpenVINO's ``Tensor``.
 
     It is made of an array, the memory of an array as another type and shape, an element type and a shape, the port of
@@ -36,13 +36,7 @@ class Tensor(Answers):
     (<Tensor: shape[2,3] type: f32>, <Shape: [4]>)
     """
 
-    __slots__ = ("__weakref__", "_data", "_element", "_is_shared", "_memory")
-    _data: Array
-    _element: ElementType
-    _memory: Array
-    """What it may fill when its shape changes."""
-    _is_shared: bool
-    """Whether the memory is another's."""
+    __slots__ = ()
 
     @overload
     def __init__(
@@ -75,7 +69,7 @@ class Tensor(Answers):
             self._init_of_port(source, *rest, **named)
         elif isinstance(source, Tensor):
             self._init_of_region(source, *rest, **named)
-        elif _is_type(source):
+        elif _is_type(source) or (isinstance(source, str) and (rest or "shape" in named)):
             self._init_of_type(source, *rest, **named)
         else:
             self._init_of_array(as_numpy(source), *rest, **named)
@@ -87,10 +81,6 @@ class Tensor(Answers):
         made._element = element
         made._hold(array, is_shared=False)
         return made
-
-    def _hold(self, array: Array, is_shared: bool) -> None:
-        self._data = self._memory = array
-        self._is_shared = is_shared
 
     def _init_of_port(self, port: TypedPort, array: Any = None) -> None:
         self._element = port.element_type
@@ -140,100 +130,13 @@ class Tensor(Answers):
             raise _mismatch(self._element, native)
 
     @property
-    def data(self) -> Array:
-        """The array itself, to read and to write; of strings, a copy as bytes in UTF-8."""
-        return encoded(self._data) if self._element is ElementType.string else self._data
-
-    @property
     def shape(self) -> Shape:
         """The shape; setting it is `set_shape`."""
-        return Shape(self._data.shape)
+        return super().shape
 
     @shape.setter
     def shape(self, shape: Sequence[int]) -> None:
         self.set_shape(shape)
-
-    @property
-    def element_type(self) -> ElementType:
-        """The element type."""
-        return self._element
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self._data.size
-
-    @property
-    def byte_size(self) -> int:
-        """The number of bytes, packed."""
-        if self._element is ElementType.string:
-            return self._data.size * _STRING_BYTES
-        return self._element.nbytes(self._data.size)
-
-    @property
-    def strides(self) -> Strides:
-        """How many bytes lie from one element to the next along each axis."""
-        from .vectors import Strides
-
-        if self._element is ElementType.string:
-            return Strides(stride // self._data.itemsize * _STRING_BYTES for stride in self._data.strides)
-        return Strides(self._data.strides)
-
-    @property
-    def str_data(self) -> Array:
-        """The contents of a tensor of strings, as text; setting them keeps the shape."""
-        return decoded(self._strings())
-
-    @str_data.setter
-    def str_data(self, strings: Any) -> None:
-        self._fill(strings)
-
-    @property
-    def bytes_data(self) -> Array:
-        """The contents of a tensor of strings, as bytes in UTF-8; setting them keeps the shape."""
-        return encoded(self._strings())
-
-    @bytes_data.setter
-    def bytes_data(self, strings: Any) -> None:
-        self._fill(strings)
-
-    def _strings(self) -> Array:
-        if self._element is not ElementType.string:
-            raise InputError(f"a tensor of {self._element} does not hold strings", code=Code.BAD_REQUEST)
-        return self._data
-
-    def _fill(self, strings: Any) -> None:
-        """Replace all strings."""
-        given, held = np.asarray(strings), self._strings()
-        if given.size != held.size or given.dtype.kind not in "SUTO":
-            raise InputError(
-                f"expected {held.size} strings, got {given.size} of {given.dtype.name}", code=Code.BAD_REQUEST
-            )
-        self._hold(decoded(given).astype(object).reshape(held.shape), is_shared=False)
-
-    def is_continuous(self) -> bool:
-        """Whether the elements lie side by side."""
-        return self._data.flags.c_contiguous
-
-    def get_strides(self) -> Strides:
-        """How many bytes lie from one element to the next along each axis."""
-        return self.strides
-
-    def get_shape(self) -> Shape:
-        """The shape."""
-        return self.shape
-
-    def get_element_type(self) -> ElementType:
-        """The element type."""
-        return self.element_type
-
-    def get_size(self) -> int:
-        """The number of elements."""
-        return self.size
-
-    def get_byte_size(self) -> int:
-        """The number of bytes, packed."""
-        return self.byte_size
 
     def set_shape(self, shape: Sequence[int]) -> None:
         """Give it another shape: of the same memory, as far as that suffices, else of new memory.
@@ -283,19 +186,6 @@ class Tensor(Answers):
         """Give the contents to another tensor of the same element type, and the shape."""
         target.copy_from(self)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self._data, dtype, copy=copy)
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return self._data.__array_interface__
-
-    def __dlpack__(self, **how: Any) -> Any:
-        return self._data.__dlpack__(**how)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._data.__dlpack_device__()
-
     def __repr__(self) -> str:
         return f"<Tensor: shape{self.shape} type: {self._element}>"
 
@@ -310,7 +200,7 @@ def _source(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, tuple[A
     raise TypeError("a tensor must be made of an array, an element type and a shape, a port, or a tensor")
 
 
-def _is_type(source: Any) -> bool:
+def _is_type(source: object) -> bool:
     return isinstance(source, ElementType | np.dtype | type)
 
 

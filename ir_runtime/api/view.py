@@ -12,8 +12,11 @@ from ..ir.sizes import bytes_of
 from ..ir.tensor import Array
 from ..reader.model import Document
 from .building.ends import Parameter, Result
+from .building.order import Order, depth_first, topological
+from .const_ports import ConstOutput, show_ports
+from .graph_nodes import GraphNodes
 from .names import find_port, unknown_name
-from .nodes import ConstOutput, GraphNodes, Node, Output, show_ports
+from .nodes import Node, Output
 from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape
 
@@ -74,9 +77,8 @@ class View(HasRTInfo, ABC):
     @property
     def outputs(self) -> list[Output]:
         """The outputs, in the order of the file, then those added."""
-        nodes = self._nodes()
         found = [output for node in self.results for output in node.outputs()]
-        return [*found, *map(nodes.output, self._extra)]
+        return [*found, *(self._nodes().output(port) for port in self._extra)]
 
     def input(self, key: int | str | None = None) -> Output:
         """An input by index or name; without a key, the only one."""
@@ -110,14 +112,21 @@ class View(HasRTInfo, ABC):
         return self.results
 
     def get_ops(self) -> list[Node]:
+        """Every layer that the model needs, each before what it reads, in the order of OpenVINO."""
+        return self._listed(depth_first)
+
+    def get_ordered_ops(self) -> list[Node]:
+        """Every layer that the model needs, each after what it reads, in the order of OpenVINO."""
+        return self._listed(topological)
+
+    @abstractmethod
+    def _listed(self, order: Order) -> list[Node]:
+        """Every layer that the model needs, in an order."""
+
+    def _every_node(self) -> list[Node]:
         """Every layer, in the order of the file."""
         nodes = self._nodes()
         return list(map(nodes.node, nodes.graph.layers))
-
-    def get_ordered_ops(self) -> list[Node]:
-        """Every layer in topological order."""
-        nodes = self._nodes()
-        return [nodes.node(layer.id) for layer in nodes.graph]
 
     def get_friendly_name(self) -> str:
         """The name."""
@@ -146,7 +155,7 @@ class View(HasRTInfo, ABC):
 
     def is_dynamic(self) -> bool:
         """Whether any shape is not known before the model runs."""
-        return any(value.shape.is_dynamic for value in self._values.values())
+        return any(output._type.shape.is_dynamic for node in self.get_ops() for output in node.outputs())
 
     def constant(self, name: str) -> Array:
         """The contents of the Constant layer of that name."""

@@ -71,7 +71,7 @@ def inspect(
 def _record(path: str, net: Model) -> Record:
     from ..diagnostics import Severity
 
-    constants = [node.output() for node in net.get_ops() if node.type == "Constant"]
+    constants = [node.output() for node in net._every_node() if node.type == "Constant"]
     weights = list(_weights(constants))
     return {
         "file": path,
@@ -79,8 +79,8 @@ def _record(path: str, net: Model) -> Record:
         "version": net._document.version,
         "inputs": [port_record(port) for port in net.inputs],
         "outputs": [port_record(port) for port in net.outputs],
-        "layers": len(net.get_ops()),
-        "operations": list(_operations(net.get_ops())),
+        "layers": len(net._every_node()),
+        "operations": list(_operations(net._every_node())),
         "parameters": sum(row["numbers"] for row in weights),
         "weights": weights,
         "dynamic": list(_dynamic(net.inputs)),

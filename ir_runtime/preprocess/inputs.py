@@ -181,11 +181,11 @@ def _parameter(
 def _inform(parameter: Node, former: Node, memory: str | None) -> None:
     """Give a new Parameter the runtime information of the former one, and the type of memory."""
     info = {
-        key: entry for key, entry in former.output(0)._rt_info.items() if memory is None or key != _MEMORY
+        key: entry for key, entry in former.output(0)._entries().items() if memory is None or key != _MEMORY
     }
     if memory:
         info[_MEMORY] = {"version": "0", "value": memory}
-    parameter._replace_rt_info(dict(former._rt_info))
+    parameter._replace_rt_info(dict(former._entries()))
     parameter.output(0)._replace_rt_info(info)
 
 

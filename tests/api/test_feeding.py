@@ -107,8 +107,8 @@ MISTAKES: dict[str, Callable[[ir.CompiledModel], Any]] = {
     "read_property": lambda c: c.get_property("NUM_STREAM"),
     "rt_info": lambda c: read().get_rt_info(["a", "b"]),
     "constant": lambda c: read().constant("weights"),
-    "node_output": lambda c: read().get_ops()[0].output(3),
-    "data_of_no_constant": lambda c: read().get_ops()[0].data,
+    "node_output": lambda c: read().get_parameters()[0].output(3),
+    "data_of_no_constant": lambda c: read().get_parameters()[0].data,
 }
 
 

@@ -93,7 +93,7 @@ def test_what_is_not_there(model: ir.Model) -> None:
 def test_models_that_are_not_valid_can_be_looked_at() -> None:
     net = Net()
     x = net.parameter("x", "2")
-    net.op("Add", x, x, name="sum")
+    net.result(net.op("Add", x, x, name="sum"), "first")
     odd = net.op("Mystery", x, name="odd", slope="0.1")
     net.result(odd)
     del net.edges[1]

@@ -30,7 +30,7 @@ def model() -> ir.Model:
 def unknown_operation() -> None:
     net = Net()
     net.result(net.op("Nothing", net.parameter("x", "2"), name="odd"))
-    ir.read_model(net.xml(), strict=False).get_ops()[1].set_attribute("a", 1)
+    ir.read_model(net.xml(), strict=False).get_ordered_ops()[1].set_attribute("a", 1)
 
 
 def loop() -> Any:

@@ -62,7 +62,7 @@ def constant() -> ir.Model:
 
 
 def relu() -> ir.Output:
-    return image().get_ops()[1].output(0)
+    return image().get_ordered_ops()[1].output(0)
 
 
 WRONG: Any = "NCHW"

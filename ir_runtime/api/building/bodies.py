@@ -13,6 +13,7 @@ from ...ir.graph import Body, Graph, Layer, PortSpec
 from ...ir.operation import Operation
 from ...ir.port_map import BackEdge, BodyInput, BodyOutput, Cut
 from ..editing import Editing
+from ..node_changes import UNKNOWN
 from ..nodes import Node, Output, as_output
 from .descriptions import (
     BodyOutputDescription,
@@ -80,6 +81,10 @@ class BodyNode(Node):
             return operation(self.layer.type, self.opset, bodies)
         return self.layer.op.replace(**bodies)
 
+    def _changed_since(self, edit: int) -> bool:
+        bodies = self._loaded or {}
+        return super()._changed_since(edit) or any(b.model._changed_since(edit) for b in bodies.values())
+
     def _get(self, name: str) -> Editing:
         if name not in self._branches:
             raise InputError(f"{self.friendly_name!r} has no {name} yet", code=Code.BAD_REQUEST)
@@ -103,7 +108,7 @@ class BodyNode(Node):
             self._branches[name].outputs.append(entry)
         specs = (*self.layer.outputs, PortSpec(len(self.layer.inputs) + index))
         self.layer = replace(self._edit(), outputs=specs)
-        self._own_values = (*self._own_values, self._unknown())
+        self._own_values = (*self._own_values, UNKNOWN)
         self._infer_if_complete()
         return Output(self, index)
 

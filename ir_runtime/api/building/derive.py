@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from ...analysis.infer import Inferred
 from ...ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ...reader.weights import Weights
-from ..nodes import GraphNodes, Node
+from ..graph_nodes import GraphNodes
+from ..nodes import Node
 
 __all__ = ["Members", "derived", "joined_weights", "members_of", "reachable", "undeclared", "with_types"]
 

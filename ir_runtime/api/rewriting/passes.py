@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, TypeVar
 
-import numpy as np
-
 from ...codes import Code
 from ...errors import InputError
 from ..building.bodies import BodyNode
 from ..building.ends import Constant
 from ..building.state import Pairs, make_stateful
+from ..evaluating import evaluated
 from ..model import Model
 from ..nodes import Node
 from ..saving import PathLike, serialize
@@ -210,11 +209,9 @@ def _can_fold(node: Node) -> bool:
 
 
 def _fold(node: Node) -> None:
-    op, sources = node.layer.op, node.input_values()
-    assert op is not None
-    with np.errstate(all="ignore"):
-        found = op.evaluator([s.element_type for s in sources])(*(s.node.get_data() for s in sources))
-    for output, array in zip(node.outputs(), found if isinstance(found, tuple) else (found,), strict=True):
+    sources = node.input_values()
+    found = evaluated(node.layer, [s.node.get_data() for s in sources], [s.element_type for s in sources])
+    for output, array in zip(node.outputs(), found or (), strict=False):
         folded = Constant(output.element_type, array.shape, array)
         folded.set_friendly_name(node.friendly_name)
         output.replace(folded.output(0))

@@ -10,6 +10,7 @@ from ...diagnostics import Location
 from ...errors import InputError
 from ...ir.graph import Layer, PortSpec
 from ...ops import load_extensions, registry
+from ..node_changes import UNKNOWN
 from ..nodes import Node, Output, as_outputs
 from .predicates import Condition, Predicate
 
@@ -26,13 +27,13 @@ class Pattern(Node):
         layer = Layer(-1, name, name, "", None, Location(layer=name), outputs=(PortSpec(0),))
         sources = [source for each in inputs for source in as_outputs(each)]
         self._build_incomplete(layer, sources)
-        self._own_values = (self._unknown(),)
+        self._own_values = (UNKNOWN,)
         self._predicate = predicate if isinstance(predicate, Predicate) else Predicate(predicate)
 
     @property
     def sources(self) -> list[Output]:
         """The patterns of what is read."""
-        return self._connected()
+        return self.input_values()
 
 
 class AnyInput(Pattern):

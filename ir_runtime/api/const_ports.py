@@ -1,0 +1,39 @@
+"""Inputs and outputs of compiled models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ir.graph import Port
+from ..ir.tensor import TensorType
+from .nodes import Node, Output
+from .ports import described
+
+__all__ = ["ConstOutput", "show_ports"]
+
+
+class ConstOutput(Output):
+    """An input or output of a model that is compiled. As OpenVINO's ``ConstOutput``.
+
+    Type and names are those that the model had when it was compiled.
+    """
+
+    def __init__(self, node: Node, index: int, port: Port, type: TensorType, names: tuple[str, ...]) -> None:
+        super().__init__(node, index)
+        self._port, self._fixed_type, self._fixed_names = port, type, names
+
+    @property
+    def _type(self) -> TensorType:
+        return self._fixed_type
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self._fixed_names
+
+
+def show_ports(inputs: Iterable[Output], outputs: Iterable[Output]) -> str:
+    """Inputs and outputs as OpenVINO shows them."""
+    shown = (
+        ",\n".join(described(port, ConstOutput.__name__) for port in ports) for ports in (inputs, outputs)
+    )
+    return "inputs[\n{}\n]\noutputs[\n{}\n]".format(*shown)

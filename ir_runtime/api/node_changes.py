@@ -1,0 +1,137 @@
+"""What changes a node: its names, its attributes, and what it reads."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ..codes import Code
+from ..errors import InputError
+from ..ir import shape as shapes
+from ..ir.element import ElementType
+from ..ir.graph import Layer, PortSpec
+from ..ir.tensor import TensorType, Value
+from .building.layer import changed
+from .layers import LayerInfo
+from .node_ports import InputBase, OutputBase
+from .shapes import PartialShape
+
+__all__ = ["UNKNOWN", "NodeChanges"]
+
+UNKNOWN = Value(TensorType(ElementType.dynamic, shapes.PartialShape.dynamic()))
+"""What is known of an output before anything is inferred."""
+
+_Output = TypeVar("_Output", bound=OutputBase[Any, Any])
+_Input = TypeVar("_Input", bound=InputBase[Any, Any])
+
+
+class NodeChanges(LayerInfo[_Output, _Input]):
+    """The changes of a node; models that have it derive their graph again when they need it."""
+
+    # Set where it is settled: what it reads, and the values of its outputs.
+    _own_sources: list[_Output | None]
+    _own_values: tuple[Value, ...]
+    _given_name: str
+
+    @abstractmethod
+    def _edit(self) -> Layer:
+        """Prepare for a change, and return the layer as it is."""
+
+    @abstractmethod
+    def _update(self) -> None:
+        """Infer the outputs from what is read."""
+
+    @abstractmethod
+    def _outputs_of(self, value: Any) -> list[_Output]:
+        """Return the tensors that are read for an argument."""
+
+    @property
+    def friendly_name(self) -> str:
+        """The name of the layer."""
+        return self.layer.name
+
+    @friendly_name.setter
+    def friendly_name(self, name: str) -> None:
+        self.set_friendly_name(name)
+
+    def set_friendly_name(self, name: str) -> None:
+        """Give the layer another name."""
+        self._edit()
+        self.layer = replace(self.layer, name=name, where=replace(self.layer.where, layer=name))
+
+    @property
+    def name(self) -> str:
+        """The name that the layer was given when it was created."""
+        return self._given_name
+
+    def get_name(self) -> str:
+        """The name that the layer was given when it was created."""
+        return self._given_name
+
+    def set_argument(self, index: int, source: _Output) -> None:
+        """Let an input read another tensor; there may be one more than before."""
+        self._edit()
+        if index == len(self._own_sources):
+            self._take([*self._own_sources, None])
+        self.input(index).replace_source_output(source)
+
+    def set_arguments(self, arguments: Sequence[Any]) -> None:
+        """Read these tensors only."""
+        self._edit()
+        sources = [source for argument in arguments for source in self._outputs_of(argument)]
+        self._take([None] * len(sources))
+        for port, source in zip(self.inputs(), sources, strict=True):
+            port.replace_source_output(source)
+
+    def _take(self, sources: Sequence[_Output | None]) -> None:
+        """Have as many inputs."""
+        self._own_sources = list(sources)
+        specs = [*self.layer.inputs, *map(PortSpec, range(len(self.layer.inputs), len(sources)))]
+        self.layer = replace(self.layer, inputs=tuple(specs[: len(sources)]))
+
+    def set_attribute(self, name: str, value: Any) -> None:
+        """Change an attribute of the operation.
+
+        Raises:
+            ValidationError: if it is not allowed.
+        """
+        self._edit()
+        layer = self.layer
+        if layer.op is None:
+            raise InputError(f"layer {layer.name!r} has no known attributes", code=Code.BAD_REQUEST)
+        self.layer = changed(layer, name, value)
+
+    def validate_and_infer_types(self) -> None:
+        """Infer the outputs from what is read.
+
+        Raises:
+            ValidationError: if the operation refuses its inputs.
+        """
+        self._edit()
+        self._update()
+
+    def constructor_validate_and_infer_types(self) -> None:
+        """Infer the outputs from what is read; as `validate_and_infer_types`."""
+        self.validate_and_infer_types()
+
+    def set_output_type(
+        self, index: int, element_type: ElementType, shape: PartialShape | Sequence[Any] | str
+    ) -> None:
+        """Set the type of an output; it holds until types are inferred anew."""
+        self._edit()
+        if index >= len(self._own_values):
+            self.set_output_size(index + 1)
+        values = list(self._own_values)
+        values[index] = Value(TensorType(element_type, shapes.PartialShape(shape)))
+        self._own_values = tuple(values)
+
+    def set_output_size(self, size: int) -> None:
+        """Have that many outputs; nothing is known of those that are new until types are inferred."""
+        self._edit()
+        first = len(self.layer.inputs)
+        specs = [*self.layer.outputs, *(PortSpec(first + i) for i in range(len(self.layer.outputs), size))]
+        self.layer = replace(self.layer, outputs=tuple(specs[:size]))
+        more = [UNKNOWN] * (size - len(self._own_values))
+        self._own_values = (*self._own_values, *more)[:size]
