@@ -19,7 +19,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["lock", "temporary_file", "resolve_target", "remove_stale", "replacing", "temporary_name"]
+__all__ = ["lock", "named", "temporary_file", "resolve_target", "remove_stale", "replacing", "temporary_name"]
 
 # What tells temporary files of a target from each other.
 _TOKEN = re.compile("[0-9a-f]{8}")
@@ -50,7 +50,10 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
     """
     places = [resolve_target(target) for target in targets]
     with ExitStack() as stack:
-        parts = [stack.enter_context(temporary_file(place)) for place in places]
+        parts = []
+        for target, place in zip(targets, places, strict=True):
+            with named(target):
+                parts.append(stack.enter_context(temporary_file(place)))
         files = tuple(file for _, file in parts)
         yield files
         for file in files:
@@ -78,6 +81,16 @@ def temporary_file(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[b
             yield path, file
     finally:
         path.unlink(missing_ok=True)
+
+
+@contextmanager
+def named(target: Path) -> Iterator[None]:
+    """Give errors of the file system the name of a target, where they have that of a temporary file."""
+    try:
+        yield
+    except OSError as reason:
+        reason.filename, reason.filename2 = str(target), None
+        raise
 
 
 def _locked(target: Path, mode: int) -> tuple[Path, IO[bytes]]:

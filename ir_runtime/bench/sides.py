@@ -32,12 +32,15 @@ class Setting:
         model: path of the ``.xml``.
         weights: path of the ``.bin``, where it is not beside the model.
         shapes: other shapes of inputs as (name, number or ``None`` for the only one; text).
-        hint: ``latency`` or ``throughput``.
+        hint: ``latency``, ``throughput``, ``cumulative_throughput`` or ``none``.
         threads: how many to use; by default, what the runtime chooses.
         backend: of this package.
         exact: whether OpenVINO must not quantise anything that the model does not.
         config: further properties for OpenVINO.
         streams: how many runs at once share the threads; by default, what the runtime makes of the hint.
+        precision: the type to compute in; by default, this package's are those of the model, OpenVINO's is f32.
+        counters: whether the time of each layer is measured.
+        queued: whether a single request runs in the background, as several do.
     """
 
     model: str
@@ -49,14 +52,20 @@ class Setting:
     exact: bool = True
     config: Mapping[str, str] | None = None
     streams: int | None = None
+    precision: str | None = None
+    counters: bool = False
+    queued: bool = False
 
     def properties(self, runtime: Runtime) -> dict[str, str]:
         """The properties that say so to a runtime."""
         numbers = {"INFERENCE_NUM_THREADS": self.threads, "NUM_STREAMS": self.streams}
         said = {name: str(number) for name, number in numbers.items() if number is not None}
+        said |= {"PERF_COUNT": "YES"} if self.counters else {}
+        precision = {} if self.precision is None else {"INFERENCE_PRECISION_HINT": self.precision}
         if runtime == OURS:
-            return said | ({} if self.backend is None else {"BACKEND": self.backend})
-        said |= {**_F32, "PERFORMANCE_HINT": self.hint.upper()} | (_EXACT if self.exact else {})
+            return said | precision | ({} if self.backend is None else {"BACKEND": self.backend})
+        hint = {} if self.hint == "none" else {"PERFORMANCE_HINT": self.hint.upper()}
+        said |= {**_F32, **hint, **precision} | (_EXACT if self.exact else {})
         return said | dict(self.config or {})
 
     def record(self) -> dict[str, Any]:

@@ -168,8 +168,8 @@ def runner(
     requests: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Runner:
-    """What runs a side: one request in the caller's thread, by a clock, or several in the background."""
-    if requests > 1:
+    """What runs a side: one request in the caller's thread, by a clock; several in the background."""
+    if requests > 1 or side.setting.queued:
         return QueueRunner(side, requests, inputs)
     request = side.request(inputs)
     return SequentialRunner(lambda: request.infer(share_outputs=True), lambda: side.reset(request), clock)

@@ -15,7 +15,7 @@ import click
 
 from .._version import __version__
 from .exits import Exit, reported
-from .helping import Context, first_sentence, keep_args
+from .helping import Context, first_sentence, keep_args, with_two_dashes
 
 __all__ = ["Exit", "main"]
 
@@ -80,7 +80,8 @@ class _Program(click.Group):
             ctx.fail(
                 f"No such command {name!r}. " + (f"Did you mean {near!r}?" if near else "--help lists them.")
             )
-        return super().resolve_command(ctx, args)
+        found, command, rest = super().resolve_command(ctx, args)
+        return found, command, rest if command is None else with_two_dashes(command, rest)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         if hasattr(sys.stdout, "reconfigure"):  # names in a model may not fit the terminal's encoding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,28 +13,30 @@ import click
 from .fed import input_files
 from .models import as_json, read, weights
 from .progress import bar
-from .render import Record, clean, result, table
-from .shaping import shape_option, shapes_of
+from .render import Record, result
+from .shaping import layouts_of, shape_option, shapes_of
 
 if TYPE_CHECKING:
     from ..api.model import Model
     from ..api.nodes import Output
-    from ..bench.report import Measured, Report
+    from ..bench.counters import Counter
+    from ..bench.report import Report
     from .feeding import Feed
 
 __all__ = ["bench"]
 
 # Seconds for each side where neither -t nor -niter says.
 SECONDS = 5.0
-_TITLES = {"ir_runtime": "ours", "openvino": "OpenVINO"}
+_SHORT = {"tput": "throughput", "ctput": "cumulative_throughput"}
 
 _EPILOG = """\b
 ir-runtime bench net.xml
 ir-runtime bench net.xml -niter 100 -nthreads 2 --against openvino
-ir-runtime bench net.xml -hint throughput -nireq 4 -shape 'data=[8,3,224,224]' --json
+ir-runtime bench -m net.xml -hint tput -nireq 4 -b 8 --json
+ir-runtime bench net.xml -pc -report_type average_counters -report_folder out
 
-Options have the names of benchmark_app; those of several letters may also have two dashes. With both
--niter and -t, whichever takes longer decides.
+Options have the names and meanings of benchmark_app; those of several letters may also have two dashes. With
+both -niter and -t, whichever takes longer decides.
 
 Import, read, compile, first inference and peak memory are measured in a process of its own for each
 side. Then the sides run in one process, in alternating blocks with a pause between, so that both see the
@@ -49,7 +51,19 @@ order of rows differs, as of objects that are equally likely, that is said.
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="[MODEL]", required=False)
+@click.option("-m", "--model", "path", metavar="MODEL", help="The same as the argument.")
+@click.option("-d", "--device", default="CPU", show_default=True, help="The device; CPU is the only one.")
+@click.option(
+    "-b",
+    "--batch",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The batch: N in -layout, else the first axis.",
+)
+@click.option(
+    "-layout", "--layout", metavar="[NAME]LAYOUT", help="What the axes of inputs are: [NCHW], a[NC],b[N]."
+)
 @click.option("-niter", "--niter", type=click.IntRange(min=1), metavar="N", help="Inferences on each side.")
 @click.option(
     "-t",
@@ -69,10 +83,23 @@ order of rows differs, as of objects that are equally likely, that is said.
 @click.option(
     "-hint",
     "--hint",
-    type=click.Choice(["latency", "throughput"]),
+    type=click.Choice(["latency", "throughput", "tput", "cumulative_throughput", "ctput", "none"]),
     default="latency",
     show_default=True,
     help="What to optimize for.",
+)
+@click.option(
+    "-api",
+    "--api",
+    type=click.Choice(["sync", "async"]),
+    help="One request in this thread, or in the background; by default, what -nireq needs.",
+)
+@click.option(
+    "-nstreams",
+    "--nstreams",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Runs at once that share the threads.",
 )
 @click.option(
     "-nthreads", "--nthreads", type=click.IntRange(min=1), metavar="N", help="Threads of each side."
@@ -87,7 +114,21 @@ order of rows differs, as of objects that are equally likely, that is said.
 @input_files
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
 @weights
-@click.option("-b", "--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
+@click.option("--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
+@click.option(
+    "-infer_precision",
+    "--precision",
+    type=click.Choice(["f32", "f16"]),
+    help="The type to compute in; by default, the model's here and f32 in OpenVINO.",
+)
+@click.option("-pc", "--counters", is_flag=True, help="Also show the time of each layer.")
+@click.option(
+    "-report_type",
+    "--report-type",
+    type=click.Choice(["no_counters", "average_counters", "detailed_counters"]),
+    help="Write a report as benchmark_app does: benchmark_report.csv, and counters of layers.",
+)
+@click.option("-report_folder", "--report-folder", metavar="FOLDER", default=".", help="Where reports go.")
 @click.option("--against", type=click.Choice(["openvino"]), help="Also measure it, and compare.")
 @click.option(
     "--starts",
@@ -99,11 +140,17 @@ order of rows differs, as of objects that are equally likely, that is said.
 @click.option("--cpu-time", is_flag=True, help="Latency in CPU time, of all threads, for one request.")
 @as_json
 def bench(
-    model: str,
+    model: str | None,
+    path: str | None,
+    device: str,
+    batch: int | None,
+    layout: str | None,
     niter: int | None,
     seconds: float | None,
     nireq: int | None,
     hint: str,
+    api: str | None,
+    nstreams: int | None,
     nthreads: int | None,
     shapes: Sequence[str],
     data: Sequence[str],
@@ -111,6 +158,10 @@ def bench(
     seed: int,
     weights: str | None,
     backend: str | None,
+    precision: str | None,
+    counters: bool,
+    report_type: Any,
+    report_folder: str,
     against: Any,
     starts: int,
     cpu_time: bool,
@@ -120,23 +171,42 @@ def bench(
 
     MODEL is the .xml of an IR.
     """
+    file = _one_model(model, path)
+    hint = _SHORT.get(hint, hint)
+    requests = nireq or (os.cpu_count() or 1 if "throughput" in hint else 1)
+    if requests > 1 and (cpu_time or api == "sync"):
+        what = "--cpu-time" if cpu_time else "-api sync"
+        raise click.UsageError(f"{what} is for one request at a time, not {requests}")
     _limit_threads(nthreads)
+    from ..api.devices import Device
     from ..backends import awaited
+    from ..bench.counters import average, counted
     from ..bench.report import bench as measured
     from ..bench.sides import Setting, import_runtime
     from ..bench.timing import StopCondition
+    from .bench_text import write_reports
     from .feeding import collect
 
+    Device.of(device)
     if against is not None:
         import_runtime(against)  # before anything takes long
-    net = _model(model, weights, shapes, data)
+    net = read(file, weights)
+    given = _reshaped(net, shapes, batch, layout)
+    if data:
+        net.reshape(shapes_of(data))
     feeds = collect(net, files, seed)
-    given = [(key, str(shape)) for key, shape in shapes_of(shapes).items()]
     # By its name, the backend's kernels are waited for, and what is measured is what answers from then on.
-    setting = Setting(model, weights, given, hint, nthreads, awaited(backend, net._is_large))
-    requests = nireq or (1 if hint == "latency" else os.cpu_count() or 1)
-    if cpu_time and requests > 1:
-        raise click.UsageError(f"--cpu-time is for one request at a time, not {requests}")
+    setting = Setting(
+        file,
+        weights,
+        given,
+        hint,
+        nthreads,
+        awaited(backend, net._is_large),
+        streams=nstreams,
+        precision=precision,
+        queued=api == "async",
+    )
     until = StopCondition(niter or 1, seconds or (0.0 if niter else SECONDS))
     arrays = [feed.array for feed in feeds.values()]
     with bar("measuring", 1.0) as shown:
@@ -150,12 +220,64 @@ def bench(
             clock=time.process_time if cpu_time else time.perf_counter,
             progress=shown.reach,
         )
-    asked = {"model": model, "hint": hint, "threads": nthreads, "requests": requests}
+    asked = {"model": file, "hint": hint, "threads": nthreads, "requests": requests}
+    wants_counters = counters or report_type not in (None, "no_counters")
+    runs = counted(setting, arrays, niter or 1) if wants_counters else []
+    if report_type is not None:
+        write_reports(report_folder, report_type, asked, report, runs)
+    mean = average(runs) if counters else []
     result(
         as_json,
-        lambda: {**asked, "inputs": _inputs(feeds), **report.record()},
-        lambda: _text(report, hint, requests, nthreads),
+        lambda: {
+            **asked,
+            "inputs": _inputs(feeds),
+            **report.record(),
+            "counters": [each.record() for each in mean] if counters else None,
+        },
+        lambda: _text(report, hint, requests, nthreads, mean),
     )
+
+
+def _one_model(model: str | None, path: str | None) -> str:
+    """Return the model, which is given as the argument or as ``-m``."""
+    if (model is None) == (path is None):
+        raise click.UsageError("Missing argument 'MODEL'." if model is None else "give either MODEL or -m")
+    return str(model or path)
+
+
+def _reshaped(
+    net: Model, shapes: Sequence[str], batch: int | None, layout: str | None
+) -> list[tuple[str | int | None, str]]:
+    """Reshape the inputs of a model as asked; return the shapes, by name or number."""
+    wanted = shapes_of(shapes)
+    if wanted:
+        net.reshape(wanted)
+    if batch is None:
+        return [(key, str(shape)) for key, shape in wanted.items()]
+    axes = _batch_axes(net, layout)
+    net.reshape({port: port._type.shape.replace({axis: batch}) for port, axis in axes.items()})
+    return [(index, str(port.partial_shape)) for index, port in enumerate(net.inputs)]
+
+
+def _batch_axes(net: Model, layout: str | None) -> dict[Output, int]:
+    """Return the axis of the batch of each input that has one: N in its layout, else the first."""
+    from ..api.names import find_port
+
+    axes = {port: 0 for port in net.inputs if port.partial_shape.rank.is_static and len(port.partial_shape)}
+    for name, axis_names in layouts_of(layout or ""):
+        port = find_port(net.inputs, name, "input")
+        if "N" in axis_names:
+            axes[port] = axis_names.index("N")
+        else:
+            axes.pop(port, None)
+    return axes
+
+
+def _text(report: Report, hint: str, requests: int, threads: int | None, counters: Sequence[Counter]) -> str:
+    from .bench_text import counter_text, report_text
+
+    parts = [counter_text(counters)] if counters else []
+    return "\n\n".join([report_text(report, hint, requests, threads), *parts])
 
 
 def _limit_threads(count: int | None) -> None:
@@ -165,67 +287,8 @@ def _limit_threads(count: int | None) -> None:
             os.environ[name] = str(count)
 
 
-def _model(path: str, weights: str | None, shapes: Sequence[str], data: Sequence[str]) -> Model:
-    """Read the model, and reshape its inputs."""
-    net = read(path, weights)
-    for texts in filter(None, (shapes, data)):
-        net.reshape(shapes_of(texts))
-    return net
-
-
 def _inputs(feeds: dict[Output, Feed]) -> list[Record]:
     return [
         {"name": port.label, "type": str(port.element_type), "shape": feed.array.shape, "source": feed.source}
         for port, feed in feeds.items()
     ]
-
-
-def _text(report: Report, hint: str, requests: int, threads: int | None) -> str:
-    sides = report.sides
-    header = ["", *(_TITLES[side.runtime] for side in sides), *(["ratio"] if len(sides) > 1 else [])]
-    rows = [
-        [title, *(_cell(value(side)) for side in sides), *_ratio(report, key)] for title, value, key in _ROWS
-    ]
-    title = f"{sides[0].backend} backend, {hint}, {_count(requests, 'request')}"
-    title += f", {_count(threads, 'thread')}" if threads else ""
-    parts = [table(title, header, rows, right=header[1:])]
-    parts += [clean(f"{_TITLES[side.runtime]}: {side.runtime} {side.version}") for side in sides]
-    if (found := report.agreement) is not None:
-        said = "agree" if found.agree else "DIFFER"
-        said += f" in the order of {found.moved} rows alone" if found.moved else ""
-        parts.append(
-            f"results {said}; largest relative difference {found.difference:.1e}, in output {found.output}"
-        )
-    return "\n".join(parts)
-
-
-_ROWS: list[tuple[str, Callable[[Measured], float | None], str]] = [
-    ("import, ms", lambda side: side.start.imported * 1e3, ""),
-    ("read, ms", lambda side: side.start.read * 1e3, ""),
-    ("compile, ms", lambda side: side.start.compile * 1e3, ""),
-    ("read and compile, ms", lambda side: side.start.load * 1e3, "load"),
-    ("first inference, ms", lambda side: side.start.first * 1e3, "first"),
-    ("peak memory, MiB", lambda side: side.start.peak and side.start.peak / 2**20, "peak"),
-    ("latency, minimum, ms", lambda side: side.timing.minimum * 1e3, "min"),
-    ("latency, median, ms", lambda side: side.timing.median * 1e3, "median"),
-    ("latency, maximum, ms", lambda side: side.timing.maximum * 1e3, ""),
-    ("throughput, 1/s", lambda side: side.timing.rate, "throughput"),
-    ("inferences", lambda side: len(side.timing), ""),
-]
-
-
-def _cell(value: float | None) -> str:
-    if value is None or isinstance(value, int):
-        return "-" if value is None else str(value)
-    return f"{value:.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.3f}"
-
-
-def _ratio(report: Report, key: str) -> list[str]:
-    if len(report.sides) < 2:
-        return []
-    ratio = report.ratio(key) if key else None
-    return ["" if not key else "-" if ratio is None else f"{ratio:.2f}"]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -27,7 +27,7 @@ input_files = click.option(
     "files",
     multiple=True,
     metavar="[NAME=]FILE",
-    help="An input: .npy, or .npz with inputs by name. Repeatable.",
+    help="An input: .npy, .npz with inputs by name, or - for stdin. Repeatable.",
 )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 from typing import IO
 
 import numpy as np
@@ -16,6 +18,7 @@ from ..api.casting import as_array, describe
 from ..api.model import Model
 from ..api.names import find_port
 from ..api.nodes import Output
+from ..diagnostics import Location
 from ..errors import InputError
 from ..ir.tensor import Array
 from ..limits import current
@@ -113,7 +116,7 @@ def _name(key: str) -> str | None:
 
 def _load(path: str) -> Array | Mapping[str, Array]:
     try:
-        with open(path, "rb") as file:
+        with _copied_stdin() if path == "-" else open(path, "rb") as file:
             return _load_open(file, path)
     except OSError as reason:
         raise InputError(f"{path} cannot be read: {reason.strerror or reason}") from None
@@ -123,6 +126,21 @@ def _load(path: str) -> Array | Mapping[str, Array]:
         if "allow_pickle" in str(reason):
             raise InputError(f"{path} holds Python objects, which are never read", hint=SAVED) from None
         raise InputError(f"{path} is damaged or cut off", hint=SAVED) from None
+
+
+def _copied_stdin() -> IO[bytes]:
+    """Copy stdin to a temporary file, which can be read twice.
+
+    Raises:
+        LimitError: if it is larger than the limits allow.
+    """
+    file, size = TemporaryFile(), 0  # noqa: SIM115 - by the caller
+    while block := sys.stdin.buffer.read(1 << 20):
+        size += len(block)
+        current().check("memory", size, Location("stdin"))
+        file.write(block)
+    file.seek(0)
+    return file
 
 
 def _load_open(file: IO[bytes], path: str) -> Array | Mapping[str, Array]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-__all__ = ["Context", "keep_args", "misspelt_option", "first_sentence"]
+__all__ = ["Context", "first_sentence", "keep_args", "misspelt_option", "with_two_dashes"]
 
 # click writes for terminals of at least so many columns.
 _CLICKS_NARROWEST = 52
@@ -75,6 +75,18 @@ def first_sentence(command: click.Command) -> str:
 def keep_args(ctx: click.Context, args: Sequence[str]) -> None:
     """Keep the arguments of the program, for `misspelt_option`."""
     ctx.meta[_ARGS] = list(args)
+
+
+def with_two_dashes(command: click.Command, args: Sequence[str]) -> list[str]:
+    """Give options of several letters that have one dash, as OpenVINO's tools write them, the second."""
+    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+
+    def spelt(arg: str) -> str:
+        name = arg.partition("=")[0]
+        is_meant = arg[:2] != "--" and len(name) > 2 and name not in known and f"-{name}" in known
+        return f"-{arg}" if is_meant else arg
+
+    return list(map(spelt, args))
 
 
 def misspelt_option(problem: click.NoSuchOption) -> str:

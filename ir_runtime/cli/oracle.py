@@ -30,7 +30,7 @@ _REST = "a pipe gets all"
 @click.command(epilog=_EPILOG)
 @click.argument("model", metavar="MODEL")
 @fed
-@click.option("-o", "--output", metavar="PATH", help="Save the tensors: an .npz, or a folder of .npy.")
+@click.option("-o", "--output", metavar="PATH", help="Save the tensors, as run -o saves them.")
 @click.option("--layers", multiple=True, metavar="GLOB", help="Also show and save these layers. Repeatable.")
 @weights
 @limited
@@ -47,16 +47,22 @@ def oracle(
     """Compute MODEL in f64: numbers that it has in f32, f16 or bf16 are never rounded to these."""
     from ..debug import oracle as compute
     from ..ir.element import ElementType
-    from .saving import check_target, save
+    from .saving import STDOUT, check_count, check_target, save
     from .summary import summarize
 
     target = None if output is None else check_target(output)
+    if target == STDOUT and as_json:
+        raise click.UsageError("-o - and --json cannot be given together: both write to stdout")
     net = read(model, weights, limits=limits)
     found = compute(net, feeding(net), layers)
     if target is not None:
+        check_count(target, list(found))
         save(target, dict(found))
         show(f"saved {plural(len(found), 'tensor')} to {output}", err=True)
     summaries = {name: summarize(array, ElementType.from_dtype(array.dtype)) for name, array in found.items()}
+    if target == STDOUT:
+        show(_text(summaries), err=True)
+        return
     result(
         as_json,
         lambda: [{"name": name, **summary.record()} for name, summary in summaries.items()],

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from .exits import Exit
 from .fed import data_options
 from .limited import limited
 from .models import as_json, read, selects, strictly, weights
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from ..ir.tensor import Array
     from ..limits import Limits
     from .feeding import Feed
+    from .nan_check import NanCheck
     from .summary import Summary
 
 __all__ = ["run"]
@@ -31,7 +34,9 @@ __all__ = ["run"]
 
 _EPILOG = """\b
 ir-runtime run net.xml -i image=cat.npy -o out.npz
-ir-runtime run net.xml --random --shape 1,3,224,224 --layers 'conv*'
+ir-runtime run net.xml -i cat.npy -o out.npy --precision f16
+ir-runtime run net.xml --random -shape '[1,3,224,224]' --layers 'conv*'
+ir-runtime run one.xml -i x.npy -o - | ir-runtime run two.xml -i -
 ir-runtime run ReduceL2-4.txt --example 2 --random
 
 Random floating-point numbers are normal, integers 0 or 1, axes 0, 1, 2 …; a length that is open
@@ -54,7 +59,12 @@ _REST = "--layers GLOB selects, a pipe gets all"
 @click.command(epilog=_EPILOG)
 @click.argument("model", metavar="MODEL")
 @data_options
-@click.option("-o", "--output", metavar="PATH", help="Save the outputs: an .npz, or a folder of .npy.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    help="Save the outputs: out.npz, out.npy for one, out/ for a folder of .npy, - for stdout.",
+)
 @click.option(
     "--layers",
     multiple=True,
@@ -64,6 +74,14 @@ _REST = "--layers GLOB selects, a pipe gets all"
 @selects
 @weights
 @click.option("--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
+@click.option(
+    "--precision",
+    type=click.Choice(["f32", "f16"]),
+    help="The type to compute in, as INFERENCE_PRECISION_HINT; by default, the types of the model.",
+)
+@click.option(
+    "--nan-check", is_flag=True, help="Say which layers make NaN or Inf of finite inputs; end with 1."
+)
 @strictly
 @limited
 @as_json
@@ -79,6 +97,8 @@ def run(
     values: tuple[str, ...],
     weights: str | None,
     backend: str | None,
+    precision: str | None,
+    nan_check: bool,
     strict: bool,
     as_json: bool,
     limits: Limits,
@@ -90,26 +110,42 @@ def run(
     from ..api.core import compile_model
     from .feeding import collect
 
-    target = None if output is None else _target(output)
+    target = None if output is None else _target(output, as_json)
     net = read(model, weights, example, values, limits=limits, strict=strict)
     if shapes:
         net.reshape(shapes_of(shapes))
     feeds = collect(net, files, seed if random else None)
-    compiled = compile_model(net, backend=backend, outputs=layers or None)
-    tensors = _results(net, compiled, feeds)
+    config = {} if precision is None else {"INFERENCE_PRECISION_HINT": precision}
+    compiled = compile_model(net, config=config, backend=backend, outputs=layers or None)
+    check = _nan_check() if nan_check else None
+    tensors = _results(net, compiled, feeds, target, check)
     if target is not None:
         tensors = _saved(tensors, target)
-    result(
-        as_json, lambda: _record(model, compiled, feeds, tensors), lambda: _text(compiled.backend, tensors)
-    )
+    is_streamed = output == "-"
+    text = partial(_text, compiled.backend, tensors, check)
+    if is_streamed:
+        show(text(), err=True)
+    else:
+        result(as_json, lambda: _record(model, compiled, feeds, tensors, check), text)
     if compiled.provisional:
         show(_PROVISIONAL, err=True)
+    if check is not None and check.origins:
+        raise SystemExit(Exit.FINDINGS)
 
 
-def _target(output: str) -> Path:
-    from .saving import check_target
+def _target(output: str, as_json: bool) -> Path:
+    from .saving import STDOUT, check_target
 
-    return check_target(output)
+    target = check_target(output)
+    if as_json and target == STDOUT:
+        raise click.UsageError("-o - and --json cannot be given together: both write to stdout")
+    return target
+
+
+def _nan_check() -> NanCheck:
+    from .nan_check import NanCheck
+
+    return NanCheck()
 
 
 @dataclass(frozen=True)
@@ -124,17 +160,26 @@ class _Tensor:
         return {"name": self.name, **self.summary.record(), "file": self.file}
 
 
-def _results(net: Model, compiled: CompiledModel, feeds: dict[Output, Feed]) -> list[_Tensor]:
+def _results(
+    net: Model,
+    compiled: CompiledModel,
+    feeds: dict[Output, Feed],
+    target: Path | None,
+    check: NanCheck | None,
+) -> list[_Tensor]:
     from .names import unique
     from .progress import progress
+    from .saving import check_count
     from .summary import summarize
 
-    arrays = {port: feed.array for port, feed in feeds.items()}
-    with progress(len(compiled._plan.steps)) as observers:
-        results = compiled._run(arrays, {}, observers)
     own = len(net.outputs)
     ports = compiled.outputs
     names = unique([*(p.label for p in ports[:own]), *map(_layer_name, ports[own:])])
+    if target is not None:
+        check_count(target, names)
+    arrays = {port: feed.array for port, feed in feeds.items()}
+    with progress(len(compiled._plan.steps)) as observers:
+        results = compiled._run(arrays, {}, [*observers, *([check] if check else [])])
     return [
         _Tensor(name, array, summarize(array, port.element_type), index < own)
         for index, (name, port, array) in enumerate(zip(names, ports, results.to_tuple(), strict=True))
@@ -152,12 +197,17 @@ def _saved(tensors: Sequence[_Tensor], target: Any) -> list[_Tensor]:
     from .saving import save
 
     files = save(target, {tensor.name: tensor.array for tensor in tensors})
-    show(f"saved {plural(len(tensors), 'tensor')} to {clean(str(target))}", err=True)
+    where = "stdout" if str(target) == "-" else clean(str(target))
+    show(f"saved {plural(len(tensors), 'tensor')} to {where}", err=True)
     return [replace(tensor, file=str(files[tensor.name])) for tensor in tensors]
 
 
 def _record(
-    model: str, compiled: CompiledModel, feeds: dict[Output, Feed], tensors: Sequence[_Tensor]
+    model: str,
+    compiled: CompiledModel,
+    feeds: dict[Output, Feed],
+    tensors: Sequence[_Tensor],
+    check: NanCheck | None,
 ) -> Record:
     return {
         "model": model,
@@ -174,11 +224,13 @@ def _record(
         ],
         "outputs": [tensor.record() for tensor in tensors if tensor.is_output],
         "layers": [tensor.record() for tensor in tensors if not tensor.is_output],
+        "nan_check": None if check is None else check.origins,
     }
 
 
-def _text(backend: str, tensors: Sequence[_Tensor]) -> str:
-    parts = [_table(f"Outputs, {backend} backend", [t for t in tensors if t.is_output])]
+def _text(backend: str, tensors: Sequence[_Tensor], check: NanCheck | None) -> str:
+    parts = [] if check is None else [check.text()]
+    parts += [_table(f"Outputs, {backend} backend", [t for t in tensors if t.is_output])]
     parts += [_top(t) for t in tensors if t.is_output and t.summary.top is not None]
     if inner := [t for t in tensors if not t.is_output]:
         parts.append(_table("Layers", inner))

@@ -1,12 +1,13 @@
-"""Save arrays atomically."""
+"""Save arrays atomically, or write them to stdout."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -14,35 +15,84 @@ from typing import IO
 import numpy as np
 
 from ..errors import InputError
-from ..files import lock, remove_stale, replacing, resolve_target, temporary_name
+from ..files import lock, named, remove_stale, replacing, resolve_target, temporary_name
 from ..ir.tensor import Array
 from .names import unique
 
-__all__ = ["check_target", "save"]
+__all__ = ["STDOUT", "check_count", "check_target", "save"]
+
+STDOUT = Path("-")
+"""The target that stands for stdout."""
+
+_FORMS = "-o takes a path that ends in .npy, .npz or / (a folder of .npy), or - for stdout"
 
 
 def check_target(path: str) -> Path:
     """Check that a path can be saved to, before anything is computed.
 
     Raises:
-        InputError: if its folder does not exist, or something else is in the way.
+        InputError: if it says no form, its folder does not exist, or something else is in the way.
     """
     target = Path(path)
-    if target.suffix.lower() != ".npz" and target.exists() and not target.is_dir():
-        raise InputError(f"{path!r} is a file", hint="-o takes a path that ends in .npz, or a folder")
-    if not target.is_dir() or target.suffix.lower() == ".npz":
-        resolve_target(target)
+    if target == STDOUT:
+        if sys.stdout.isatty():
+            raise InputError(
+                "stdout is a terminal, and arrays are not text", hint="-o - > out.npy writes a file"
+            )
+        return target
+    is_folder = path.endswith(("/", os.sep)) or (target.is_dir() and not _is_file_name(target))
+    if not is_folder and not _is_file_name(target):
+        what = (
+            f"{path!r} is a file"
+            if target.exists()
+            else f"{path!r} must end in .npy, .npz or /, or be a folder"
+        )
+        raise InputError(what, hint=_FORMS)
+    if is_folder and target.exists() and not target.is_dir():
+        raise InputError(f"{path!r} is a file", hint=_FORMS)
+    place = target if is_folder and target.is_dir() else resolve_target(target).parent
+    if not os.access(place, os.W_OK):
+        raise InputError(f"{path!r} cannot be written: the folder {str(place)!r} is not writable")
     return target
 
 
+def check_count(target: Path, names: Sequence[str]) -> None:
+    """Check that a target can hold so many arrays.
+
+    Raises:
+        InputError: if it is an ``.npy``, and there are several.
+    """
+    if target.suffix.lower() == ".npy" and len(names) != 1:
+        shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        raise InputError(
+            f"{str(target)!r} holds one tensor, got {len(names)}: {shown}",
+            hint="-o out.npz saves them in one file, -o out/ as .npy in a folder",
+        )
+
+
+def _is_file_name(target: Path) -> bool:
+    return target.suffix.lower() in (".npy", ".npz")
+
+
 def save(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
-    """Save to an ``.npz``, or as ``.npy`` files in a folder; return the file of each array."""
+    """Save to an ``.npy``, an ``.npz``, a folder or stdout, as `check_target` allows; return the file of each array."""
     plain = {name: _plain(array) for name, array in arrays.items()}
-    if target.suffix.lower() == ".npz":
+    if target == STDOUT:
+        _write(sys.stdout.buffer, plain, len(plain) == 1)
+    elif _is_file_name(target):
+        check_count(target, list(plain))
         with replacing(target) as (file,):
-            _archive(file, plain)
-        return dict.fromkeys(plain, target)
-    return _folder(target, plain)
+            _write(file, plain, target.suffix.lower() == ".npy")
+    else:
+        return _folder(target, plain)
+    return dict.fromkeys(plain, target)
+
+
+def _write(file: IO[bytes], arrays: Mapping[str, Array], is_single: bool) -> None:
+    if is_single:
+        np.lib.format.write_array(file, next(iter(arrays.values())), allow_pickle=False)
+    else:
+        _archive(file, arrays)
 
 
 def _plain(array: Array) -> Array:
@@ -68,7 +118,8 @@ def _folder(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
     beside = target / "all" if target.exists() else target
     remove_stale(beside)
     stage = temporary_name(beside, "part")
-    stage.mkdir()
+    with named(target):
+        stage.mkdir()
     held = os.open(stage, os.O_RDONLY) if os.name == "posix" else None
     if held is not None:
         lock(held)

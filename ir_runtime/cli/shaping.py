@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from ..ir.shape import PartialShape
 
-__all__ = ["shape_option", "shaped", "shapes_of"]
+__all__ = ["layouts_of", "shape_option", "shaped", "shapes_of"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -47,6 +47,21 @@ def shapes_of(texts: Iterable[str]) -> dict[str | int | None, PartialShape]:
         click.BadParameter: if one cannot be read.
     """
     return {name: shape for text in texts for name, shape in _shapes(text)}
+
+
+def layouts_of(text: str) -> Iterator[tuple[str | int | None, str]]:
+    """The layout of each input, by name, or by number where several go without names; ``None`` is the only one.
+
+    Raises:
+        click.BadParameter: if one cannot be read.
+    """
+    several = _several(text) or ([("", text)] if text and "[" not in text else [])
+    if text and not several:
+        raise click.BadParameter(
+            f"{text!r} is not [NAME]LAYOUT, such as [NCHW] or a[NC],b[N]", param_hint="-layout"
+        )
+    for place, (name, layout) in enumerate(several):
+        yield name or (place if len(several) > 1 else None), layout.strip().upper()
 
 
 def _shapes(text: str) -> Iterator[tuple[str | int | None, PartialShape]]:

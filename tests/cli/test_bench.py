@@ -83,12 +83,12 @@ def test_kernels_are_waited_for(folder: Path, invoke: Invoke, monkeypatch: pytes
     monkeypatch.setattr(report, "measure", lambda name, setting, *_: asked.append(setting.backend) or START)
     found = record(invoke("bench net.xml -niter 1 --json"))
     assert [side["backend"] for side in found["sides"]] == asked == ["numba"]
-    assert record(invoke("bench net.xml -niter 1 -b numpy --json"))["sides"][0]["backend"] == "numpy"
+    assert record(invoke("bench net.xml -niter 1 --backend numpy --json"))["sides"][0]["backend"] == "numpy"
 
 
 def test_json_has_every_figure(folder: Path, invoke: Invoke) -> None:
     write_chain(folder)
-    found = record(invoke("bench chain.xml -niter 4 -b reference --against openvino --json"))
+    found = record(invoke("bench chain.xml -niter 4 --backend reference --against openvino --json"))
     assert (found["model"], found["hint"], found["requests"], found["threads"]) == (
         "chain.xml",
         "latency",
@@ -282,7 +282,7 @@ def test_results_that_differ_are_said_to(folder: Path, invoke: Invoke) -> None:
     ("name", "line", "code"),
     [
         ("no_model", "bench none.xml", 3),
-        ("no_backend", "bench chain.xml -b nump", 2),
+        ("no_backend", "bench chain.xml --backend nump", 2),
         ("no_hint", "bench chain.xml -hint fast", 2),
         ("no_side", "bench chain.xml --against onnxruntime", 2),
         ("no_count", "bench chain.xml -niter 0", 2),
@@ -313,3 +313,81 @@ def test_a_process_that_fails_is_said(folder: Path, check: Check, monkeypatch: p
     monkeypatch.setattr(starting.subprocess, "run", killed)
     write_chain(folder)
     assert check("bench_killed", "bench chain.xml -niter 1").exit_code == 5
+
+
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start is not measured, which takes a process."""
+    monkeypatch.setattr(report, "measure", lambda *_: START)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("-b 5", [5, 3]),
+        ("-b 5 -layout '[NC]'", [5, 3]),
+        ("-shape '[?,3]' -b 4", [4, 3]),
+        ("-b 5 -layout x[CN]", None),
+    ],
+)
+def test_a_batch_is_an_axis(
+    folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, options: str, expected: list[int] | None
+) -> None:
+    fast(monkeypatch)
+    write_chain(folder)
+    found = invoke(f"bench -m chain.xml {options} -niter 1 --json --against openvino")
+    if expected is None:
+        assert "'bias'" in found.stderr, "of 5 columns only 3 have a bias"
+        return
+    assert record(found)["inputs"][0]["shape"] == expected
+    assert record(found)["agreement"]["agree"]
+
+
+def test_streams_precision_and_the_queue_reach_the_sides(
+    folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Setting] = []
+    monkeypatch.setattr(report, "measure", lambda name, setting, *_: asked.append(setting) or START)
+    write_chain(folder)
+    line = "bench chain.xml -niter 1 -nstreams 2 -infer_precision f16 -api async -hint tput -nireq 1 --json"
+    assert record(invoke(line))["hint"] == "throughput"
+    (setting,) = asked
+    assert (setting.streams, setting.precision, setting.queued) == (2, "f16", True)
+    assert setting.properties(OURS)["NUM_STREAMS"] == "2"
+    assert setting.properties(OURS)["INFERENCE_PRECISION_HINT"] == "f16"
+    assert setting.properties(OPENVINO)["INFERENCE_PRECISION_HINT"] == "f16"
+    assert setting.properties(OPENVINO)["PERFORMANCE_HINT"] == "THROUGHPUT"
+    assert "PERFORMANCE_HINT" not in Setting("net.xml", hint="none").properties(OPENVINO)
+
+
+def test_counters_are_shown_and_saved(folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast(monkeypatch)
+    write_chain(folder)
+    line = "bench chain.xml -niter 3 -pc -report_type {} --backend reference"
+    found = invoke(line.format("average_counters"))
+    assert "Layers, mean time" in found.stdout
+    assert re.search(r"\n  shift +Add +\d", found.stdout)
+    rows = (folder / "benchmark_average_counters_report.csv").read_text().splitlines()
+    assert rows[0] == "layerName;execStatus;layerType;execType;realTime (ms);cpuTime (ms)"
+    assert any(row.startswith("stretch;Status.EXECUTED;Multiply;") for row in rows)
+    report_rows = (folder / "benchmark_report.csv").read_text().splitlines()
+    assert {"Command line parameters", "Execution results", "total number of iterations;3"} <= {*report_rows}
+    record(invoke(line.format("detailed_counters") + " --json"))
+    detailed = (folder / "benchmark_detailed_counters_report.csv").read_text()
+    assert detailed.count("layerName;") == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("", "Missing argument 'MODEL'."),
+        ("chain.xml -m chain.xml", "give either MODEL or -m"),
+        ("chain.xml -api sync -nireq 2", "-api sync is for one request at a time, not 2"),
+        ("chain.xml -b 2 -layout [N", "'[N' is not [NAME]LAYOUT, such as [NCHW] or a[NC],b[N]"),
+        ("chain.xml -d GPU", "device GPU is not available"),
+    ],
+)
+def test_options_that_cannot_be(folder: Path, invoke: Invoke, options: str, said: str) -> None:
+    write_chain(folder)
+    found = invoke(f"bench {options}")
+    assert found.exit_code == 2
+    assert said in found.stderr

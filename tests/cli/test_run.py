@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import Result
+from harness.nets import Net
 from harness.tiny import constant, net, parameter, passing, result, total, write, write_chain
 
 from ir_runtime.backends.numba.jit import build_all
@@ -81,6 +82,7 @@ def test_json_has_the_same(folder: Path, invoke: Invoke) -> None:
                 "file": None,
             }
         ],
+        "nan_check": None,
         "layers": [
             {
                 "name": "shift",
@@ -221,3 +223,41 @@ def test_wide_names_keep_columns_straight(folder: Path, invoke: Invoke) -> None:
     assert header.startswith("  name  type")
     assert wide.startswith("  入力  f32")
     assert narrow.startswith("  x     f32")
+
+
+def test_options_may_have_one_dash(folder: Path, invoke: Invoke) -> None:
+    write(folder, passing("f32", "?,3"))
+    for option in ("-shape '[2,3]'", "--shape '[2,3]'", "-shape=2,3"):
+        (found,) = outputs(invoke(f"run net.xml -random -json {option}"))
+        assert found["shape"] == [2, 3]
+
+
+def test_precision_is_that_of_the_computation(folder: Path, invoke: Invoke) -> None:
+    write_chain(folder)
+    np.save("x.npy", np.full((2, 3), 1 / 3, np.float32))
+    (exact,) = outputs(invoke("run chain.xml -i x.npy --json"))
+    (narrow,) = outputs(invoke("run chain.xml -i x.npy --json --precision f16"))
+    assert narrow["max"] != exact["max"]
+    assert narrow["max"] == pytest.approx(exact["max"], rel=1e-2)
+
+
+def test_layers_that_make_nan_are_named(folder: Path, invoke: Invoke) -> None:
+    """Not those that only pass it on, nor what came in."""
+    net = Net()
+    root = net.op("Sqrt", net.parameter("x", "3", names="x"), name="root")
+    net.result(net.op("Tanh", root, name="after"))
+    (folder / "net.xml").write_bytes(net.xml())
+    np.save("x.npy", np.float32([-1, 4, 9]))
+    found = invoke("run net.xml -i x.npy --nan-check --backend reference")
+    assert found.exit_code == 1
+    assert found.stdout.splitlines()[:3] == [
+        "NaN or Inf of finite inputs",
+        "  layer  operation  nan  inf",
+        "  root   Sqrt-1       1    0",
+    ]
+    record = json.loads(invoke("run net.xml -i x.npy --nan-check --backend reference --json").stdout)
+    assert record["nan_check"] == [{"layer": "root", "operation": "Sqrt-1", "nan": 1, "inf": 0}]
+    np.save("x.npy", np.float32([1, np.nan, 9]))
+    found = invoke("run net.xml -i x.npy --nan-check --backend reference")
+    assert found.exit_code == 0
+    assert found.stdout.startswith("NaN check: no layer makes NaN or Inf of finite inputs\n")

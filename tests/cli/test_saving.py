@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import zipfile
@@ -10,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 from harness.tiny import chain, net, parameter, passing, result, write, write_chain
 
-from ir_runtime.cli import saving
+from ir_runtime.cli import main, saving
 
 Invoke = Callable[[str], Result]
 Check = Callable[..., Result]
@@ -44,7 +45,7 @@ def test_saves_an_npz(model: Path, check: Check) -> None:
 
 
 def test_saves_a_folder(model: Path, folder: Path, invoke: Invoke) -> None:
-    found = invoke("run chain.xml -i x.npy -o out --layers shift --json")
+    found = invoke("run chain.xml -i x.npy -o out/ --layers shift --json")
     assert found.stderr == "saved 2 tensors to out\n"
     assert names_in(folder / "out") == ["shift.npy", "y.npy"]
     assert np.load("out/y.npy").tolist() == Y.tolist()
@@ -57,7 +58,7 @@ def test_overwrites_what_it_saved_and_leaves_the_rest(model: Path, folder: Path,
     (folder / "out").mkdir()
     (folder / "out" / "y.npy").write_text("old")
     (folder / "out" / "mine.txt").write_text("keep")
-    assert invoke("run chain.xml -i x.npy -o out").exit_code == 0
+    assert invoke("run chain.xml -i x.npy -o out/").exit_code == 0
     assert np.load("out/y.npy").tolist() == Y.tolist()
     assert names_in(folder / "out") == ["mine.txt", "y.npy"]
     assert [p.name for p in folder.iterdir() if p.name.startswith(".")] == []
@@ -106,7 +107,7 @@ def test_names_of_tensors_stay_inside_the_folder(folder: Path, invoke: Invoke) -
     layers = [parameter(i, name, "1") for i, name in enumerate(awkward)]
     layers += [result(count + i, "1") for i in range(count)]
     write(folder, net(layers, [(i, 0, count + i, 0) for i in range(count)]))
-    found = invoke("run net.xml --random -o out --json")
+    found = invoke("run net.xml --random -o out/ --json")
     assert found.exit_code == 0, found.stderr
     files = [record["file"] for record in json.loads(found.stdout)["outputs"]]
     assert len({file.casefold() for file in files}) == count
@@ -128,7 +129,15 @@ def test_names_of_tensors_stay_inside_the_folder(folder: Path, invoke: Invoke) -
 
 
 @pytest.mark.parametrize(
-    ("name", "path"), [("no_folder", "none/out.npz"), ("a_folder", "taken.npz"), ("a_file", "x.npy")]
+    ("name", "path"),
+    [
+        ("no_folder", "none/out.npz"),
+        ("a_folder", "taken.npz"),
+        ("a_file", "chain.xml"),
+        ("file_as_folder", "chain.xml/"),
+        ("no_form", "out"),
+        ("several", "out.npy --layers shift -i x.npy"),
+    ],
 )
 def test_a_path_that_cannot_be_is_refused_first(
     model: Path, folder: Path, check: Check, name: str, path: str
@@ -138,7 +147,7 @@ def test_a_path_that_cannot_be_is_refused_first(
     assert (found.exit_code, found.stdout) == (2, "")
 
 
-@pytest.mark.parametrize("path", ["out.npz", "out"])
+@pytest.mark.parametrize("path", ["out.npz", "out/", "out.npy"])
 def test_nothing_is_left_behind_when_saving_fails(
     model: Path, folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
@@ -170,3 +179,61 @@ def test_a_model_may_give_back_its_own_input(folder: Path, invoke: Invoke) -> No
     assert invoke("run net.xml -i x.npz -o x.npz").exit_code == 0
     with np.load("x.npz") as found:
         assert found["x"].tolist() == X.tolist()
+
+
+def test_one_output_is_one_npy(model: Path, invoke: Invoke) -> None:
+    assert invoke("run chain.xml -i x.npy -o out.npy").stderr == "saved 1 tensor to out.npy\n"
+    assert np.load("out.npy").tolist() == Y.tolist()
+
+
+@pytest.mark.parametrize("layers", ["", "--layers shift"])
+def test_results_are_streamed(model: Path, invoke: Invoke, layers: str) -> None:
+    """One as an .npy, several as an .npz; the table is a message then."""
+    found = invoke(f"run chain.xml -i x.npy -o - {layers}")
+    array = np.load(io.BytesIO(found.stdout_bytes))
+    assert (array["y"] if layers else array).tolist() == Y.tolist()
+    assert found.stderr.startswith("saved")
+    assert "Outputs, numpy backend" in found.stderr
+    assert invoke("run chain.xml -i x.npy -o - --json").exit_code == 2
+
+
+def test_inputs_are_streamed(model: Path, invoke: Invoke) -> None:
+    given = (Path.cwd() / "x.npy").read_bytes()
+    found = CliRunner().invoke(main, ["run", "chain.xml", "-i", "-", "-o", "out.npy"], input=given)
+    assert found.exit_code == 0, found.stderr
+    assert np.load("out.npy").tolist() == Y.tolist()
+
+
+@posix
+def test_arrays_are_not_for_terminals(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from harness.screen import on_terminal
+
+    assert "stdout is a terminal" in on_terminal(monkeypatch, "run chain.xml -i x.npy -o -")
+
+
+@pytest.mark.parametrize("path", ["out.npz", "out.npy", "out/"])
+def test_a_target_that_cannot_be_written_has_its_own_name(
+    model: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    found = invoke(f"run chain.xml -o {path}")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert f"'{path}' cannot be written: the folder" in found.stderr
+    monkeypatch.undo()
+    monkeypatch.chdir(model.parent)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", ".out.1234.part")
+
+    monkeypatch.setattr("ir_runtime.files.open", refuse, raising=False)
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    found = invoke(f"run chain.xml -i x.npy -o {path}")
+    assert (found.exit_code, found.stderr) == (5, f"error: {path.rstrip('/')}: Permission denied\n")
+
+
+def test_oracle_saves_alike(model: Path, invoke: Invoke) -> None:
+    assert invoke("oracle chain.xml -i x.npy -o out").exit_code == 2
+    assert invoke("oracle chain.xml -i x.npy -o out.npy").exit_code == 0
+    assert np.load("out.npy").tolist() == Y.tolist()
+    streamed = invoke("oracle chain.xml -i x.npy -o -")
+    assert np.load(io.BytesIO(streamed.stdout_bytes)).tolist() == Y.tolist()

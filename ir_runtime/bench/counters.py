@@ -1,0 +1,104 @@
+"""The time of each layer, and reports as benchmark_app writes them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ..files import replacing
+from .sides import OURS, Setting, Side
+
+__all__ = ["Counter", "ReportType", "average", "counted", "write_report"]
+
+ReportType = Literal["no_counters", "average_counters", "detailed_counters"]
+
+RUNS = 10
+"""The most runs that are counted."""
+_HEADER = ("layerName", "execStatus", "layerType", "execType", "realTime (ms)", "cpuTime (ms)")
+
+
+@dataclass(frozen=True)
+class Counter:
+    """How long a layer took in a run; ``status`` is OPTIMIZED_OUT where it ran as part of the one before it."""
+
+    layer: str
+    operation: str
+    status: str
+    ms: float
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def counted(setting: Setting, inputs: Sequence[Any], runs: int) -> list[list[Counter]]:
+    """Return the counters of each of so many runs, at most `RUNS`, of this package.
+
+    Args:
+        setting: the model, and what is asked for.
+        inputs: an array for each of its inputs.
+        runs: how many.
+    """
+    side = Side(OURS, replace(setting, counters=True))
+    request = side.request(inputs)
+    request.infer()
+    found = []
+    for _ in range(min(runs, RUNS)):
+        side.reset(request)
+        request.infer()
+        found.append([_counter(info) for info in request.get_profiling_info()])
+    return found
+
+
+def _counter(info: Any) -> Counter:
+    return Counter(info.node_name, info.node_type, info.status.name, info.real_time.total_seconds() * 1e3)
+
+
+def average(runs: Sequence[Sequence[Counter]]) -> list[Counter]:
+    """Return the mean of each layer over all runs."""
+    return [replace(each[0], ms=sum(one.ms for one in each) / len(each)) for each in zip(*runs, strict=True)]
+
+
+def write_report(
+    folder: Path,
+    kind: ReportType,
+    command: Sequence[tuple[str, Any]],
+    results: Sequence[tuple[str, Any]],
+    runs: Sequence[Sequence[Counter]],
+) -> list[Path]:
+    """Write ``benchmark_report.csv``, and the counters that are asked for, as benchmark_app does; return the files.
+
+    Args:
+        folder: where to.
+        kind: which counters to write.
+        command: the options of the command line.
+        results: names and figures.
+        runs: the counters of each run.
+    """
+    sections = (("Command line parameters", command), ("Execution results", results))
+    rows = [row for title, pairs in sections for row in ((title,), *pairs, ())]
+    files = {folder / "benchmark_report.csv": rows}
+    if kind != "no_counters":
+        shown = [average(runs)] if kind == "average_counters" else runs
+        files[folder / f"benchmark_{kind}_report.csv"] = [row for run in shown for row in _rows(run)]
+    for path, lines in files.items():
+        with replacing(path) as (file,):
+            file.write(_text(lines).encode())
+    return list(files)
+
+
+def _rows(run: Sequence[Counter]) -> list[tuple[str, ...]]:
+    rows = [(c.layer, f"Status.{c.status}", c.operation, "", f"{c.ms:.3f}", f"{c.ms:.3f}") for c in run]
+    total = f"{sum(c.ms for c in run):.3f}"
+    return [_HEADER, *rows, ("Total", "", "", "", total, total), ()]
+
+
+def _text(rows: Sequence[Sequence[Any]]) -> str:
+    from io import StringIO
+
+    text = StringIO()
+    csv.writer(text, delimiter=";", lineterminator="\n").writerows(rows)
+    return text.getvalue()

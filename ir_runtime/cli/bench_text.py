@@ -1,0 +1,99 @@
+"""What ``ir-runtime bench`` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .render import Record, clean, plural, table
+from .terminal import show
+
+if TYPE_CHECKING:
+    from ..bench.counters import Counter
+    from ..bench.report import Measured, Report
+
+__all__ = ["counter_text", "report_text", "write_reports"]
+
+_TITLES = {"ir_runtime": "ours", "openvino": "OpenVINO"}
+
+
+def report_text(report: Report, hint: str, requests: int, threads: int | None) -> str:
+    sides = report.sides
+    header = ["", *(_TITLES[side.runtime] for side in sides), *(["ratio"] if len(sides) > 1 else [])]
+    rows = [
+        [title, *(_cell(value(side)) for side in sides), *_ratio(report, key)] for title, value, key in _ROWS
+    ]
+    title = f"{sides[0].backend} backend, {hint}, {plural(requests, 'request')}"
+    title += f", {plural(threads, 'thread')}" if threads else ""
+    parts = [table(title, header, rows, right=header[1:])]
+    parts += [clean(f"{_TITLES[side.runtime]}: {side.runtime} {side.version}") for side in sides]
+    if (found := report.agreement) is not None:
+        said = "agree" if found.agree else "DIFFER"
+        said += f" in the order of {found.moved} rows alone" if found.moved else ""
+        parts.append(
+            f"results {said}; largest relative difference {found.difference:.1e}, in output {found.output}"
+        )
+    return "\n".join(parts)
+
+
+_ROWS: list[tuple[str, Callable[[Measured], float | None], str]] = [
+    ("import, ms", lambda side: side.start.imported * 1e3, ""),
+    ("read, ms", lambda side: side.start.read * 1e3, ""),
+    ("compile, ms", lambda side: side.start.compile * 1e3, ""),
+    ("read and compile, ms", lambda side: side.start.load * 1e3, "load"),
+    ("first inference, ms", lambda side: side.start.first * 1e3, "first"),
+    ("peak memory, MiB", lambda side: side.start.peak and side.start.peak / 2**20, "peak"),
+    ("latency, minimum, ms", lambda side: side.timing.minimum * 1e3, "min"),
+    ("latency, median, ms", lambda side: side.timing.median * 1e3, "median"),
+    ("latency, maximum, ms", lambda side: side.timing.maximum * 1e3, ""),
+    ("throughput, 1/s", lambda side: side.timing.rate, "throughput"),
+    ("inferences", lambda side: len(side.timing), ""),
+]
+
+
+def _cell(value: float | None) -> str:
+    if value is None or isinstance(value, int):
+        return "-" if value is None else str(value)
+    return f"{value:.0f}" if value >= 1000 else f"{value:.1f}" if value >= 10 else f"{value:.3f}"
+
+
+def _ratio(report: Report, key: str) -> list[str]:
+    if len(report.sides) < 2:
+        return []
+    ratio = report.ratio(key) if key else None
+    return ["" if not key else "-" if ratio is None else f"{ratio:.2f}"]
+
+
+def counter_text(counters: Sequence[Counter]) -> str:
+    """The time of each layer as a table, the longest first."""
+    total = sum(each.ms for each in counters) or 1.0
+    ran = sorted((each for each in counters if each.status == "EXECUTED"), key=lambda each: -each.ms)
+    rows = [[each.layer, each.operation, f"{each.ms:.3f}", f"{each.ms / total:.1%}"] for each in ran]
+    inside = len(counters) - len(ran)
+    title = f"Layers, mean time; {plural(inside, 'other')} ran as part of these"
+    return table(
+        title, ["layer", "operation", "ms", "share"], rows, right=("ms", "share"), rest="a pipe gets all"
+    )
+
+
+def write_reports(
+    folder: str, kind: Any, asked: Record, report: Report, runs: Sequence[Sequence[Counter]]
+) -> None:
+    """Write the reports into a folder, and say so."""
+    from pathlib import Path
+
+    from ..bench.counters import write_report
+
+    ours = report.sides[0].timing
+    results = [
+        ("latency (ms)", f"{ours.median * 1e3:.2f}"),
+        ("Max latency", f"{ours.maximum * 1e3:.2f}"),
+        ("Min latency", f"{ours.minimum * 1e3:.2f}"),
+        ("Average latency", f"{ours.mean * 1e3:.2f}"),
+        ("throughput", f"{ours.rate:.2f}"),
+        ("total execution time (ms)", f"{ours.busy * 1e3:.2f}"),
+        ("total number of iterations", len(ours)),
+    ]
+    command = [(name, "" if value is None else value) for name, value in asked.items()]
+    for file in write_report(Path(folder), kind, command, results, runs):
+        show(f"saved the report to {clean(str(file))}", err=True)
