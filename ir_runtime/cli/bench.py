@@ -86,7 +86,8 @@ order of rows differs, as of objects that are equally likely, that is said.
     type=click.Choice(["latency", "throughput", "tput", "cumulative_throughput", "ctput", "none"]),
     default="latency",
     show_default=True,
-    help="What to optimize for.",
+    metavar="HINT",
+    help="What to optimize for: latency, throughput (tput), cumulative_throughput (ctput) or none.",
 )
 @click.option(
     "-api",
@@ -119,14 +120,17 @@ order of rows differs, as of objects that are equally likely, that is said.
     "-infer_precision",
     "--precision",
     type=click.Choice(["f32", "f16"]),
-    help="The type to compute in; by default, the model's here and f32 in OpenVINO.",
+    metavar="TYPE",
+    help="The type to compute in, f32 or f16; by default, the model's here and f32 in OpenVINO.",
 )
 @click.option("-pc", "--counters", is_flag=True, help="Also show the time of each layer.")
 @click.option(
     "-report_type",
     "--report-type",
     type=click.Choice(["no_counters", "average_counters", "detailed_counters"]),
-    help="Write a report as benchmark_app does: benchmark_report.csv, and counters of layers.",
+    metavar="KIND",
+    help="Write benchmark_report.csv, as benchmark_app does: no_counters, or also average_counters or "
+    "detailed_counters of layers.",
 )
 @click.option("-report_folder", "--report-folder", metavar="FOLDER", default=".", help="Where reports go.")
 @click.option("--against", type=click.Choice(["openvino"]), help="Also measure it, and compare.")
@@ -241,7 +245,7 @@ def bench(
 def _one_model(model: str | None, path: str | None) -> str:
     """Return the model, which is given as the argument or as ``-m``."""
     if (model is None) == (path is None):
-        raise click.UsageError("Missing argument 'MODEL'." if model is None else "give either MODEL or -m")
+        raise click.UsageError("give the MODEL once: as the argument, or with -m")
     return str(model or path)
 
 

@@ -379,8 +379,8 @@ def test_counters_are_shown_and_saved(folder: Path, invoke: Invoke, monkeypatch:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("", "Missing argument 'MODEL'."),
-        ("chain.xml -m chain.xml", "give either MODEL or -m"),
+        ("", "give the MODEL once: as the argument, or with -m"),
+        ("chain.xml -m chain.xml", "give the MODEL once: as the argument, or with -m"),
         ("chain.xml -api sync -nireq 2", "-api sync is for one request at a time, not 2"),
         ("chain.xml -b 2 -layout [N", "'[N' is not [NAME]LAYOUT, such as [NCHW] or a[NC],b[N]"),
         ("chain.xml -d GPU", "device GPU is not available"),

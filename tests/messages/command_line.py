@@ -21,7 +21,7 @@ FOLDER = "messages"
 FILES = {"net.xml": chain().encode(), "net.bin": chain_weights()}
 
 
-class Said(Exception):
+class SaidError(Exception):
     """What a command says, which ends with another exit code than 0."""
 
 
@@ -34,14 +34,16 @@ def line(text: str, files: Mapping[str, bytes] = FILES) -> Callable[[], None]:
                 Path(name).write_bytes(contents)
             found = CliRunner().invoke(main, shlex.split(text))
         if found.exit_code:
-            raise Said((found.stdout + found.stderr).rstrip().replace(os.path.realpath(folder), "FOLDER"))
+            raise SaidError(
+                (found.stdout + found.stderr).rstrip().replace(os.path.realpath(folder), "FOLDER")
+            )
 
     return call
 
 
 def written(text: str, files: Mapping[str, bytes] = FILES) -> Call:
     """A case that has the command line as its name."""
-    return Call(text, line(text, files), (Said,))
+    return Call(text, line(text, files), (SaidError,))
 
 
 def folder_of_others() -> None:
@@ -58,8 +60,8 @@ def terminal() -> None:
 
 
 REFUSALS = [
-    Call("folder that is not writable", folder_of_others, (Said,)),
-    Call("arrays for a terminal", terminal, (Said,)),
+    Call("folder that is not writable", folder_of_others, (SaidError,)),
+    Call("arrays for a terminal", terminal, (SaidError,)),
     written("run net.xml --random -o - --json"),
     written("bench net.xml -b 2 -layout [N"),
     written("bench"),
