@@ -23,7 +23,7 @@ _EPILOG = """\b
 Exit codes:
   0    done
   1    findings: validate found errors, shapes that no input fits, or
-       compare what rounding does not explain
+       compare or bisect what rounding does not explain
   2    usage: an option, a name, an input or an output path is wrong
   3    the model cannot be read, or is not valid
   4    the model has an operation that is not supported
@@ -39,7 +39,7 @@ the backend to use where --backend does not.
 
 # Each is in the module of its name.
 _COMMANDS = (
-    "run", "validate", "shapes", "inspect", "cost", "compare", "oracle", "reduce", "budget", "trace-nan", "diff", "bench", "ops", "explain",
+    "run", "validate", "shapes", "inspect", "cost", "bisect", "compare", "oracle", "reduce", "budget", "trace-nan", "diff", "bench", "ops", "explain",
     "guide", "kernels",
 )  # fmt: skip
 

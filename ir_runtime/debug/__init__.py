@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .bisect import Bisection, bisect
 from .budget import Budget, LayerCost, budget
 from .compare import compare
 from .diff import Change, Difference, diff
@@ -15,6 +16,7 @@ from .step import Stepping, Stop, step
 from .trace_nan import NanTrace, Origin, Peak, trace_nan
 
 __all__ = [
+    "Bisection",
     "Budget",
     "Change",
     "Comparison",
@@ -32,6 +34,7 @@ __all__ = [
     "UnitResult",
     "Stepping",
     "Stop",
+    "bisect",
     "budget",
     "compare",
     "diff",

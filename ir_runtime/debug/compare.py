@@ -21,7 +21,7 @@ from .tensors import computed_layers, is_float, name_of, unit_of
 from .terms import terms_of
 from .verdict import Error, error_of, excess, scatter_of, with_accumulation
 
-__all__ = ["compare"]
+__all__ = ["compare", "judged"]
 
 RUNS = 3
 """Runs with random rounding, beside the plain one."""
@@ -46,15 +46,27 @@ def compare(model: Model, inputs: Any, side: str | Side | Mapping[Any, Any] | Se
         InputError: if an input or the side is not as described.
         ExecutionError: if a layer fails on the data.
     """
+    return judged(model, inputs, side)[0]
+
+
+def judged(model: Model, inputs: Any, side: Any, inside: bool = True) -> tuple[Comparison, list[Array]]:
+    """Compare; also return the outputs in f64, with the decisions of the side.
+
+    Args:
+        model: the model.
+        inputs: as for a compiled model.
+        side: what is judged.
+        inside: also look at the tensors between the layers, not at the outputs alone.
+    """
     plain = Reference(model)
     feeds = plain.feeds(inputs)
     layers = computed_layers(plain.graph)
-    ports = [port for layer in layers for port in layer.output_ports]
+    ports = [port for layer in layers for port in layer.output_ports] if inside else []
     seen = side_of(side).observe(model, plain, feeds, ports)
     work = _Work(model, plain, feeds, seen, layers)
     work.local()
-    work.whole()
-    return work.report()
+    truth = work.whole()
+    return work.report(), truth
 
 
 @dataclass
@@ -84,6 +96,10 @@ class _Work:
         self.tensors = dict(self.seen.tensors)
         graph, types = self.plain.graph, self.plain.types
         self.deciding = {layer.id: layer for layer in self.layers if decides(graph, types, layer)}
+        for output, array in zip(self.plain.outputs, self.seen.outputs, strict=True):
+            layer = self.deciding.get(output._port.layer)
+            if layer is not None and is_elementwise(layer):  # rounding may explain what it decides
+                self.tensors.setdefault(output._port, array)
 
     @property
     def precision(self) -> str:
@@ -152,8 +168,12 @@ class _Work:
                 unexplained = 0
         self.decisions.append(DecisionResult(layer.name, layer.operation, differ, unexplained, of))
 
-    def whole(self) -> None:
-        """Compute the model in f64, and several times in the side's precision, all with the side's decisions."""
+    def whole(self) -> list[Array]:
+        """Compute the model in f64, and several times in the side's precision, all with the side's decisions.
+
+        Returns:
+            the outputs in f64.
+        """
         decisions: dict[int, list[Array | None]] = {}
 
         def first(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -176,6 +196,7 @@ class _Work:
         truth = self.wide.run(self.feeds, chained(take, self._inherit))
         for index, exact in enumerate(truth):
             self._judge_output(index, exact, [run[index] for run in runs], ours[index])
+        return truth
 
     def _inherit(self, layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         for port, array in zip(layer.output_ports, outputs, strict=False):

@@ -23,6 +23,7 @@ from .reduced import Reduced
 from .reference import Reference
 from .report import Comparison
 from .reproducer import check_folder, write
+from .sides import check_runs_parts
 from .tensors import computed_layers, ports_by_name
 
 __all__ = ["reduce"]
@@ -47,11 +48,7 @@ def reduce(
     Raises:
         InputError: if the side cannot run other models, or rounding explains how it differs, or the folder cannot be made.
     """
-    if side.endswith((".npz", ".onnx", ".xml")) if isinstance(side, str) else not hasattr(side, "observe"):
-        raise InputError(
-            "to reduce, the side must run other models: openvino, openvino:HINT or a backend",
-            code=Code.BAD_REQUEST,
-        )
+    check_runs_parts(side)
     if out is not None:
         check_folder(Path(out))
     work = _Reduction(side)

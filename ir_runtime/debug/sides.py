@@ -26,7 +26,7 @@ from .tensors import name_of, ports_by_name
 if TYPE_CHECKING:
     from ..api.model import Model
 
-__all__ = ["side_of"]
+__all__ = ["check_runs_parts", "side_of"]
 
 
 def side_of(side: Any) -> Side:
@@ -50,6 +50,19 @@ def side_of(side: Any) -> Side:
         code=Code.BAD_REQUEST,
         hint="such as 'openvino', 'numpy', 'theirs.npz' or {'layer': array}",
     )
+
+
+def check_runs_parts(side: Any) -> None:
+    """Check that a side can run parts of a model.
+
+    Raises:
+        InputError: if it stands for arrays, a function, or another model.
+    """
+    if side.endswith((".npz", ".onnx", ".xml")) if isinstance(side, str) else not hasattr(side, "observe"):
+        raise InputError(
+            "the side must run parts of the model: expected openvino, openvino:HINT or a backend",
+            code=Code.BAD_REQUEST,
+        )
 
 
 def _named(name: str) -> Side:

@@ -27,6 +27,7 @@ Check = Callable[..., Result]
         "validate",
         "shapes",
         "inspect",
+        "bisect",
         "compare",
         "oracle",
         "reduce",

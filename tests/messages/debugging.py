@@ -126,6 +126,7 @@ REFUSALS = [
     Call("model that a side cannot run", refused_by_openvino),
     Call("nothing to reduce", lambda: debug.reduce(model(), X, "reference")),
     Call("reducing for arrays", lambda: debug.reduce(model(), X, "theirs.npz")),
+    Call("nothing to bisect", lambda: debug.bisect(model(), X, "reference")),
     Call("folder that is there", lambda: of_files("debug.reduce(model, X, wrong, at / 'bug')")),
     Call("folder below a file", lambda: of_files("debug.reduce(model, X, wrong, at / 'theirs.npz' / 'bug')")),
     Call("budget of an unknown precision", lambda: debug.budget(model(), X, "int7")),

@@ -1,0 +1,144 @@
+"""Find the first layer in which an execution goes wrong, by running parts of the model only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..api.model import Model
+from ..codes import Code
+from ..errors import InputError
+from ..ir.graph import Port
+from ..ir.tensor import Array
+from .compare import judged
+from .cuts import Cuts
+from .observation import Side
+from .reference import Reference
+from .report import Comparison
+from .sides import check_runs_parts
+
+__all__ = ["Bisection", "bisect"]
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """Where an execution goes wrong.
+
+    Args:
+        layers: the names of the layers between which it does: one, unless what is wrong needs several.
+        operation: the operation of the last of them.
+        report: how the side differs on these layers alone, from inputs as f64 has them.
+        runs: how many models were compared.
+        of: how many layers the model has, without constants.
+        kept: the largest number of bytes that were kept from one run for the next.
+    """
+
+    layers: tuple[str, ...]
+    operation: str
+    report: Comparison
+    runs: int
+    of: int
+    kept: int
+
+    @property
+    def layer(self) -> str:
+        """The name of the last of them."""
+        return self.layers[-1]
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "schema": 1, "layer": self.layer, "operation": self.operation, "layers": list(self.layers), "of": self.of,
+            "runs": self.runs, "kept": self.kept, "report": self.report.record(),
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        first = f"first wrong: {self.layer!r} ({self.operation})"
+        if len(self.layers) > 1:
+            span = f"the {len(self.layers)} layers from {self.layers[0]!r} to {self.layer!r}"
+            first = f"wrong together, but not in parts: {span}"
+        lines = [
+            first,
+            str(self.report),
+            f"{self.runs} comparisons of parts of {self.of} layers, {self.kept / 2**20:.1f} MiB kept between them",
+        ]
+        return "\n".join(lines)
+
+
+def bisect(model: Model, inputs: Any, side: str | Side) -> Bisection:
+    """Find the first layer in which an execution differs from f64 by more than rounding.
+
+    The layers are cut in two again and again. Of each half only the tensors that leave it are compared, and only those
+    that cross the cut are kept, as f64 has them: so nothing inside needs to be observed, and memory stays small.
+
+    Args:
+        model: the model; it is not changed.
+        inputs: as for a compiled model.
+        side: what differs, by a name of something that runs models: ``"openvino"``, ``"openvino:bf16"`` or a backend;
+            or a `Side`.
+
+    Raises:
+        InputError: if the side cannot run other models, or rounding explains how it differs.
+    """
+    check_runs_parts(side)
+    reference = Reference(model)
+    feeds = reference.feeds(inputs)
+    return _Search(Cuts(model, reference, feeds), reference, side).run()
+
+
+@dataclass
+class _Search:
+    cuts: Cuts
+    reference: Reference
+    side: str | Side
+    values: dict[Port, Array] = field(default_factory=dict)
+    """The tensors that cross the cut before which all is well, as f64 has them."""
+    runs: int = 0
+    kept: int = 0
+
+    def run(self) -> Bisection:
+        """Halve the layers until one is left."""
+        low, high, start = 0, len(self.cuts.layers), 0
+        found, _ = self._compared(low, high)
+        if found.verdict != "unexplained":
+            message = f"there is nothing to find: {found.side} differs as rounding explains"
+            raise InputError(message, code=Code.BAD_REQUEST)
+        while high - low > 1:
+            middle = (low + high) // 2
+            report, truth = self._compared(low, middle)
+            if report.verdict == "unexplained":
+                high, start, found = middle, low, report
+            else:
+                self._keep(low, middle, truth)
+                low = middle
+        if low != start:  # what is left was run with those before it only
+            report, _ = self._compared(low, high)
+            low, found = (low, report) if report.verdict == "unexplained" else (start, found)
+        layers = self.cuts.layers[low:high]
+        names = tuple(layer.name for layer in layers)
+        return Bisection(names, layers[-1].operation, found, self.runs, len(self.cuts.layers), self.kept)
+
+    def _compared(self, low: int, high: int) -> tuple[Comparison, list[Array]]:
+        """Compare what the layers between two cuts give; also return it as f64 has it."""
+        self.runs += 1
+        part, arrays = self.cuts.part(low, high, self.values)
+        return judged(part, arrays, self.side, inside=False)
+
+    def _keep(self, low: int, middle: int, truth: list[Array]) -> None:
+        """Keep what crosses a cut, in the types of the model."""
+        computed = dict(zip(self.cuts.ends(low, middle), truth, strict=True))
+        types = self.reference.types
+        self.values = {
+            port: self.values[port]
+            if port in self.values
+            else _narrowed(computed[port], types[port].element.dtype)
+            for port in self.cuts.crossing(middle)
+        }
+        self.kept = max(self.kept, sum(array.nbytes for array in self.values.values()))
+
+
+def _narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
+    with np.errstate(over="ignore"):
+        return array.astype(dtype)

@@ -1,0 +1,60 @@
+"""Places at which the layers of a model are cut in two, and the parts between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..api.model import Model
+from ..ir.graph import Port
+from ..ir.tensor import Array
+from .extract import cut
+from .reference import Reference
+from .tensors import computed_layers
+
+__all__ = ["Cuts"]
+
+
+class Cuts:
+    """The layers of a model that compute, in topological order; cut ``n`` is before the layer of that number.
+
+    Args:
+        model: the model.
+        reference: its reference, which has the graph.
+        feeds: an array for each input.
+    """
+
+    def __init__(self, model: Model, reference: Reference, feeds: Sequence[Array]) -> None:
+        self._model, self._graph = model, reference.graph
+        self.layers = computed_layers(self._graph)
+        self._place = {layer.id: index for index, layer in enumerate(self.layers)}
+        self._outputs = {port._port for port in reference.outputs}
+        parameters = self._graph.of_type("Parameter")
+        self._feeds = {layer.name: feed for layer, feed in zip(parameters, feeds, strict=True)}
+
+    def crossing(self, place: int) -> list[Port]:
+        """Return the tensors that layers before a cut compute, and that are read behind it."""
+        return [port for port in self._made(0, place) if self._is_read(port, place, len(self.layers))]
+
+    def ends(self, low: int, high: int) -> list[Port]:
+        """Return what the layers between two cuts compute for those behind them, or as outputs of the model."""
+        made = self._made(low, high)
+        return [p for p in made if p in self._outputs or self._is_read(p, high, len(self.layers))]
+
+    def part(self, low: int, high: int, values: Mapping[Port, Array]) -> tuple[Model, list[Array]]:
+        """Return the layers between two cuts as a model, and an array for each of its inputs.
+
+        Args:
+            low: the cut before them.
+            high: the cut behind them.
+            values: the tensors that cross the cut before them.
+        """
+        starts = [port for port in values if self._is_read(port, low, high)]
+        part = cut(self._model, starts, self.ends(low, high))
+        rest = [self._feeds[node.friendly_name] for node in part.parameters[len(starts) :]]
+        return part, [*(values[port] for port in starts), *rest]
+
+    def _made(self, low: int, high: int) -> list[Port]:
+        return [port for layer in self.layers[low:high] for port in layer.output_ports]
+
+    def _is_read(self, port: Port, low: int, high: int) -> bool:
+        return any(low <= self._place.get(reader.layer, -1) < high for reader in self._graph.readers(port))

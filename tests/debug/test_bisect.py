@@ -1,0 +1,86 @@
+"""The first layer that is wrong, found by running parts."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from harness.wrong_sides import FAULTS, WrongLayer
+from models.networks import NETWORKS, save
+
+import ir_runtime as ir
+from ir_runtime import debug
+from ir_runtime.cli import main
+from ir_runtime.debug.compare import judged
+from ir_runtime.debug.cuts import Cuts
+from ir_runtime.debug.reference import Recorder, Reference
+from ir_runtime.debug.tensors import computed_layers, is_float
+from ir_runtime.ir.graph import Layer
+from ir_runtime.ir.tensor import Array
+
+_MOVES = (".movement.", ".shape.")
+
+
+def _faults(model: ir.Model, inputs: list[Array], count: int) -> list[WrongLayer]:
+    """Sides with one wrong layer each, of those that show at the outputs."""
+    reference, random = Reference(model), np.random.default_rng(0)
+    able = [layer.name for layer in computed_layers(reference.graph) if _computes(reference, layer)]
+    drawn = (WrongLayer(random.choice(able), FAULTS[random.choice(list(FAULTS))]) for _ in range(5 * count))
+    shown = (side for side in drawn if not judged(model, inputs, side, inside=False)[0].explained)
+    return [next(shown) for _ in range(count)]
+
+
+def _computes(reference: Reference, layer: Layer) -> bool:
+    moves = any(package in type(layer.op).__module__ for package in _MOVES)
+    return is_float(reference.types, layer.output_ports[0]) and not moves
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_five_random_faults_are_found_in_their_layer(name: str, tmp_path: Path) -> None:
+    model, inputs = ir.read_model(save(name, tmp_path)), NETWORKS[name][1]()
+    reference = Reference(model)
+    recorder = Recorder(port for layer in reference.graph for port in layer.output_ports)
+    reference.run(inputs, recorder)
+    cuts = Cuts(model, reference, inputs)
+    widest = max(
+        sum(recorder.tensors[port].nbytes for port in cuts.crossing(place))
+        for place in range(len(cuts.layers) + 1)
+    )
+    for side in _faults(model, inputs, 5):
+        side.runs = 0
+        found = debug.bisect(model, inputs, side)
+        assert found.layers == (side.name,)
+        assert side.runs == found.runs <= 2 * math.log2(found.of)
+        assert found.kept <= widest
+
+
+def test_a_difference_that_rounding_explains_is_not_searched(tmp_path: Path) -> None:
+    model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
+    with pytest.raises(ir.InputError, match="nothing to find: numpy differs as rounding explains"):
+        debug.bisect(model, inputs, "numpy")
+
+
+def test_layers_that_are_wrong_together_only_are_named_together(tmp_path: Path) -> None:
+    """As a fusion is, that two layers have to be there for."""
+    model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
+    layers = [layer.name for layer in computed_layers(Reference(model).graph)]
+    first, second = layers[4], layers[5]
+    side = WrongLayer(second, FAULTS["scaled"], needs=first)
+    found = debug.bisect(model, inputs, side)
+    assert {first, second} <= set(found.layers)
+    assert len(found.layers) < len(layers)
+    assert f"not in parts: the {len(found.layers)} layers" in str(found)
+
+
+def test_the_command_names_the_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, side = save("residual", tmp_path), WrongLayer("", FAULTS["scaled"])
+    side.name = computed_layers(Reference(ir.read_model(path)).graph)[6].name
+    monkeypatch.setattr(import_module("ir_runtime.debug.compare"), "side_of", lambda _: side)
+    done = CliRunner().invoke(main, ["bisect", str(path), "--against", "numpy", "--random", "--json"])
+    assert done.exit_code == 1, done.output
+    assert json.loads(done.stdout)["layer"] == side.name
