@@ -7,7 +7,7 @@ ZOO ?= out/zoo
 CLIENTS ?= out/clients-venv
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type index docs fuzz table oracle bench zoo clients clean
+.PHONY: help demo setup test lint type vendor index docs fuzz table oracle bench zoo clients clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ index: $(VENV)/test ## write the lists of modules, after an operation or a kerne
 
 docs: $(VENV)/docs ## build the documentation as a site in out/docs/site, which can be searched without a network
 	PYTHONPATH=tests $(BIN)/python -m docs out/docs
+
+vendor: $(VENV)/test ## fetch the JavaScript of reports, at the versions of ir_runtime/report/vendor/manifest.tsv
+	PYTHONPATH=tests $(BIN)/python -m harness.vendor
 
 fuzz: $(VENV)/test ## feed broken models to the package; FUZZ="--minutes 10 --seed 7" for more, "--help" for all
 	PYTHONPATH=tests $(BIN)/python -m fuzz.fuzz $(FUZZ)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .finding import Cause, Diagnostic, Excerpt, Location, Mark, Severity, one_line
+from .markup import table
 
 __all__ = [
     "MOST",
@@ -186,6 +187,14 @@ class Diagnostics:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (found.severity, found.code, str(found.where or ""), found.message, found.hint)
+            for found in self._kept
+        ]
+        title = f"{self.count(Severity.ERROR)} errors, {self.count(Severity.WARNING)} warnings"
+        return table(title, ("severity", "code", "where", "what", "hint"), rows)
 
     def __repr__(self) -> str:
         return f"<Diagnostics: {self.count(Severity.ERROR)} errors, {self.count(Severity.WARNING)} warnings>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..analysis.infer import Inferred, infer
 from ..analysis.state import check_assigned, variables_of
@@ -25,7 +25,12 @@ from .building.order import Order
 from .building.variables import Variable, VariableInfo
 from .graph_nodes import GraphNodes
 from .nodes import EDITS, Node, Output
+from .reporting import ModelReport, model_html
 from .view import View
+
+if TYPE_CHECKING:
+    from ..analysis.constraints.constraint import Constraints
+    from ..ir.tensor import TensorType
 
 __all__ = ["Editing"]
 
@@ -50,10 +55,22 @@ class Editing(View):
         self._rt_info = entries
 
     @property
-    def report(self) -> Diagnostics:
-        """What was found wrong or noteworthy."""
+    def report(self) -> ModelReport:
+        """What was found wrong or noteworthy. Calling it returns a page of the model to look at."""
         self._nodes()
-        return self._report
+        return ModelReport(self, self._report)
+
+    @property
+    @abstractmethod
+    def _parameter_types(self) -> dict[int, TensorType]:
+        """The types of the Parameters, by layer."""
+
+    @abstractmethod
+    def constraints(self, confirm: bool = True, seconds: float = 20.0) -> Constraints:
+        """Find the constraints on the dynamic dims of the inputs."""
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     @property
     def _extra(self) -> Sequence[Port]:

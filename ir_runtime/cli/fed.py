@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..api.model import Model
     from ..ir.tensor import Array
 
-__all__ = ["Feeding", "data_options", "fed", "input_files"]
+__all__ = ["Feeding", "data_options", "fed", "feeds_of", "input_files"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -48,14 +48,15 @@ def fed(command: _Command) -> _Command:
         *args: Any, files: Sequence[str], random: bool, seed: int, shapes: Sequence[str], **options: Any
     ) -> Any:
         def feeding(model: Model) -> list[Array]:
-            return _feeds(model, files, shapes, seed if random else None)
+            return feeds_of(model, files, shapes, seed if random else None)
 
         return command(*args, feeding=feeding, **options)
 
     return data_options(with_feeding)  # type: ignore[return-value]
 
 
-def _feeds(model: Model, files: Sequence[str], shapes: Sequence[str], seed: int | None) -> list[Array]:
+def feeds_of(model: Model, files: Sequence[str], shapes: Sequence[str], seed: int | None) -> list[Array]:
+    """Reshape a model as asked, and return an array for each of its inputs; without a seed, none is random."""
     from .feeding import collect
 
     if shapes:

@@ -7,6 +7,7 @@ from .budget import Budget, LayerCost, budget
 from .compare import compare
 from .diff import Change, Difference, diff
 from .extract import extract
+from .measure import measure, old_model
 from .observation import Observation, Side
 from .oracle import Truth, oracle
 from .reduce import reduce
@@ -39,6 +40,8 @@ __all__ = [
     "compare",
     "diff",
     "extract",
+    "measure",
+    "old_model",
     "oracle",
     "reduce",
     "step",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
 from .matching import Matching, attributes_of, match
 
-__all__ = ["Change", "Difference", "diff"]
+__all__ = ["Change", "Difference", "diff", "diff_with_pairs"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,11 @@ def diff(old: Model, new: Model) -> Difference:
     Returns:
         the layers, attributes, connections, shapes and weights that changed; true if there are any.
     """
+    return diff_with_pairs(old, new)[0]
+
+
+def diff_with_pairs(old: Model, new: Model) -> tuple[Difference, Mapping[int, int]]:
+    """Compare two models; return also which layers are the same, by id."""
     ours, theirs = old._runnable(), new._runnable()
     found = match(ours._graph, theirs._graph)
     changes = list(_all_changes(found))
@@ -95,7 +100,7 @@ def diff(old: Model, new: Model) -> Difference:
     order = {layer.name: index for index, layer in enumerate(found.old)}
     changes.sort(key=lambda change: order.get(change.layer, len(order)))
     renamed = sum(found.old[a].name != found.new[b].name for a, b in found.pairs.items())
-    return Difference(tuple(changes), len(found.pairs), renamed)
+    return Difference(tuple(changes), len(found.pairs), renamed), found.pairs
 
 
 def _order(found: Matching, type: str) -> Iterator[Change]:

@@ -1,0 +1,118 @@
+"""``ir-runtime report``: a page to look at, with the graph of a model and everything about its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .fed import feeds_of, input_files
+from .limited import limited
+from .models import read, weights
+from .render import plain
+from .shaping import shaped, shapes_of
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+    from ..limits import Limits
+    from ..report import Measures, OldModel
+
+__all__ = ["report"]
+
+_EPILOG = """\b
+ir-runtime report net.xml -o report.html
+ir-runtime report net.xml --profile --histograms -i image=cat.npy
+ir-runtime report net.xml --compare openvino:f32 --random
+ir-runtime report new.xml --diff old.xml
+
+The page needs no network and no server: open it in a browser, or attach it to an issue. Where something is
+to be measured, and no input is given, random data is used.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "-o", "--output", default="report.html", show_default=True, metavar="FILE", help="Where to write it."
+)
+@click.option("--profile", is_flag=True, help="Measure the time of each layer.")
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Runs that the time is the median of.",
+)
+@click.option(
+    "--compare", "against", metavar="SIDE", help="Show the error of each layer: as compare --against."
+)
+@click.option(
+    "--trace-nan",
+    "precision",
+    type=click.Choice(["f32", "f16", "bf16"]),
+    help="Show where Inf or NaN begins in this type.",
+)
+@click.option(
+    "--histograms", is_flag=True, help="Show histograms of weights, and of activations if the model runs."
+)
+@click.option("--diff", "old", metavar="OLD", help="Show this older model beside MODEL, with what changed.")
+@click.option("--constraints/--no-constraints", default=True, help="Find the constraints on the inputs.")
+@click.option("--backend", metavar="NAME", help="What computes: numba, numpy, reference.")
+@input_files
+@click.option("--random", is_flag=True, help="Run with random data where nothing else asks for a run.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random data.")
+@shaped
+@weights
+@limited
+def report(
+    model: str,
+    output: str,
+    profile: bool,
+    runs: int,
+    against: str | None,
+    precision: str | None,
+    histograms: bool,
+    old: str | None,
+    constraints: bool,
+    backend: str | None,
+    files: Sequence[str],
+    random: bool,
+    seed: int,
+    shapes: Sequence[str],
+    weights: str | None,
+    limits: Limits,
+) -> None:
+    """Write a page with the graph of MODEL, everything about its layers, and what was measured.
+
+    Models with errors are shown as far as they go, with what was found.
+    """
+    wanted = bool(profile or against or precision or files or random)
+    net = read(model, weights, checked=wanted, limits=limits)
+    measures = None
+    if wanted:
+        from ..debug import measure
+
+        if not files:
+            click.echo(f"note: the inputs are random numbers (seed {seed}); -i gives others", err=True)
+        feeds = feeds_of(net, files, shapes, seed)
+        asked: dict[str, Any] = {"profile": profile, "runs": runs, "against": against, "precision": precision}
+        measures = measure(net, feeds, histograms=histograms, backend=backend, **asked)
+    elif shapes or histograms:
+        measures = _unmeasured(net, shapes, histograms)
+    page = net.report(output, measures, constraints=constraints, old=_beside(old, net, limits))
+    click.echo(f"{output}: {plain(len(page.html.encode()))} bytes", err=True)
+
+
+def _unmeasured(net: Model, shapes: Sequence[str], histograms: bool) -> Measures:
+    from ..report import Measures
+
+    if shapes:
+        net.reshape(shapes_of(shapes))
+    return Measures(histograms=histograms)
+
+
+def _beside(old: str | None, net: Model, limits: Limits) -> OldModel | None:
+    from ..debug import old_model
+
+    return None if old is None else old_model(read(old, None, limits=limits), net)

@@ -1,0 +1,150 @@
+"""Measure what a report shows of a model: times, memory, errors, histograms of activations, what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
+
+from ..api.compiled import CompiledModel
+from ..api.core import compile_model
+from ..api.feeding import bind
+from ..api.model import Model
+from ..api.profiling import Status
+from ..api.reporting import source_of
+from ..executor.step import Step
+from ..ir.tensor import Array
+from ..report import Measures, OldModel
+from ..report.weights import histogram, sampled
+from .compare import compare
+from .diff import diff_with_pairs
+from .report import Comparison
+from .trace_nan import trace_nan
+
+__all__ = ["measure", "old_model"]
+
+
+def measure(
+    model: Model,
+    inputs: Any,
+    *,
+    profile: bool = False,
+    runs: int = 5,
+    against: Any = None,
+    precision: str | None = None,
+    histograms: bool = False,
+    backend: str | None = None,
+) -> Measures:
+    """Run a model, and return what a report shows of the runs.
+
+    Args:
+        model: the model; it is not changed.
+        inputs: as for a compiled model.
+        profile: measure the time of each layer.
+        runs: how many runs the median of times is taken of, after one that is not counted.
+        against: a side to compare with, as for `compare`.
+        precision: the type in which to look for Inf and NaN, as for `trace_nan`.
+        histograms: count the elements of activations, and of weights, by value.
+        backend: what computes while time is measured.
+
+    Raises:
+        InputError: if an input, the side or the precision is not as described.
+    """
+    compiled = compile_model(model, backend=backend, config={"PERF_COUNT": True})
+    feeds = bind(compiled.inputs, inputs, {})
+    seen = _Activations(model, histograms)
+    outputs = compiled(feeds, observers=[seen]).to_tuple()
+    for layer, feed in zip(model._graph.of_type("Parameter"), feeds, strict=True):
+        seen.memory[layer.name] = feed.nbytes
+    names = [port.label for port in (*compiled.inputs, *compiled.outputs)]
+    tensors = list(zip(names, [*feeds, *outputs], strict=True))
+    found = Measures(memory=seen.memory, activations=seen.counts, tensors=tensors, histograms=histograms)
+    if profile:
+        times, fused = _times(compiled, feeds, runs)
+        found = replace(found, times=times, fused=fused)
+    if against is not None:
+        judged = compare(model, feeds, against)
+        found = replace(found, errors=_errors(model, judged), against=judged.side)
+    if precision is not None:
+        traced = trace_nan(model, feeds, precision, peaks=len(seen.memory))
+        broken = {
+            origin.layer: f"makes {origin.kind} of finite inputs in {precision}" for origin in traced.origins
+        }
+        found = replace(found, broken=broken, peaks={peak.layer: peak.part for peak in traced.peaks})
+    return found
+
+
+def _errors(model: Model, judged: Comparison) -> Mapping[str, float]:
+    """Return by how much the error of each layer exceeds what rounding explains."""
+    names = {layer.name for layer in model._graph}
+    found: dict[str, float] = {}
+    for unit in judged.units:
+        name = unit.name if unit.name in names else unit.name.rpartition(":")[0]  # one of several outputs
+        found[name] = max(found.get(name, 0.0), unit.excess)
+    return found
+
+
+@dataclass
+class _Activations:
+    """An observer of the sizes of the outputs of layers, and of how many elements have which values."""
+
+    model: Model
+    wanted: bool
+    memory: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, tuple[Sequence[int], float, float]] = field(default_factory=dict)
+
+    def before(self, step: Step, inputs: Sequence[Array]) -> None:
+        """Nothing to do before a layer."""
+
+    def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
+        """Note the outputs of a layer outside of bodies."""
+        layer = step.layer
+        outside = self.model._graph.layers.get(layer.id)
+        if outside is None or outside.name != layer.name:
+            return
+        self.memory[layer.name] = sum(array.nbytes for array in outputs)
+        if self.wanted and outputs and outputs[0].dtype.kind == "f":
+            counted = histogram(sampled(outputs[0]))
+            if counted is not None:
+                self.counts[layer.name] = counted
+
+
+def _times(
+    compiled: CompiledModel, feeds: Sequence[Array], runs: int
+) -> tuple[Mapping[str, float], Mapping[str, str]]:
+    """Return the median time of each step in milliseconds, and which layers run as part of another."""
+    request = compiled.create_infer_request()
+    times: dict[str, list[float]] = {}
+    fused: dict[str, str] = {}
+    for run in range(runs + 1):
+        request.reset_state()
+        request.infer(list(feeds))
+        first = ""
+        for entry in request.get_profiling_info():
+            if entry.status is Status.OPTIMIZED_OUT:
+                fused[entry.node_name] = first
+            else:
+                first = entry.node_name
+                if run:
+                    times.setdefault(first, []).append(entry.real_time.total_seconds() * 1000)
+    return {name: median(values) for name, values in times.items()}, fused
+
+
+def old_model(old: Model, new: Model) -> OldModel:
+    """Return a model to show beside a newer one, with all that changed, by layer."""
+    changes, pairs = diff_with_pairs(old, new)
+    ours = {layer.name: layer.id for layer in reversed(list(old._graph))}
+    theirs = {layer.name: layer.id for layer in reversed(list(new._graph))}
+    removed: dict[int, list[str]] = {}
+    changed: dict[int, list[str]] = {}
+    for change in changes.changes:
+        text = f"{change.kind}: {change.what}" if change.what else change.kind
+        if change.kind == "added":
+            if (id := theirs.get(change.layer)) is not None:
+                changed.setdefault(id, []).append(text)
+        elif (id := ours.get(change.layer.partition("/body/")[0], ours.get(change.layer))) is not None:
+            removed.setdefault(id, []).append(text)
+            if id in pairs:
+                changed.setdefault(pairs[id], []).append(text)
+    return OldModel(source_of(old), pairs, removed, changed)

@@ -1,0 +1,47 @@
+"""HTML and SVG as text, in which names of a model are only ever text."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+__all__ = ["element", "table", "visible"]
+
+
+def visible(text: str) -> str:
+    r"""Return text in which characters that are not printed, or change the direction of others, are written out.
+
+    >>> visible("a\u202eb"), visible("Übung")
+    ('a\\u202eb', 'Übung')
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def element(tag: str, *inside: str, text: str | None = None, **attributes: object) -> str:
+    """Return an element; ``inside`` is markup, while ``text`` and the values of attributes are escaped.
+
+    Underscores in names of attributes stand for hyphens; one at the end is dropped.
+
+    >>> element("a", text="<b>", class_="x", data_id=1)
+    '<a class="x" data-id="1">&lt;b&gt;</a>'
+    """
+    said = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{html.escape(visible(str(value)))}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    content = "".join(inside) + ("" if text is None else html.escape(visible(text)))
+    return f"<{tag}{said}>{content}</{tag}>"
+
+
+def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], most: int = 200) -> str:
+    """Return a table; rows beyond ``most`` are counted."""
+    kept = [[str(cell) for cell in row] for row in rows]
+    head = element("tr", *(element("th", text=name, scope="col") for name in header))
+    body = [element("tr", *(element("td", text=cell) for cell in row)) for row in kept[:most]]
+    if len(kept) > most:
+        rest = element("td", text=f"… and {len(kept) - most:,} more", colspan=len(header))
+        body.append(element("tr", rest))
+    return element("table", element("caption", text=caption), element("thead", head), element("tbody", *body))

@@ -1,0 +1,43 @@
+"""What changed from one model to another, marked at the layers of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..markup import visible
+from .records import Record, Records
+from .source import OldModel
+
+__all__ = ["mark_changes"]
+
+
+def mark_changes(new: Record, records: Records, old: Record, older: Records, beside: OldModel) -> None:
+    """Give the layers of both models their partners and what changed of them, and an overlay of that."""
+    ours, theirs = _numbers(records), _numbers(older)
+    for a, b in beside.pairs.items():
+        if a in theirs and b in ours:
+            old["nodes"][theirs[a]]["m"] = ours[b]
+            new["nodes"][ours[b]]["m"] = theirs[a]
+    _mark(new, records, ours, beside.changed)
+    _mark(old, older, theirs, beside.removed)
+    new["start"] = "change"
+
+
+def _numbers(records: Records) -> Mapping[int, int]:
+    """Return the number of each layer outside of bodies, by id."""
+    return {item.layer.id: number for number, item in enumerate(records.items) if not item.base}
+
+
+def _mark(
+    data: Record, records: Records, numbers: Mapping[int, int], changes: Mapping[int, Sequence[str]]
+) -> None:
+    told: dict[int, list[str]] = {}
+    for id, texts in changes.items():
+        for number in [numbers[id]] if id in numbers else records.readers_of_constant(id):
+            told.setdefault(number, []).extend(visible(text) for text in texts)
+    for number, texts in told.items():
+        data["nodes"][number]["x"] = texts
+    values = [len(told[number]) if number in told else None for number in range(len(records.items))]
+    data["overlays"].append(
+        {"key": "change", "label": "changes", "unit": "", "kind": "sum", "values": values}
+    )

@@ -1,0 +1,96 @@
+"""The constants of a model, and which layer reads each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.array import Array
+from ..ir.element import ElementType
+from ..markup import visible
+from .items import Item, Items
+from .text import dims, numbers
+from .weights import Statistics, statistics
+
+__all__ = ["Constants"]
+
+_SHOWN = 4
+
+
+class Constants:
+    """Constants with their statistics, and what only they feed."""
+
+    def __init__(self, found: Items) -> None:
+        self._found = found
+        self.items = [item for item in found.items if item.is_constant]
+        self._numbers = {item.index: number for number, item in enumerate(self.items)}
+        self.statistics: dict[int, Statistics] = {}
+        """By the number of the constant."""
+        self._bytes: dict[int, int] = {}
+
+    def number(self, index: int) -> int:
+        """Return the number of a constant, by its place among all layers."""
+        return self._numbers[index]
+
+    def of(self, index: int) -> list[int]:
+        """Return the numbers of the constants that a layer reads, and those that these are computed from."""
+        seen: dict[int, None] = {}
+        waiting = [i for i in self._found.above[index] if i in self._numbers]
+        while waiting:
+            current = waiting.pop(0)
+            if current not in seen:
+                seen[current] = None
+                waiting += self._found.above[current]
+        return [self._numbers[i] for i in seen]
+
+    def bytes_of(self, index: int) -> int:
+        """Return the size of the constants that a layer reads, in bytes of the file."""
+        return sum(self._size(self.items[number]) for number in self.of(index))
+
+    def sizes(self) -> list[int]:
+        """Return the size of every constant, in bytes of the file."""
+        return [self._size(item) for item in self.items]
+
+    def note(self, index: int) -> str:
+        """Return the largest constant of a layer in a few characters: its numbers, or its shape."""
+        direct = [self._found.items[i] for i in self._found.above[index] if i in self._numbers]
+        values = [(item, value) for item in direct if (value := item.value(0)) is not None]
+        if not values:
+            return ""
+        item, value = max(values, key=lambda pair: pair[1].count.min)
+        known = self._array(item)
+        if known is not None and known.size <= _SHOWN and known.dtype.kind in "fiub":
+            return f"[{numbers(known)}]" if known.ndim else numbers(known)
+        return dims(value.shape)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the constants."""
+        return [self._record(number, item) for number, item in enumerate(self.items)]
+
+    def _record(self, number: int, item: Item) -> dict[str, Any]:
+        value = item.value(0)
+        record: dict[str, Any] = {
+            "n": visible(item.layer.name),
+            "t": visible(item.layer.type),
+            "line": item.layer.where.line,
+        }
+        if value is not None:
+            record |= {"e": str(value.element), "s": dims(value.shape)}
+        if item.layer.type == "Constant" and (array := self._stored(item)) is not None:
+            self.statistics[number] = statistics(
+                array, value.element if value is not None else ElementType.dynamic
+            )
+            record |= {"bytes": self._size(item), "x": self.statistics[number].record}
+        return record
+
+    def _stored(self, item: Item) -> Any:
+        return getattr(item.layer.op, "value", None)
+
+    def _array(self, item: Item) -> Array | None:
+        value = item.value(0)
+        return None if value is None else value.known()
+
+    def _size(self, item: Item) -> int:
+        value = item.value(0)
+        if item.layer.type != "Constant" or value is None or value.shape.is_dynamic:
+            return 0
+        return value.element.nbytes(value.count.min)

@@ -1,0 +1,153 @@
+"""The layers of a model and of the bodies inside it, in one list, with the edges that connect them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..analysis.infer import Inferred
+from ..ir.graph import Body, Graph, Layer, Port
+from ..ir.tensor import Value
+
+__all__ = ["Edge", "Item", "Items", "Part", "Path", "items_of"]
+
+
+class Part(NamedTuple):
+    """One name of the path to a layer: a scope."""
+
+    label: str
+    owner: int = -1
+    """The layer whose body this is, by its place in the list; -1 for a scope that only names make."""
+    body: str = ""
+    """Which of several bodies of the owner this is."""
+    copy: tuple[int, ...] = ()
+    """Tells the parts of a scope that was split from each other."""
+
+
+Path = tuple[Part, ...]
+
+
+@dataclass(eq=False)
+class Item:
+    """A layer in the list."""
+
+    index: int
+    layer: Layer
+    values: Mapping[Port, Value]
+    """What was inferred about the graph that it is in."""
+    base: Path = ()
+    """The bodies that it is in."""
+    path: Path | None = None
+    """The scopes that it is in; ``None`` until they are known."""
+    is_constant: bool = False
+    is_shape: bool = False
+    """Whether it computes with shapes only."""
+    bodies: tuple[Body, ...] = ()
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it has a box of its own at first."""
+        return not (self.is_constant or self.is_shape)
+
+    def value(self, port: int) -> Value | None:
+        """Return what was inferred about an output."""
+        return self.values.get(Port(self.layer.id, port))
+
+
+class Edge(NamedTuple):
+    """A tensor between two layers of the list. ``back`` leads from one iteration of a loop to the next."""
+
+    source: int
+    port: int
+    target: int
+    input: int
+    back: bool = False
+
+
+@dataclass
+class Items:
+    """The layers and edges, with producers and readers by layer."""
+
+    items: list[Item] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+
+    def link(self) -> None:
+        """Collect the producers and the readers of every layer, but for loop-carried values."""
+        self.above: list[list[int]] = [[] for _ in self.items]
+        self.below: list[list[int]] = [[] for _ in self.items]
+        for edge in self.edges:
+            if not edge.back:
+                self.above[edge.target].append(edge.source)
+                self.below[edge.source].append(edge.target)
+
+
+def items_of(graph: Graph, values: Inferred) -> Items:
+    """Return the layers of a graph and of the bodies in it, in topological order."""
+    found = Items()
+    _Walk(found).graph(graph, values, ())
+    found.link()
+    return found
+
+
+class _Walk:
+    def __init__(self, found: Items) -> None:
+        self._found = found
+        self._ends: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        """The Results of bodies that feed an output of a layer, by its place and the output."""
+
+    def graph(self, graph: Graph, values: Mapping[Port, Value], base: Path) -> dict[int, Item]:
+        """Add the layers of a graph; return them by their ids."""
+        known: dict[int, Item] = {}
+        for layer in graph.walk:
+            item = Item(len(self._found.items), layer, values, base, bodies=layer.bodies())
+            self._found.items.append(item)
+            known[layer.id] = item
+            ends = self._bodies(item, values) if item.bodies else {}
+            self._connect(graph, known, item, ends)
+        return known
+
+    def _bodies(self, item: Item, values: Mapping[Port, Value]) -> dict[int, list[int]]:
+        """Add the bodies of a layer; return the Parameters that each of its inputs feeds."""
+        fed: dict[int, list[int]] = {}
+        for body in item.bodies:
+            inner: Mapping[Port, Value] = {}
+            if isinstance(values, Inferred):
+                inner = values.bodies.get((item.layer.id, body.name), inner)
+            base = (*item.base, *parts_of(item, body))
+            known = self.graph(body.graph, inner, base)
+            for entry in body.inputs:
+                fed.setdefault(entry.port, []).append(known[entry.parameter].index)
+            for end in body.outputs:
+                self._ends.setdefault((item.index, end.port), []).append((known[end.result].index, 0))
+            for back in body.back_edges:
+                source, target = known[back.result].index, known[back.parameter].index
+                self._found.edges.append(Edge(source, 0, target, 0, back=True))
+        return fed
+
+    def _connect(
+        self, graph: Graph, known: Mapping[int, Item], item: Item, fed: Mapping[int, list[int]]
+    ) -> None:
+        for number, source in enumerate(graph.sources(item.layer)):
+            if source is None or source.layer not in known:  # the graph is broken, or has a cycle
+                continue
+            begin = known[source.layer].index
+            for start, port in self._ends.get((begin, source.number), [(begin, source.number)]):
+                for target in fed.get(number, ()) or (item.index,):
+                    into = 0 if number in fed else number
+                    self._found.edges.append(Edge(start, port, target, into))
+
+
+def parts_of(item: Item, body: Body | None = None) -> Path:
+    """Return the scope that a layer with bodies is, and in it that of a body, where there are several."""
+    layer = item.layer
+    own = Part(f"{layer.type} {layer.name.rpartition('/')[2]}", item.index)
+    if body is None or len(item.bodies) == 1:
+        return (own,)
+    return (own, Part(body.name.removesuffix("_body"), item.index, body.name))
+
+
+def visible_edges(found: Items) -> Iterator[Edge]:
+    """Yield the edges between layers that have boxes at first, but for loop-carried values."""
+    items = found.items
+    return (e for e in found.edges if not e.back and items[e.source].is_drawn and items[e.target].is_drawn)

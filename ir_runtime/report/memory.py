@@ -1,0 +1,63 @@
+"""The memory that the tensors of a run take, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from .items import Item, Items
+
+__all__ = ["Memory", "memory_of", "output_bytes"]
+
+
+class Memory(NamedTuple):
+    """Bytes that are in use while each layer runs."""
+
+    layers: list[int]
+    """The layers, by their places, in the order in which they run."""
+    used: list[int]
+
+
+def output_bytes(item: Item, measured: Mapping[str, int]) -> int | None:
+    """Return the size of the outputs of a layer; ``None`` if it is not known."""
+    if not item.base and item.layer.name in measured:
+        return measured[item.layer.name]
+    if item.layer.type == "Result":
+        return None
+    values = [item.value(port) for port in range(len(item.layer.outputs))]
+    known = [value for value in values if value is not None and value.shape.is_static]
+    if len(known) < len(values) or not values:
+        return None
+    return sum(value.element.nbytes(value.count.min) for value in known)
+
+
+def memory_of(found: Items, measured: Mapping[str, int]) -> Memory | None:
+    """Return what is in use while each layer outside of bodies runs; ``None`` where sizes are not known.
+
+    A tensor is in use from the layer that computes it up to the last one that reads it, and views count as copies.
+    """
+    layers = [item for item in found.items if not item.base and not item.is_constant]
+    sizes = {item.index: output_bytes(item, measured) for item in layers if item.layer.type != "Result"}
+    if not sizes or any(size is None for size in sizes.values()):
+        return None
+    place = {item.index: number for number, item in enumerate(layers)}
+    last = {index: place[index] for index in sizes}
+    for edge in found.edges:
+        source, target = _outside(found, edge.source), _outside(found, edge.target)
+        if source in last and target in place:
+            last[source] = max(last[source], place[target])
+    changes = [0] * (len(layers) + 1)
+    for index, size in sizes.items():
+        changes[place[index]] += size or 0
+        changes[last[index] + 1] -= size or 0
+    used, current = [], 0
+    for change in changes[:-1]:
+        current += change
+        used.append(current)
+    return Memory([item.index for item in layers], used)
+
+
+def _outside(found: Items, index: int) -> int:
+    """Return the layer outside of bodies that a layer belongs to."""
+    base = found.items[index].base
+    return base[0].owner if base else index

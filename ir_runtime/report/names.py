@@ -1,0 +1,116 @@
+"""The scopes that names of layers tell, and those of layers whose names tell nothing."""
+
+from __future__ import annotations
+
+import re
+
+from .items import Item, Items, Part, Path, parts_of
+
+__all__ = ["place", "scope_of"]
+
+# Names that a conversion makes up, such as SliceAssign_135817.
+_GENERATED = re.compile(r"[A-Z]\w*_\d+$")
+# What the name of a layer in a body begins with: its owner and the body.
+_BODY = re.compile(r"^.*/(?:then_body|else_body|body)/")
+_PASSES = 20
+_ENDS = ("Parameter", "Result")
+
+
+def scope_of(name: str) -> tuple[str, ...] | None:
+    """Return the scopes that a name holds, or ``None`` where it tells nothing.
+
+    >>> scope_of("__module.layer1.0.bn1/aten::batch_norm/Add"), scope_of("block1/conv/Conv2D")
+    (('layer1', '0', 'bn1'), ('block1', 'conv'))
+    >>> scope_of("Multiply_13212") is scope_of("aten::cat/Concat") is None
+    True
+    """
+    if name.startswith("__module."):
+        return tuple(name.removeprefix("__module.").partition("/")[0].split("."))
+    parts = tuple(part for part in _inside(name).split("/")[:-1] if part and "::" not in part)
+    return parts if parts and not _GENERATED.match(parts[0]) else None
+
+
+def _inside(name: str) -> str:
+    """Return what the name of a layer in a body says about its place in the body."""
+    return _BODY.sub("", name)
+
+
+def _named(item: Item) -> tuple[str, ...] | None:
+    """Return the scopes that a name tells: that of the layer, or of one that was fused into it."""
+    if (own := scope_of(item.layer.name)) is not None:
+        return own
+    fused = next((str(text) for key, text in item.layer.rt_info.items() if "fused_names" in str(key)), "")
+    return next((found for name in fused.split(",") if (found := scope_of(name)) is not None), None)
+
+
+def place(found: Items) -> None:
+    """Give every layer its path; one whose name tells nothing goes where its neighbours are."""
+    for item in found.items:
+        if item.layer.type in _ENDS:
+            item.path = item.base
+        elif (scope := _named(item)) is not None:
+            item.path = (*item.base, *map(Part, scope))
+    _follow(found)
+    for item in found.items:
+        path = item.base if item.path is None else item.path
+        item.path = (*path, *parts_of(item)) if item.bodies else path
+    _move(found)
+
+
+def _follow(found: Items) -> None:
+    waiting = [item for item in found.items if item.path is None and not item.is_constant]
+    for _ in range(_PASSES):
+        near = [(item, path) for item in waiting if (path := _near(found, item)) is not None]
+        for item, path in near:
+            item.path = path
+        waiting = [item for item in waiting if item.path is None]
+        if not near:
+            return
+
+
+def _near(found: Items, item: Item) -> Path | None:
+    """Return where the neighbours of a layer meet."""
+    items, depth = found.items, len(item.base)
+    readers = [items[i] for i in found.below[item.index]]
+    if len(readers) == 1 and _has_weights(found, item) and _tells(readers[0], depth):
+        return _parent(
+            readers[0], depth
+        )  # a convolution goes to its normalization or bias, not between two blocks
+    sides = (found.above[item.index], found.below[item.index])
+    near = [next((items[i].path for i in side if _tells(items[i], depth)), None) for side in sides]
+    told = [path for path in near if path is not None and path[:depth] == item.base]
+    if len(told) == 2:
+        return _common(*told)
+    return told[0][: max(depth, len(told[0]) - 1)] if told else None
+
+
+def _common(one: Path, other: Path) -> Path:
+    """Return the scopes that two paths begin with."""
+    same = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        same += 1
+    return one[:same]
+
+
+def _tells(item: Item, depth: int) -> bool:
+    return item.path is not None and len(item.path) > depth and not item.is_constant
+
+
+def _parent(item: Item, depth: int) -> Path:
+    path = item.path or ()
+    return path[: max(depth, len(path) - 1)]
+
+
+def _has_weights(found: Items, item: Item) -> bool:
+    return any(found.items[i].is_constant for i in found.above[item.index])
+
+
+def _move(found: Items) -> None:
+    """Put what is in a body below the scope that its owner has by its name."""
+    for item in found.items:
+        if item.base and item.path is not None:
+            owner = found.items[item.base[0].owner]
+            outside = (owner.path or ())[: -len(parts_of(owner))]
+            item.path = (*outside, *item.path)

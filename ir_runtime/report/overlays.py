@@ -1,0 +1,73 @@
+"""What colours the graph and sorts the table: a number for each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+from ..markup import visible
+from .items import Item
+from .memory import output_bytes
+from .records import Record, Records
+from .source import Measures
+
+__all__ = ["notes", "overlays"]
+
+Number: TypeAlias = "float | int | None"
+
+_EXPLAINED = 8
+"""R up to which rounding explains the error of a layer."""
+
+
+def overlays(records: Records, measures: Measures) -> list[Record]:
+    """Return the overlays for which there are numbers."""
+    return [overlay for overlay in _all(records, measures) if any(v is not None for v in overlay["values"])]
+
+
+def _all(records: Records, measures: Measures) -> Iterator[Record]:
+    def by_name(
+        key: str, label: str, unit: str, kind: str, known: Mapping[str, Number], **more: float
+    ) -> Record:
+        def value(item: Item) -> Number:
+            return None if item.base else known.get(item.layer.name)
+
+        return _overlay(records, key, label, unit, kind, value) | more
+
+    if measures.times:
+        yield by_name("time", "time", "ms", "sum", measures.times)
+    if measures.errors:
+        label = f"error against {visible(measures.against)} (R)"
+        yield by_name("error", label, "", "max", measures.errors, full=2 * _EXPLAINED)
+    if measures.broken or measures.peaks:
+        yield by_name("nan", "first Inf or NaN", "", "max", _reached(measures), full=1)
+    yield _overlay(
+        records, "weights", "weights", "B", "sum", lambda i: records.constants.bytes_of(i.index) or None
+    )
+    yield _overlay(
+        records, "memory", "memory of outputs", "B", "sum", lambda i: output_bytes(i, measures.memory)
+    )
+    yield _overlay(records, "findings", "findings", "", "sum", lambda i: records.count_findings(i))
+
+
+def _reached(measures: Measures) -> Mapping[str, Number]:
+    """How much of the range of the type a layer uses; 1 and more for those that leave it."""
+    return {**measures.peaks, **dict.fromkeys(measures.broken, 1)}
+
+
+def _overlay(
+    records: Records, key: str, label: str, unit: str, kind: str, value: Callable[[Item], Number]
+) -> Record:
+    values = [value(item) for item in records.items]
+    short = [float(f"{v:.5g}") if isinstance(v, float) else v for v in values]
+    return {"key": key, "label": label, "unit": unit, "kind": kind, "values": short}
+
+
+def notes(records: Records, measures: Measures) -> dict[int, list[str]]:
+    """Return sentences about layers: what they were fused with, and where NaN begins."""
+    found: dict[int, list[str]] = {}
+    for name, number in records.layers_by_name().items():
+        if name in measures.fused:
+            found.setdefault(number, []).append(f"computed together with {visible(measures.fused[name])}")
+        if name in measures.broken:
+            found.setdefault(number, []).append(visible(measures.broken[name]))
+    return found

@@ -1,0 +1,154 @@
+"""One HTML file with a model in it: no network, no server."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from .._version import __version__
+from ..analysis.shapes import Shapes, shapes_in
+from ..diagnostics import Severity
+from ..markup import visible
+from .changes import mark_changes
+from .figures import figures
+from .overlays import notes, overlays
+from .records import Record, Records
+from .scopes import Scopes, fold
+from .source import Measures, OldModel, Source
+from .summary import findings_html, subtitle, summary_html
+
+__all__ = ["Page", "page"]
+
+_VENDOR = ("dagrejs-dagre", *(f"d3-{name}" for name in ("dispatch", "color", "ease", "interpolate", "timer", "selection", "transition", "drag", "zoom")))  # fmt: skip
+_OWN = ("model", "overlay", "graph", "details", "layers", "main")
+
+
+# What colours the graph at first, if it was measured.
+_FIRST = ("nan", "error", "time")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report: HTML that needs nothing else. Notebooks show it; `save` writes it."""
+
+    html: str
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file; return its path."""
+        target = Path(path)
+        target.write_text(self.html, encoding="utf-8")
+        return target
+
+    def _repr_html_(self) -> str:
+        inside = html.escape(self.html)
+        return f'<iframe srcdoc="{inside}" sandbox="allow-scripts allow-downloads" width="100%" height="700"></iframe>'
+
+
+class _Content:
+    """A model with everything that a page shows of it."""
+
+    def __init__(self, source: Source, measures: Measures) -> None:
+        self.source, self.measures = source, measures
+        self.tree: Scopes = fold(source.graph, source.values)
+        self.shapes: Shapes = shapes_in(source.graph, source.values, source.types, source.constraints)
+        self.records = Records(self.tree, self.shapes, source.report)
+        self.overlays = overlays(self.records, measures)
+
+    def data(self) -> Record:
+        """Return what the scripts of the page read."""
+        records, source = self.records, self.source
+        return {
+            "file": visible(Path(source.file).name or source.name),
+            "nodes": records.nodes(),
+            "edges": records.edges(),
+            "scopes": records.scopes(),
+            "constants": records.constants.records(),
+            "groups": records.groups,
+            "findings": records.findings,
+            "overlays": self.overlays,
+            "notes": notes(records, self.measures),
+            "start": next((o["key"] for o in self.overlays if o["key"] in _FIRST), "operation"),
+        }
+
+
+def page(source: Source, measures: Measures | None = None, old: OldModel | None = None) -> Page:
+    """Return the report of a model.
+
+    Args:
+        source: the model.
+        measures: what was measured of it.
+        old: a model to show beside it.
+    """
+    content = _Content(source, measures or Measures())
+    data = content.data()
+    if old is not None:
+        older = _Content(old.source, Measures())
+        data["old"] = older.data()
+        mark_changes(data, content.records, data["old"], older.records, old)
+    return Page(_filled(content, data))
+
+
+def summary(source: Source) -> str:
+    """Return the inputs, outputs, operations and weights of a model as HTML."""
+    content = _Content(source, Measures())
+    return summary_html(source, content.shapes, content.records)
+
+
+def _filled(content: _Content, data: Record) -> str:
+    source, records = content.source, content.records
+    script, style = _scripts(), _asset("static/page.css")
+    errors = source.report.count(Severity.ERROR) + source.report.count(Severity.WARNING)
+    title = visible(source.name or Path(source.file).stem or "model")
+    if source.file and title.startswith("Model"):  # what a conversion calls every model
+        title = visible(Path(source.file).stem)
+    parts = {
+        "POLICY": _policy(script, style),
+        "VERSION": __version__,
+        "TITLE": html.escape(title),
+        "SUBTITLE": html.escape(visible(subtitle(source, records))),
+        "COUNT": f" ({errors})" if errors else "",
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": _packed(data),
+        "SUMMARY": summary_html(source, content.shapes, records),
+        "CHARTS": figures(content.tree, records, content.overlays, content.measures),
+        "FINDINGS": findings_html(source.report, records.layers_by_name()),
+    }
+    return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], _asset("static/page.html"))
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _scripts() -> str:
+    texts = [_asset(f"vendor/{name}.js") for name in _VENDOR] + [_asset(f"static/{name}.js") for name in _OWN]
+    return "\n".join(texts).replace("</script", "<\\/script")
+
+
+def _policy(script: str, style: str) -> str:
+    """Return a Content-Security-Policy that lets these two run, and nothing out."""
+    hashes = (f"script-src {_digest(script)}", f"style-src {_digest(style)}")
+    return "; ".join(
+        ("default-src 'none'", *hashes, "img-src data:", "base-uri 'none'", "form-action 'none'")
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _packed(data: Mapping[str, Any]) -> str:
+    """Return JSON, compressed, in an alphabet that ends no element."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()

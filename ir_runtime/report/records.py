@@ -1,0 +1,185 @@
+"""Everything about layers and constants that a report shows, as data for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from ..analysis.shapes import Shapes
+from ..diagnostics import Diagnostics
+from ..ir.graph import PortSpec
+from ..markup import visible
+from .constants import Constants
+from .items import Edge, Item
+from .scopes import Scopes
+from .text import dims, plain
+
+__all__ = ["Record", "Records"]
+
+Record: TypeAlias = dict[str, Any]
+
+
+class Records:
+    """The layers of a report, in order, without the constants.
+
+    Args:
+        tree: how they are drawn.
+        shapes: names for open lengths.
+        report: what was found wrong or noteworthy.
+    """
+
+    def __init__(self, tree: Scopes, shapes: Shapes, report: Diagnostics) -> None:
+        self._tree, found = tree, tree.found
+        self.items = [item for item in found.items if not item.is_constant]
+        self.index = {item.index: number for number, item in enumerate(self.items)}
+        """The number of each layer, by its place among all."""
+        self.constants = Constants(found)
+        self._sources: dict[tuple[int, int], Edge] = {
+            (edge.target, edge.input): edge for edge in found.edges if not edge.back
+        }
+        self._named = {
+            (row.line, row.layer, row.port): dims(row.shape) for row in shapes.ports if not row.is_input
+        }
+        self.findings = [_finding(each) for each in report]
+        self._about: dict[str, list[int]] = {}
+        for number, each in enumerate(report):
+            if each.layer is not None:
+                self._about.setdefault(each.layer, []).append(number)
+        groups = [_group(item) for item in self.items]
+        self.groups = sorted(set(groups))
+        self._group_of = {name: number for number, name in enumerate(self.groups)}
+
+    def nodes(self) -> list[Record]:
+        """Return the layers."""
+        return [self._node(item) for item in self.items]
+
+    def edges(self) -> list[list[int]]:
+        """Return the edges between layers: producer, its output, reader, its input, whether it is loop-carried."""
+        index = self.index
+        return [
+            [index[e.source], e.port, index[e.target], e.input, int(e.back)]
+            for e in self._tree.found.edges
+            if e.source in index and e.target in index
+        ]
+
+    def scopes(self) -> list[Record]:
+        """Return the scopes, the whole model first."""
+        return [
+            {
+                "l": visible(scope.label), "p": scope.parent, "open": int(scope.open), "n": scope.size,
+                "o": self.index.get(scope.owner, -1),
+            }
+            for scope in self._tree.scopes
+        ]  # fmt: skip
+
+    def layers_by_name(self) -> Mapping[str, int]:
+        """Return the number of each layer outside of bodies, by name."""
+        return {
+            item.layer.name: number for number, item in reversed(list(enumerate(self.items))) if not item.base
+        }
+
+    def readers_of_constant(self, id: int) -> list[int]:
+        """Return the numbers of the layers that read a constant, by the id of the constant."""
+        found = self.constants.items
+        numbers = {number for number, item in enumerate(found) if item.layer.id == id and not item.base}
+        return [k for k, item in enumerate(self.items) if numbers & set(self.constants.of(item.index))]
+
+    def count_findings(self, item: Item) -> int | None:
+        """Return how many findings are about a layer; ``None`` for none."""
+        return len(self._about.get(item.layer.name, ())) or None
+
+    def _node(self, item: Item) -> Record:
+        layer = item.layer
+        node: Record = {
+            "n": visible(layer.name),
+            "t": visible(layer.type),
+            "v": visible(layer.where.operation or f"{layer.type} ({layer.version})"),
+            "g": self._group_of[_group(item)],
+            "s": self._tree.of[item.index],
+            "id": layer.id,
+            "line": layer.where.line,
+            "d": self._note(item),
+            "a": plain(layer.attributes),
+            "i": [self._input(item, number, spec) for number, spec in enumerate(layer.inputs)],
+            "o": [self._output(item, number, spec) for number, spec in enumerate(layer.outputs)],
+        }
+        optional = {
+            "r": plain(layer.rt_info) if layer.rt_info else None,
+            "c": self.constants.of(item.index),
+            "h": int(item.is_shape),
+            "b": self._tree.of[item.index] if item.bodies else None,
+            "f": self._about.get(layer.name),
+        }
+        return node | {key: value for key, value in optional.items() if value}
+
+    def _input(self, item: Item, number: int, spec: PortSpec) -> list[Any]:
+        """Return the name, the producer and its output, or the constant, and what is declared."""
+        port = item.layer.op.port_of(number) if item.layer.op is not None else None
+        name = visible(port.name if port is not None and port.name else f"{spec.id}")
+        declared = None if spec.type is None else f"{spec.type.element} {dims(spec.type.shape)}"
+        edge = self._sources.get((item.index, number))
+        if edge is None:
+            return [name, "", 0, declared]
+        if edge.source in self.index:
+            return [name, self.index[edge.source], edge.port, declared]
+        return [name, f"c{self.constants.number(edge.source)}", edge.port, declared]
+
+    def _output(self, item: Item, number: int, spec: PortSpec) -> list[Any]:
+        """Return the inferred type and shape, the declared ones where they are others, and the tensor's names."""
+        value = item.value(number)
+        declared = None if spec.type is None else [str(spec.type.element), dims(spec.type.shape)]
+        names = [visible(name) for name in spec.names]
+        if value is None:
+            return [None, None, declared, names]
+        shape = self._named.get((spec.line or item.layer.where.line, item.layer.name, spec.id)) or dims(
+            value.shape
+        )
+        same = declared in (None, [str(value.element), dims(value.shape)])
+        return [str(value.element), shape, None if same else declared, names]
+
+    def _note(self, item: Item) -> str:
+        """Return what tells a layer from others of its operation: the name of an end, or its constants."""
+        if item.layer.type == "Parameter":
+            return visible(item.layer.name)
+        if item.layer.type == "Result":
+            edge = self._sources.get((item.index, 0))
+            source = self._tree.found.items[edge.source].layer if edge is not None else item.layer
+            names = source.outputs[edge.port].names if edge is not None and source.outputs else ()
+            return visible(min(names, key=len) if names else source.name)
+        return " ".join(filter(None, (self.constants.note(item.index), _settings(item))))
+
+
+def _settings(item: Item) -> str:
+    """Return the attributes that matter most in the picture: a kernel, strides, groups, an axis."""
+    given = item.layer.attributes
+    found = []
+    if kernel := given.get("kernel"):
+        found.append(kernel.replace(" ", "").replace(",", "×"))
+    strides = given.get("strides", "").replace(" ", "")
+    if strides and set(strides.split(",")) != {"1"}:
+        found.append(f"stride {strides.split(',')[0] if len(set(strides.split(','))) == 1 else strides}")
+    if axis := given.get("axis"):
+        found += [f"axis {axis}"] if item.layer.type in ("Concat", "Softmax", "LogSoftmax", "Split") else []
+    if item.layer.type == "Convert":
+        found.append(f"to {given.get('destination_type', '')}")
+    return visible(", ".join(found))
+
+
+def _group(item: Item) -> str:
+    """Return the group of operations in the specification, by the module that declares the operation."""
+    layer = item.layer
+    if layer.type in ("Parameter", "Result"):
+        return "input or output"
+    if layer.op is None:
+        return "unknown"
+    module = type(layer.op).__module__.split(".ops.")
+    return module[-1].split(".")[0] if len(module) > 1 else "custom"
+
+
+def _finding(found: Any) -> Record:
+    record: Record = found.record()
+    return {
+        key: plain(value) if isinstance(value, str) else value
+        for key, value in record.items()
+        if value is not None
+    } | {"causes": [visible(str(cause)) for cause in found.causes]}

@@ -1,0 +1,86 @@
+"""What a report is about, and what was measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..analysis.constraints.constraint import Constraints
+from ..analysis.infer import Inferred
+from ..diagnostics import Diagnostics
+from ..ir.array import Array
+from ..ir.graph import Graph
+from ..ir.tensor import TensorType
+
+__all__ = ["OldModel", "Measures", "Source"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model, as far as a report shows it.
+
+    Args:
+        graph: its layers.
+        values: what was inferred about them.
+        types: the types of the Parameters, by layer.
+        report: what was found wrong or noteworthy.
+        constraints: those of the inputs, if they were looked for.
+        file: the path of the model.
+        name: its name.
+        version: the version of the IR.
+    """
+
+    graph: Graph
+    values: Inferred
+    types: Mapping[int, TensorType]
+    report: Diagnostics
+    constraints: Constraints | None = None
+    file: str = ""
+    name: str = ""
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What was measured, by the names of layers outside of bodies.
+
+    Args:
+        times: the median time of each step, in milliseconds, by the first of its layers.
+        fused: the layer whose step computes another layer.
+        errors: how many times the error of each layer exceeds what rounding explains (R).
+        against: what was compared with.
+        broken: the layers that make Inf or NaN of finite inputs, with what they make.
+        peaks: the part of the largest number of the type that the results of a layer reach.
+        memory: bytes of the outputs of each layer in a run.
+        activations: histograms of the outputs of layers in a run: counts, the smallest and the largest value.
+        tensors: inputs and outputs of a run, by name.
+        histograms: whether to draw histograms of the weights.
+    """
+
+    times: Mapping[str, float] = field(default_factory=dict)
+    fused: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, float] = field(default_factory=dict)
+    against: str = ""
+    broken: Mapping[str, str] = field(default_factory=dict)
+    peaks: Mapping[str, float] = field(default_factory=dict)
+    memory: Mapping[str, int] = field(default_factory=dict)
+    activations: Mapping[str, tuple[Sequence[int], float, float]] = field(default_factory=dict)
+    tensors: Sequence[tuple[str, Array]] = ()
+    histograms: bool = False
+
+
+@dataclass(frozen=True)
+class OldModel:
+    """A model to show beside a newer one, and what changed.
+
+    Args:
+        source: the older model.
+        pairs: its layers and those of the newer one that are the same, by id.
+        removed: what changed, by the layers of the older model; a removed layer says so.
+        changed: what changed, by the layers of the newer model; an added layer says so.
+    """
+
+    source: Source
+    pairs: Mapping[int, int]
+    removed: Mapping[int, Sequence[str]]
+    changed: Mapping[int, Sequence[str]]

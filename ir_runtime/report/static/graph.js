@@ -1,0 +1,277 @@
+'use strict';
+// One graph on the page: layout of every open scope, drawing, zoom, selection.
+
+const NS = 'http://www.w3.org/2000/svg';
+const ROW = 38, TITLE = 24, PILL = { w: 118, h: 18 }, MANY = 6, ALL = 1500, NEAR = .35;
+
+function el(parent, name, attributes = {}, text) {
+  const e = document.createElementNS(NS, name);
+  for (const k in attributes) e.setAttribute(k, attributes[k]);
+  if (text !== undefined) e.textContent = text;
+  parent?.append(e);
+  return e;
+}
+
+class GraphView {
+  constructor(pane, model, app, id) {
+    Object.assign(this, { model, app, chosen: null, drawn: [], placed: new Map(), waiting: 0, direction: 'TB', hits: new Set() });
+    this.svg = el(pane, 'svg', { class: 'graph', role: 'application', tabindex: 0, 'aria-label': 'Graph of the model. Arrow keys go from box to box, Enter opens or folds a scope, plus, minus and 0 zoom, slash searches. The table of layers has the same as text.' });
+    this.tip = 'tip' + id;
+    const marker = el(el(this.svg, 'defs'), 'marker', { id: this.tip, viewBox: '0 0 8 8', refX: 7.5, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' });
+    el(marker, 'path', { d: 'M0 .8L7.5 4L0 7.2Z' });
+    this.view = el(this.svg, 'g');
+    this.zoom = d3.zoom().scaleExtent([.02, 4]).on('zoom', e => { this.view.setAttribute('transform', e.transform); if (!this.waiting) this.waiting = requestAnimationFrame(() => this.cull()); });
+    d3.select(this.svg).call(this.zoom).on('dblclick.zoom', null);
+    this.svg.addEventListener('click', e => this.click(e));
+    this.svg.addEventListener('keydown', e => this.key(e));
+  }
+
+  sizeOf(item) {
+    const [one, two] = this.lines(item), wide = Math.max(one.length * 7.2, two.length * 6) + 30;
+    return { w: Math.max(96, Math.min(210, wide)), h: two ? ROW : 26 };
+  }
+
+  lines(item) { // what a closed box says
+    if (item.isScope) {
+      const measure = this.app.overlay.kind === 'category' ? '' : this.app.overlay.short(item);
+      return [cut('▸ ' + item.label, 30), `${item.size} layer${item.size === 1 ? '' : 's'}` + (measure ? ' · ' + measure : '')];
+    }
+    const measure = this.app.overlay.kind === 'category' ? '' : this.app.overlay.short(item);
+    return [cut(item.t, 28), measure || cut(item.d || '', 32)];
+  }
+
+  layout(scope) { // each open scope is laid out alone, and kept until something in it changes
+    if (scope.box) return scope.box;
+    const g = new dagre.graphlib.Graph({ multigraph: true });
+    g.setGraph({ rankdir: this.direction, nodesep: 18, ranksep: 14, edgesep: 12, marginx: 14, marginy: 12 });
+    for (const k of scope.kids) { if (k.size || this.model.showShapes) { const b = k.open ? this.layout(k) : this.sizeOf(k); g.setNode(k.key, { width: b.w, height: b.h, item: k }); } }
+    for (const n of this.model.leavesOf(scope)) { const b = this.sizeOf(n); g.setNode(n.key, { width: b.w, height: b.h, item: n }); }
+    for (const e of scope.edges.values()) this.addEdge(g, e.a.key, e.b.key, e);
+    this.addPills(g, scope.ins, true);
+    this.addPills(g, scope.outs, false);
+    dagre.layout(g);
+    const title = scope.parent ? TITLE : 0, least = scope.parent ? scope.label.length * 7.4 + 90 : 0;
+    return scope.box = { w: Math.max(g.graph().width, least, 120), h: g.graph().height + title, inner: g.graph().width, g };
+  }
+
+  addEdge(g, a, b, e) {
+    if (!g.hasNode(a) || !g.hasNode(b)) return;
+    const label = this.model.edgeLabel(e.list), size = label.text ? { width: label.text.length * 5.6 + 6, height: 14 } : { width: 0, height: 0 };
+    g.setEdge(e.back ? b : a, e.back ? a : b, { ...size, labelpos: 'r', labeloffset: 5, label, list: e.list, back: e.back, a, b }, e.back ? 'back' : 'data');
+  }
+
+  addPills(g, ends, isInput) {
+    const outer = new Set([...ends.values()].map(e => e.outer.key)), many = outer.size > MANY, joined = new Map();
+    for (const e of ends.values()) {
+      const id = (isInput ? 'i' : 'o') + (many ? '*' : e.outer.key);
+      if (!g.hasNode(id)) g.setNode(id, { width: PILL.w, height: PILL.h, pill: many ? `${outer.size} ${isInput ? 'inputs' : 'outputs'}` : e.outer.isScope ? e.outer.label : e.outer.d && /^(Parameter|Result)$/.test(e.outer.t) ? e.outer.d : e.outer.t, to: e.to, isInput });
+      const key = id + e.inner.key;
+      if (joined.has(key)) joined.get(key).list.push(...e.list);
+      else joined.set(key, { a: isInput ? id : e.inner.key, b: isInput ? e.inner.key : id, list: [...e.list], back: false });
+    }
+    for (const e of joined.values()) this.addEdge(g, e.a, e.b, e);
+  }
+
+  draw(p, scope, x0, y0) {
+    const { g } = this.layout(scope);
+    for (const id of g.edges()) this.drawEdge(p, g.edge(id), x0, y0);
+    for (const id of g.nodes()) {
+      const b = g.node(id), x = b.x - b.width / 2 + x0, y = b.y - b.height / 2 + y0;
+      if (b.item) this.drawBox(p, b, x, y); else this.drawPill(p, b, x, y);
+    }
+  }
+
+  drawEdge(p, e, x0, y0) {
+    const points = e.points.map(q => ({ x: q.x + x0, y: q.y + y0 })), X = points.map(q => q.x), Y = points.map(q => q.y), x = Math.min(...X), y = Math.min(...Y);
+    if (e.back) points.reverse();
+    const hidden = e.list.every(f => this.model.nodes[f[0]].h), path = el(p, 'path', { class: 'edge' + (e.back ? ' back' : '') + (hidden ? ' shape' : ''), d: curve(points), 'marker-end': `url(#${this.tip})`, 'data-a': e.a, 'data-b': e.b });
+    el(path, 'title', {}, this.model.edgeTitle(e.list));
+    this.drawn.push({ e: path, x, y, w: Math.max(...X) - x, h: Math.max(...Y) - y, on: true, small: false });
+    if (!e.label.text) return;
+    const text = el(p, 'text', { class: 'label' + (e.label.differs ? ' differs' : ''), x: e.x + x0 - e.width / 2 + 3, y: e.y + y0 + 3.5 }, e.label.text);
+    this.labels.push({ e: text, x: e.x + x0 - e.width / 2, y: e.y + y0 - 7, w: e.width, h: 14, on: true, small: true });
+  }
+
+  drawPill(p, b, x, y) {
+    const q = el(p, 'g', { class: 'pill', transform: `translate(${x},${y})` });
+    el(q, 'rect', { width: PILL.w, height: PILL.h, rx: 9 });
+    el(q, 'text', { x: PILL.w / 2, y: 12.5, 'text-anchor': 'middle', class: 'sub' }, (b.isInput ? '↓ ' : '↑ ').replace('↑', '→') + cut(b.pill, 17));
+    el(q, 'title', {}, `${b.isInput ? 'from' : 'to'} ${b.pill}`);
+    q.addEventListener('click', () => this.app.show(this.model.item(b.to), this));
+    this.drawn.push({ e: q, x, y, w: PILL.w, h: PILL.h, on: true, small: true });
+  }
+
+  drawBox(p, b, x, y) {
+    const item = b.item, open = item.isScope && item.open, colour = open ? null : this.app.overlay.colour(item), family = !open && !item.isScope ? this.app.family.colour(item) : null;
+    const q = el(p, 'g', { class: 'box' + (item.isScope ? ' scope' : '') + (open ? ` open d${item.depth % 3}` : '') + (colour ? ' hot' : ''), transform: `translate(${x},${y})`, tabindex: -1, role: 'button', 'aria-label': this.describe(item), ...(item.isScope ? { 'aria-expanded': open } : {}) });
+    const rect = el(q, 'rect', { width: b.width, height: b.height, rx: item.isScope ? 8 : 4 });
+    if (colour) rect.style.fill = colour;
+    if (family && !colour) el(q, 'rect', { class: 'family', x: 1, y: 1, width: 5, height: b.height - 2, rx: 2 }).style.fill = family;
+    el(q, 'title', {}, item.isScope ? item.node?.n || item.label : `${item.n}\n${item.v}`);
+    this.drawn.push({ e: q, x, y, w: b.width, h: b.height, on: true, small: false });
+    this.placed.set(item.key, { q, x, y, w: b.width, h: b.height, item });
+    q.item = item;
+    if (this.hits.has(item.key)) q.classList.add('hit');
+    if (open) return this.drawOpen(p, q, b, x, y);
+    const [one, two] = this.lines(item), middle = b.width / 2 + (family && !colour ? 2 : 0);
+    el(q, 'text', { x: middle, y: two ? 16 : 17, 'text-anchor': 'middle', class: 'strong' }, one);
+    if (two) el(q, 'text', { x: middle, y: 30, 'text-anchor': 'middle', class: 'sub' }, two);
+    this.drawFlag(q, item, b.width);
+  }
+
+  drawOpen(p, q, b, x, y) {
+    const item = b.item, measure = this.app.overlay.short(item);
+    el(q, 'text', { x: 12, y: 17, class: 'strong' }, `▾ ${item.label}`);
+    el(q, 'text', { x: b.width - 12, y: 17, 'text-anchor': 'end', class: 'sub' }, measure || (item.size === 1 ? '1 layer' : `${item.size} layers`));
+    this.draw(p, item, x + (b.width - item.box.inner) / 2, y + TITLE);
+  }
+
+  drawFlag(q, item, width) {
+    const worst = this.model.worst?.get(item.key);
+    if (worst) el(el(q, 'circle', { class: `flag ${worst}`, cx: width - 1, cy: 1, r: 5.5 }), 'title', {}, worst);
+  }
+
+  describe(item) {
+    if (item.isScope) return `${item.label}, scope of ${item.size} layers` + (this.app.overlay.text(item) ? `, ${this.app.overlay.label} ${this.app.overlay.text(item)}` : '');
+    return [item.t, item.n, item.o.map(o => `${o[0]} ${o[1]}`).join('; '), this.app.overlay.text(item)].filter(Boolean).join(', ');
+  }
+
+  render() {
+    this.placed = new Map(); this.drawn = []; this.labels = [];
+    this.model.worst ??= worstFindings(this.model);
+    const v = document.createElementNS(NS, 'g');
+    this.draw(v, this.model.root, 0, 0);
+    for (const each of this.labels) { v.append(each.e); this.drawn.push(each); }
+    this.view.replaceChildren(v);
+    this.mark();
+    this.cull();
+  }
+
+  cull() { // what is outside the window is taken out of the document, and text that is too small to be read
+    this.waiting = 0;
+    const t = d3.zoomTransform(this.svg), r = this.svg.getBoundingClientRect(), far = t.k < NEAR;
+    const x0 = (-200 - t.x) / t.k, y0 = (-200 - t.y) / t.k, x1 = (r.width + 200 - t.x) / t.k, y1 = (r.height + 200 - t.y) / t.k;
+    const held = document.activeElement;
+    let changed = false;
+    for (const d of this.drawn) {
+      const keep = this.printing || (d.x <= x1 && d.x + d.w >= x0 && d.y <= y1 && d.y + d.h >= y0 && (!far || !d.small)) || d.e === held;
+      if (keep !== d.on) { d.on = keep; changed = true; }
+    }
+    this.view.classList.toggle('far', far && !this.printing);
+    if (!changed) return;
+    this.view.firstChild.replaceChildren(...this.drawn.filter(d => d.on).map(d => d.e));
+    if (this.svg.contains(held) && held !== this.svg) held.focus({ preventScroll: true });
+  }
+
+  mark() {
+    for (const e of this.view.querySelectorAll('.on')) e.classList.remove('on');
+    for (const d of this.drawn) d.e.classList.remove('on');
+    if (!this.chosen) return;
+    const key = this.chosen.key;
+    this.placed.get(key)?.q.classList.add('on');
+    for (const d of this.drawn) if (d.e.dataset.a === key || d.e.dataset.b === key) d.e.classList.add('on');
+  }
+
+  forget(scope) { for (let s = scope; s; s = s.parent) s.box = null; }
+  forgetAll() { for (const s of this.model.scopes) s.box = null; }
+
+  toggle(scope) {
+    const before = this.placed.get(scope.key), t = d3.zoomTransform(this.svg);
+    scope.open = !scope.open;
+    this.forget(scope);
+    this.render();
+    const after = this.placed.get(scope.key);
+    if (before && after) d3.select(this.svg).call(this.zoom.translateBy, before.x - after.x, before.y - after.y);
+    after?.q.focus({ preventScroll: true });
+    this.app.say(`${scope.label} ${scope.open ? 'open' : 'folded'}`);
+    return t;
+  }
+
+  setAll(open) {
+    for (const s of this.model.scopes) { s.open = open || !s.parent; s.box = null; }
+    this.render();
+    this.fit(!open);
+  }
+
+  canOpenAll() { return this.model.nodes.length + this.model.scopes.length <= ALL; }
+
+  fit(readable = true) { // the whole graph, but not smaller than can be read
+    const r = this.svg.getBoundingClientRect(), b = this.model.root.box, all = Math.min(1.2, (r.width - 24) / b.w, (r.height - 24) / b.h), k = readable ? Math.max(.6, Math.min(1, (this.direction === 'LR' ? (r.height - 24) / b.h : (r.width - 24) / b.w))) : all, right = this.direction === 'LR';
+    const x = right && b.w * k > r.width ? 12 : r.width / 2 - b.w / 2 * k, y = !right && b.h * k > r.height ? 12 : r.height / 2 - b.h / 2 * k;
+    const starts = this.starts(), shift = !right && b.w * k > r.width && starts !== null ? Math.max(Math.min(12, r.width - 12 - b.w * k), Math.min(12, r.width / 2 - starts * k)) : x;
+    d3.select(this.svg).call(this.zoom.transform, d3.zoomIdentity.translate(shift, y).scale(k));
+  }
+
+  starts() { // where the inputs are, so that a wide graph begins with them in sight
+    const inputs = [...this.placed.values()].filter(p => p.item.t === 'Parameter' && p.item.parent === this.model.root);
+    return inputs.length ? inputs.reduce((sum, p) => sum + p.x + p.w / 2, 0) / inputs.length : null;
+  }
+
+  centre(item) {
+    const b = this.placed.get(item.key);
+    if (!b) return;
+    const r = this.svg.getBoundingClientRect(), k = Math.max(.8, d3.zoomTransform(this.svg).k), y = item.open && b.h * k > r.height ? 30 - b.y * k : r.height / 2 - (b.y + b.h / 2) * k;
+    d3.select(this.svg).call(this.zoom.transform, d3.zoomIdentity.translate(r.width / 2 - (b.x + b.w / 2) * k, y).scale(k));
+  }
+
+  reveal(item) { // open what it is in
+    let changed = false;
+    if (item.h && !this.model.showShapes) { this.app.setShapes(true); changed = true; }
+    for (let s = item.parent; s; s = s.parent) if (!s.open) { s.open = true; this.forget(s); changed = true; }
+    if (changed) this.render();
+  }
+
+  choose(item) { this.chosen = item; this.mark(); }
+
+  click(e) {
+    const item = e.target.closest('.box')?.item;
+    if (!item) return;
+    this.app.choose(item, this);
+    const title = e.target.closest('.open') && item.open;
+    if (item.isScope && (!title || this.isTitle(e, item))) this.toggle(item); else this.placed.get(item.key)?.q.focus({ preventScroll: true });
+  }
+
+  isTitle(e, item) { const b = this.placed.get(item.key), t = d3.zoomTransform(this.svg), r = this.svg.getBoundingClientRect(); return ((e.clientY - r.top - t.y) / t.k) - b.y < TITLE; }
+
+  key(e) {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if ((e.key === 'Enter' || e.key === ' ') && this.chosen?.isScope) { e.preventDefault(); this.toggle(this.chosen); return; }
+    if (e.key === 'Escape') { this.app.choose(null, this); return; }
+    if (e.key === '+' || e.key === '=') return void d3.select(this.svg).call(this.zoom.scaleBy, 1.25);
+    if (e.key === '-') return void d3.select(this.svg).call(this.zoom.scaleBy, .8);
+    if (e.key === '0') return void this.fit(false);
+    const way = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] }[e.key];
+    if (!way) return;
+    e.preventDefault();
+    const from = this.chosen && this.placed.get(this.chosen.key);
+    this.app.show(from ? this.next(from, way) || this.chosen : [...this.placed.values()].sort((a, b) => a.y - b.y)[0].item, this, false);
+  }
+
+  next(from, way) { // the nearest box in a direction
+    let best = null, least = Infinity;
+    const cx = from.x + from.w / 2, cy = from.item.open ? from.y : from.y + from.h / 2;
+    for (const p of this.placed.values()) {
+      if (p === from) continue;
+      const dx = p.x + p.w / 2 - cx, dy = (p.item.open ? p.y : p.y + p.h / 2) - cy, along = dx * way[0] + dy * way[1], aside = Math.abs(dx * way[1]) + Math.abs(dy * way[0]);
+      if (along > 4 && along + 3 * aside < least) { least = along + 3 * aside; best = p.item; }
+    }
+    return best;
+  }
+}
+
+function curve(p) { // through the points of the layout, rounded
+  if (p.length < 3) return 'M' + p.map(at).join('L');
+  let d = 'M' + at(p[0]);
+  for (let i = 1; i < p.length - 1; i++) { const q = p[i], n = p[i + 1], end = i === p.length - 2 ? n : { x: (q.x + n.x) / 2, y: (q.y + n.y) / 2 }; d += `Q${at(q)} ${at(end)}`; }
+  return d;
+}
+const at = q => `${q.x.toFixed(1)} ${q.y.toFixed(1)}`;
+
+function worstFindings(model) { // the gravest finding of every layer, and of the scopes around it
+  const order = ['note', 'warning', 'error'], worst = new Map();
+  for (const n of model.nodes) for (const f of n.f || []) {
+    const grave = model.data.findings[f].severity;
+    for (let item = model.item(n.index); item; item = item.parent) if (order.indexOf(grave) > order.indexOf(worst.get(item.key))) worst.set(item.key, grave);
+  }
+  return worst;
+}

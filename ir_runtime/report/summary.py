@@ -1,0 +1,154 @@
+"""What a model takes, gives and demands, as HTML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from ..analysis.shapes import PortShape, Shapes
+from ..diagnostics import Diagnostic, Diagnostics, Severity
+from ..ir.graph import Layer, Port
+from ..markup import element, table
+from .figures import size_text
+from .records import Records
+from .source import Source
+from .text import dims
+
+__all__ = ["findings_html", "subtitle", "summary_html"]
+
+_MOST = 15
+
+
+def subtitle(source: Source, records: Records) -> str:
+    """Return the file, the size and the state of a model, in one line."""
+    weights = sum(records.constants.sizes())
+    layers = sum(1 for _ in source.graph.everywhere())
+    parts = [
+        source.file,
+        f"IR version {source.version}" if source.version else "",
+        f"{layers:,} layers",
+        f"{size_text(weights)} of weights",
+    ]
+    return " · ".join(filter(None, parts))
+
+
+def summary_html(source: Source, shapes: Shapes, records: Records) -> str:
+    """Return inputs, outputs, constraints, operations and weights."""
+    graph = source.graph
+    named = {(row.line, row.layer): row for row in shapes.ports if not row.is_input}
+    ends = {
+        type: [_end(source, layer, named) for layer in graph.of_type(type)]
+        for type in ("Parameter", "Result")
+    }
+    header = ("name", "type", "shape")
+    parts = [element("h2", text="What the model takes and gives"), table("Inputs", header, ends["Parameter"])]
+    parts += [*_demands(source), table("Outputs", header, ends["Result"])]
+    parts.append(_state(source.report))
+    parts.append(element("h2", text="What it is made of"))
+    counts = Counter(
+        layer.where.operation or layer.type for layer in graph.everywhere() if layer.type != "Constant"
+    )
+    parts.append(
+        table(
+            "Operations",
+            ("operation", "layers"),
+            [(name, f"{n:,}") for name, n in counts.most_common()],
+            _MOST,
+        )
+    )
+    parts.append(table("Weights", ("type", "tensors", "numbers", "size"), _weights(records)))
+    return "".join(parts)
+
+
+def _end(
+    source: Source, layer: Layer, named: Mapping[tuple[int | None, str], PortShape]
+) -> tuple[str, str, str]:
+    """Return the name, the type and the shape of an input or output."""
+    port, spec = Port(layer.id, 0), layer.outputs[0] if layer.outputs else None
+    if layer.type == "Result":
+        port = next(iter(source.graph.reads(layer)), port)
+        producer = source.graph.layers.get(port.layer)
+        spec = (
+            producer.outputs[port.number]
+            if producer is not None and port.number < len(producer.outputs)
+            else None
+        )
+    owner = source.graph.layers.get(port.layer, layer)
+    name = min(spec.names, key=len) if spec is not None and spec.names else owner.name
+    value = source.values.get(port)
+    row = named.get(((spec.line if spec is not None else None) or owner.where.line, owner.name))
+    shape = row.shape if row is not None and len(owner.outputs) == 1 else None
+    if value is None:
+        return name, "not inferred", ""
+    return name, str(value.element), dims(shape or value.shape)
+
+
+def _demands(source: Source) -> Iterator[str]:
+    """What the inputs must fulfil."""
+    found = source.constraints
+    if found is None:
+        return
+    if found.error is not None:
+        yield element("p", text=str(found.error), class_="bad")
+    rows = [element("li", text=str(each)) for each in found]
+    rows += [element("li", text=f"undecided: {each}", class_="soft") for each in found.undecided]
+    if rows:
+        yield element("h3", text="Constraints on the inputs") + element("ul", *rows)
+    elif any(type.shape.is_dynamic for type in source.types.values()):
+        yield element("p", text="No constraints: every length is accepted.", class_="soft")
+
+
+def _state(report: Diagnostics) -> str:
+    errors, warnings = report.count(Severity.ERROR), report.count(Severity.WARNING)
+    if not errors + warnings:
+        return element("p", text="The model is valid: nothing was found wrong.", class_="soft")
+    return element(
+        "p",
+        text=f"{errors} errors and {warnings} warnings: see Findings.",
+        class_="bad" if errors else "warn",
+    )
+
+
+def _weights(records: Records) -> list[tuple[str, ...]]:
+    tensors: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for item, size in zip(records.constants.items, records.constants.sizes(), strict=True):
+        value = item.value(0)
+        if value is not None and size:
+            name = str(value.element)
+            tensors[name] += 1
+            numbers[name] += value.count.min
+            sizes[name] += size
+    return [
+        (name, f"{tensors[name]:,}", f"{numbers[name]:,}", size_text(size))
+        for name, size in sizes.most_common()
+    ]
+
+
+def findings_html(report: Diagnostics, nodes: Mapping[str, int]) -> str:
+    """Return every finding; its layer leads to the graph."""
+    parts = [_finding_html(found, nodes) for found in report]
+    parts += [element("p", text=str(more), class_="soft") for more in report.more]
+    return "".join(parts) or element("p", text="Nothing was found wrong or noteworthy.")
+
+
+def _finding_html(found: Diagnostic, nodes: Mapping[str, int]) -> str:
+    parts = [element("strong", text=f"{found.severity}[{found.code}] "), element("span", text=found.message)]
+    if found.where is not None:
+        node = nodes.get(found.layer) if found.layer is not None else None
+        place = str(found.where)
+        link = (
+            element("button", text=place, class_="link", data_node=node)
+            if node is not None
+            else element("span", text=place)
+        )
+        parts.append(element("p", link))
+    if found.excerpt is not None:
+        parts.append(
+            element("pre", *(element("span", text=line) + "\n" for line in str(found.excerpt).split("\n")))
+        )
+    parts += [element("p", text=f"because {cause}", class_="soft") for cause in found.causes]
+    if found.hint:
+        parts.append(element("p", text=f"hint: {found.hint}"))
+    return element("div", *parts, class_=f"finding {found.severity}")

@@ -1,0 +1,56 @@
+"""How names, shapes and numbers of a model are written in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..ir.array import Array
+from ..ir.shape import PartialShape
+from ..ir.tensor import TensorType
+from ..markup import visible
+
+__all__ = ["dims", "numbers", "plain", "type_text"]
+
+_LONGEST = 2000
+_SHOWN = 8
+
+
+def dims(shape: PartialShape | Iterable[object] | None) -> str:
+    """Write a shape, such as ``1×3×224×224``.
+
+    >>> dims(PartialShape([1, 3])), dims(()), dims(PartialShape("..."))
+    ('1×3', 'scalar', 'any shape')
+    """
+    if shape is None or (isinstance(shape, PartialShape) and shape.rank is None):
+        return "any shape"
+    return "×".join(map(str, shape)) or "scalar"
+
+
+def type_text(type: TensorType) -> str:
+    """Write an element type and a shape."""
+    return f"{type.element} {dims(type.shape)}"
+
+
+def numbers(array: Array, most: int = _SHOWN) -> str:
+    """Write the first numbers of an array."""
+    flat = array.reshape(-1)
+    shown = ", ".join(_number(value) for value in flat[:most].tolist())
+    return shown + (", …" if flat.size > most else "")
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else visible(str(value))
+
+
+def plain(value: Any) -> Any:
+    """Return what a file says about a layer as data that JSON has."""
+    if isinstance(value, Mapping):
+        return {visible(str(key)): plain(inner) for key, inner in value.items()}
+    if isinstance(value, np.ndarray):
+        return numbers(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(visible(str(inner)) for inner in value)[:_LONGEST]
+    return visible(str(value))[:_LONGEST]

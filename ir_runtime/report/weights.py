@@ -1,0 +1,71 @@
+"""Statistics of the constants of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ir.array import Array, Packed
+from ..ir.element import ElementType
+from .text import numbers
+
+__all__ = ["BINS", "Statistics", "histogram", "sampled", "statistics"]
+
+BINS = 32
+_MOST = 1 << 22
+"""Elements that are looked at; of larger arrays, as many at equal distances."""
+_SMALL = 64
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is said of an array."""
+
+    record: dict[str, Any]
+    values: Array
+    """The finite numbers that were looked at."""
+
+
+def sampled(value: Array | Packed) -> Array:
+    """Return the elements that are looked at, unpacked, in one dimension."""
+    if isinstance(value, Packed):
+        value = value.unpack()
+    flat = value.reshape(-1)
+    return flat[:: -(-flat.size // _MOST)] if flat.size > _MOST else flat
+
+
+def statistics(value: Array | Packed, element: ElementType) -> Statistics:
+    """Return the range, mean and deviation of an array, how many elements are 0, and how many not finite."""
+    flat = sampled(value)
+    if flat.dtype.kind == "O" or element is ElementType.string or not flat.size:
+        return Statistics({"values": numbers(flat)} if flat.size else {}, np.empty(0))
+    wide = flat.astype(np.float32 if flat.dtype.itemsize <= 4 and flat.dtype.kind != "i" else np.float64)
+    finite = wide[np.isfinite(wide)]
+    record: dict[str, Any] = {}
+    if finite.size:
+        record |= {"min": float(finite.min()), "max": float(finite.max())}
+        record |= {"mean": float(finite.mean(dtype=np.float64)), "std": float(finite.std(dtype=np.float64))}
+    record["zeros"] = float(np.count_nonzero(wide == 0) / wide.size)
+    if finite.size < wide.size:
+        record["not finite"] = int(wide.size - finite.size)
+    if flat.size <= _SMALL:
+        record["values"] = numbers(flat)
+    if flat.size < value.size:
+        record["sampled"] = int(flat.size)
+    return Statistics({key: _short(entry) for key, entry in record.items()}, finite)
+
+
+def _short(entry: Any) -> Any:
+    return float(f"{entry:.5g}") if isinstance(entry, float) else entry
+
+
+def histogram(values: Array, bins: int = BINS) -> tuple[list[int], float, float] | None:
+    """Return how many values are in each of equal intervals, and where the first begins and the last ends."""
+    finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
+    if finite.size < 2 or finite.min() == finite.max():
+        return None
+    low, high = float(finite.min()), float(finite.max())
+    counts, _ = np.histogram(finite, bins=bins, range=(low, high))
+    return counts.tolist(), low, high

@@ -1,0 +1,296 @@
+"""The file: what is in it, that nothing leaves it, and that names of a model are only ever text."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import struct
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.vendor import FOLDER, libraries
+from lxml import etree
+
+import ir_runtime as ov
+from ir_runtime import opset13 as ops
+from ir_runtime.debug import measure, old_model
+from ir_runtime.report.charts import Bar, Block, bars, flame, histogram_svg, staircase
+from ir_runtime.report.images import as_picture, png
+from ir_runtime.report.weights import histogram, statistics
+
+ROOT = Path(__file__).parents[2]
+DIGITS = ROOT / "examples" / "digits" / "digits.xml"
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{DATA}}\u202e"
+
+
+def data_of(html: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/gzip" id="data">([^<]*)</script>', html)
+    assert found is not None
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    return data
+
+
+class Tags(HTMLParser):
+    """Every element with its attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+@pytest.fixture(scope="module")
+def digits() -> str:
+    return ov.read_model(DIGITS).report().html
+
+
+@pytest.fixture(scope="module")
+def hostile() -> str:
+    x = ops.parameter([1, 2], np.float32, HOSTILE)
+    node = ops.add(ops.relu(x), ops.constant(np.float32([1, 2]), name=HOSTILE))
+    node.friendly_name = f"{HOSTILE}/a/{HOSTILE}"
+    node.output(0).set_names({HOSTILE})
+    node.get_rt_info()[HOSTILE] = HOSTILE
+    return ov.Model([node], [x], HOSTILE).report().html
+
+
+def test_the_policy_allows_the_scripts_and_styles_of_the_page_and_nothing_else(digits: str) -> None:
+    policy = next(
+        a["content"] for t, a in Tags(digits).found if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    scripts = re.findall(r"<script>(.*?)</script>", digits, re.DOTALL)
+    styles = re.findall(r"<style>(.*?)</style>", digits, re.DOTALL)
+    for key, texts in (("script-src", scripts), ("style-src", styles)):
+        hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
+        assert rules.pop(key) == " ".join(f"'sha256-{digest}'" for digest in hashes)
+    assert rules == {
+        "default-src": "'none'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+
+
+def test_nothing_in_the_page_is_loaded_from_elsewhere(digits: str) -> None:
+    for tag, attributes in Tags(digits).found:
+        assert tag not in ("link", "iframe", "object", "embed")
+        assert not {"style", "onclick", "onload", "onerror"} & attributes.keys(), "the policy would refuse it"
+        assert (attributes.get("src") or "data:").startswith("data:")
+
+
+def test_names_of_a_model_are_only_text(hostile: str) -> None:
+    tags = Tags(hostile).found
+    assert sum(tag == "script" for tag, _ in tags) == 2
+    assert not any(tag == "img" for tag, _ in tags)
+    assert "\u202e" not in hostile
+    assert hostile.count('id="data"') == 1, "a name that looks like a part of the template stays text"
+    data = data_of(hostile)
+    assert "\u202e" not in json.dumps(data, ensure_ascii=False)
+    assert any("<script>alert(1)</script>" in node["n"] for node in data["nodes"])
+
+
+def test_the_scripts_of_the_page_only_write_text() -> None:
+    for script in (ROOT / "ir_runtime" / "report" / "static").glob("*.js"):
+        text = script.read_text(encoding="utf-8")
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", text
+        )
+
+
+def test_what_the_model_takes_and_gives_is_said_without_scripts(digits: str) -> None:
+    for said in ("batch×1×8×8", "batch×10", "Convolution-1", "every length is accepted"):
+        assert said in digits
+
+
+def test_every_layer_is_in_the_page_with_all_that_is_known_about_it(digits: str) -> None:
+    data = data_of(digits)
+    conv = next(node for node in data["nodes"] if node["t"] == "Convolution")
+    assert conv["v"] == "Convolution-1"
+    assert conv["line"] == ov.read_model(DIGITS)._graph.layers[conv["id"]].where.line
+    assert conv["a"]["pads_begin"] == "1, 1"
+    assert conv["i"][0][3] == "f32 ?×1×8×8"
+    assert conv["o"][0][:2] == ["f32", "batch×24×8×8"]
+    weights = data["constants"][conv["c"][0]]
+    assert weights["s"] == "24×1×3×3"
+    assert weights["x"]["min"] < weights["x"]["mean"] < weights["x"]["max"]
+    assert weights["bytes"] == 4 * 24 * 9
+
+
+def test_findings_are_at_their_layers() -> None:
+    text = (
+        '<net name="broken" version="11"><layers><layer id="0" name="x" type="Parameter" version="opset1">'
+        '<data shape="2,3" element_type="f32"/><output><port id="0" precision="FP32"><dim>2</dim><dim>3</dim></port>'
+        '</output></layer><layer id="1" name="bad" type="ReLU" version="opset1"><input><port id="0"><dim>2</dim>'
+        '<dim>3</dim></port></input><output><port id="1" precision="FP32"><dim>2</dim><dim>4</dim></port></output>'
+        '</layer><layer id="2" name="y" type="Result" version="opset1"><input><port id="0"><dim>2</dim><dim>4</dim>'
+        '</port></input></layer></layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>'
+        '<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>'
+    )
+    html = ov.read_model(text, b"", strict=False).report().html
+    data = data_of(html)
+    bad = next(node for node in data["nodes"] if node["n"] == "bad")
+    assert data["findings"][bad["f"][0]]["severity"] == "error"
+    assert bad["o"][0] == ["f32", "2×3", ["f32", "2×4"], []]
+    assert (
+        next(o for o in data["overlays"] if o["key"] == "findings")["values"][data["nodes"].index(bad)] == 1
+    )
+    assert "Findings (1)" in html
+
+
+def test_measures_become_overlays_and_charts() -> None:
+    model = ov.read_model(DIGITS)
+    inputs = np.load(DIGITS.parent / "images.npy")[:2].astype(np.float32)
+    measures = measure(
+        model, [inputs], profile=True, runs=1, against="numpy", precision="f16", histograms=True
+    )
+    html = model.report(measures=measures, constraints=False).html
+    data = data_of(html)
+    overlays = {overlay["key"]: overlay for overlay in data["overlays"]}
+    assert overlays.keys() >= {"time", "error", "nan", "weights", "memory"}
+    conv = next(k for k, node in enumerate(data["nodes"]) if node["t"] == "Convolution")
+    assert overlays["memory"]["values"][conv] == 2 * 24 * 8 * 8 * 4
+    assert overlays["weights"]["values"][conv] == 4 * 24 * 9
+    assert sum(v or 0 for v in overlays["time"]["values"]) == pytest.approx(
+        sum(measures.times.values()), rel=1e-3
+    )
+    for said in (
+        "Time by scope",
+        "Memory of activations over the steps",
+        f'id="histogram-n{conv}"',
+        "data:image/png",
+    ):
+        assert said in html
+
+
+def test_the_peak_of_memory_counts_what_is_still_read() -> None:
+    x = ops.parameter([256], np.float32, "x")
+    first = ops.relu(x)
+    second = ops.exp(first)
+    model = ov.Model([ops.add(ops.sqrt(second), first)], [x])
+    html = model.report().html
+    assert "3 KB" in re.search(r"peak at [^:]*: ([^<]*)<", html)[1]  # type: ignore[index]
+
+
+def test_two_models_are_shown_beside_each_other_with_what_changed() -> None:
+    def net(slope: float, more: bool) -> ov.Model:
+        x = ops.parameter([2], np.float32, "x")
+        y = ops.multiply(x, ops.constant(np.float32([slope, 1])))
+        return ov.Model([ops.relu(y) if more else y], [x])
+
+    old, new = net(1, False), net(2, True)
+    data = data_of(new.report(old=old_model(old, new)).html)
+    changed = {node["t"]: node["x"] for node in data["nodes"] if "x" in node}
+    assert changed["ReLU"] == ["added"]
+    assert changed["Multiply"][0].startswith("weights: 1 of 2 elements differ")
+    there = next(node for node in data["nodes"] if node["t"] == "Multiply")
+    assert data["old"]["nodes"][there["m"]]["t"] == "Multiply"
+
+
+def test_the_page_of_a_network_is_small() -> None:
+    x = ops.parameter([1, 8, 8, 8], np.float32, "x")
+    y = x
+    for number in range(300):
+        kernel = ops.constant(np.full((8, 8, 1, 1), number, np.float32))
+        y = ops.convolution(y, kernel, [1, 1], [0, 0], [0, 0], [1, 1])
+        y.friendly_name = f"block{number // 10}/conv{number}"
+    assert len(ov.Model([y], [x]).report().html) < 300_000
+
+
+def test_it_is_written_to_a_file_and_shown_in_notebooks(tmp_path: Path) -> None:
+    model = ov.read_model(DIGITS)
+    page = model.report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page.html
+    assert page._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert "batch×10" in model._repr_html_() or "?×10" in model._repr_html_()
+    assert "<script" not in model._repr_html_()
+
+
+def test_findings_are_shown_in_notebooks() -> None:
+    model = ov.read_model(DIGITS)
+    model.report.warning("IR000", HOSTILE)
+    assert "&lt;script&gt;" in model.report._repr_html_()
+    assert "<script" not in model.report._repr_html_()
+
+
+def test_calling_the_findings_keeps_them() -> None:
+    model = ov.read_model(DIGITS)
+    model.report.warning("IR000", "one")
+    assert len(model.report) == 1
+
+
+@pytest.mark.parametrize(
+    "svg",
+    [
+        bars("b", [Bar("<one>", 1, "1 ms", ("node", 3)), Bar("two", 0, "0")]),
+        flame("f", Block("all", 2, "2", ("scope", 0), [Block("<a>", 1, "1", ("node", 1)), Block("b", 1, "1", ("node", 2))]), 2),
+        staircase("s", [1, 5, 2], str, "peak at <x>"),
+        histogram_svg([1, 2, 0], -1, 2, "<w>", "histogram-c0"),
+    ],
+)  # fmt: skip
+def test_charts_are_well_formed_and_need_no_styles(svg: str) -> None:
+    for each in etree.fromstring(svg).iter():
+        assert "style" not in each.attrib
+
+
+def test_a_histogram_counts_every_finite_number() -> None:
+    found = histogram(np.float32([0, 1, 1, 4, np.nan, np.inf]), bins=4)
+    assert found == ([1, 2, 0, 1], 0.0, 4.0)
+    assert histogram(np.float32([2, 2])) is None
+
+
+def test_statistics_say_what_is_not_finite() -> None:
+    found = statistics(np.float32([0, 2, np.inf, np.nan]), ov.Type.f32).record
+    assert found == {
+        "min": 0,
+        "max": 2,
+        "mean": 1,
+        "std": 1,
+        "zeros": 0.25,
+        "not finite": 2,
+        "values": "0, 2, inf, nan",
+    }
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [((1, 3, 32, 16), (32, 16, 3)), ((2, 1, 8, 8), (8, 8, 1)), ((1, 320, 320, 3), (160, 160, 3))],
+)
+def test_what_looks_like_an_image_is_shown(shape: tuple[int, ...], size: tuple[int, ...]) -> None:
+    picture = as_picture(np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape))
+    assert picture is not None
+    assert picture.shape == size
+    assert picture.max() > 200
+
+
+@pytest.mark.parametrize("shape", [(10,), (1, 1000), (1, 64, 56, 56), (1, 3, 4, 4)])
+def test_other_tensors_are_not(shape: tuple[int, ...]) -> None:
+    assert as_picture(np.zeros(shape, np.float32)) is None
+
+
+def test_pictures_are_png() -> None:
+    pixels = np.arange(8 * 9 * 3, dtype=np.uint8).reshape(8, 9, 3)
+    data = png(pixels)
+    assert data[:16] == b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+    assert struct.unpack(">IIBBBBB", data[16:29]) == (9, 8, 8, 2, 0, 0, 0)
+    start = data.index(b"IDAT") + 4
+    rows = zlib.decompress(data[start : data.index(b"IEND") - 8])
+    assert rows == b"".join(b"\0" + row.tobytes() for row in pixels)
+
+
+def test_libraries_are_the_pinned_ones_with_their_licences() -> None:
+    pinned = {library.file for library in libraries()}
+    assert pinned == {path.name for path in FOLDER.glob("*.js")}
+    assert all((FOLDER / f"{Path(name).stem}.LICENSE").read_text(encoding="utf-8").strip() for name in pinned)
+    assert all(library.integrity.startswith("sha512-") for library in libraries())
