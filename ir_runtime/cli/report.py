@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .fed import feeds_of, input_files
+from .fed import data_options, feeds_of
 from .limited import limited
 from .models import read, weights
 from .render import plain
-from .shaping import shaped, shapes_of
+from .shaping import shapes_of
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -59,10 +59,7 @@ to be measured, and no input is given, random data is used.
 @click.option("--diff", "old", metavar="OLD", help="Show this older model beside MODEL, with what changed.")
 @click.option("--constraints/--no-constraints", default=True, help="Find the constraints on the inputs.")
 @click.option("--backend", metavar="NAME", help="What computes: numba, numpy, reference.")
-@input_files
-@click.option("--random", is_flag=True, help="Run with random data where nothing else asks for a run.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random data.")
-@shaped
+@data_options
 @weights
 @limited
 def report(
