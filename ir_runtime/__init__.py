@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .api.validating import validate
     from .api.vectors import AxisSet, AxisVector, Coordinate, CoordinateDiff, Strides
     from .api.versions import Version
+    from .bench.profiling import profile
     from .diagnostics import Diagnostic, Diagnostics, Location, Severity
     from .errors import (
         ExecutionError,
@@ -109,6 +110,7 @@ _HOMES = {
     "api.tensor_file": ("tensor_from_file",),
     "api.validating": ("validate",),
     "api.vectors": ("AxisSet", "AxisVector", "Coordinate", "CoordinateDiff", "Strides"),
+    "bench.profiling": ("profile",),
     "debug": ("debug",),
     "diagnostics": ("Diagnostic", "Diagnostics", "Location", "Severity"),
     "errors": (
@@ -214,6 +216,7 @@ __all__ = [
     "opset9",
     "passes",
     "preprocess",
+    "profile",
     "properties",
     "read_fragment",
     "read_fragments",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from .models import as_json, read, weights
 from .progress import bar
 from .render import Record, result
 from .shaping import layouts_of, shape_option, shapes_of
+from .threads import limit_threads
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -181,7 +181,7 @@ def bench(
     if requests > 1 and (cpu_time or api == "sync"):
         what = "--cpu-time" if cpu_time else "-api sync"
         raise click.UsageError(f"{what} is for one request at a time, not {requests}")
-    _limit_threads(nthreads)
+    limit_threads(nthreads)
     from ..api.devices import Device
     from ..backends import awaited
     from ..bench.counters import average, counted
@@ -282,13 +282,6 @@ def _text(report: Report, hint: str, requests: int, threads: int | None, counter
 
     parts = [counter_text(counters)] if counters else []
     return "\n\n".join([report_text(report, hint, requests, threads), *parts])
-
-
-def _limit_threads(count: int | None) -> None:
-    """Set the number of threads of NumPy's BLAS, which reads it only while it is imported."""
-    if count is not None and "numpy" not in sys.modules:
-        for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
-            os.environ[name] = str(count)
 
 
 def _inputs(feeds: dict[Output, Feed]) -> list[Record]:

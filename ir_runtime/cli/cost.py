@@ -10,7 +10,7 @@ import click
 from ..diagnostics import one_line
 from .limited import limited
 from .models import as_json, read, selects, weights
-from .render import clean, dump, plain, plural, table
+from .render import clean, plain, plural, result, table
 from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..ir.formula import Count
     from ..limits import Limits
 
-__all__ = ["cost"]
+__all__ = ["cost", "short"]
 
 _EPILOG = """\b
 ir-runtime cost net.xml
@@ -67,10 +67,7 @@ def cost(
     from ..api.costing import cost as counted
 
     found = counted(read(model, weights, example, values, limits=limits), shapes_of(shapes) or None)
-    if as_json:
-        click.echo(dump({"file": model, **found.record()}))
-        return
-    click.echo("\n\n".join(_text(model, found, top)))
+    result(as_json, lambda: {"file": model, **found.record()}, lambda: "\n\n".join(_text(model, found, top)))
     if found.unknown:
         click.echo(f"not counted, as ranks are not known: {', '.join(map(clean, found.unknown))}", err=True)
 
@@ -82,7 +79,9 @@ def _text(path: str, found: Cost, top: int) -> Iterator[str]:
         ["parameters", _exact(found.parameters)],
         ["activation peak, bytes", "depends on open lengths" if found.peak is None else _exact(found.peak)],
     ]
-    yield table(f"{clean(path)}: {plural(len(found.layers), 'layer')} that run", ["", ""], totals)
+    yield table(
+        f"{clean(path)}: {plural(len(found.layers), 'layer')} that run", ["quantity", "value"], totals
+    )
     if found.lengths:
         rows = [[each.input, str(each.axis), each.name, each.bounds] for each in found.lengths]
         yield table("Open lengths", ["input", "axis", "name", "bounds"], rows)

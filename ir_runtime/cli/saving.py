@@ -19,7 +19,7 @@ from ..files import lock, named, remove_stale, replacing, resolve_target, tempor
 from ..ir.tensor import Array
 from .names import unique
 
-__all__ = ["STDOUT", "check_count", "check_target", "save"]
+__all__ = ["STDOUT", "check_count", "check_target", "save", "save_text"]
 
 STDOUT = Path("-")
 """The target that stands for stdout."""
@@ -86,6 +86,12 @@ def save(target: Path, arrays: Mapping[str, Array]) -> dict[str, Path]:
     else:
         return _folder(target, plain)
     return dict.fromkeys(plain, target)
+
+
+def save_text(path: str, text: str) -> None:
+    """Save a text, replacing a file of that name when all of it is written."""
+    with replacing(Path(path)) as (file,):
+        file.write(text.encode())
 
 
 def _write(file: IO[bytes], arrays: Mapping[str, Array], is_single: bool) -> None:

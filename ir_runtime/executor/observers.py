@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..ir.tensor import Array
 from .step import Step
 
-__all__ = ["Profile"]
+__all__ = ["Profile", "TimedStep"]
+
+
+class TimedStep(NamedTuple):
+    """A step that ran.
+
+    Args:
+        step: the step.
+        start: when it began, by ``time.perf_counter``.
+        seconds: how long it took.
+        depth: how many steps it ran inside of: those of a body run inside the step that has the body.
+    """
+
+    step: Step
+    start: float
+    seconds: float
+    depth: int
 
 
 @dataclass
 class Profile:
-    """Measures each step: pairs of a step and its seconds, in the order they ran."""
+    """Measures each step, in the order in which they end."""
 
-    times: list[tuple[Step, float]] = field(default_factory=list)
+    steps: list[TimedStep] = field(default_factory=list)
+    _depth: int = 0
+
+    @property
+    def times(self) -> list[tuple[Step, float]]:
+        """Pairs of a step and its seconds."""
+        return [(timed.step, timed.seconds) for timed in self.steps]
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Nothing to do before a step."""
+        """Note that a step has begun."""
+        self._depth += 1
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
         """Note how long a step took."""
-        self.times.append((step, seconds))
+        self._depth -= 1
+        self.steps.append(TimedStep(step, time.perf_counter() - seconds, seconds, self._depth))

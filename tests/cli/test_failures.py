@@ -33,6 +33,7 @@ Check = Callable[..., Result]
         "reduce",
         "budget",
         "cost",
+        "profile",
         "trace-nan",
         "diff",
         "bench",

@@ -1,0 +1,99 @@
+"""OpenVINO's own performance counters, beside the times of this package."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from ..api.model import Model
+from ..api.saving import save_model
+from ..ir.tensor import Array
+from .profiled import ProfileReport
+from .sides import OPENVINO, Setting, Side
+from .timed import ComparedTime, StepTime
+
+__all__ = ["compared"]
+
+
+class _Node(NamedTuple):
+    """A node that OpenVINO executes: how it is implemented, the layers that it computes, and its seconds."""
+
+    kind: str
+    layers: tuple[str, ...]
+    seconds: float
+
+
+def compared(
+    report: ProfileReport, model: Model, feeds: Sequence[Array], runs: int, threads: int | None
+) -> ProfileReport:
+    """Run a model with OpenVINO's CPU plugin in f32, and put its counters beside a report.
+
+    Raises:
+        InputError: if OpenVINO is not installed, or refuses the model.
+    """
+    with TemporaryDirectory() as folder:
+        path = str(Path(folder) / "model.xml")
+        save_model(model, path, compress_to_fp16=False)
+        side = Side(OPENVINO, Setting(path, threads=threads, counters=True))
+        latencies, nodes = _counted(side, feeds, runs)
+    return replace(report, other=median(latencies), compared=tuple(_joined(report.outermost, nodes)))
+
+
+def _counted(side: Side, feeds: Sequence[Array], runs: int) -> tuple[list[float], list[_Node]]:
+    request = side.request(feeds)
+    latencies: list[float] = []
+    times: dict[str, list[float]] = {}
+    for number in range(runs + 1):
+        side.reset(request)
+        start = time.perf_counter()
+        request.infer()
+        if number:  # the first run warms up
+            latencies.append(time.perf_counter() - start)
+            for each in request.get_profiling_info():
+                times.setdefault(each.node_name, []).append(each.real_time.total_seconds())
+    seconds = {name: median(found) for name, found in times.items()}
+    return latencies, [_node(op, seconds) for op in side.compiled.get_runtime_model().get_ordered_ops()]
+
+
+def _node(op: Any, seconds: Mapping[str, float]) -> _Node:
+    info = op.get_rt_info()
+    known = {key: str(info[key].value if hasattr(info[key], "value") else info[key]) for key in info}
+    kind = f"{known.get('layerType', op.get_type_name())} ({known.get('primitiveType', '')})"
+    layers = tuple(name for name in known.get("originalLayersNames", "").split(",") if name)
+    return _Node(kind, layers, seconds.get(op.get_friendly_name(), 0.0))
+
+
+def _joined(steps: Sequence[StepTime], nodes: Sequence[_Node]) -> list[ComparedTime]:
+    """Return the sets of layers that neither runtime computes apart (connected components), the slowest first."""
+    import networkx as nx
+
+    together = nx.Graph()
+    computed = {"step": [step.layers for step in steps], "node": [node.layers for node in nodes]}
+    for kind, found in computed.items():
+        for number, layers in enumerate(found):
+            together.add_edges_from(((kind, number), ("layer", name)) for name in layers)
+    rows = []
+    for component in nx.connected_components(together):
+        members: dict[str, list[Any]] = {"step": [], "node": [], "layer": []}
+        for kind, member in component:
+            members[kind].append(member)
+        ours, theirs = (
+            [steps[i] for i in sorted(members["step"])],
+            [nodes[i] for i in sorted(members["node"])],
+        )
+        if ours:
+            rows.append(
+                ComparedTime(
+                    tuple(dict.fromkeys(name for step in ours for name in step.layers)),
+                    len(ours),
+                    sum(step.seconds for step in ours),
+                    tuple(node.kind for node in theirs if node.seconds),
+                    sum(node.seconds for node in theirs),
+                )
+            )
+    return sorted(rows, key=lambda row: -row.seconds)

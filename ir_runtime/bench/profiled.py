@@ -1,0 +1,94 @@
+"""The report of how long each layer of a model takes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from .chrome import trace_of
+from .peaks import Peaks
+from .timed import ComparedTime, OperationTime, RunTimes, StepTime
+
+__all__ = ["ProfileReport"]
+
+
+@dataclass(frozen=True)
+class ProfileReport:
+    """How long each layer of a model takes.
+
+    Nine fields: two for the other runtime, which need not be there.
+    """
+
+    model: str
+    backend: str
+    threads: int | None
+    """How many threads were asked for; ``None``: the backend chose."""
+    steps: tuple[StepTime, ...]
+    """In the order in which they run."""
+    seconds: float
+    """The median time of a run that is not watched."""
+    runs: tuple[RunTimes, ...]
+    """Those that were watched."""
+    peaks: Peaks
+    compared: tuple[ComparedTime, ...] = ()
+    other: float | None = None
+    """The median time of a run of the other runtime."""
+
+    @property
+    def outermost(self) -> tuple[StepTime, ...]:
+        """The steps of the model itself, with the time of the bodies that they run."""
+        return tuple(step for step in self.steps if not step.within)
+
+    @property
+    def total(self) -> float:
+        """The seconds of all steps."""
+        return sum(step.seconds for step in self.outermost)
+
+    @property
+    def slowest(self) -> tuple[StepTime, ...]:
+        """The steps of the model itself, the slowest first."""
+        return tuple(sorted(self.outermost, key=lambda step: -step.seconds))
+
+    @property
+    def operations(self) -> tuple[OperationTime, ...]:
+        """The time of each operation, the slowest first."""
+        found: dict[str, list[float]] = {}
+        for step in self.outermost:
+            found.setdefault(step.operations[0], []).append(step.seconds)
+        rows = (OperationTime(name, len(times), sum(times)) for name, times in found.items())
+        return tuple(sorted(rows, key=lambda row: -row.seconds))
+
+    def record(self) -> dict[str, Any]:
+        """Return the same as plain data, for JSON: times in milliseconds."""
+        return {
+            "model": self.model,
+            "backend": self.backend,
+            "threads": self.threads,
+            "runs": len(self.runs),
+            "latency_ms": self.seconds * 1e3,
+            "steps_ms": self.total * 1e3,
+            "peaks": self.peaks.record(),
+            "operations": [operation.record(self.total) for operation in self.operations],
+            "steps": [step.record(self.peaks, self.total) for step in self.steps],
+            "openvino_latency_ms": None if self.other is None else self.other * 1e3,
+            "against_openvino": [each.record() for each in self.compared],
+        }
+
+    def to_json(self) -> str:
+        """Return the same as JSON."""
+        return json.dumps(self.record(), indent=2)
+
+    def chrome_trace(self) -> dict[str, Any]:
+        """Return the runs in the Trace Event Format, for Perfetto and chrome://tracing."""
+        return trace_of(f"{self.model}, {self.backend} backend", self.steps, self.runs, self.peaks)
+
+    def __str__(self) -> str:
+        lines = [f"{self.model}, {self.backend} backend: {self.seconds * 1e3:.3f} ms"]
+        lines += [_line(step, self.total) for step in self.slowest[:10]]
+        return "\n".join(lines)
+
+
+def _line(step: StepTime, total: float) -> str:
+    share = f"{100 * step.seconds / total:5.1f} %" if total else ""
+    return f"  {step.seconds * 1e3:9.3f} ms  {share}  {step.operations[0]}  {step.name}"

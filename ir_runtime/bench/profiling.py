@@ -1,0 +1,244 @@
+"""Measure how long each layer of a model takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ..analysis.cost.counted import Cost, LayerCount
+from ..analysis.random_inputs import random_array
+from ..api.compiled import CompiledModel
+from ..api.core import compile_model
+from ..api.costing import cost
+from ..api.feeding import bind
+from ..api.model import Model
+from ..api.reading import read_model
+from ..backends import awaited
+from ..errors import InputError
+from ..executor.observers import Profile
+from ..executor.step import Step
+from ..ir.graph import Graph, Port
+from ..ir.shape import PartialShape
+from ..ir.tensor import Array, Value
+from .peaks import measure_peaks
+from .profiled import ProfileReport
+from .timed import RunTimes, StepTime, TimelineEvent
+
+__all__ = ["profile"]
+
+_WARM_UP = 2
+
+
+def profile(
+    model: str | Path | Model,
+    inputs: Any = None,
+    *,
+    runs: int = 5,
+    backend: str | None = None,
+    threads: int | None = None,
+    against: str | None = None,
+    seed: int = 0,
+    name: str = "",
+) -> ProfileReport:
+    """Measure how long each layer of a model takes.
+
+    Runs alternate: one is timed as a whole, the next one is watched step by step. Steps are those of the compiled
+    model, so a step may compute several layers.
+
+    >>> import ir_runtime
+    >>> found = ir_runtime.profile("examples/digits/digits.xml", runs=2, backend="numpy")
+    >>> len(found.runs), found.slowest[0].operations[0], sum(step.calls for step in found.outermost) >= 5
+    (2, 'Convolution-1', True)
+
+    Args:
+        model: a path, or a model.
+        inputs: as a compiled model takes them; by default random numbers, open lengths being as short as possible.
+        runs: how many runs to watch.
+        backend: by default the one that would run the model, with its kernels compiled.
+        threads: how many threads to use.
+        against: ``openvino``, to run it, too.
+        seed: of random inputs.
+        name: what the report calls the model; by default its path or its name.
+    """
+    if against not in (None, "openvino"):
+        raise InputError(f"unknown runtime {against!r}", hint="expected openvino")
+    net = model.clone() if isinstance(model, Model) else read_model(model)
+    feeds = _random(net, seed) if inputs is None else bind(net._const_inputs(), inputs, {}, False)
+    net.reshape({index: PartialShape(array.shape) for index, array in enumerate(feeds)})
+    chosen = awaited(backend, net._is_large)
+    config: dict[str, Any] = {} if threads is None else {"INFERENCE_NUM_THREADS": threads}
+    compiled = compile_model(net, config=config, backend=chosen)
+    peaks = measure_peaks(compiled.backend, threads)
+    seconds, watched = _measured(compiled, feeds, runs)
+    steps = _Steps(watched, _Sizes(compiled, cost(net)))
+    report = ProfileReport(
+        name or (net.friendly_name if isinstance(model, Model) else str(model)),
+        compiled.backend,
+        threads,
+        steps.times(),
+        median(seconds),
+        steps.runs(),
+        peaks,
+    )
+    if against is None:
+        return report
+    from .openvino_counters import compared
+
+    return compared(report, net, feeds, runs, threads)
+
+
+def _random(net: Model, seed: int) -> list[Array]:
+    found = []
+    for port in net.inputs:
+        if port.partial_shape.rank.is_dynamic:
+            raise InputError(f"input {port.label!r} has no shape, which random data needs")
+        shape = tuple(d.min if d.is_static else max(d.min, 1) for d in port._type.shape)
+        found.append(random_array(net._graph, net._port(port), port.element_type, shape, seed))
+    return found
+
+
+@dataclass
+class _Watched:
+    """A run and its steps."""
+
+    start: float
+    seconds: float
+    cpu: float
+    profile: Profile
+
+
+def _measured(
+    compiled: CompiledModel, feeds: Sequence[Array], runs: int
+) -> tuple[list[float], list[_Watched]]:
+    """Return the seconds of runs that nothing watches, and the runs between them."""
+    arrays, plain, watched = list(feeds), [], []
+    for _ in range(_WARM_UP):
+        compiled._run_arrays(arrays)
+    for _ in range(runs):
+        start = time.perf_counter()
+        compiled._run_arrays(arrays)
+        plain.append(time.perf_counter() - start)
+        observer = Profile()
+        cpu, start = time.process_time(), time.perf_counter()
+        compiled._run_arrays(arrays, [observer])
+        seconds = time.perf_counter() - start
+        watched.append(_Watched(start, seconds, time.process_time() - cpu, observer))
+    return plain, watched
+
+
+@dataclass
+class _Sizes:
+    """The FLOPs and bytes of steps.
+
+    Args:
+        compiled: the model.
+        cost: what was counted of its layers.
+    """
+
+    compiled: CompiledModel
+    cost: Cost
+
+    def __post_init__(self) -> None:
+        self._counts: Mapping[str, LayerCount] = {layer.name: layer for layer in self.cost.layers}
+        self._graph: Graph = self.compiled._model._graph
+        self._values: Mapping[Port, Value] = self.compiled._model._values
+
+    def flops(self, step: Step) -> int | None:
+        """Return the FLOPs of all layers of a step."""
+        counts = [self._counts[layer.name].flops for layer in step.layers if layer.name in self._counts]
+        numbers = [count for count in counts if isinstance(count, int)]
+        return sum(numbers) if len(numbers) == len(counts) else None
+
+    def bytes(self, step: Step) -> int | None:
+        """Return the bytes that a step reads and writes; those of fused layers stay within it."""
+        inner, last = {layer.id for layer in step.layers}, step.layers[-1]
+        if self._graph.layers.get(last.id) is not last:
+            return self._within_body(step)
+        read = {s for layer in step.layers for s in self._graph.reads(layer) if s.layer not in inner}
+        types = [self._values[port].type for port in (*read, *last.output_ports)]
+        if not all(type.shape.is_static for type in types):
+            return None
+        return sum(type.element.nbytes(Value(type).count.min) for type in types)
+
+    def _within_body(self, step: Step) -> int | None:
+        """Return the bytes of a step that is a single layer of a body."""
+        found = self._counts.get(step.layer.name)
+        if (
+            found is None
+            or step.also
+            or not isinstance(found.read, int)
+            or not isinstance(found.written, int)
+        ):
+            return None
+        return found.read + found.written
+
+    def within(self, step: Step) -> str:
+        """Return the body that a step is in."""
+        found = self._counts.get(step.layer.name)
+        return found.within if found is not None else ""
+
+
+class _Steps:
+    """The steps of all runs, each counted once.
+
+    Args:
+        watched: the runs.
+        sizes: what is known about the steps.
+    """
+
+    def __init__(self, watched: Sequence[_Watched], sizes: _Sizes) -> None:
+        self._watched, self._sizes = watched, sizes
+        self._places: dict[int, int] = {}
+        self._steps: list[tuple[Step, int]] = []
+        for timed in sorted(self._all(), key=lambda timed: timed.start):
+            if id(timed.step) not in self._places:
+                self._places[id(timed.step)] = len(self._steps)
+                self._steps.append((timed.step, timed.depth))
+
+    def _all(self) -> Iterable[Any]:
+        return (timed for run in self._watched for timed in run.profile.steps)
+
+    def times(self) -> tuple[StepTime, ...]:
+        """Return the time of each step, in the order in which they run."""
+        runs = [self._by_step(run) for run in self._watched]
+        return tuple(
+            self._time(step, depth, [found.get(place, ()) for found in runs])
+            for place, (step, depth) in enumerate(self._steps)
+        )
+
+    def _by_step(self, run: _Watched) -> Mapping[int, Sequence[float]]:
+        found: dict[int, list[float]] = {}
+        for timed in run.profile.steps:
+            found.setdefault(self._places[id(timed.step)], []).append(timed.seconds)
+        return found
+
+    def _time(self, step: Step, depth: int, runs: Sequence[Sequence[float]]) -> StepTime:
+        return StepTime(
+            layers=tuple(layer.name for layer in step.layers),
+            operations=tuple(layer.where.operation or layer.type for layer in step.layers),
+            pattern=step.pattern,
+            seconds=median(map(sum, runs)),
+            calls=sum(map(len, runs)) / len(runs),
+            within=(self._sizes.within(step) or "body") if depth else "",
+            flops=self._sizes.flops(step),
+            bytes=self._sizes.bytes(step),
+        )
+
+    def runs(self) -> tuple[RunTimes, ...]:
+        """Return when each step ran."""
+        return tuple(
+            RunTimes(
+                run.start,
+                run.seconds,
+                run.cpu,
+                tuple(
+                    TimelineEvent(self._places[id(timed.step)], timed.start, timed.seconds)
+                    for timed in sorted(run.profile.steps, key=lambda timed: timed.start)
+                ),
+            )
+            for run in self._watched
+        )

@@ -1,0 +1,183 @@
+"""``ir-runtime profile``: how long each layer of a model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .cost import short
+from .fed import data_options
+from .limited import limited
+from .models import as_json, read, weights
+from .render import clean, result, table
+from .shaping import shapes_of
+from .threads import limit_threads
+
+if TYPE_CHECKING:
+    from ..bench.profiled import ProfileReport
+    from ..bench.timed import StepTime
+    from ..limits import Limits
+
+__all__ = ["profile"]
+
+_EPILOG = """\b
+ir-runtime profile net.xml
+ir-runtime profile net.xml -i image=cat.npy --runs 20 --chrome trace.json
+ir-runtime profile net.xml --shape 'data=[1,3,224,224]' --threads 1 --against openvino
+
+Runs that are watched alternate with runs that are not; times are medians. A row is a step of the
+compiled model: a layer, with those that its kernel computes, too. GFLOP/s and GB/s count what the
+operations declare, and weights. The roofline is what the measured peaks of this machine allow: of a
+product of matrices in f32, and of a copy; more than 100 % means that data stayed in the caches.
+
+Inputs that no file gives are random. Open https://ui.perfetto.dev or chrome://tracing to see a trace:
+it shows the layers of each run, the time between them, and how many threads were busy.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL")
+@data_options
+@weights
+@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Runs to watch.")
+@click.option("--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads to use.")
+@click.option("--against", type=click.Choice(["openvino"]), help="Also show OpenVINO's own counters.")
+@click.option("--chrome", metavar="FILE", help="Write a trace for Perfetto or chrome://tracing.")
+@click.option(
+    "--top",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="How many rows to show, the slowest first; 0 for all, in the order in which they run.",
+)
+@limited
+@as_json
+def profile(
+    model: str,
+    files: Sequence[str],
+    random: bool,
+    seed: int,
+    shapes: Sequence[str],
+    weights: str | None,
+    runs: int,
+    backend: str | None,
+    threads: int | None,
+    against: str | None,
+    chrome: str | None,
+    top: int,
+    limits: Limits,
+    as_json: bool,
+) -> None:
+    """Measure how long each layer of MODEL takes, and what limits it."""
+    limit_threads(threads)
+    from ..bench.profiling import profile as measured
+    from .feeding import collect
+
+    if against is not None:
+        from ..bench.sides import OPENVINO, import_runtime
+
+        import_runtime(OPENVINO)  # before anything takes long
+    if chrome is not None:
+        from ..files import resolve_target
+
+        resolve_target(Path(chrome))
+    net = read(model, weights, limits=limits)
+    if shapes:
+        net.reshape(shapes_of(shapes))
+    feeds = collect(net, files, seed)
+    arrays = [feeds[port].array for port in net.inputs]
+    found = measured(net, arrays, runs=runs, backend=backend, threads=threads, against=against, name=model)
+    if chrome is not None:
+        _save(chrome, found.chrome_trace())
+    result(as_json, found.record, lambda: "\n\n".join(_text(found, top)))
+
+
+def _save(path: str, trace: dict[str, Any]) -> None:
+    import json
+
+    from .saving import save_text
+
+    save_text(path, json.dumps(trace))
+    click.echo(f"saved the trace to {clean(path)}", err=True)
+
+
+def _text(found: ProfileReport, top: int) -> Iterator[str]:
+    peaks = found.peaks
+    totals = [
+        ["latency, median, ms", _ms(found.seconds)],
+        ["all layers, ms", _ms(found.total)],
+        ["peak of a product of matrices, GFLOP/s", f"{peaks.flops / 1e9:.1f}"],
+        ["peak of a copy, GB/s", f"{peaks.bandwidth / 1e9:.1f}"],
+    ]
+    if found.other is not None:
+        totals.insert(1, ["OpenVINO's latency, median, ms", _ms(found.other)])
+    threads = "" if found.threads is None else f", threads: {found.threads}"
+    yield table(f"{clean(found.model)}: {found.backend} backend{threads}", ["quantity", "value"], totals)
+    rows = [
+        [each.operation, str(each.steps), _ms(each.seconds), _share(each.seconds, found.total)]
+        for each in found.operations
+    ]
+    yield table("Operations", ["operation", "steps", "ms", "share"], rows, right=("steps", "ms", "share"))
+    yield _steps(found, top)
+    if found.compared:
+        yield _against(found, top)
+
+
+def _steps(found: ProfileReport, top: int) -> str:
+    shown = found.slowest[:top] if top else found.steps
+    header = ["layer", "computes", "ms", "share", "FLOPs", "GFLOP/s", "GB/s", "bound", "roofline"]
+    return table(
+        "The slowest layers" if top else "Layers",
+        header,
+        [_row(found, step) for step in shown],
+        right=("ms", "share", "FLOPs", "GFLOP/s", "GB/s", "roofline"),
+    )
+
+
+def _row(found: ProfileReport, step: StepTime) -> list[str]:
+    computes = step.pattern or " + ".join(operation.partition("-")[0] for operation in step.operations)
+    reached = step.efficiency(found.peaks)
+    return [
+        step.name,
+        computes,
+        _ms(step.seconds),
+        "" if step.within else _share(step.seconds, found.total),
+        "" if step.flops is None else short(step.flops),
+        _rate(step.gflops),
+        _rate(step.gbytes),
+        (step.bound(found.peaks) or "") if step.flops else "",
+        f"{100 * reached:.0f} %" if reached and step.flops else "",
+    ]
+
+
+def _against(found: ProfileReport, top: int) -> str:
+    shown = found.compared[:top] if top else found.compared
+    rows = [
+        [
+            each.layers[0] + (f" and {len(each.layers) - 1} more" if len(each.layers) > 1 else ""),
+            _ms(each.seconds),
+            _ms(each.other),
+            f"{each.seconds / each.other:.2f}" if each.other else "",
+            ", ".join(each.nodes),
+        ]
+        for each in shown
+    ]
+    header = ["layers", "ours, ms", "OpenVINO, ms", "ratio", "OpenVINO's nodes"]
+    return table("Beside OpenVINO's counters", header, rows, right=("ours, ms", "OpenVINO, ms", "ratio"))
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f}"
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else ""
+
+
+def _rate(number: float | None) -> str:
+    return f"{number:.3g}" if number else ""
