@@ -1,4 +1,4 @@
-"""Guides: Markdown pages about how the package is built and extended; ``ir-runtime guide`` prints them."""
+"""Guides: Markdown pages about how the package is used, built and extended; ``ir-runtime guide`` prints them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from ..nearest import nearest
 
 __all__ = ["Guide", "guide", "guides"]
 
+_ABOUT = ("architecture", "adding-an-operation", "adding-a-kernel", "glossary")
+"""Pages about the package itself; they follow those about its use."""
+
 
 class Guide(NamedTuple):
-    """A page: its name, its title, and its text as Markdown."""
+    """A page: its name, its title, and its text as Markdown.
+
+    >>> Guide("x", "X", "# X").title
+    'X'
+    """
 
     name: str
     title: str
@@ -21,16 +28,25 @@ class Guide(NamedTuple):
 
 
 def guides() -> list[Guide]:
-    """Return all guides, in alphabetical order."""
-    pages = sorted(path.name for path in files(__package__).iterdir() if path.name.endswith(".md"))
-    return [_read(page.removesuffix(".md")) for page in pages]
+    """Return all guides: those about its use, then those about the package itself.
+
+    >>> [page.title for page in guides()][-1]
+    'Glossary'
+    """
+    names = {
+        path.name.removesuffix(".md") for path in files(__package__).iterdir() if path.name.endswith(".md")
+    }
+    return [_read(name) for name in (*sorted(names.difference(_ABOUT)), *_ABOUT)]
 
 
 def guide(name: str) -> Guide:
     """Return the guide of a name.
 
+    >>> guide("glossary").title
+    'Glossary'
+
     Raises:
-        InputError: if there is none.
+        InputError: if the name is unknown.
     """
     known = [page.name for page in guides()]
     if name in known:

@@ -6,11 +6,12 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from harness.consoles import assert_shown, blocks, commands
 
 import ir_runtime
 from ir_runtime.api.compiling import PASS_NAMES
@@ -56,12 +57,54 @@ def test_unknown_guides_are_refused() -> None:
     assert "did you mean glossary?" in found.stderr
 
 
-def test_their_code_runs() -> None:
-    """All in one process of its own, as it registers operations and kernels."""
-    blocks = [block for page in guides() for block in re.findall(r"```python\n(.*?)```", page.text, re.S)]
-    assert len(blocks) >= 3
-    done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], capture_output=True, text=True)
+REGISTERING = [page.name for page in guides() if re.search(r"^@", page.text, re.M)]
+"""Guides whose code registers operations and kernels, which stay for as long as a process."""
+
+
+def test_what_their_code_registers_works() -> None:
+    """All in one process of its own."""
+    assert set(REGISTERING) == {"adding-an-operation", "adding-a-kernel"}
+    found = [
+        code for name in REGISTERING for language, code in blocks(guide(name).text) if language == "python"
+    ]
+    done = subprocess.run([sys.executable, "-c", "\n".join(found)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def followed() -> Iterator[object]:
+    """The guides that can be followed in this process. Those that compare whole executions take seconds each."""
+    for page in guides():
+        if page.name not in REGISTERING:
+            compares = re.search(
+                r"^\$ ir-runtime (compare|budget)|debug\.(compare|oracle|budget)\(", page.text, re.M
+            )
+            yield pytest.param(page.name, marks=[pytest.mark.oracle] if compares else [])
+
+
+@pytest.mark.parametrize("name", list(followed()))
+def test_a_guide_can_be_followed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its Python and its commands, in their order; commands print what is shown."""
+    (tmp_path / "examples").symlink_to(PACKAGE.parent / "examples")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for language, text in blocks(guide(name).text):
+        if language == "python":
+            exec(text, names)
+        elif language == "console":
+            for command, shown in commands(text):
+                assert_shown(command, shown, tmp_path)
+
+
+def test_the_hook_to_copy_is_the_one_that_is_defined() -> None:
+    defined = (PACKAGE.parent / ".pre-commit-hooks.yaml").read_text(encoding="utf-8").splitlines()
+    settings = [line.strip("- ") for line in defined if not line.startswith(("#", "  description"))]
+    local = [text for language, text in blocks(guide("continuous-integration").text) if language == "yaml"][
+        -1
+    ]
+    assert len(settings) == 5
+    assert [
+        line for line in settings if line not in [shown.strip("- ") for shown in local.splitlines()]
+    ] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
