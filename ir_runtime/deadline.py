@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import NamedTuple, TypeVar
 
+from .command_line import on_command_line
 from .diagnostics import Location
 from .errors import LimitError
 from .forks import SAFEPOINT
@@ -81,5 +82,7 @@ def deadline_error(where: Location | None = None) -> LimitError:
         f"it takes longer than {seconds:g} seconds, the limit",
         limit="seconds",
         where=where,
-        hint="if that is expected, give it more: limits=ir_runtime.Limits(seconds=...), or --timeout",
+        hint="if that is expected, give it more: --timeout SECONDS"
+        if on_command_line()
+        else "if that is expected, give it more: limits=ir_runtime.Limits(seconds=...), or --timeout",
     )

@@ -93,6 +93,10 @@ class Diagnostics:
         if self._counted(found.code, found.severity, found.where):
             self._kept.append(found)
 
+    def add_consequence(self, where: Location) -> None:
+        """Note that a layer is wrong for a reason that is a finding already."""
+        self._wrong.add(where.layer)
+
     def extend(self, others: Iterable[Diagnostic] | Diagnostics, more: Iterable[More] = ()) -> None:
         """Add findings, and those that were only counted: ``more``, or those of another report."""
         for found in others:
@@ -193,8 +197,20 @@ class Diagnostics:
             (found.severity, found.code, str(found.where or ""), found.message, found.hint)
             for found in self._kept
         ]
-        title = f"{self.count(Severity.ERROR)} errors, {self.count(Severity.WARNING)} warnings"
-        return table(title, ("severity", "code", "where", "what", "hint"), rows)
+        return table(self.summary, ("severity", "code", "where", "what", "hint"), rows)
+
+    @property
+    def summary(self) -> str:
+        """The number of errors and warnings.
+
+        >>> Diagnostics().summary
+        '0 errors, 0 warnings'
+        """
+        counts = [(self.count(severity), severity) for severity in (Severity.ERROR, Severity.WARNING)]
+        return ", ".join(f"{count:,} {severity}{'' if count == 1 else 's'}" for count, severity in counts)
+
+    def __str__(self) -> str:
+        return "\n".join([*(found.text() for found in self), *map(str, self.more), self.summary])
 
     def __repr__(self) -> str:
         return f"<Diagnostics: {self.count(Severity.ERROR)} errors, {self.count(Severity.WARNING)} warnings>"

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from .codes import Code
+from .command_line import on_command_line
 from .deadline import deadline, set_deadline
 from .diagnostics import MOST, Location
 from .errors import LimitError
@@ -89,12 +90,14 @@ class Limits:
         most = getattr(self, name)
         if found > most:
             option = f", or {_OPTIONS[name]}" if name in _OPTIONS else ""
+            python = f"if you trust the file, read it with limits=ir_runtime.Limits({name}=...){option}"
+            options = f"if you trust the file, give it more: {_OPTIONS[name]}" if name in _OPTIONS else ""
             raise LimitError(
                 f"{_WORDS[name].format(found)}; the limit is {most}",
                 limit=name,
                 code=Code.LIMIT,
                 where=where,
-                hint=f"if you trust the file, read it with limits=ir_runtime.Limits({name}=...){option}",
+                hint=options if on_command_line() and options else python,
             )
 
 

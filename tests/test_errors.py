@@ -152,3 +152,12 @@ def test_every_code_is_used() -> None:
     source = "\n".join(p.read_text(encoding="utf-8") for p in Path(ir.__file__).parent.rglob("*.py"))
     unused = [code.name for code in Code if f"Code.{code.name}" not in source]
     assert unused == []
+
+
+def test_a_report_prints_as_its_findings() -> None:
+    report = ir.validate(
+        b'<net name="a" version="11"><layers><layer id="0" name="x" type="Reluu" version="opset1"/></layers><edges/></net>'
+    )
+    lines = str(report).splitlines()
+    assert lines[0].endswith("error[IR201]: unknown operation 'Reluu' (opset1)")
+    assert lines[-1] == "1 error, 0 warnings"

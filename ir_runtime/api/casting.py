@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..command_line import on_command_line
 from ..errors import InputError
 from ..ir.element import ElementType
 from ..ir.shape import PartialShape
@@ -55,10 +56,24 @@ def as_array(port: Output, value: Any, strict: bool = False) -> Array:
         if strict or said or array.ndim or not _is_single(shape):
             raise InputError(
                 f"input {port.label!r} has shape {list(array.shape)}, expected {shape}",
-                hint="change the data, or the model with model.reshape(...) or --shape",
+                hint=_fitting(array.shape, shape),
             )
         array = array.reshape((1,) * len(shape))
     return array
+
+
+def _fitting(given: tuple[int, ...], wanted: PartialShape) -> str:
+    """Say what makes data of a shape fit."""
+    if len(given) == 4:
+        for axes, there, here in (((0, 3, 1, 2), "NHWC", "NCHW"), ((0, 2, 3, 1), "NCHW", "NHWC")):
+            if wanted.contains(tuple(given[axis] for axis in axes)):
+                order = ",".join(map(str, axes))
+                return f"the data looks like {there}, and the input like {here}: x.transpose({order})"
+    if wanted.contains((1, *given)):
+        return "the data has no axis of the batch: x[numpy.newaxis] adds it"
+    if on_command_line():
+        return "change the data, or the model with --shape"
+    return "change the data, or the model with model.reshape(...) or --shape"
 
 
 def _contents(value: Any) -> tuple[Any, ElementType | None]:

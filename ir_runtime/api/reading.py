@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..command_line import on_command_line
 from ..diagnostics import Diagnostics
 from ..errors import InputError
 from ..limits import DEFAULT, Limits, within
@@ -63,7 +64,9 @@ def read_model(
         if len(documents) != 1:
             raise InputError(
                 f"{documents[0].file} has {len(documents)} examples",
-                hint=f"choose one with example=1 … {len(documents)} (--example), or call read_fragments",
+                hint=f"choose one with --example 1 … {len(documents)}"
+                if on_command_line()
+                else f"choose one with example=1 … {len(documents)} (--example), or call read_fragments",
             )
         read = Model._read(documents[0], report)
     return accepted(read, strict)

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from .._version import __version__
+from ..command_line import for_command_line
 from .exits import Exit, reported
 from .helping import Context, first_sentence, keep_args, with_two_dashes
 
@@ -95,7 +96,7 @@ class _Program(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         if os.environ.get("NO_COLOR"):
             ctx.color = False
-        with reported():
+        with for_command_line(), reported():
             return super().invoke(ctx)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import zipfile
 import zlib
@@ -23,9 +24,11 @@ from ..errors import InputError
 from ..ir.tensor import Array
 from ..limits import current
 from .arrays import SAVED, check_claims
+from .terminal import show
 
 __all__ = ["Feed", "collect"]
 
+_URL = re.compile(r"[a-z0-9]{2,}://")
 # Input ports of operations that want axes: distinct numbers, each below the rank.
 _AXES = ("axes", "order")
 
@@ -64,8 +67,21 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
         count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
         hint = "-i NAME=FILE.npy gives an input its data, --random makes some up"
         raise InputError(f"{count} missing: {'; '.join(map(describe, missing))}", hint=hint)
+    _say_lengths(missing)
     made_up = {port: Feed(_random(model, port, seed or 0), "random") for port in missing}
     return {port: _fitting(port, (given | made_up)[port]) for port in ports}
+
+
+def _say_lengths(ports: Sequence[Output]) -> None:
+    """Say which lengths random data has, where the model leaves them open."""
+    for port in ports:
+        if port.partial_shape.rank.is_static and port.partial_shape.is_dynamic:
+            shape = ",".join(map(str, _some_shape(port)))
+            show(
+                f"random data for {port.label!r}, which is {port.partial_shape}, is [{shape}]; "
+                f"--shape '{port.label}=[{shape}]' with other lengths changes that",
+                err=True,
+            )
 
 
 def _fitting(port: Output, feed: Feed) -> Feed:
@@ -79,34 +95,51 @@ def _fitting(port: Output, feed: Feed) -> Feed:
 def _sorted(ports: Sequence[Output], files: Sequence[str]) -> tuple[dict[Output, Feed], list[Feed]]:
     named: dict[Output, Feed] = {}
     unnamed: list[Feed] = []
-    for name, feed in (found for text in files for found in _read(text)):
+    for name, feed, is_key in (found for text in files for found in _read(text)):
         if name is None:
             unnamed.append(feed)
             continue
-        port = find_port(ports, name, "input")
+        port = _port_of_key(ports, name, feed) if is_key else find_port(ports, name, "input")
         if port in named:
             raise InputError(f"input {port.label!r} is given twice: {named[port].source}, {feed.source}")
         named[port] = feed
     return named, unnamed
 
 
-def _read(text: str) -> Iterator[tuple[str | None, Feed]]:
-    """Read the arrays of one ``-i``, with the names of their inputs."""
+def _port_of_key(ports: Sequence[Output], key: str, feed: Feed) -> Output:
+    try:
+        return find_port(ports, key, "input")
+    except InputError as problem:
+        names = ", ".join(port.label for port in ports) or "none"
+        raise InputError(
+            f"{feed.source} has an array {key!r}, but the model has no such input",
+            code=problem.code,
+            hint=f"-i NAME={feed.source} says which input it is for, where it is the only array; the inputs are {names}",
+        ) from None
+
+
+def _read(text: str) -> Iterator[tuple[str | None, Feed, bool]]:
+    """Read the arrays of one ``-i``, with the names of their inputs, and whether these are keys of an ``.npz``."""
     name, path = (None, text) if os.path.exists(text) else _split(text)
     found = _load(path)
     if not isinstance(found, Mapping):
-        yield name, Feed(found, path)
+        yield name, Feed(found, path), False
     elif name is None:
-        yield from ((_name(key), Feed(array, path)) for key, array in found.items())
+        yield from ((_name(key), Feed(array, path), True) for key, array in found.items())
     elif name in found or len(found) == 1:
-        yield name, Feed(found.get(name, next(iter(found.values()))), path)
+        yield name, Feed(found.get(name, next(iter(found.values()))), path), False
     else:
-        raise InputError(f"{path} has {len(found)} arrays, none of them named {name!r}")
+        keys = ", ".join(list(found)[:10])
+        raise InputError(f"{path} has {len(found)} arrays, none of them named {name!r}: {keys}")
 
 
 def _split(text: str) -> tuple[str | None, str]:
+    """Split NAME=FILE, or NAME:FILE as benchmark_app has it."""
     name, equals, path = text.partition("=")
-    return (name, path) if equals else (None, text)
+    if equals:
+        return name, path
+    name, colon, path = text.partition(":")
+    return (name, path) if colon and os.path.isfile(path) else (None, text)
 
 
 def _name(key: str) -> str | None:
@@ -115,6 +148,8 @@ def _name(key: str) -> str | None:
 
 
 def _load(path: str) -> Array | Mapping[str, Array]:
+    if _URL.match(path):
+        raise InputError(f"{path} is a URL, and nothing is downloaded", hint="download it, and name the file")
     try:
         with _copied_stdin() if path == "-" else open(path, "rb") as file:
             return _load_open(file, path)

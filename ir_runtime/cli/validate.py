@@ -76,9 +76,9 @@ def validate(
 ) -> None:
     """Find what is wrong with each MODEL, without running it.
 
-    A MODEL is the .xml of an IR, a page of the specification, all of whose examples count, or a pattern
-    such as 'models/**/*.xml'. Findings are in the order of the file. They say file, line, layer, code,
-    what is wrong, what decided it and what to do; a file that cannot be read is a finding. Of very many
+    A MODEL is the .xml of an IR, a page of the specification, all of whose examples count, a folder,
+    in which all .xml count, or a pattern such as 'models/**/*.xml'. Findings are in the order of the
+    file. They say file, line, layer, code, what is wrong, what decided it and what to do; a file that cannot be read is a finding. Of very many
     findings of a file, some are shown, and the rest is counted. The exit code is 1 if there is an error, or with
     --strict a warning.
     """
@@ -102,7 +102,12 @@ def validate(
 
 
 def _matching(pattern: str) -> list[str]:
-    """Return the files that a pattern matches, or the file of that very name."""
+    """Return the files that a pattern matches, those in a folder, or the file of that very name."""
+    if os.path.isdir(pattern):
+        inside = sorted(glob.glob(os.path.join(glob.escape(pattern), "**", "*.xml"), recursive=True))
+        if not inside:
+            raise click.UsageError(f"no .xml is in {pattern!r}")
+        return inside
     if os.path.exists(pattern) or not glob.has_magic(pattern):
         return [pattern]
     found = sorted(glob.glob(pattern, recursive=True))
@@ -113,8 +118,10 @@ def _matching(pattern: str) -> list[str]:
 
 def _check(file: str, how: Mapping[str, Any], strict: bool) -> Diagnostics:
     from ..api.validating import validate as check
+    from ..command_line import for_command_line
 
-    report = check(file, **how)
+    with for_command_line():  # also in a process of the pool
+        report = check(file, **how)
     if strict:
         report.escalate()
     return report

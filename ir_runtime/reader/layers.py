@@ -192,7 +192,10 @@ class LayerReader:
             for found in problem.diagnostics or (problem.diagnostic,):
                 self.report.error(found.code, found.message, where, found.hint)
         except IRError as problem:
-            self.report.error(problem.code, problem.message, where, problem.hint)
+            if problem.code == Code.WEIGHTS_MISSING and self.report.count(code=problem.code):
+                self.report.add_consequence(where)  # once for all constants
+            else:
+                self.report.error(problem.code, problem.message, where, problem.hint)
         return None
 
     def _unknown_attributes(

@@ -111,10 +111,13 @@ def _version(root: Element, file: str) -> int:
     version = integer(root, "version", file)
     if version not in _SUPPORTED:
         older = version < _SUPPORTED[0]
+        newer = (
+            "a newer OpenVINO wrote it: update ir_runtime, or save the model with OpenVINO 2026 or earlier"
+        )
         raise ParseError(
             f"this is an IR of version {version}; supported are 10 and 11",
             code=Code.IR_VERSION,
             where=Location(file, root.sourceline),
-            hint="convert the original model again with OpenVINO 2022 or later" if older else "",
+            hint="convert the original model again with OpenVINO 2022 or later" if older else newer,
         )
     return version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -12,13 +13,18 @@ from ..diagnostics import Location
 from ..errors import ParseError
 from ..limits import DEFAULT, Limits
 
-__all__ = ["Source", "SourceLike", "open_source"]
+__all__ = ["LFS_POINTER", "LFS_PULL", "Source", "SourceLike", "open_source"]
 
 SourceLike: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | IO[str]"
 
 # First bytes, where they start, what the file is, and what to do about it.
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+"""The start of a file that Git LFS has not downloaded."""
+LFS_PULL = "download the file itself: git lfs pull"
 _CONVERT = "convert it first: ovc MODEL, or openvino.convert_model and openvino.save_model"
 _SIGNATURES = (
+    (LFS_POINTER, 0, "a pointer of Git LFS", LFS_PULL),
+    (b"\x1f\x8b", 0, "compressed with gzip", "decompress it first: gunzip FILE"),
     (b"PK\x03\x04", 0, "a ZIP archive, such as a PyTorch or Keras model", _CONVERT),
     (b"TFL3", 4, "a TensorFlow Lite model", _CONVERT),
     (b"\x89HDF", 0, "an HDF5 file, such as a Keras model", _CONVERT),
@@ -27,6 +33,7 @@ _SIGNATURES = (
     (b"\x93NUMPY", 0, "a NumPy array", "give the .xml of the model; arrays are its inputs"),
     (b"\x08", 0, "a protocol buffer, such as an ONNX or TensorFlow model", _CONVERT),
 )
+_URL = re.compile(r"(?:https?|ftp|s3|gs|hf)://")
 _WEBPAGE = (b"<!doctype html", b"<html")
 # How XML starts: with a tag, in UTF-16 with or without its mark, or with the mark of UTF-8.
 _XML = (b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00<")
@@ -77,7 +84,7 @@ def _read(source: SourceLike, limits: Limits) -> Source:
     if isinstance(source, str) and source.lstrip().startswith("<"):
         return Source(source.strip().encode(), "<text>")
     if isinstance(source, str | os.PathLike):
-        return _read_path(Path(source), limits)
+        return _read_path(os.fspath(source), limits)
     if not hasattr(source, "read"):
         raise TypeError(f"a model must be a path, bytes or an open file, got {type(source).__name__}")
     data: Any = source.read(limits.xml_bytes + 1)
@@ -94,7 +101,14 @@ def _path_of(file: Any, name: str) -> Path | None:
         return None
 
 
-def _read_path(path: Path, limits: Limits) -> Source:
+def _read_path(given: str, limits: Limits) -> Source:
+    if _URL.match(given):
+        raise _unreadable(
+            given,
+            "this is a URL, and nothing is downloaded",
+            "download the .xml and the .bin into one folder, and name the .xml",
+        )
+    path = Path(given)
     try:
         size = path.stat().st_size
         limits.check("xml_bytes", size, Location(str(path)))

@@ -10,6 +10,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 
 from ..codes import Code
+from ..command_line import on_command_line
 from ..diagnostics import Location
 from ..errors import ParseError
 from ..ir.array import Packed
@@ -17,6 +18,7 @@ from ..ir.element import ElementType
 from ..ir.pages import MappedFile
 from ..ir.tensor import Array
 from ..kernels.strings import header_size, unpack_strings
+from .source import LFS_POINTER, LFS_PULL
 
 __all__ = ["Weights", "WeightsLike", "open_weights", "packed_bytes"]
 
@@ -144,7 +146,10 @@ def _beside(model: Path | None) -> Weights:
         return Weights(missing="give the content of the .bin as weights=")
     path = model.with_suffix(".bin")
     if not path.is_file():
-        return Weights(missing=f"put it at {path}, or name it (weights=, --weights)")
+        others = [each for each in sorted(model.parent.glob("*.bin"))[:2] if each.is_file()]
+        lone = f"; the only .bin in its folder is {others[0]}" if len(others) == 1 else ""
+        how = "--weights BIN" if on_command_line() else "weights=, --weights"
+        return Weights(missing=f"put it at {path}, or name it ({how}){lone}")
     return _map(path)
 
 
@@ -153,6 +158,13 @@ def _map(path: Path) -> Weights:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
                 return Weights(b"", str(path))
+            if file.read(len(LFS_POINTER)) == LFS_POINTER:
+                raise ParseError(
+                    "this is a pointer of Git LFS, not the weights themselves",
+                    code=Code.UNREADABLE,
+                    where=Location(str(path)),
+                    hint=LFS_PULL,
+                )
             return Weights(MappedFile.of(file, str(path)), str(path))
     except (OSError, ValueError) as reason:
         raise ParseError(

@@ -200,7 +200,7 @@ def test_an_interrupted_run_leaves_nothing_behind(folder: Path) -> None:
     endless(folder)
     env = {**os.environ, "PYTHONPATH": str(Path(ir_runtime.__file__).parents[1])}
     with subprocess.Popen(
-        [sys.executable, "-m", "ir_runtime", "run", "endless.xml", "-i", "in.npz", "-o", "out"],
+        [sys.executable, "-m", "ir_runtime", "run", "endless.xml", "-i", "in.npz", "-o", "out/"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as running:  # fmt: skip

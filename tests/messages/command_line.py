@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 from collections.abc import Callable, Mapping
@@ -10,15 +11,29 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+import numpy as np
 from click.testing import CliRunner
 from harness.refusals import Call
-from harness.tiny import chain, chain_weights
+from harness.tiny import chain, chain_weights, passing
 
 from ir_runtime.cli import main
 
 FOLDER = "messages"
 
 FILES = {"net.xml": chain().encode(), "net.bin": chain_weights()}
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935\nsize 12345\n"
+IMAGE = {"net.xml": passing("f32", "?,3,8,8", name="image").encode()}
+
+
+def saved(**arrays: tuple[int, ...]) -> bytes:
+    """An ``.npz`` of zeros in these shapes; an ``.npy`` for one called x."""
+    file = io.BytesIO()
+    zeros = {name: np.zeros(shape, np.float32) for name, shape in arrays.items()}
+    if list(zeros) == ["x"]:
+        np.save(file, zeros["x"])
+    else:
+        np.savez(file, **zeros)
+    return file.getvalue()
 
 
 class SaidError(Exception):
@@ -30,9 +45,10 @@ def line(text: str, files: Mapping[str, bytes] = FILES) -> Callable[[], None]:
 
     def call() -> None:
         with TemporaryDirectory() as folder, chdir(folder):
+            Path("folder").mkdir()
             for name, contents in files.items():
                 Path(name).write_bytes(contents)
-            found = CliRunner().invoke(main, shlex.split(text))
+            found = CliRunner().invoke(main, shlex.split(text, comments=True))
         if found.exit_code:
             raise SaidError(
                 (found.stdout + found.stderr).rstrip().replace(os.path.realpath(folder), "FOLDER")
@@ -44,6 +60,15 @@ def line(text: str, files: Mapping[str, bytes] = FILES) -> Callable[[], None]:
 def written(text: str, files: Mapping[str, bytes] = FILES) -> Call:
     """A case that has the command line as its name."""
     return Call(text, line(text, files), (SaidError,))
+
+
+TWO_EXAMPLES = b"""
+<layer id="1" type="ReLU" version="opset1"><input><port id="0"><dim>2</dim></port></input>
+<output><port id="1"/></output></layer>
+and
+<layer id="1" type="ReLU" version="opset1"><input><port id="0"><dim>3</dim></port></input>
+<output><port id="1"/></output></layer>
+"""
 
 
 def folder_of_others() -> None:
@@ -60,6 +85,27 @@ def terminal() -> None:
 
 
 REFUSALS = [
+    written("validate pointer.xml", {"pointer.xml": POINTER}),
+    written("validate net.xml", {**FILES, "net.bin": POINTER}),
+    written("run net.xml.gz --random", {"net.xml.gz": b"\x1f\x8b\x08\x00"}),
+    written("validate net.xml # no .bin", {"net.xml": FILES["net.xml"]}),
+    written(
+        "run net.xml --random # the .bin is called weights.bin",
+        {"net.xml": FILES["net.xml"], "weights.bin": b"1"},
+    ),
+    written("validate net.xml # of a newer version", {"net.xml": chain().replace('"11"', '"12"').encode()}),
+    written("run https://example.com/net.xml --random"),
+    written("run net.xml -i https://example.com/x.npy"),
+    written("run net.xml -i image.npy # NHWC", {**IMAGE, "image.npy": saved(x=(1, 8, 8, 3))}),
+    written("run net.xml -i image.npy # no batch", {**IMAGE, "image.npy": saved(x=(3, 8, 8))}),
+    written("run net.xml -i image.npy # another size", {**IMAGE, "image.npy": saved(x=(1, 3, 9, 9))}),
+    written("run net.xml -i image:image.npy", IMAGE),
+    written("run net.xml -i other.npz", {**IMAGE, "other.npz": saved(photo=(1, 3, 8, 8))}),
+    written("run net.xml -i image=other.npz", {**IMAGE, "other.npz": saved(a=(1,), b=(1,))}),
+    written("run net.xml --random --timeout 0.000001"),
+    written("run net.xml --random --max-memory 1"),
+    written("run page.txt", {"page.txt": TWO_EXAMPLES}),
+    written("validate folder", {}),
     Call("folder that is not writable", folder_of_others, (SaidError,)),
     Call("arrays for a terminal", terminal, (SaidError,)),
     written("run net.xml --random -o - --json"),

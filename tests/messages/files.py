@@ -155,6 +155,8 @@ REFUSALS = [
     Call("layer without an end", fragment(SUM.replace("</layer>", ""))),
     Call("several examples", fragment(SUM + "and\n" + SUM)),
     Call("example that there is not", fragment(SUM, example=3)),
+    Call("page of several examples", lambda: ir.read_model((SUM + "and\n" + SUM).encode())),
+    Call("folder", lambda: ir.read_model("/")),
     Call(
         "values for several examples", lambda: ir.read_model((SUM + "and\n" + SUM).encode(), values={1: [0]})
     ),

@@ -1,0 +1,22 @@
+"""Whether hints are for users of the command line, who have options, or of Python, who have parameters."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+
+from .scoped import setting
+
+__all__ = ["for_command_line", "on_command_line"]
+
+_ASKED: ContextVar[bool] = ContextVar("on_command_line", default=False)
+
+
+def on_command_line() -> bool:
+    """Return whether hints should speak of options."""
+    return _ASKED.get()
+
+
+def for_command_line() -> AbstractContextManager[None]:
+    """Let hints speak of options within a ``with`` statement."""
+    return setting(_ASKED, True)
