@@ -41,8 +41,12 @@ the backend to use where --backend does not.
 # Each is in the module of its name.
 _COMMANDS = (
     "run", "validate", "shapes", "inspect", "cost", "profile", "bisect", "compare", "oracle", "reduce", "budget", "trace-nan", "diff", "report", "bench", "ops", "explain",
-    "guide", "kernels",
+    "guide", "kernels", "completion",
 )  # fmt: skip
+
+
+# Set by the script of `completion` when a shell asks.
+_COMPLETE = "_IR_RUNTIME_COMPLETE"
 
 
 class _Program(click.Group):
@@ -59,6 +63,10 @@ class _Program(click.Group):
         module = name.replace("-", "_")
         found: click.Command = getattr(import_module(f".{module}", __name__), module)
         found.context_class = Context
+        if _COMPLETE in os.environ:
+            from .completing import attach
+
+            attach(name, found)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

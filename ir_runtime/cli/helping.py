@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-__all__ = ["Context", "first_sentence", "keep_args", "misspelt_option", "with_two_dashes"]
+__all__ = ["Context", "first_sentence", "keep_args", "kept_args", "misspelt_option", "with_two_dashes"]
 
 # click writes for terminals of at least so many columns.
 _CLICKS_NARROWEST = 52
@@ -77,6 +77,11 @@ def keep_args(ctx: click.Context, args: Sequence[str]) -> None:
     ctx.meta[_ARGS] = list(args)
 
 
+def kept_args(ctx: click.Context) -> list[str]:
+    """Return the arguments of the program."""
+    return list(ctx.meta.get(_ARGS, ()))
+
+
 def with_two_dashes(command: click.Command, args: Sequence[str]) -> list[str]:
     """Give options of several letters that have one dash, as OpenVINO's tools write them, the second."""
     known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
@@ -99,7 +104,7 @@ def misspelt_option(problem: click.NoSuchOption) -> str:
     if problem.ctx is None or len(problem.option_name) != 2:
         return ""
     known = [name for param in problem.ctx.command.params for name in (*param.opts, *param.secondary_opts)]
-    given = [arg.partition("=")[0] for arg in problem.ctx.meta.get(_ARGS, ())]
+    given = [arg.partition("=")[0] for arg in kept_args(problem.ctx)]
     wrong = next(
         (n for n in given if n.startswith(problem.option_name) and len(n) > 2 and n not in known), ""
     )

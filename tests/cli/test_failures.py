@@ -38,6 +38,7 @@ Check = Callable[..., Result]
         "diff",
         "bench",
         "ops",
+        "completion",
     ],
 )
 def test_help_has_its_text(check: Check, command: str) -> None:

@@ -1,0 +1,31 @@
+"""``ir-runtime completion``: what a shell needs to complete commands, options, files, layers and inputs."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ["completion"]
+
+_EPILOG = """\b
+bash:  ir-runtime completion bash > ~/.local/share/bash-completion/completions/ir-runtime
+zsh:   ir-runtime completion zsh > ~/.zfunc/_ir-runtime   (with fpath+=~/.zfunc before compinit)
+fish:  ir-runtime completion fish > ~/.config/fish/completions/ir-runtime.fish
+
+For the shell that is open: source <(ir-runtime completion bash)
+"""
+
+# Names of layers have colons, and NAME=FILE an equals sign: bash would break words there.
+_WORDS = "COMP_WORDBREAKS=${COMP_WORDBREAKS//[:=]/}\n"
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the script that lets SHELL complete ir-runtime: commands, options, files, layers, inputs, codes."""
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    made = found(ctx.find_root().command, {}, "ir-runtime", "_IR_RUNTIME_COMPLETE")
+    click.echo((_WORDS if shell == "bash" else "") + made.source_template % made.source_vars())
