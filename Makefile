@@ -71,7 +71,7 @@ $(VENV)/run: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/test: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group test
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast,dask]' --group test
 	@touch $@ $(VENV)/run
 
 $(VENV)/docs: pyproject.toml $(VENV)/test
@@ -79,7 +79,7 @@ $(VENV)/docs: pyproject.toml $(VENV)/test
 	@touch $@
 
 $(VENV)/zoo: pyproject.toml $(VENV)/test
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group zoo
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast,dask]' --group zoo
 	@touch $@
 
 # Clients want other versions than the rest: an environment of their own.

@@ -15,6 +15,7 @@ from .limited import limited
 from .models import as_json, read, selects, strictly, weights
 from .render import Record, clean, number, plural, result, table
 from .shaping import shapes_of
+from .streaming import Streaming, is_store, run_streaming, streams
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ _REST = "--layers GLOB selects, a pipe gets all"
 @click.option(
     "--nan-check", is_flag=True, help="Say which layers make NaN or Inf of finite inputs; end with 1."
 )
+@streams
 @strictly
 @limited
 @as_json
@@ -99,6 +101,7 @@ def run(
     backend: str | None,
     precision: str | None,
     nan_check: bool,
+    streaming: Streaming,
     strict: bool,
     as_json: bool,
     limits: Limits,
@@ -110,12 +113,18 @@ def run(
     from ..api.core import compile_model
     from .feeding import collect
 
-    target = None if output is None else _target(output, as_json)
+    by_rows = streaming.is_asked or is_store(output, files)
+    target = None if output is None or by_rows else _target(output, as_json)
     net = read(model, weights, example, values, limits=limits, strict=strict)
     if shapes:
         net.reshape(shapes_of(shapes))
-    feeds = collect(net, files, seed if random else None)
     config = {} if precision is None else {"INFERENCE_PRECISION_HINT": precision}
+    if by_rows:
+        config |= {} if backend is None else {"BACKEND": backend}
+        changed = bool(shapes or weights or example or values)
+        run_streaming(model, net, changed, files, output, streaming, config, as_json)
+        return
+    feeds = collect(net, files, seed if random else None)
     compiled = compile_model(net, config=config, backend=backend, outputs=layers or None)
     check = _nan_check() if nan_check else None
     tensors = _results(net, compiled, feeds, target, check)

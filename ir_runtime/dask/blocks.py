@@ -1,0 +1,180 @@
+"""Run a model on Dask arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..ir.tensor import Array
+from ..nearest import nearest
+from .model_source import ModelLike
+from .needed import needed
+from .planning import Planner
+from .runner import Runner
+
+if TYPE_CHECKING:
+    import dask.array
+
+__all__ = ["Arrays", "map_blocks"]
+
+
+class Arrays(tuple[Any, ...]):
+    """The outputs of a model, as Dask arrays, by index or name.
+
+    >>> Arrays(["scores"], [1])["scores"]
+    1
+    """
+
+    names: tuple[str, ...]
+
+    def __new__(cls, names: Sequence[str], arrays: Sequence[Any]) -> Arrays:
+        """Make a tuple of arrays that have names."""
+        found = super().__new__(cls, arrays)
+        found.names = tuple(names)
+        return found
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return an array by its index or name."""
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key in self.names:
+            return super().__getitem__(self.names.index(key))
+        near = nearest(key, self.names)
+        raise KeyError(f"unknown output {key!r}" + (f"; did you mean {near!r}?" if near else ""))
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return what a copy is made of."""
+        return self.names, tuple(self)
+
+
+def map_blocks(
+    model: ModelLike,
+    inputs: Mapping[str, Any] | Any,
+    outputs: Sequence[str] | None = None,
+    batch: int | None = None,
+    config: Mapping[str, Any] | None = None,
+    *,
+    sequence_axis: int | None = None,
+    send: bool | None = None,
+) -> Arrays:
+    """Run a model on each chunk of Dask arrays.
+
+    Nothing runs before the results are computed: dtypes, shapes and chunks of the outputs are inferred, and a chunk
+    that the model refuses is refused here.
+
+    Args:
+        model: a model, or the path of its ``.xml``.
+        inputs: by name, Dask arrays that are cut along their first axis, in chunks alike; NumPy arrays are given to
+            every run as they are. An array alone is the only input.
+        outputs: names of the outputs; by default all. Each must have a row for each row of the inputs.
+        batch: rows to run at once, within a chunk; by default the whole chunk, or the model's own batch size.
+        config: OpenVINO's properties. A run has one thread, unless ``INFERENCE_NUM_THREADS`` says more.
+        sequence_axis: for models with states: the axis that has the steps; each row is a sequence that starts from
+            the initial state.
+        send: send the contents of a model's file to the workers. By default they are sent if a worker of the current
+            client does not see the same file.
+
+    Returns:
+        the outputs as Dask arrays, by index or name, with the chunks of the inputs along their first axis.
+
+    Raises:
+        InputError: if an input is missing or unknown, or if the model refuses a chunk.
+
+    >>> import dask.array, numpy, ir_runtime
+    >>> model = ir_runtime.read_fragment('<layer id="0" name="exp" type="Exp" version="opset1">'
+    ...     '<input><port id="0"><dim>-1</dim></port></input><output><port id="1"><dim>-1</dim></port></output></layer>')
+    >>> map_blocks(model, dask.array.zeros(5, dtype=numpy.float32, chunks=2))[0].compute()
+    array([1., 1., 1., 1., 1.], dtype=float32)
+    """
+    dask, array = needed("dask", "map_blocks"), needed("dask.array", "map_blocks")
+    runner = Runner.of(
+        model, list(outputs) if outputs else None, batch=batch, config=config, sequence_axis=sequence_axis
+    )
+    net = runner.source.read()
+    given = inputs if isinstance(inputs, Mapping) else {net.input().label: inputs}
+    cut = {name: value for name, value in given.items() if isinstance(value, array.Array)}
+    if not cut:
+        raise InputError("at least one input must be a Dask array", hint="dask.array.from_array makes one")
+    shared = {name: np.asarray(value) for name, value in given.items() if name not in cut}
+    planner = Planner.of(replace(runner, shared=shared), net, {name: x.shape for name, x in cut.items()})
+    chunks = _chunks(cut)
+    types = [
+        planner.outputs(_shapes(cut, size), f"rows {start} to {start + size - 1}") for start, size in chunks
+    ]
+    final = replace(planner.runner, source=_visible(planner.runner, model, send))
+    return Arrays(final.outputs, _assembled(dask, array, final, cut, types))
+
+
+def _chunks(arrays: Mapping[str, dask.array.Array]) -> list[tuple[int, int]]:
+    """Return the first row and the number of rows of each chunk.
+
+    Raises:
+        InputError: if arrays are cut along other axes, or not alike.
+    """
+    for name, x in arrays.items():
+        if np.isnan(sum(map(sum, x.chunks))):
+            raise InputError(
+                f"input {name!r} has chunks of unknown length", hint="x.compute_chunk_sizes() finds them"
+            )
+        if axes := [axis for axis, sizes in enumerate(x.chunks) if axis and len(sizes) > 1]:
+            rest = ", ".join(f"{axis}: -1" for axis in axes)
+            raise InputError(
+                f"input {name!r} must have one chunk along axis {axes[0]}, got {len(x.chunks[axes[0]])}",
+                hint=f"x.rechunk({{{rest}}}) joins them",
+            )
+        if not x.ndim:
+            raise InputError(
+                f"input {name!r} is a scalar, which has no rows", hint="give it as a NumPy array"
+            )
+    for (one, x), (two, y) in pairwise(arrays.items()):
+        if x.chunks[0] != y.chunks[0]:
+            raise InputError(
+                f"inputs must be cut alike along axis 0, got chunks {x.chunks[0]} of {one!r} and {y.chunks[0]} of {two!r}",
+                hint=f"rechunk {two!r} to {{0: {x.chunks[0]}}}" if len(x) == len(y) else "",
+            )
+    sizes = next(iter(arrays.values())).chunks[0]
+    starts = np.cumsum([0, *sizes[:-1]]).tolist()
+    return list(zip(starts, map(int, sizes), strict=True))
+
+
+def _shapes(arrays: Mapping[str, dask.array.Array], rows: int) -> dict[str, tuple[int, ...]]:
+    return {name: (rows, *map(int, x.shape[1:])) for name, x in arrays.items()}
+
+
+def _visible(runner: Runner, model: ModelLike, send: bool | None) -> Any:
+    """Return a source that workers can read: by path if all see the same file, else with its contents."""
+    source = runner.source
+    if source.blob is not None or send is False:
+        return source
+    if send is None:
+        from .cluster import sees_everywhere
+
+        send = not sees_everywhere(source)
+    return type(source).of(model, True) if send else source
+
+
+def _assembled(
+    dask: Any, array: Any, runner: Runner, inputs: Mapping[str, Any], types: Sequence[Sequence[Any]]
+) -> list[Any]:
+    """Return an array for each output. The runner is one value of the graph, sent to each worker once."""
+    name = f"runner-{dask.base.tokenize(runner.source.digest, runner)}"
+    shared = dask.delayed(runner, name=name, traverse=False)
+    call = dask.delayed(_call, pure=True, nout=len(runner.outputs))
+    blocks = [x.to_delayed().ravel() for x in inputs.values()]
+    parts = [call(shared, tuple(inputs), *row) for row in zip(*blocks, strict=True)]
+    return [
+        array.concatenate([
+            array.from_delayed(part[index], found[index].shape, found[index].dtype)
+            for part, found in zip(parts, types, strict=True)
+        ])
+        for index in range(len(runner.outputs))
+    ]  # fmt: skip
+
+
+def _call(runner: Runner, names: Sequence[str], *arrays: Array) -> tuple[Array, ...]:
+    return runner.check_rows(runner(**dict(zip(names, arrays, strict=True))), len(arrays[0]))

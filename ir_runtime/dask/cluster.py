@@ -1,0 +1,93 @@
+"""Connect to a scheduler of Dask, or start one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import Any
+
+from ..errors import InputError
+from .model_source import ModelSource
+from .needed import needed
+
+__all__ = ["connected", "dashboard_of", "sees_everywhere"]
+
+
+@contextmanager
+def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[Any]:
+    """Yield a client of Dask's distributed scheduler.
+
+    Args:
+        scheduler: ``local`` for processes of this machine, ``threads`` for threads of this process, or the address
+            of a scheduler that runs: ``tcp://host:8786``.
+        workers: how many processes or threads; by default as many as there are cores.
+
+    Raises:
+        InputError: if the address is not one, or does not answer.
+    """
+    distributed = needed("distributed", "a scheduler of Dask")
+    if scheduler in ("local", "threads"):
+        with _own(distributed, scheduler == "local", workers or len(os.sched_getaffinity(0))) as client:
+            yield client
+        return
+    if "://" not in scheduler:
+        raise InputError(
+            f"unknown scheduler {scheduler!r}",
+            hint="use local, threads, or an address such as tcp://host:8786",
+        )
+    try:
+        client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as reason:
+        raise InputError(f"no scheduler answers at {scheduler}: {reason}") from None
+    with client:
+        yield client
+
+
+@contextmanager
+def _own(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
+    """Start a scheduler with workers on this machine, which only this machine can reach."""
+    import dask
+
+    # The dashboard needs bokeh. A worker that is killed is started again; its tasks go to others.
+    dashboard = processes and find_spec("bokeh") is not None
+    count = (
+        {"n_workers": workers, "threads_per_worker": 1}
+        if processes
+        else {"n_workers": 1, "threads_per_worker": workers}
+    )
+    quiet = {"distributed.logging.distributed": "critical", "distributed.comm.retry.count": 2}
+    with (
+        dask.config.set(quiet),
+        distributed.LocalCluster(
+            processes=processes, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": dashboard},
+            host="127.0.0.1" if processes else None, protocol=None if processes else "inproc://", silence_logs=50, **count,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        yield client
+
+
+def dashboard_of(client: Any) -> str:
+    """Return the address of the dashboard of a scheduler; empty without bokeh, which draws it."""
+    return str(client.dashboard_link) if find_spec("bokeh") else ""
+
+
+def sees_everywhere(source: ModelSource) -> bool:
+    """Whether all workers of the current client see the file of a model; true without a client."""
+    if not find_spec("distributed"):
+        return True
+    from distributed import get_client
+
+    client = None
+    with suppress(ValueError):
+        client = get_client()
+    return client is None or all(client.run(_sees, source).values())
+
+
+def _sees(source: ModelSource) -> bool:
+    with suppress(InputError, OSError):
+        source.check()
+        return True
+    return False

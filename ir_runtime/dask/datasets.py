@@ -1,0 +1,200 @@
+"""Data sets that are larger than memory: read rows of one where they are needed."""
+
+from __future__ import annotations
+
+import math
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..ir.tensor import Array
+from ..nearest import nearest
+from .needed import needed
+
+__all__ = ["Dataset", "open_dataset"]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Rows of an array in a file or folder. It is pickled as a path, and opened where it is read."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @abstractmethod
+    def read(self, start: int, stop: int) -> Array:
+        """Return rows as an array in memory."""
+
+
+@dataclass(frozen=True)
+class _Npy(Dataset):
+    """An ``.npy``. Rows are read, not mapped: mapped pages would count as memory of the process."""
+
+    offset: int
+
+    def read(self, start: int, stop: int) -> Array:
+        row = math.prod(self.shape[1:])
+        with open(self.path, "rb") as file:
+            file.seek(self.offset + start * row * self.dtype.itemsize)
+            found = np.fromfile(file, self.dtype, (stop - start) * row)
+        if found.size != (stop - start) * row:
+            raise InputError(f"{self.path} is cut off: rows {start} to {stop - 1} are missing")
+        return found.reshape(stop - start, *self.shape[1:])
+
+
+@dataclass(frozen=True)
+class _Keyed(Dataset):
+    """An array of an ``.npz``, a zarr store or an HDF5 file."""
+
+    key: str
+    opened: Callable[[str, str], Any]
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.asarray(self.opened(self.path, self.key)[start:stop])
+
+
+@dataclass(frozen=True)
+class _Folder(Dataset):
+    """A folder of ``.npy`` files, each of which is a row, in the order of their names."""
+
+    files: tuple[str, ...]
+
+    def read(self, start: int, stop: int) -> Array:
+        rows = [_load(os.path.join(self.path, name)) for name in self.files[start:stop]]
+        for name, row in zip(self.files[start:stop], rows, strict=True):
+            if row.shape != self.shape[1:] or row.dtype != self.dtype:
+                raise InputError(
+                    f"{os.path.join(self.path, name)} has {row.dtype} {list(row.shape)}, expected {self.dtype} "
+                    f"{list(self.shape[1:])} as {self.files[0]}"
+                )
+        return np.stack(rows)
+
+
+def open_dataset(path: str, name: str) -> Dataset:
+    """Open a data set: an ``.npy``, ``.npz``, ``.zarr``, ``.h5``, or a folder of ``.npy`` files.
+
+    Args:
+        path: the file or folder.
+        name: the name of the input, which chooses among several arrays.
+
+    Raises:
+        InputError: if it cannot be read, or has no rows.
+    """
+    if not os.path.exists(path):
+        raise InputError(f"{path} cannot be read: No such file or directory")
+    found = _opener(path)(path, name)
+    if not found.shape:
+        raise InputError(f"{path} has a scalar, which has no rows")
+    return found
+
+
+def _opener(path: str) -> Callable[[str, str], Dataset]:
+    if _is_zarr(path):
+        return _open_zarr
+    if os.path.isdir(path):
+        return _open_folder
+    suffix = Path(path).suffix.lower()
+    readers = {".npy": _open_npy, ".npz": _open_npz, ".h5": _open_hdf5, ".hdf5": _open_hdf5}
+    if suffix not in readers:
+        raise InputError(
+            f"{path} is not a data set", hint="use .npy, .npz, .zarr, .h5, or a folder of .npy files"
+        )
+    return readers[suffix]
+
+
+def _is_zarr(path: str) -> bool:
+    return any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def _load(path: str) -> Array:
+    try:
+        found: Array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as reason:
+        raise InputError(f"{path} cannot be read: {reason}") from None
+    return found
+
+
+def _open_npy(path: str, name: str) -> Dataset:
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as reason:
+        raise InputError(f"{path} is damaged or cut off: {reason}") from None
+    if not found.flags.c_contiguous:
+        raise InputError(f"{path} is stored in Fortran order", hint="save numpy.ascontiguousarray(array)")
+    return _Npy(path, found.shape, found.dtype, found.offset)
+
+
+def _open_npz(path: str, name: str) -> Dataset:
+    with np.load(path, allow_pickle=False) as archive:
+        key = _chosen(path, archive.files, name)
+    found = _npz(path, key)
+    return _Keyed(path, found.shape, found.dtype, key, _npz)
+
+
+@lru_cache(maxsize=4)
+def _npz(path: str, key: str) -> Array:
+    with np.load(path, allow_pickle=False) as archive:
+        found: Array = archive[key]
+    return found
+
+
+def _open_zarr(path: str, name: str) -> Dataset:
+    zarr = needed("zarr", f"reading {path}")
+    try:
+        store = zarr.open(path, mode="r")
+    except (OSError, ValueError, KeyError) as reason:
+        raise InputError(f"{path} cannot be read: {reason}") from None
+    key = "" if isinstance(store, zarr.Array) else _chosen(path, sorted(store.array_keys()), name)
+    found = _zarr(path, key)
+    return _Keyed(path, tuple(found.shape), np.dtype(found.dtype), key, _zarr)
+
+
+@lru_cache(maxsize=16)
+def _zarr(path: str, key: str) -> Any:
+    store = needed("zarr", f"reading {path}").open(path, mode="r")
+    return store[key] if key else store
+
+
+def _open_hdf5(path: str, name: str) -> Dataset:
+    h5py = needed("h5py", f"reading {path}", "pip install h5py")
+    keys: list[str] = []
+    try:
+        with h5py.File(path, "r") as file:
+            file.visititems(lambda key, found: keys.append(key) if isinstance(found, h5py.Dataset) else None)
+    except OSError as reason:
+        raise InputError(f"{path} cannot be read: {reason}") from None
+    key = _chosen(path, keys, name)
+    found = _hdf5(path, key)
+    return _Keyed(path, tuple(found.shape), np.dtype(found.dtype), key, _hdf5)
+
+
+@lru_cache(maxsize=16)
+def _hdf5(path: str, key: str) -> Any:
+    return needed("h5py", f"reading {path}").File(path, "r")[key]
+
+
+def _open_folder(path: str, name: str) -> Dataset:
+    files = tuple(sorted(file for file in os.listdir(path) if file.endswith(".npy")))
+    if not files:
+        raise InputError(f"the folder {path} has no .npy files")
+    first = _load(os.path.join(path, files[0]))
+    return _Folder(path, (len(files), *first.shape), first.dtype, files)
+
+
+def _chosen(path: str, keys: list[str], name: str) -> str:
+    """Return the array of an input: that of its name, or the only one."""
+    if name in keys:
+        return name
+    if len(keys) == 1:
+        return keys[0]
+    near = nearest(name, keys)
+    hint = f"did you mean {near!r}?" if near else f"available are {', '.join(keys[:10])}"
+    raise InputError(f"{path} has {len(keys)} arrays, none named {name!r}", hint=hint)

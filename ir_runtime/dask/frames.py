@@ -1,0 +1,78 @@
+"""Run a model on the columns of Dask DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from .model_source import ModelLike
+from .needed import needed
+from .planning import Planner
+from .runner import Runner
+
+__all__ = ["map_partitions"]
+
+
+def map_partitions(
+    model: ModelLike,
+    frame: Any,
+    columns: Mapping[str, Sequence[str] | str],
+    outputs: Sequence[str] | None = None,
+    batch: int | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> Any:
+    """Run a model on columns of each partition of a Dask DataFrame.
+
+    Args:
+        model: a model, or the path of its ``.xml``.
+        frame: the DataFrame.
+        columns: for each input, the columns that are joined into its second axis; or the name of one column, which
+            is given as an array of one axis.
+        outputs: names of the outputs; by default all. Each has one or two axes.
+        batch: rows to run at once; by default a whole partition, or the model's own batch size.
+        config: OpenVINO's properties.
+
+    Returns:
+        a DataFrame with the index of ``frame``, and a column for each output, or ``output_0``, ``output_1`` … for
+        those with two axes.
+
+    Raises:
+        InputError: if a column or an input is unknown, or if the model refuses the columns.
+    """
+    pandas = needed("pandas", "map_partitions", "pip install 'dask[dataframe]'")
+    runner = Runner.of(model, list(outputs) if outputs else None, batch=batch, config=config)
+    for column in (c for names in columns.values() for c in _listed(names)):
+        if column not in frame.columns:
+            raise InputError(
+                f"unknown column {column!r}", hint=f"available are {', '.join(map(str, frame.columns))}"
+            )
+    shapes = {name: (1,) if isinstance(names, str) else (1, len(names)) for name, names in columns.items()}
+    planner = Planner.of(runner, runner.source.read(), shapes)
+    types = planner.outputs(
+        {n: (planner.runner.batch or 1, *s[1:]) for n, s in shapes.items()}, "a partition"
+    )
+    meta = _table(pandas, planner.runner.outputs, [np.empty((0, *t.shape[1:]), t.dtype) for t in types], None)
+    return frame.map_partitions(_run, planner.runner, dict(columns), meta=meta)
+
+
+def _listed(names: Sequence[str] | str) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names
+
+
+def _run(frame: Any, runner: Runner, columns: Mapping[str, Sequence[str] | str]) -> Any:
+    pandas = needed("pandas", "map_partitions")
+    feeds = {n: frame[c if isinstance(c, str) else list(c)].to_numpy() for n, c in columns.items()}
+    return _table(pandas, runner.outputs, runner(**feeds), frame.index)
+
+
+def _table(pandas: Any, names: Sequence[str], arrays: Sequence[Any], index: Any) -> Any:
+    found: dict[str, Any] = {}
+    for name, array in zip(names, arrays, strict=True):
+        if array.ndim > 2:
+            raise InputError(f"output {name!r} has {array.ndim} axes; a table has columns of one or two")
+        wide = array.ndim == 2
+        found |= {f"{name}_{i}": array[:, i] for i in range(array.shape[1])} if wide else {name: array}
+    return pandas.DataFrame(found, index=index)

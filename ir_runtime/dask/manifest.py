@@ -1,0 +1,116 @@
+"""What is done of a long run: a file of JSON lines beside the result."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from ..errors import InputError
+
+__all__ = ["Manifest"]
+
+SCHEMA = 1
+
+
+class Manifest:
+    """Records which chunks are done. Opened by `create` or `resume`; to be closed.
+
+    The first line says what is computed: model, configuration, version, inputs, chunks. Each other line is one chunk,
+    written after its results are in the file; a line that was cut off counts as absent.
+
+    Args:
+        path: of the file.
+        file: open for appending.
+        done: the chunks that are done.
+    """
+
+    def __init__(self, path: Path, file: IO[str], done: set[int]) -> None:
+        self.path, self._file, self.done = path, file, done
+
+    @staticmethod
+    def path_of(target: Path) -> Path:
+        """Return where the manifest of a result is."""
+        return target.with_name(f"{target.name}.manifest.jsonl")
+
+    @classmethod
+    def create(cls, target: Path, head: Mapping[str, Any]) -> Manifest:
+        """Begin one for a new result."""
+        path = cls.path_of(target)
+        file = open(path, "x", encoding="utf-8")  # noqa: SIM115 - closed by `close`
+        manifest = cls(path, file, set())
+        manifest._append({"schema": SCHEMA, **head})
+        manifest.flush()
+        return manifest
+
+    @classmethod
+    def resume(cls, target: Path, head: Mapping[str, Any]) -> Manifest:
+        """Go on with one.
+
+        Raises:
+            InputError: if it is missing or damaged, or of another model, input or configuration.
+        """
+        path = cls.path_of(target)
+        try:
+            lines = path.read_text(encoding="utf-8").split("\n")
+            former = json.loads(lines[0])
+        except OSError as reason:
+            raise InputError(
+                f"{path} cannot be read: {reason.strerror}", hint="run without --resume"
+            ) from None
+        except ValueError:
+            raise InputError(
+                f"{path} is damaged", hint="remove it and the result, and run without --resume"
+            ) from None
+        expected = {"schema": SCHEMA, **head}
+        if different := [key for key in expected if former.get(key) != json.loads(json.dumps(expected[key]))]:
+            key = different[0]
+            raise InputError(
+                f"{path} is of another {key}: {_short(former.get(key))}, expected {_short(expected[key])}",
+                hint="resume with what it was begun with, or remove it and the result",
+            )
+        done = {line["done"] for line in _whole(lines[1:-1]) if "done" in line}
+        file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed by `close`
+        if lines[-1]:
+            file.write("\n")  # ends the line that was cut off
+        return cls(path, file, done)
+
+    def add_done(self, chunk: int) -> None:
+        """Record a chunk whose results are written."""
+        self.done.add(chunk)
+        self._append({"done": chunk})
+
+    def add_failed(self, chunk: int, message: str) -> None:
+        """Record a chunk that failed; it is tried again when the run is resumed."""
+        self._append({"failed": chunk, "message": message})
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+    def flush(self) -> None:
+        """Write to the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Write to the disk and close."""
+        self.flush()
+        self._file.close()
+
+
+def _whole(lines: list[str]) -> list[Mapping[str, Any]]:
+    found = []
+    for line in lines:
+        try:
+            found.append(json.loads(line))
+        except ValueError:  # cut off when the process was killed
+            continue
+    return found
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,92 @@
+"""A model that workers read: by its path where the files are the same there, else by its contents."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from ..api.blob import read_blob, write_blob
+from ..api.model import Model
+from ..api.reading import read_model
+from ..errors import InputError
+
+__all__ = ["ModelLike", "ModelSource"]
+
+ModelLike = Model | str | Path
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """A model, identified by the SHA-256 of its contents.
+
+    Pickled, it has the path of an ``.xml``, which is mapped where it is read, or the contents of the model.
+    """
+
+    digest: str
+    path: str | None = None
+    blob: bytes | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, model: ModelLike, send: bool = False) -> ModelSource:
+        """Return the source of a model.
+
+        Args:
+            model: a model, or the path of its ``.xml``.
+            send: send the contents of a file to the workers, which need not see it then.
+
+        Raises:
+            ParseError: if the file cannot be read.
+        """
+        if isinstance(model, Model):
+            blob = write_blob(model)
+            return cls(hashlib.sha256(blob).hexdigest(), None, blob)
+        path = str(Path(model).absolute())
+        digest = _digest(path, _stamp(path))
+        return cls(digest, path, write_blob(read_model(path)) if send else None)
+
+    def read(self) -> Model:
+        """Return the model.
+
+        Raises:
+            InputError: if the file is not the one that was planned with.
+        """
+        if self.blob is not None:
+            return read_blob(self.blob)
+        assert self.path is not None
+        self.check()
+        return read_model(self.path)
+
+    def check(self) -> None:
+        """Check that the file is here, and is the one that was planned with.
+
+        Raises:
+            InputError: if it is not.
+        """
+        assert self.path is not None
+        hint = "give workers the same file at the same path, or send it to them: send=True, --send-model"
+        if not Path(self.path).is_file():
+            raise InputError(f"the worker has no file {self.path!r}", hint=hint)
+        if _digest(self.path, _stamp(self.path)) != self.digest:
+            raise InputError(f"{self.path!r} is not the file that the work was planned with", hint=hint)
+
+
+def _files(path: str) -> list[Path]:
+    xml = Path(path)
+    return [file for file in (xml, xml.with_suffix(".bin")) if file.is_file()]
+
+
+def _stamp(path: str) -> tuple[tuple[int, int], ...]:
+    found = [file.stat() for file in _files(path)]
+    return tuple((status.st_mtime_ns, status.st_size) for status in found)
+
+
+@lru_cache(maxsize=16)
+def _digest(path: str, stamp: tuple[tuple[int, int], ...]) -> str:
+    """Return the SHA-256 of an ``.xml`` and its ``.bin``; computed again when either changes."""
+    total = hashlib.sha256()
+    for file in _files(path):
+        with open(file, "rb") as stream:
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()

@@ -1,0 +1,172 @@
+"""A model as a function that can be pickled and runs anywhere."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..api.compiled import CompiledModel
+from ..api.core import compile_model
+from ..api.model import Model
+from ..errors import ExecutionError, InputError
+from ..forks import register
+from ..ir.tensor import Array
+from .model_source import ModelLike, ModelSource
+
+__all__ = ["Runner"]
+
+KEPT_MODELS = 4
+"""Models that a process keeps compiled."""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Run a model on arrays of any number of rows. It can be pickled; each process compiles the model once.
+
+    A run uses one thread, as Dask runs as many at once as a worker has threads; ``INFERENCE_NUM_THREADS`` in the
+    configuration overrules it. Each run starts from the initial state: no state passes from one call to the next.
+
+    Make one by `Runner.of`.
+    """
+
+    source: ModelSource
+    backend: str
+    outputs: tuple[str, ...]
+    batch: int | None = None
+    sequence_axis: int | None = None
+    config: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    shared: Mapping[str, Array] = field(default_factory=dict, hash=False, repr=False)
+    """Inputs that are the same for all rows."""
+
+    @classmethod
+    def of(
+        cls,
+        model: ModelLike,
+        outputs: list[str] | None = None,
+        *,
+        batch: int | None = None,
+        config: Mapping[str, Any] | None = None,
+        send: bool = False,
+        sequence_axis: int | None = None,
+    ) -> Runner:
+        """Return the runner of a model.
+
+        Args:
+            model: a model, or the path of its ``.xml``.
+            outputs: names of the outputs to return; by default all.
+            batch: rows to run at once; by default all that a call is given, or the model's own batch size.
+            config: OpenVINO's properties.
+            send: send the contents of a file to the workers, which need not see it then.
+            sequence_axis: for models with states: the axis of the inputs that has the steps of a sequence.
+
+        Raises:
+            InputError: if an output is unknown, or the backend is not available.
+
+        >>> import numpy, pickle, ir_runtime
+        >>> model = ir_runtime.read_fragment('<layer id="0" name="relu" type="ReLU" version="opset1">'
+        ...     '<input><port id="0"><dim>-1</dim></port></input><output><port id="1"/></output></layer>')
+        >>> runner = pickle.loads(pickle.dumps(Runner.of(model)))
+        >>> runner(numpy.float32([-1, 2]))
+        (array([0., 2.], dtype=float32),)
+        """
+        from ..backends import awaited
+
+        source = ModelSource.of(model, send)
+        net = model if isinstance(model, Model) else source.read()
+        names = tuple(port.label for port in net.outputs)
+        for name in outputs or ():
+            net.output(name)  # refuses names that are unknown
+        properties = {"INFERENCE_NUM_THREADS": 1, **(config or {})}
+        backend = awaited(properties.pop("BACKEND", None), net._is_large)
+        return cls(source, backend, tuple(outputs or names), batch, sequence_axis, properties)
+
+    def __call__(self, *arrays: Array, **named: Array) -> tuple[Array, ...]:
+        """Run on arrays whose first axis has the rows; inputs are given in order, or by name.
+
+        Raises:
+            IRError: if the model refuses them, or fails.
+        """
+        compiled = self.compiled()
+        feeds = dict(zip([port.label for port in compiled.inputs], arrays, strict=False)) | named
+        parts = [self._run(compiled, part) for part in self.pieces(feeds)]
+        if len(parts) == 1:
+            return parts[0]
+        return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+    def pieces(self, feeds: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
+        """Cut inputs into batches, along their first axis.
+
+        Raises:
+            InputError: if inputs have different numbers of rows.
+        """
+        counts = {name: len(array) for name, array in feeds.items() if np.ndim(array)}
+        if len(set(counts.values())) > 1:
+            raise InputError(
+                "inputs must have the same number of rows, got "
+                + ", ".join(f"{count} of {name!r}" for name, count in counts.items())
+            )
+        rows = next(iter(counts.values()), 1)
+        step = self.batch or max(rows, 1)
+        for start in range(0, max(rows, 1), step):
+            yield {
+                name: array[start : start + step] if np.ndim(array) else array
+                for name, array in feeds.items()
+            }
+
+    def _run(self, compiled: CompiledModel, feeds: Mapping[str, Array]) -> tuple[Array, ...]:
+        if self.sequence_axis is not None:
+            from .sequences import run_sequence
+
+            return run_sequence(compiled, feeds, self.shared, self.outputs, self.sequence_axis)
+        results = compiled.infer_new_request({**self.shared, **feeds})
+        return tuple(results[name] for name in self.outputs)
+
+    def check_rows(self, outputs: tuple[Array, ...], rows: int) -> tuple[Array, ...]:
+        """Return the outputs, each of which must have so many rows.
+
+        Raises:
+            ExecutionError: if one has not.
+        """
+        for name, array in zip(self.outputs, outputs, strict=True):
+            if array.shape[:1] != (rows,):
+                raise ExecutionError(
+                    f"output {name!r} has the shape {list(array.shape)}, expected {rows} rows"
+                )
+        return outputs
+
+    def compiled(self) -> CompiledModel:
+        """Return the model, compiled once in a process."""
+        key = (self.source.digest, self.backend, tuple(sorted((k, str(v)) for k, v in self.config.items())))
+        return _MODELS.get(key, self)
+
+    def compile(self) -> CompiledModel:
+        """Compile the model."""
+        return compile_model(self.source.read(), backend=self.backend, config=dict(self.config))
+
+
+class _Models:
+    """The models that this process has compiled, the last used last."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[object, CompiledModel] = OrderedDict()
+        self._lock = threading.Lock()
+        register(self)
+
+    def get(self, key: object, runner: Runner) -> CompiledModel:
+        with self._lock:  # held while compiling: tasks that start together compile once
+            found = self._found.pop(key, None) or runner.compile()
+            self._found[key] = found
+            while len(self._found) > KEPT_MODELS:
+                self._found.popitem(last=False)
+            return found
+
+    def after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+
+_MODELS = _Models()

@@ -1,0 +1,84 @@
+"""Run models with states on whole sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..api.compiled import CompiledModel
+from ..api.nodes import Output
+from ..errors import InputError
+from ..ir.tensor import Array
+
+__all__ = ["joined_shape", "run_sequence", "step_shape"]
+
+
+def run_sequence(
+    compiled: CompiledModel,
+    feeds: Mapping[str, Array],
+    shared: Mapping[str, Array],
+    outputs: Sequence[str],
+    axis: int,
+) -> tuple[Array, ...]:
+    """Run each step of sequences in order, from the initial state; return the outputs of all steps, joined.
+
+    Args:
+        compiled: a model with states.
+        feeds: inputs with all their steps along ``axis``. The model takes one step, with this axis of length 1, or
+            without it.
+        shared: inputs that are the same in every step.
+        outputs: their names.
+        axis: counted from 0.
+    """
+    ports = {name: compiled.input(name) for name in feeds}
+    steps = _steps(feeds, axis)
+    request = compiled.create_infer_request()
+    parts = []
+    for step in range(steps):
+        now = {name: _step(array, ports[name], axis, step) for name, array in feeds.items()}
+        results = request.infer({**shared, **now})
+        parts.append([results[name] for name in outputs])
+    return tuple(_joined(column, axis) for column in zip(*parts, strict=True))
+
+
+def _steps(feeds: Mapping[str, Array], axis: int) -> int:
+    lengths = {name: array.shape[axis] if axis < array.ndim else 0 for name, array in feeds.items()}
+    if len(set(lengths.values())) != 1 or 0 in lengths.values():
+        raise InputError(
+            f"inputs must have the same number of steps along axis {axis}, at least 1, got "
+            + ", ".join(f"{length} of {name!r}" for name, length in lengths.items())
+        )
+    return next(iter(lengths.values()))
+
+
+def _keeps_axis(rank: int, port: Output) -> bool:
+    """Whether a step has the axis of the steps, of length 1."""
+    shape = port.partial_shape
+    return shape.rank.is_dynamic or len(shape) == rank
+
+
+def _step(array: Array, port: Output, axis: int, step: int) -> Array:
+    part = array[(slice(None),) * axis + (slice(step, step + 1),)]
+    return part if _keeps_axis(array.ndim, port) else part.squeeze(axis)
+
+
+def step_shape(shape: Sequence[int], port: Output, axis: int) -> tuple[int, ...]:
+    """Return the shape of one step of an input."""
+    if _keeps_axis(len(shape), port):
+        return (*shape[:axis], 1, *shape[axis + 1 :])
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+def joined_shape(shape: Sequence[int], axis: int, steps: int) -> tuple[int, ...]:
+    """Return the shape of an output with all steps."""
+    if len(shape) > axis and shape[axis] == 1:
+        return (*shape[:axis], steps, *shape[axis + 1 :])
+    return (*shape[:axis], steps, *shape[axis:])
+
+
+def _joined(parts: Sequence[Array], axis: int) -> Array:
+    first = parts[0]
+    if first.ndim > axis and first.shape[axis] == 1:
+        return np.concatenate(parts, axis)
+    return np.stack(parts, min(axis, first.ndim))

@@ -1,0 +1,261 @@
+"""``ir-runtime run --batch``: data sets larger than memory, and runs that are interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from click.testing import CliRunner, Result
+
+import ir_runtime as ov
+from ir_runtime import opset13 as op
+from ir_runtime.cli import main
+from ir_runtime.dask import Runner
+
+from .models import dense, rows, running_sum, two_inputs
+
+COUNT, BATCH = 44, 4
+X = rows(COUNT)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a model and its data."""
+    monkeypatch.chdir(tmp_path)
+    ov.save_model(dense(), "dense.xml", compress_to_fp16=False)
+    np.save("x.npy", X)
+    return tmp_path
+
+
+def expected() -> tuple[np.ndarray, ...]:
+    return Runner.of("dense.xml", batch=BATCH)(X)
+
+
+def run(line: str, code: int = 0) -> Result:
+    found = CliRunner().invoke(main, shlex.split(f"run {line}"))
+    assert found.exit_code == code, found.output
+    return found
+
+
+def by_threads(line: str, code: int = 0) -> Result:
+    return run(f"{line} --batch {BATCH} --scheduler threads", code)
+
+
+def check_zarr(path: str = "out.zarr") -> None:
+    found = zarr.open(path, mode="r")
+    for name, array in zip(("scores", "total"), expected(), strict=True):
+        assert np.array_equal(found[name][:], array)
+
+
+def _zarr() -> str:
+    zarr.create_array(store="x.zarr", data=X, chunks=(5, 6))
+    return "x.zarr"
+
+
+def _npz() -> str:
+    np.savez("x.npz", other=np.zeros(3), x=X)
+    return "x.npz"
+
+
+def _hdf5() -> str:
+    h5py = pytest.importorskip("h5py", reason="h5py reads HDF5 files where it is installed")
+    with h5py.File("x.h5", "w") as file:
+        file["group/x"] = X
+    return "x.h5"
+
+
+def _files() -> str:
+    os.mkdir("folder")
+    for index, row in enumerate(X):
+        np.save(f"folder/{index:04}.npy", row)
+    return "folder"
+
+
+@pytest.mark.parametrize("make", [lambda: "x.npy", _npz, _zarr, _hdf5, _files])
+def test_data_sets_of_each_kind(folder: Path, make: Callable[[], str]) -> None:
+    found = json.loads(by_threads(f"dense.xml -i {make()} -o out.zarr --json").stdout)
+    assert (found["rows"], found["total"], found["done"], found["failed"]) == (COUNT, COUNT, 11, [])
+    check_zarr()
+
+
+def test_one_output_is_an_array(folder: Path) -> None:
+    ov.save_model(two_inputs(), "two.xml", compress_to_fp16=False)
+    np.save("y.npy", 2 * X)
+    by_threads("two.xml -i y=y.npy -i x.npy -o out.npy")
+    run("two.xml -i y=y.npy -i x.npy -o out.zarr --chunk 8 --workers 1 --scheduler threads")
+    assert np.array_equal(np.load("out.npy"), X + 2 * X)
+    assert np.array_equal(zarr.open("out.zarr")[:], X + 2 * X)
+
+
+def test_sequences_do_not_share_their_state(folder: Path) -> None:
+    ov.save_model(running_sum(), "sum.xml", compress_to_fp16=False)
+    x = np.random.default_rng(2).integers(0, 9, (10, 4, 3)).astype(np.float32)
+    np.save("steps.npy", x)
+    by_threads("sum.xml -i steps.npy -o out.npy --sequence-axis 1")
+    assert np.array_equal(np.load("out.npy"), np.cumsum(x, 1))
+
+
+def test_resumes_what_is_not_done(folder: Path) -> None:
+    by_threads("dense.xml -i x.npy -o out.zarr")
+    manifest = Path("out.zarr.manifest.jsonl")
+    lines = manifest.read_text().splitlines()
+    manifest.write_text("\n".join(lines[:8]) + '\n{"don')  # killed while it wrote the eighth
+    found = zarr.open("out.zarr", mode="r+")
+    undone = {json.loads(line)["done"] for line in lines[8:]}
+    for chunk in undone:
+        found["scores"][chunk * BATCH : (chunk + 1) * BATCH] = 7
+    again = json.loads(by_threads("dense.xml -i x.npy -o out.zarr --resume --json").stdout)
+    assert again["rows"] == len(undone) * BATCH
+    check_zarr()
+    assert json.loads(by_threads("dense.xml -i x.npy -o out.zarr --resume --json").stdout)["rows"] == 0
+
+
+def test_refuses_to_resume_something_else(folder: Path) -> None:
+    by_threads("dense.xml -i x.npy -o out.zarr")
+    assert "exists" in by_threads("dense.xml -i x.npy -o out.zarr", 2).stderr
+    assert (
+        "another chunk: 4, expected 8"
+        in by_threads("dense.xml -i x.npy -o out.zarr --resume --chunk 8", 2).stderr
+    )
+    ov.save_model(dense(width=6), "dense.xml")  # with weights of f16
+    assert "another model" in by_threads("dense.xml -i x.npy -o out.zarr --resume", 2).stderr
+    assert "cannot be read" in by_threads("dense.xml -i x.npy -o new.zarr --resume", 2).stderr
+    Path("out.zarr.manifest.jsonl").write_text("{")
+    assert "is damaged" in by_threads("dense.xml -i x.npy -o out.zarr --resume", 2).stderr
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_written(folder: Path) -> None:
+    np.save("narrow.npy", X[:, :5])
+    np.save("scalar.npy", np.float32(1))
+    cases = {
+        "dense.xml -i narrow.npy -o out.zarr": "must have the shape",
+        "dense.xml -i x.npy -o out.txt": "cannot be written by rows",
+        "dense.xml -i x.npy -o out.npy": "has room for one output",
+        "dense.xml -i x.npy": "need a place",
+        "dense.xml -i x.npy -o none/out.zarr": "does not exist",
+        "dense.xml -i y=x.npy -o out.zarr": "unknown input 'y'",
+        "dense.xml -i scalar.npy -o out.zarr": "no rows",
+        "dense.xml -i dense.xml -o out.zarr": "is not a data set",
+        "dense.xml -i none.npy -o out.zarr": "cannot be read",
+        "dense.xml -o out.zarr": "inputs are missing: 'x'",
+    }
+    for line, message in cases.items():
+        assert message in by_threads(line, 2).stderr
+    assert not Path("out.zarr").exists()
+    assert "unknown scheduler 'treads'" in run("dense.xml -i x.npy -o out.zarr --scheduler treads", 2).stderr
+
+
+def test_rows_that_fail_are_skipped_or_nan(folder: Path) -> None:
+    _files()
+    np.save("folder/0009.npy", X[9, :5])
+    assert (
+        "0009.npy has float32 [5], expected float32 [6]"
+        in by_threads("dense.xml -i folder -o a.zarr", 2).stderr
+    )
+    skipped = by_threads("dense.xml -i folder -o b.zarr --on-error skip --json", 5)
+    [failed] = json.loads(skipped.stdout)["failed"]
+    assert (failed["chunk"], failed["rows"]) == (2, [8, 12])
+    assert "rows 8 to 11 failed" in skipped.stderr
+    by_threads("dense.xml -i folder -o c.zarr --on-error nan", 5)
+    scores, kept = zarr.open("c.zarr")["scores"][:], np.r_[0:8, 12:COUNT]
+    assert np.isnan(scores[8:12]).all()
+    assert np.array_equal(scores[kept], expected()[0][kept])
+    np.save("folder/0009.npy", X[9])
+    by_threads("dense.xml -i folder -o b.zarr --on-error skip --resume")
+    check_zarr("b.zarr")
+
+
+def start(line: str, **how: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "ir_runtime", "run", *shlex.split(line), "--batch", str(BATCH)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
+
+
+def await_chunks(count: int, process: subprocess.Popen[str]) -> None:
+    """Wait until so many chunks are done, or the process has ended."""
+    path = Path("out.zarr.manifest.jsonl")
+    while process.poll() is None and not (path.exists() and path.read_text().count("done") >= count):
+        time.sleep(0.01)
+
+
+def children(process: subprocess.Popen[str]) -> list[int]:
+    """The processes that a process has started, and theirs."""
+    found, todo = [], [process.pid]
+    while todo:
+        threads = Path(f"/proc/{todo.pop()}/task").glob("*/children")
+        todo += (more := [int(pid) for path in threads for pid in path.read_text().split()])
+        found += more
+    return found
+
+
+def _slow() -> None:
+    """Data whose chunks take long enough to be interrupted."""
+    np.save("x.npy", np.concatenate([X] * 20))
+
+
+def check_slow() -> None:
+    found = zarr.open("out.zarr", mode="r")
+    for name, array in zip(("scores", "total"), expected(), strict=True):
+        assert np.array_equal(found[name][:], np.concatenate([array] * 20))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes of workers in /proc")
+def test_a_worker_that_is_killed_loses_nothing(folder: Path) -> None:
+    _slow()
+    process = start("dense.xml -i x.npy -o out.zarr --workers 2 --json")
+    await_chunks(10, process)
+    workers = [p for p in children(process) if b"spawn_main" in Path(f"/proc/{p}/cmdline").read_bytes()]
+    os.kill(workers[-1], signal.SIGKILL)
+    said, problems = process.communicate()
+    assert process.returncode == 0, problems
+    assert json.loads(said)["done"] == 220
+    check_slow()
+
+
+def test_a_run_that_is_killed_goes_on(folder: Path) -> None:
+    _slow()
+    process = start("dense.xml -i x.npy -o out.zarr --scheduler threads")
+    await_chunks(10, process)
+    process.kill()
+    process.communicate()
+    again = json.loads(by_threads("dense.xml -i x.npy -o out.zarr --resume --json").stdout)
+    assert 0 < again["rows"] <= 20 * COUNT - 10 * BATCH
+    assert again["done"] == 220
+    check_slow()
+
+
+def test_a_run_that_is_interrupted_says_how_far_it_came(folder: Path) -> None:
+    _slow()
+    process = start("dense.xml -i x.npy -o out.zarr --scheduler threads")
+    await_chunks(10, process)
+    process.send_signal(signal.SIGINT)
+    _, problems = process.communicate()
+    assert process.returncode == 130
+    assert "of 220 chunks are done; --resume goes on" in problems
+    assert "Traceback" not in problems
+
+
+def test_a_full_disk_is_an_error_of_the_run(folder: Path) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    np.save("x.npy", rows(COUNT, 4000))
+    x = op.parameter([-1, 4000], np.float32, name="x")
+    ov.save_model(ov.Model([op.result(op.relu(x))], [x], "relu"), "relu.xml")
+    process = start("relu.xml -i x.npy -o out.zarr --scheduler threads --on-error skip", preexec_fn=limit)
+    _, problems = process.communicate()
+    assert process.returncode == 5, problems
+    assert "File too large" in problems
+    assert "--resume goes on" in problems
