@@ -47,6 +47,7 @@ table: $(VENV)/test ## what each operation version was tested against
 
 oracle: $(VENV)/zoo zoo ## exhaustive comparison with OpenVINO: whole converted networks
 	IR_RUNTIME_ZOO=$(abspath $(ZOO)) $(BIN)/pytest -n 2 -m oracle
+	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n 2 tests/ops/test_robustness.py
 
 zoo: $(VENV)/zoo ## build and convert the networks that oracle and bench use
 	$(BIN)/python tests/models/zoo.py --out $(ZOO)

@@ -15,5 +15,6 @@ os.environ.setdefault("IR_RUNTIME_BACKEND", "numpy")
 settings.register_profile(
     "usual", derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
+settings.register_profile("thorough", settings.get_profile("usual"))
 settings.register_profile("explore", deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))

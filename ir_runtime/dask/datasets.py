@@ -6,8 +6,7 @@ import math
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..ir.tensor import Array
 from ..nearest import nearest
-from .needed import needed
+from .needed import kept_open, needed
 
 __all__ = ["Dataset", "open_dataset"]
 
@@ -93,7 +92,7 @@ def open_dataset(path: str, name: str) -> Dataset:
     found = _opener(path)(path, name)
     if not found.shape:
         raise InputError(f"{path} has a scalar, which has no rows")
-    return found
+    return replace(found, path=os.path.abspath(path))
 
 
 def _opener(path: str) -> Callable[[str, str], Dataset]:
@@ -139,7 +138,7 @@ def _open_npz(path: str, name: str) -> Dataset:
     return _Keyed(path, found.shape, found.dtype, key, _npz)
 
 
-@lru_cache(maxsize=4)
+@kept_open
 def _npz(path: str, key: str) -> Array:
     with np.load(path, allow_pickle=False) as archive:
         found: Array = archive[key]
@@ -157,7 +156,7 @@ def _open_zarr(path: str, name: str) -> Dataset:
     return _Keyed(path, tuple(found.shape), np.dtype(found.dtype), key, _zarr)
 
 
-@lru_cache(maxsize=16)
+@kept_open
 def _zarr(path: str, key: str) -> Any:
     store = needed("zarr", f"reading {path}").open(path, mode="r")
     return store[key] if key else store
@@ -176,7 +175,7 @@ def _open_hdf5(path: str, name: str) -> Dataset:
     return _Keyed(path, tuple(found.shape), np.dtype(found.dtype), key, _hdf5)
 
 
-@lru_cache(maxsize=16)
+@kept_open
 def _hdf5(path: str, key: str) -> Any:
     return needed("h5py", f"reading {path}").File(path, "r")[key]
 

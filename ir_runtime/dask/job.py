@@ -147,8 +147,11 @@ def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[tuple[int
         for future in running:
             try:
                 yield future.result()
-            except distributed.scheduler.KilledWorker as reason:
-                raise ExecutionError(f"workers were lost again and again: {reason}") from None
+            except distributed.scheduler.KilledWorker:
+                raise ExecutionError(
+                    "each worker that computed a chunk died",
+                    hint="they may need more memory: --chunk makes tasks smaller, --workers starts fewer",
+                ) from None
             for extra in more(1):
                 running.add(extra)
     except lost as reason:

@@ -1,14 +1,17 @@
-"""Import what the extra ``dask`` installs, or say that it is missing."""
+"""Import what the extra ``dask`` installs, and keep files open between tasks."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from importlib import import_module
 from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
 
-__all__ = ["needed"]
+__all__ = ["kept_open", "needed"]
 
 
 def needed(module: str, what: str, extra: str = "pip install 'ir_runtime[dask]'") -> Any:
@@ -29,3 +32,28 @@ def needed(module: str, what: str, extra: str = "pip install 'ir_runtime[dask]'"
         raise InputError(
             f"{what} needs {package}, which is not installed", code=Code.BAD_REQUEST, hint=extra
         ) from None
+
+
+# What says that a folder is a zarr store, and how its arrays are cut.
+_METADATA = ("zarr.json", ".zarray", ".zgroup")
+
+
+def kept_open(open: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
+    """Keep what a function of a path and a key opens, until what is there is another file."""
+
+    @lru_cache(maxsize=16)
+    def opened(path: str, key: str, stamp: tuple[int, ...]) -> Any:
+        return open(path, key)
+
+    @wraps(open)  # pickled by its name
+    def current(path: str, key: str) -> Any:
+        return opened(path, key, _stamp(path))
+
+    return current
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    """Return what differs when a file, or a zarr store, is replaced."""
+    names = [path, *(os.path.join(path, name) for name in _METADATA)]
+    status = os.stat(next(name for name in reversed(names) if os.path.exists(name)))
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

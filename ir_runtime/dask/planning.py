@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,6 +32,8 @@ class Planner:
     runner: Runner
     model: Model
     _known: dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[ArrayType, ...]] = field(default_factory=dict)
+    _rows: tuple[tuple[int, ...], ...] = ()
+    """The shapes of a row of each output."""
 
     @classmethod
     def of(cls, runner: Runner, model: Model, batched: Mapping[str, tuple[int, ...]]) -> Planner:
@@ -64,26 +66,32 @@ class Planner:
         """
         key = tuple(sorted(shapes.items()))
         if key not in self._known:
-            self._known[key] = self._infer(shapes, chunk)
+            found = self._infer(shapes, chunk)
+            self._check_columns(found, chunk)
+            self._known[key] = found
         return self._known[key]
 
     def _infer(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> tuple[ArrayType, ...]:
-        rows = {name: shape[0] if shape else 0 for name, shape in shapes.items()}
-        count = next(iter(rows.values()))
-        if len(set(rows.values())) > 1:
-            raise InputError(
-                f"{chunk}: inputs must have the same number of rows, got "
-                + ", ".join(f"{length} of {name!r}" for name, length in rows.items()),
-                hint="rechunk them alike",
-            )
+        count = next(iter(shapes.values()))[0]
         batch = self.runner.batch or count
         sizes = [min(batch, count), *([count % batch] if count > batch and count % batch else [])]
-        parts = [self._piece({n: (size, *s[1:]) for n, s in shapes.items()}, size, chunk) for size in sizes]
-        if len(parts) > 1 and [t.shape[1:] for t in parts[0]] != [t.shape[1:] for t in parts[1]]:
-            raise InputError(f"{chunk}: outputs of {sizes[0]} and of {sizes[1]} rows have different shapes")
-        return tuple(ArrayType((count, *type.shape[1:]), type.dtype) for type in parts[0])
+        for size in sizes:
+            found = self._piece({name: (size, *shape[1:]) for name, shape in shapes.items()}, size, chunk)
+            self._check_columns(found, chunk)
+        return tuple(ArrayType((count, *type.shape[1:]), type.dtype) for type in found)
 
-    def _piece(self, shapes: Mapping[str, tuple[int, ...]], rows: int, chunk: str) -> list[ArrayType]:
+    def _check_columns(self, found: Sequence[ArrayType], chunk: str) -> None:
+        """Refuse outputs whose rows have other shapes where the number of rows is another one."""
+        rows = tuple(type.shape[1:] for type in found)
+        self._rows = self._rows or rows
+        for name, shape, first in zip(self.runner.outputs, rows, self._rows, strict=True):
+            if shape != first:
+                raise InputError(
+                    f"{chunk}: a row of output {name!r} has the shape {list(shape)}, and {list(first)} in another batch",
+                    hint="choose outputs whose rows do not depend on the number of rows",
+                )
+
+    def _piece(self, shapes: Mapping[str, tuple[int, ...]], rows: int, chunk: str) -> tuple[ArrayType, ...]:
         axis = self.runner.sequence_axis
         fed = {name: self._fed(name, shape) for name, shape in shapes.items()}
         for name, shape in fed.items():
@@ -112,7 +120,7 @@ class Planner:
                 steps = next(iter(shapes.values()))[axis]
                 shape = joined_shape(shape, axis, steps)
             found.append(ArrayType(self._by_rows(name, shape, rows, chunk), port.element_type.dtype))
-        return found
+        return tuple(found)
 
     def _fed(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape that the model is given at once."""

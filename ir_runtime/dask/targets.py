@@ -8,7 +8,6 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..ir.tensor import Array
-from .needed import needed
+from .needed import kept_open, needed
 from .planning import ArrayType
 
 __all__ = ["Target", "create_targets", "open_targets", "target_path"]
@@ -47,7 +46,7 @@ class _Npy(Target):
     def write(self, start: int, array: Array) -> None:
         row = math.prod(self.shape[1:]) * self.dtype.itemsize
         with open(self.path, "r+b") as file:
-            file.seek(_offset(self.path) + start * row)
+            file.seek(np.load(self.path, mmap_mode="r").offset + start * row)
             file.write(np.ascontiguousarray(array, self.dtype).data)
 
 
@@ -68,15 +67,10 @@ class _Zarr(Target):
         _zarr(self.path, self.key)[start : start + len(array)] = array
 
 
-@lru_cache(maxsize=16)
+@kept_open
 def _zarr(path: str, key: str) -> Any:
     store = needed("zarr", f"writing {path}").open(path, mode="r+")
     return store[key] if key else store
-
-
-@lru_cache(maxsize=16)
-def _offset(path: str) -> int:
-    return int(np.load(path, mmap_mode="r").offset)
 
 
 def target_path(output: str) -> Path:
@@ -90,7 +84,7 @@ def target_path(output: str) -> Path:
         raise InputError(f"{output!r} cannot be written by rows", hint="-o takes a .zarr or .npy here")
     if not path.absolute().parent.is_dir():
         raise InputError(f"the folder {str(path.parent)!r} to save {path.name!r} in does not exist")
-    return path
+    return path.absolute()
 
 
 def open_targets(path: Path, types: Mapping[str, ArrayType]) -> tuple[Target, ...]:

@@ -67,7 +67,7 @@ def test_a_command_that_does_not_exist_is_refused(invoke: Invoke) -> None:
     [
         ("bench net.xml -nitr 3", "No such option '-nitr'. Did you mean '-niter'?"),
         ("bench net.xml -zzzz", "No such option '-zzzz'."),
-        ("run net.xml --sed 3", "Did you mean one of: '--seed'"),
+        ("run net.xml --sed 3", "'--seed', '--shape'"),
     ],
 )
 def test_options_that_do_not_exist_are_refused(invoke: Invoke, line: str, said: str) -> None:

@@ -10,8 +10,8 @@ from _pytest.mark import ParameterSet
 
 from harness.sample import all_samples
 
-FIRST, EVERY = 6, 3
-"""Always tried, of each operation: so many, and every third of the rest."""
+FIRST, EVERY = 4, 4
+"""Always tried, of each operation: so many, and every fourth of the rest."""
 
 
 def _marked() -> Iterator[ParameterSet]:

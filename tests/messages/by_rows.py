@@ -1,0 +1,249 @@
+"""What is said about data sets and Dask arrays that do not fit a model."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import chdir
+from pathlib import Path
+from unittest import mock
+
+import dask.array as da
+import numpy as np
+from click.testing import CliRunner
+from harness.refusals import Call
+
+import ir_runtime as ir
+from ir_runtime import opset13 as op
+from ir_runtime.cli import main
+from ir_runtime.dask import Runner, map_blocks, map_partitions
+from ir_runtime.dask.cluster import connected
+from ir_runtime.dask.job import run_job
+from ir_runtime.dask.model_source import ModelSource
+
+FOLDER = "messages"
+
+
+def parameter(shape: list[int], name: str = "x") -> ir.Node:
+    found = op.parameter(shape, np.float32, name=name)
+    found.output(0).set_names({name})
+    return found
+
+
+def doubled(shape: list[int]) -> ir.Model:
+    y = op.add(x := parameter(shape), x)
+    y.output(0).set_names({"y"})
+    return ir.Model([op.result(y)], [x], "doubled")
+
+
+def added() -> ir.Model:
+    x, y = parameter([-1, 2]), parameter([-1, 2], "y")
+    return ir.Model([op.result(op.add(x, y)), op.result(op.subtract(x, y))], [x, y], "added")
+
+
+def of(build: Callable[[ir.Node], ir.Node], *shape: int) -> ir.Model:
+    """A model of one input."""
+    y = build(x := parameter(list(shape) or [-1, 2]))
+    y.output(0).set_names({"y"})
+    return ir.Model([op.result(y)], [x], "model")
+
+
+def blocks(name: str, model: Callable[[], ir.Model], array: object, **how: object) -> Call:
+    return Call(name, lambda: map_blocks(model(), {"x": array}, **how))
+
+
+def axes(*numbers: int) -> ir.Node:
+    return op.constant(np.array(numbers))
+
+
+def products() -> ir.Model:
+    """Rows times rows: ``[N, N]``."""
+    return of(lambda x: op.matmul(x, x, False, True))
+
+
+def files() -> None:
+    """What the commands below read."""
+    ir.save_model(doubled([-1, 2]), "net.xml")
+    ir.save_model(added(), "two.xml")
+    ir.save_model(of(lambda x: op.convert(x, "i32")), "integers.xml")
+    ir.save_model(of(lambda x: op.convert(x, "bf16")), "bf16.xml")
+    np.save("x.npy", np.zeros((4, 2), np.float32))
+    np.save("long.npy", np.zeros((5, 2), np.float32))
+    np.save("scalar.npy", np.float32(1))
+    np.save("fortran.npy", np.zeros((4, 2), np.float32, order="F"))
+    np.savez("parts.npz", left=np.zeros(2), right=np.zeros(2))
+    Path("cut.npy").write_bytes(Path("x.npy").read_bytes()[:-4])
+    Path("notes.txt").write_text("notes")
+    Path("x.h5").write_bytes(b"")
+    os.mkdir("empty")
+    os.mkdir("rows")
+    np.save("rows/0.npy", np.zeros(2, np.float32))
+    np.save("rows/1.npy", np.zeros(3, np.float32))
+
+
+def command(
+    line: str, after: Callable[[], None] = lambda: None, before: str = "", missing: str = "none"
+) -> Call:
+    """What a run by rows says, in a folder of its own."""
+
+    def call() -> str:
+        gone = mock.patch.dict(sys.modules, {missing: None})
+        with tempfile.TemporaryDirectory() as folder, chdir(folder), gone:
+            files()
+            if before:
+                run(before)
+                after()
+            return run(line)
+
+    def run(line: str) -> str:
+        return CliRunner().invoke(main, shlex.split(f"run {line} --scheduler threads --workers 1")).stderr
+
+    call.__name__ = f"run {line}"
+    return call  # type: ignore[return-value]
+
+
+def removed() -> None:
+    Path("out.npy.manifest.jsonl").unlink()
+
+
+def damaged() -> None:
+    Path("out.npy.manifest.jsonl").write_text("{")
+
+
+def cut_off() -> None:
+    """Rows of a file that was cut off after it was opened."""
+    from ir_runtime.dask.datasets import open_dataset
+
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        files()
+        found = open_dataset("x.npy", "x")
+        os.truncate("x.npy", 140)
+        found.read(0, 4)
+
+
+def of_path(change: Callable[[], object]) -> None:
+    """A worker whose file is not the one that was planned with."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        files()
+        path = Path("net.xml").absolute()
+        source = ModelSource.of("net.xml")
+        change()
+        try:
+            source.read()
+        except ir.InputError as reason:
+            raise ir.InputError(
+                reason.message.replace(f"{path.parent}/", ""), code=reason.code, hint=reason.hint
+            ) from None
+
+
+def lost(which: str) -> None:
+    """A scheduler, or workers, that are lost while a job runs."""
+    import distributed
+
+    errors = {
+        "workers": distributed.scheduler.KilledWorker("task", mock.Mock(address="tcp://127.0.0.1:1"), 4),
+        "scheduler": TimeoutError("no heartbeat"),
+    }
+    future = mock.Mock(result=mock.Mock(side_effect=errors[which]))
+    client = mock.Mock(nthreads=dict)
+    job = mock.Mock(chunks=1)
+    running = mock.MagicMock(futures=set())
+    running.__iter__.return_value = iter([future])
+    with mock.patch.object(distributed, "as_completed", return_value=running):
+        run_job(client, job, mock.Mock(done=set()))
+
+
+def without(package: str, call: Callable[[], object]) -> Callable[[], None]:
+    def run() -> None:
+        with mock.patch.dict(sys.modules, {package: None}):
+            call()
+
+    return run
+
+
+def address(text: str) -> None:
+    with connected(text):
+        pass
+
+
+def frame(columns: list[str], model: ir.Model) -> None:
+    table = mock.Mock(columns=["a", "b"])
+    map_partitions(model, table, {"x": columns})
+
+
+class Table:
+    """A partition."""
+
+    def __init__(self) -> None:
+        self.index = None
+
+
+def cubes() -> None:
+    frame(["a", "b"], of(lambda x: op.unsqueeze(x, axes(2))))
+
+
+X = da.zeros((4, 2), dtype=np.float32)
+
+REFUSALS = [
+    Call("output of a result", lambda: map_blocks(doubled([-1, 2]), X)["z"], (KeyError,)),
+    Call("output of a result, nearly", lambda: map_blocks(doubled([-1, 2]), X, ["y"])["yy"], (KeyError,)),
+    blocks("array of NumPy", lambda: doubled([-1, 2]), np.zeros((4, 2))),
+    blocks("unknown lengths", lambda: doubled([-1, 2]), X[X[:, 0] < 1]),
+    blocks("cut along columns", lambda: doubled([-1, 2]), da.zeros((4, 2), chunks=(4, 1))),
+    blocks("scalar", lambda: doubled([-1, 2]), da.zeros(())),
+    Call("cut differently", lambda: map_blocks(added(), {"x": X, "y": X.rechunk((2, 2))})),
+    Call("different lengths", lambda: map_blocks(added(), {"x": X, "y": X[:3]})),
+    blocks("missing input", added, X),
+    blocks("other columns", lambda: doubled([-1, 2]), da.zeros((4, 3))),
+    blocks("fixed batch", lambda: doubled([3, 2]), X),
+    blocks("another batch", lambda: doubled([2, 2]), X, batch=4),
+    blocks("axis of steps", lambda: doubled([-1, 2]), X, sequence_axis=2),
+    blocks("no rows", lambda: of(lambda x: op.reduce_max(x, axes(0))), X),
+    blocks("rows that depend on rows", products, da.zeros((4, 2), chunks=(3, 2))),
+    blocks("shape of the data", lambda: of(lambda x: op.non_zero(x, "i64")), X),
+    blocks("model that refuses", lambda: of(lambda x: op.reshape(x, axes(3, -1), False)), X),
+    Call("rows that differ", lambda: Runner.of(added())(np.zeros((2, 2)), np.zeros((3, 2)))),
+    Call(
+        "steps that differ", lambda: Runner.of(added(), sequence_axis=1)(np.zeros((2, 0)), np.zeros((2, 2)))
+    ),
+    Call("other rows than inferred", lambda: Runner.of(doubled([-1, 2])).check_rows((np.zeros((3, 2)),), 4)),
+    Call("unknown scheduler", lambda: address("treads")),
+    Call("address without a host", lambda: address("tcp://")),
+    Call("unknown column", lambda: frame(["a", "c"], doubled([-1, 2]))),
+    Call("pandas missing", without("pandas", lambda: frame(["a", "b"], doubled([-1, 2])))),
+    Call("three axes in a table", cubes),
+    Call("workers lost", lambda: lost("workers")),
+    Call("scheduler lost", lambda: lost("scheduler")),
+    Call("file cut off", cut_off),
+    Call("file that a worker lacks", lambda: of_path(lambda: Path("net.xml").unlink())),
+    Call("file that has changed", lambda: of_path(lambda: Path("net.xml").write_text("<net/>"))),
+    command("net.xml -i x.npy --batch 2"),
+    command("net.xml -i x.npy -o out.txt --batch 2"),
+    command("net.xml -i none.npy -o out.npy --batch 2"),
+    command("net.xml -i scalar.npy -o out.npy --batch 2"),
+    command("net.xml -i notes.txt -o out.npy --batch 2"),
+    command("net.xml -i fortran.npy -o out.npy --batch 2"),
+    command("net.xml -i cut.npy -o out.npy --batch 2"),
+    command("net.xml -i parts.npz -o out.npy --batch 2"),
+    command("net.xml -i x.h5 -o out.npy --batch 2", missing="h5py"),
+    command("net.xml -i empty -o out.npy --batch 2"),
+    command("net.xml -i rows -o out.npy --batch 2"),
+    command("net.xml -i x=x.npy -i x=long.npy -o out.npy --batch 2"),
+    command("net.xml -i x.npy -i long.npy -o out.npy --batch 2"),
+    command("two.xml -i x.npy -o out.zarr --batch 2"),
+    command("two.xml -i x.npy -i y=long.npy -o out.zarr --batch 2"),
+    command("two.xml -i x.npy -i y=x.npy -o out.npy --batch 2"),
+    command("integers.xml -i x.npy -o out.npy --on-error nan"),
+    command("bf16.xml -i x.npy -o out.npy --batch 2"),
+    command("net.xml -i x.npy -o out.npy --batch 4", before="net.xml -i x.npy -o out.npy --batch 4"),
+    command("net.xml -i x.npy -o out.npy --batch 2 --resume", before="net.xml -i x.npy -o out.npy --batch 4"),
+    command(
+        "net.xml -i x.npy -o out.npy --batch 4 --resume", removed, "net.xml -i x.npy -o out.npy --batch 4"
+    ),
+    command(
+        "net.xml -i x.npy -o out.npy --batch 4  --resume", damaged, "net.xml -i x.npy -o out.npy --batch 4"
+    ),
+]
