@@ -305,7 +305,9 @@ def _tell(model: str, job: Job, manifest: Manifest, summary: Summary, output: st
         "chunks": job.chunks, "done": len(manifest.done), "seconds": summary.seconds,
         "failed": [{"chunk": chunk, "rows": rows, "message": message} for chunk, rows, message in failed],
     }  # fmt: skip
-    text = f"{plural(summary.rows, 'row')} in {summary.seconds:.1f} s, {rate:.0f} a second, to {clean(output)}"
+    text = (
+        f"{plural(summary.rows, 'row')} in {summary.seconds:.1f} s, {rate:.0f} a second, to {clean(output)}"
+    )
     result(as_json, lambda: record, lambda: text)
     for _, (start, stop), message in failed:
         click.echo(f"rows {start} to {stop - 1} failed: {clean(message)}", err=True)

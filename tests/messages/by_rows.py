@@ -21,6 +21,7 @@ from ir_runtime import opset13 as op
 from ir_runtime.cli import main
 from ir_runtime.dask import Runner, map_blocks, map_partitions
 from ir_runtime.dask.cluster import connected
+from ir_runtime.dask.datasets import open_dataset
 from ir_runtime.dask.job import run_job
 from ir_runtime.dask.model_source import ModelSource
 
@@ -96,7 +97,7 @@ def command(
             if before:
                 run(before)
                 after()
-            return run(line)
+            return run(line).replace(f"{os.getcwd()}/", "")
 
     def run(line: str) -> str:
         return CliRunner().invoke(main, shlex.split(f"run {line} --scheduler threads --workers 1")).stderr
@@ -113,30 +114,37 @@ def damaged() -> None:
     Path("out.npy.manifest.jsonl").write_text("{")
 
 
+def in_folder(call: Callable[[], object]) -> Callable[[], None]:
+    """Call a function in a folder with the files, which messages name without the folder."""
+
+    def run() -> None:
+        with tempfile.TemporaryDirectory() as folder, chdir(folder):
+            files()
+            try:
+                call()
+            except ir.InputError as reason:
+                message = reason.message.replace(f"{os.getcwd()}/", "")
+                raise ir.InputError(message, code=reason.code, hint=reason.hint) from None
+
+    return run
+
+
 def cut_off() -> None:
     """Rows of a file that was cut off after it was opened."""
-    from ir_runtime.dask.datasets import open_dataset
-
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        files()
-        found = open_dataset("x.npy", "x")
-        os.truncate("x.npy", 140)
-        found.read(0, 4)
+    found = open_dataset("x.npy", "x")
+    os.truncate("x.npy", 140)
+    found.read(0, 4)
 
 
-def of_path(change: Callable[[], object]) -> None:
+def replaced(text: str | None) -> Callable[[], None]:
     """A worker whose file is not the one that was planned with."""
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        files()
-        path = Path("net.xml").absolute()
+
+    def run() -> None:
         source = ModelSource.of("net.xml")
-        change()
-        try:
-            source.read()
-        except ir.InputError as reason:
-            raise ir.InputError(
-                reason.message.replace(f"{path.parent}/", ""), code=reason.code, hint=reason.hint
-            ) from None
+        Path("net.xml").write_text(text) if text else Path("net.xml").unlink()
+        source.read()
+
+    return run
 
 
 def lost(which: str) -> None:
@@ -217,9 +225,9 @@ REFUSALS = [
     Call("three axes in a table", cubes),
     Call("workers lost", lambda: lost("workers")),
     Call("scheduler lost", lambda: lost("scheduler")),
-    Call("file cut off", cut_off),
-    Call("file that a worker lacks", lambda: of_path(lambda: Path("net.xml").unlink())),
-    Call("file that has changed", lambda: of_path(lambda: Path("net.xml").write_text("<net/>"))),
+    Call("file cut off", in_folder(cut_off)),
+    Call("file that a worker lacks", in_folder(replaced(None))),
+    Call("file that has changed", in_folder(replaced("<net/>"))),
     command("net.xml -i x.npy --batch 2"),
     command("net.xml -i x.npy -o out.txt --batch 2"),
     command("net.xml -i none.npy -o out.npy --batch 2"),
