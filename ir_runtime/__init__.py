@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .api.conversion import convert_model
     from .api.core import Core, compile_model
     from .api.costing import cost
+    from .api.custom_op import Op
     from .api.layout import Layout
     from .api.model import Model
     from .api.nodes import Input, Node, Output
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from .api.shapes import Dimension, PartialShape, Shape
     from .api.tensor import Tensor
     from .api.tensor_file import tensor_from_file
+    from .api.type_info import DiscreteTypeInfo
     from .api.validating import validate
     from .api.vectors import AxisSet, AxisVector, Coordinate, CoordinateDiff, Strides
     from .api.versions import Version
@@ -97,6 +99,8 @@ _HOMES = {
     "api.layout_helpers": ("layout_helpers",),
     "api.model": ("Model",),
     "api.const_ports": ("ConstOutput",),
+    "api.custom_op": ("Op",),
+    "api.type_info": ("DiscreteTypeInfo",),
     "api.nodes": ("Input", "Node", "Output"),
     "api.queue": ("AsyncInferQueue",),
     "api.profiling": ("ProfilingInfo",),
@@ -155,6 +159,7 @@ __all__ = [
     "Diagnostic",
     "Diagnostics",
     "Dimension",
+    "DiscreteTypeInfo",
     "ExecutionError",
     "IRError",
     "InferRequest",
@@ -170,6 +175,7 @@ __all__ = [
     "OVAny",
     "OVDict",
     "Observer",
+    "Op",
     "Output",
     "ParseError",
     "PartialShape",

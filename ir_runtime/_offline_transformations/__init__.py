@@ -66,9 +66,11 @@ def apply_make_stateful_transformation(model: Model, pairs: Any) -> None:
     MakeStateful(pairs).run_on_model(model)
 
 
-def apply_low_latency_transformation(model: Model, use_const_initializer: bool = True) -> NoReturn:
-    """Refuse to turn the states of loops into variables."""
-    _refuse("apply_low_latency_transformation")
+def apply_low_latency_transformation(model: Model, use_const_initializer: bool = True) -> None:
+    """Let the states of loops be variables, which are zero at first; else what the loops started from."""
+    from ..passes import LowLatency2
+
+    LowLatency2(use_const_initializer).run_on_model(model)
 
 
 def apply_pruning_transformation(model: Model) -> NoReturn:

@@ -17,6 +17,7 @@ from ..reader.source import SourceLike
 from ..reader.weights import WeightsLike
 from .compiled import CompiledModel
 from .config import check_config, describe
+from .custom_op import Op, register
 from .devices import CPU, OVER_OTHERS, Device
 from .model import Model
 from .nodes import Output
@@ -233,12 +234,14 @@ class Core(Answers):
         self.register_plugin(xml_config_file, "")
 
     def add_extension(self, extension: Any) -> None:
-        """Accept operations declared with `ir_runtime.ops.op`: they are registered already.
+        """Let models have operations: subclasses of `Op`; those declared with `ir_runtime.ops.op` are there already.
 
         Raises:
             InputError: for compiled extensions of OpenVINO, which cannot be used.
         """
-        if isinstance(extension, str | Path) or extension not in list(registry):
+        if isinstance(extension, type) and issubclass(extension, Op):
+            register(extension)
+        elif isinstance(extension, str | Path) or extension not in list(registry):
             raise InputError(
                 f"{extension!r} is not an operation declared with ir_runtime.ops.op", code=Code.BAD_REQUEST
             )

@@ -99,7 +99,7 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         return self.get_data()
 
     def get_data(self) -> Array:
-        """The contents of a Constant.
+        """The contents of a Constant, to be read.
 
         Raises:
             InputError: for other layers.
@@ -109,7 +109,8 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
                 f"layer {self.friendly_name!r} is a {self.layer.type}; only a Constant holds data",
                 code=Code.BAD_REQUEST,
             )
-        found: Array = self.layer.op.evaluate()
+        found: Array = self.layer.op.evaluate().view()
+        found.flags.writeable = False
         return found
 
     @abstractmethod

@@ -17,6 +17,7 @@ from ..ir.tensor import TensorType, Value
 from ..reader.weights import Weights
 from .any_value import Entries
 from .building.layer import array_of, changed, constant, named, new_layer, operation
+from .custom_operation import CustomOperation
 from .layers import LayerInfo
 from .node_changes import UNKNOWN, NodeChanges
 from .node_ports import InputBase, OutputBase
@@ -101,8 +102,11 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
 
     @staticmethod
     def _of(home: Origin, layer: Layer) -> Node:
-        cls = Node._classes.get(layer.type, Node)
+        defined = layer.op.node if isinstance(layer.op, CustomOperation) else None
+        cls = type(defined) if isinstance(defined, Node) else Node._classes.get(layer.type, Node)
         node = cls.__new__(cls)
+        if isinstance(defined, Node):  # with the attributes that programs have given it
+            vars(node).update(vars(defined))
         LayerInfo.__init__(node, layer)
         node._home, node._consumers, node._given_name = home, WeakSet(), layer.name
         node._weights = home.weights

@@ -14,6 +14,15 @@ class DiscreteTypeInfo:
     name: str
     version_id: str
 
+    @property
+    def parent(self) -> DiscreteTypeInfo | None:
+        """The type of which this is a kind: none, as operations have no common types here."""
+        return None
+
+    def hash(self) -> int:
+        """Return a number that equal types have in common."""
+        return hash((self.name, self.version_id))
+
     __hash__ = None  # type: ignore[assignment]  # as OpenVINO's, which cannot be hashed
 
     def __repr__(self) -> str:

@@ -28,12 +28,15 @@ from ..api.rewriting.predicates import (
     type_matches,
     type_matches_any,
 )
+from ..api.rewriting.transformations import ConvertFP32ToFP16, LowLatency2, VisualizeTree
 
 __all__ = [
     "AnyInput",
     "BackwardGraphRewrite",
     "ConstantFolding",
+    "ConvertFP32ToFP16",
     "GraphRewrite",
+    "LowLatency2",
     "MakeStateful",
     "Manager",
     "Matcher",
@@ -45,6 +48,7 @@ __all__ = [
     "Predicate",
     "Serialize",
     "Version",
+    "VisualizeTree",
     "WrapType",
     "attrs_match",
     "consumers_count",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from ..ir.element import ElementType
 from ..ir.tensor import Array
 
 __all__ = [
+    "NodeInput",
+    "NumericData",
+    "NumericType",
+    "ScalarData",
+    "TensorShape",
     "as_node",
     "as_nodes",
     "get_dtype",
@@ -22,6 +27,28 @@ __all__ = [
     "get_ndarray",
     "get_shape",
     "make_constant_node",
+    "openvino_to_numpy_types_map",
+    "openvino_to_numpy_types_str_map",
+]
+
+NumericData: TypeAlias = int | float | Array
+NumericType: TypeAlias = type | np.dtype[Any]
+ScalarData: TypeAlias = int | float
+TensorShape: TypeAlias = list[int]
+NodeInput: TypeAlias = Node | int | float | Array
+
+_TEXTS = [(ElementType.string, each) for each in (str, np.str_, bytes, np.bytes_)]
+_NUMBERS = ["f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
+
+openvino_to_numpy_types_map: list[tuple[ElementType, type]] = [
+    (ElementType.boolean, bool),
+    (ElementType.boolean, np.bool_),
+    *((ElementType.parse(name), ElementType.parse(name).dtype.type) for name in _NUMBERS),
+    (ElementType.bf16, np.uint16),
+    *_TEXTS,
+]
+openvino_to_numpy_types_str_map: list[tuple[str, type]] = [
+    (str(element), type) for element, type in openvino_to_numpy_types_map if element is not ElementType.bf16
 ]
 
 # Python's own types have no width; OpenVINO takes these.

@@ -264,7 +264,7 @@ def test_inputs_become_variables(package: str) -> None:
 
 
 REFUSED = [
-    "apply_low_latency_transformation", "apply_pruning_transformation", "compress_quantize_weights_transformation",
+    "apply_pruning_transformation", "compress_quantize_weights_transformation",
     "convert_sequence_to_tensor_iterator_transformation", "paged_attention_transformation",
     "stateful_to_stateless_transformation",
 ]  # fmt: skip

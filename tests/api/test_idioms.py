@@ -83,6 +83,102 @@ nodes["relu"].input(0).replace_source_output(part.output(0))
 end = ov.Model([ops.result(nodes["pool"])], [part], "end"); note(names(end.get_ordered_ops())[:-1], end.inputs)
 note(computed(end, np.ones((1, 4, 8, 8), np.float32)))
 """,
+    "states of a loop": """
+def sequence(first):
+    xi = ops.parameter([1, 1, 2], np.float32, name="xi"); hi = ops.parameter([1, 2], np.float32, name="hi")
+    h = ops.add(ops.squeeze(xi, ops.constant(1)), hi); y = ops.unsqueeze(ops.multiply(h, np.float32(2)), ops.constant(1))
+    body = ov.Model([ops.result(h), ops.result(y)], [xi, hi], "body")
+    x = ops.parameter([1, 1, 2], np.float32, name="x"); h0 = ops.parameter([1, 2], np.float32, name="h0")
+    loop = ops.tensor_iterator() if hasattr(ops, "tensor_iterator") else ov.op.tensor_iterator()
+    loop.set_body(body); loop.set_friendly_name("loop")
+    if first:
+        loop.set_merged_input(hi, h0.output(0), h.output(0))
+    loop.set_sliced_input(xi, x.output(0), 0, 1, 1, -1, 1)
+    if not first:
+        loop.set_merged_input(hi, h0.output(0), h.output(0))
+    return ov.Model([ops.result(loop.get_concatenated_slices(y.output(0), 0, 1, 1, -1, 1), name="out")], [x, h0], "seq")
+for first, zero in ((False, True), (True, False), (True, True)):
+    model = sequence(first)
+    if zero:
+        offline.apply_low_latency_transformation(model)
+    else:
+        manager = passes.Manager(); manager.register_pass(passes.LowLatency2(False)); manager.run_passes(model)
+    note(len(model.get_sinks()), [v.info.variable_id for v in model.get_variables()], len(model.inputs), model.outputs)
+    request = ov.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
+    feeds = [np.ones((1, 1, 2), np.float32), np.full((1, 2), 5, np.float32)]
+    note([request.infer(feeds)[0] for _ in range(2)], request.query_state()[0].state.data)
+    request.reset_state(); note(request.infer(feeds)[0])
+""",
+    "passes that ship with OpenVINO": """
+model = network(); manager = passes.Manager(); manager.register_pass(passes.ConvertFP32ToFP16()); manager.run_passes(model)
+note(model.inputs, model.outputs, {o.get_element_type().get_type_name() for n in model.get_ops() for o in n.outputs()})
+note(names(model.get_ordered_ops()))
+model = branched(); manager = passes.Manager(); paths = [folder / "a.dot", folder / "b.svg"]
+for path in paths:
+    manager.register_pass(passes.VisualizeTree(str(path)))
+manager.run_passes(model)
+for path in (paths[0], folder / "b.svg.dot"):
+    text = path.read_text(); note(text.startswith("digraph"), text.count(" -> ") > 5); path.unlink()
+relu = passes.MatcherPass(passes.Matcher(passes.WrapType("opset1.Relu"), "relus"), lambda matcher: False)
+note(relu.get_name())
+for name in ("opset99.Relu", "opset1.Nope"):
+    try:
+        passes.WrapType(name)
+    except RuntimeError:
+        note("refused")
+""",
+    "variables named after tensors": """
+s = ops.parameter([2], np.float32, name="s"); x = ops.parameter([2], np.float32, name="x"); y = ops.add(s, x)
+y.output(0).set_names({"next"}); model = ov.Model([ops.result(y)], [s, x])
+offline.apply_make_stateful_transformation(model, {"s": "next"}); note([v.info.variable_id for v in model.get_variables()])
+note([str(n).partition(":")[0] for n in model.get_ops() if n.get_type_name() in ("ReadValue", "Assign")])
+""",
+    "contents of constants": """
+shared = np.float32([1, 2])
+for constant in (ops.constant(np.float32([1, 2])), ops.constant(shared, shared_memory=True), ov.op.Constant(ov.Tensor(shared))):
+    note(constant.data.flags.writeable, constant.get_data().flags.writeable, constant.get_data(copy=True).flags.writeable)
+    try:
+        constant.data[:] = 0
+    except ValueError:
+        note(constant.data)
+types = importlib.import_module(package + ".utils.types")
+note(types.openvino_to_numpy_types_map, types.openvino_to_numpy_types_str_map)
+""",
+    "an operation of one's own": """
+class Scaled(ov.Op):
+    def __init__(self, inputs=None, factor=2.0, axes=(1, 2)):
+        super().__init__(self)
+        self.factor, self.axes = factor, list(axes)
+        if inputs is not None:
+            self.set_arguments(inputs)
+            self.constructor_validate_and_infer_types()
+    def validate_and_infer_types(self):
+        self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
+    def clone_with_new_inputs(self, new_inputs):
+        return Scaled(new_inputs, self.factor, self.axes)
+    def evaluate(self, outputs, inputs):
+        outputs[0].shape = inputs[0].shape
+        inputs[0].copy_to(outputs[0])
+        outputs[0].data[:] *= self.factor
+        return True
+    def has_evaluate(self):
+        return True
+    def visit_attributes(self, visitor):
+        attributes = {"factor": self.factor, "axes": self.axes}
+        visitor.on_attributes(attributes)
+        self.factor, self.axes = attributes["factor"], attributes["axes"]
+        return True
+p = ops.parameter([2], np.float32, name="p"); t = Scaled([p], 3.0); t.set_friendly_name("scaled")
+note(t.get_friendly_name(), t.get_output_size(), t.outputs(), t.get_input_size(), t.get_type_name(), t.get_attributes())
+note(t.get_type_info().name, t.get_type_info().version_id)
+m = ov.Model([ops.result(ops.relu(t, name="relu"), name="r")], [p], "m"); note(m.outputs, names(m.get_ordered_ops()))
+x = np.float32([1, -2]); c = m.clone(); note(computed(m, x), names(c.get_ops()), computed(c, x), type(c.get_ordered_ops()[1]).__name__)
+m.reshape([3]); note(m.outputs, computed(m, np.float32([1, -2, 3])))
+ov.serialize(m, folder / "c.xml", folder / "c.bin"); text = (folder / "c.xml").read_text()
+note('type="Scaled" version="extension"' in text, 'factor="3"' in text)
+core = ov.Core(); core.add_extension(Scaled); r = core.read_model(folder / "c.xml")
+note(names(r.get_ordered_ops()), r.outputs)
+""",
     "nodes that are evaluated": """
 p = ops.parameter([2], np.float32, name="p"); a = ops.add(p, np.float32([1, 2]), name="a")
 out = [ov.Tensor("float32", [2])]

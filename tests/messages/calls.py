@@ -41,6 +41,25 @@ def unfed() -> ir.Model:
     return ir.read_model(net.xml(), strict=False)
 
 
+class Undefined(ir.Op):
+    """An operation that defines nothing."""
+
+
+class Silent(ir.Op):
+    """An operation that does not compute."""
+
+    def validate_and_infer_types(self) -> None:
+        self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
+
+
+def silent() -> ir.Model:
+    """A model with an operation that does not compute."""
+    x = ir.opset13.parameter([2], np.float32, name="x")
+    node = Silent(inputs=[x])
+    node.set_friendly_name("silent")
+    return ir.Model([node], [x])
+
+
 def counting() -> ir.Model:
     """A model with a variable ``seen``."""
     net = Net()
@@ -133,6 +152,8 @@ REFUSALS = [
     Call("variables", lambda: counting().reshape([2], {"seen": [3]})),
     Call("variable of another shape", lambda: set_state(np.ones(3, np.float32))),
     Call("variable of another type", lambda: set_state(np.ones(2, np.float64))),
+    Call("operation that defines nothing", lambda: Undefined(inputs=[ir.opset13.constant(1)])),
+    Call("operation that does not compute", lambda: ir.compile_model(silent())(X)),
     Call("input without an edge", lambda: unfed().get_ordered_ops()[1].input(1).get_source_output()),
     Call("input that a layer has not", lambda: passing().get_ordered_ops()[1].input(7)),
     Call("tensor without a name", lambda: passing(names="").input(0).any_name),

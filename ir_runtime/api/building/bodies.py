@@ -154,6 +154,8 @@ class BodyNode(Node):
 class If(BodyNode, type="If"):
     """Runs one of two bodies. As OpenVINO's ``if_op``."""
 
+    _shown_class = "if_op"
+
     names = ("then_body", "else_body")
     opset = 8
 
@@ -251,6 +253,8 @@ class _Repeated(BodyNode):
 class Loop(_Repeated, type="Loop"):
     """Runs its body while a condition holds. As OpenVINO's ``loop``."""
 
+    _shown_class = "loop"
+
     opset = 5
 
     def __init__(
@@ -284,6 +288,8 @@ class Loop(_Repeated, type="Loop"):
 
 class TensorIterator(_Repeated, type="TensorIterator"):
     """Runs its body for each part of its inputs. As OpenVINO's ``tensor_iterator``."""
+
+    _shown_class = "tensor_iterator"
 
     def __init__(self) -> None:
         self._start("TensorIterator", [])

@@ -81,7 +81,8 @@ def derived(members: Members) -> tuple[Graph, dict[int, Node]]:
 
 
 def _layer(node: Node, number: int, name: str) -> Layer:
-    layer = replace(node.layer, op=node._operation(name))
+    op = node._operation(name)
+    layer = replace(node.layer, op=op)
     known = layer.op is not None
     return replace(
         layer,

@@ -193,6 +193,8 @@ class Result(_End, type="Result"):
 class Assign(Node, type="Assign"):
     """Lets a variable hold a value from now on."""
 
+    _shown_class = "assign"
+
     def __init__(self, new_value: Any, variable: Variable | str, name: str = "") -> None:
         said = variable if isinstance(variable, str) else variable.info.variable_id
         self._build(operation("Assign", 6, {"variable_id": said}), [as_output(new_value)])
@@ -206,6 +208,8 @@ class Assign(Node, type="Assign"):
 
 class ReadValue(Node, type="ReadValue"):
     """What a variable holds."""
+
+    _shown_class = "read_value"
 
     def __init__(self, new_value: Any, variable: Variable | None = None) -> None:
         inputs = [] if isinstance(new_value, Variable) else [as_output(new_value)]

@@ -29,16 +29,18 @@ def make_stateful(model: Editing, pairs: Pairs) -> None:
     Raises:
         InputError: if the model has no such input or output.
     """
-    for parameter, result in _nodes(model, pairs):
-        _replace(model, parameter, result)
+    for parameter, result, id in _nodes(model, pairs):
+        _replace(model, parameter, result, id)
     model.validate_nodes_and_infer_types()
 
 
-def _nodes(model: Editing, pairs: Pairs) -> list[tuple[Node, Node]]:
+def _nodes(model: Editing, pairs: Pairs) -> list[tuple[Node, Node, str]]:
+    """Return inputs and outputs with the ids of their variables: the two names that they were asked for by."""
     if not isinstance(pairs, Mapping):
-        return [(_of(model.parameters, p, "input"), _of(model.results, r, "output")) for p, r in pairs]
+        found = [(_of(model.parameters, p, "input"), _of(model.results, r, "output")) for p, r in pairs]
+        return [(p, r, p.friendly_name + r.friendly_name) for p, r in found]
     return [
-        (_named(model.parameters, source, "input"), _named(model.results, target, "output"))
+        (_named(model.parameters, source, "input"), _named(model.results, target, "output"), source + target)
         for source, target in pairs.items()
     ]
 
@@ -56,9 +58,8 @@ def _named(nodes: Sequence[Node], name: str, what: str) -> Node:
     raise unknown_name(what, name, sorted({n for node in nodes for n in node.output(0).names}))
 
 
-def _replace(model: Editing, parameter: Node, result: Node) -> None:
+def _replace(model: Editing, parameter: Node, result: Node, id: str) -> None:
     held = parameter.output(0)
-    id = parameter.friendly_name + result.friendly_name
     variable = Variable(VariableInfo.of(id, held.element_type, held.partial_shape))
     read = ReadValue(variable)
     for reader in held.target_inputs:

@@ -29,6 +29,7 @@ __all__ = [
     "PassBase",
     "Serialize",
     "Version",
+    "bodies_of",
 ]
 
 
@@ -80,6 +81,7 @@ class MatcherPass(PassBase):
     def register_matcher(self, matcher: Matcher, callback: Callable[[Matcher], Any]) -> None:
         """Say what to do where a pattern matches."""
         self._matcher, self._callback = matcher, callback
+        self._name = self._name or matcher.get_name()
 
     def register_new_node(self, node: Node) -> Node:
         """Have the pass look at a new node, too."""
@@ -129,7 +131,7 @@ def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
     changed = False
     while queue:
         node = queue.pop()
-        for body in _bodies(node):
+        for body in bodies_of(node):
             changed |= _rewrite(body, passes, backward)
         for each in passes:
             done = each.apply(node)
@@ -141,7 +143,8 @@ def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
     return changed
 
 
-def _bodies(node: Node) -> Iterator[Model]:
+def bodies_of(node: Node) -> Iterator[Model]:
+    """Yield the models of the bodies of a node."""
     if isinstance(node, BodyNode):
         yield from (branch.model for branch in node._branches.values() if isinstance(branch.model, Model))
 

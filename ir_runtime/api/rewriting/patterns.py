@@ -17,6 +17,7 @@ from .predicates import Condition, Predicate
 __all__ = ["AnyInput", "Optional", "Or", "Pattern", "WrapType", "known_type"]
 
 _OPSET = "opset"
+_NEWEST = 17
 
 
 class Pattern(Node):
@@ -99,7 +100,7 @@ def known_type(name: str) -> type[Any]:
     """
     opset, _, type = name.partition(".")
     number = opset.removeprefix(_OPSET)
-    if not opset.startswith(_OPSET) or not number.isdecimal() or not type:
+    if not opset.startswith(_OPSET) or not number.isdecimal() or int(number) > _NEWEST or not type:
         hint = "expected an opset and a type, such as 'opset13.Relu'"
         raise InputError(f"unknown operation {name!r}", code=Code.UNKNOWN_OPERATION, hint=hint)
     found = registry.resolve(type, int(number))

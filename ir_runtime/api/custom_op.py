@@ -1,0 +1,140 @@
+"""Operations that programs define as subclasses of `Op`. As OpenVINO's ``Op``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from ..errors import UnsupportedError
+from ..ir.graph import PortSpec
+from ..ir.operation import Operation
+from ..ir.tensor import TensorType, Value
+from .building.layer import new_layer
+from .custom_operation import CustomOperation, attribute_texts, declared_class, kept_attributes
+from .nodes import Node, Output
+from .tensor import Tensor
+from .type_info import DiscreteTypeInfo
+
+__all__ = ["Op", "register"]
+
+_EXTENSION = "extension"
+
+
+class Op(Node):
+    """An operation of your own, defined by the methods of a subclass. As OpenVINO's ``Op``.
+
+    A subclass defines ``validate_and_infer_types``, which calls ``set_output_type`` for each output; to run, also
+    ``has_evaluate`` and ``evaluate``; to be saved with attributes, ``visit_attributes``. OpenVINO also asks for
+    ``clone_with_new_inputs``, which is not called here. `ir_runtime.ops.op` declares operations that check their
+    inputs, too.
+
+    Args:
+        py_obj: the node itself, as in OpenVINO.
+        inputs: what it reads; may be set later with ``set_arguments``.
+    """
+
+    class_type_info: ClassVar[DiscreteTypeInfo | None] = None
+    _operations: ClassVar[dict[tuple[str, str], type[CustomOperation]]] = {}
+
+    def __init__(self, py_obj: object = None, inputs: Sequence[Any] | None = None) -> None:
+        self._build_incomplete(new_layer(self._bound(), 0), [])
+        self.layer = replace(self.layer, version=self.get_type_info().version_id)
+        if inputs:
+            self.set_arguments(inputs[0] if isinstance(inputs[0], list) else inputs)
+            self.constructor_validate_and_infer_types()
+
+    def get_type_info(self) -> DiscreteTypeInfo:
+        """The name of the operation, by default that of the class, and the version ``extension``."""
+        return self.class_type_info or DiscreteTypeInfo(type(self).__name__, _EXTENSION)
+
+    @property
+    def type_info(self) -> DiscreteTypeInfo:
+        """The name of the operation, and its version."""
+        return self.get_type_info()
+
+    def get_type_name(self) -> str:
+        """The name of the operation."""
+        return self.get_type_info().name
+
+    def get_attributes(self) -> dict[str, Any]:
+        """What ``visit_attributes`` tells."""
+        return kept_attributes(self)
+
+    def visit_attributes(self, visitor: Any) -> bool:
+        """Give the attributes to ``visitor.on_attributes`` as a dictionary; there are none by default."""
+        return True
+
+    def has_evaluate(self) -> bool:
+        """Whether the operation computes."""
+        return False
+
+    def evaluate(
+        self,
+        output_values: Sequence[Tensor],
+        input_values: Sequence[Tensor],
+        evaluationContext: object = None,  # noqa: N803  # OpenVINO's name
+    ) -> bool:
+        """Compute the outputs into tensors."""
+        return False
+
+    def validate_and_infer_types(self) -> None:
+        """Set the type of each output.
+
+        Raises:
+            UnsupportedError: if the subclass does not define it.
+        """
+        raise UnsupportedError(
+            f"class {type(self).__name__} must define validate_and_infer_types(self)",
+            hint="it calls self.set_output_type for each output",
+        )
+
+    def inferred(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
+        """Return the types of the outputs for inputs."""
+        before: dict[str, Any] = {name: vars(self)[name] for name in _STATE if name in vars(self)}
+        try:
+            self._home = None
+            self._own_sources = [Output(_Given(value), 0) for value in inputs]
+            ports = tuple(map(PortSpec, range(len(inputs))))
+            self.layer = replace(self.layer, inputs=ports, outputs=())
+            self._own_values = ()
+            self.validate_and_infer_types()
+            found: tuple[Value, ...] = self._own_values
+            return [value.type for value in found]
+        finally:
+            vars(self).update(before)
+
+    def _bound(self) -> CustomOperation:
+        info = self.get_type_info()
+        key = info.name, info.version_id
+        if key not in Op._operations:
+            Op._operations[key] = declared_class(*key)
+        return Op._operations[key].of(self)
+
+    def _operation(self, name: str) -> Operation | None:
+        self.layer = replace(self.layer, attributes=attribute_texts(self))
+        return self._bound()
+
+
+class _Given(Node):
+    """Stands for a tensor whose value is given."""
+
+    def __init__(self, value: Value) -> None:
+        self._given = value
+
+    def _value(self, index: int) -> Value:
+        return self._given
+
+
+# What inference changes for a while.
+_STATE = ("_home", "_own_sources", "_own_values", "_edited", "layer")
+
+
+def register(cls: type[Op]) -> None:
+    """Let files have an operation of a class.
+
+    Raises:
+        TypeError: if nodes of the class cannot be created without arguments, as reading does.
+    """
+    info = cls().get_type_info()
+    Op._operations[info.name, info.version_id] = declared_class(info.name, info.version_id, cls)

@@ -1,0 +1,132 @@
+"""Passes that OpenVINO ships: states of loops as variables, models in f16, graphs to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ...ir.element import ElementType
+from ..building.bodies import Loop, TensorIterator
+from ..building.descriptions import BodyOutputDescription, MergedInputDescription
+from ..building.ends import Assign, Constant, ReadValue
+from ..building.variables import Variable, VariableInfo
+from ..model import Model
+from ..nodes import Node, Output
+from .passes import ModelPass, bodies_of
+
+__all__ = ["ConvertFP32ToFP16", "LowLatency2", "VisualizeTree"]
+
+
+class ConvertFP32ToFP16(ModelPass):
+    """Turns everything that is f32 into f16: inputs, constants, and what operations give."""
+
+    def run_on_model(self, model: Model) -> bool:
+        """Change the nodes, also of bodies."""
+        for node in model.get_ordered_ops():
+            for body in bodies_of(node):
+                self.run_on_model(body)
+            self._narrow(node)
+        model.validate_nodes_and_infer_types()
+        return True
+
+    def _narrow(self, node: Node) -> None:
+        if isinstance(node, Constant):
+            if node.element_type is ElementType.f32:
+                with np.errstate(over="ignore"):  # what f16 cannot hold becomes infinite, as in OpenVINO
+                    narrow = Constant(node.get_data().astype(np.float16))
+                narrow.set_friendly_name(node.friendly_name)
+                node.output(0).replace(narrow.output(0))
+        elif node.layer.op is not None:
+            for name, value in node.layer.op.attributes().items():
+                if value is ElementType.f32:
+                    node.set_attribute(name, ElementType.f16)
+
+
+class LowLatency2(ModelPass):
+    """Lets the states of loops be variables, so that a sequence can be given in parts, one in each run.
+
+    Loops stay loops, also those of one iteration, which OpenVINO unrolls; the results are the same.
+
+    Args:
+        use_const_initializer: whether variables are zero at first; else what the loop started from.
+    """
+
+    def __init__(self, use_const_initializer: bool = True) -> None:
+        self._from_zero = use_const_initializer
+
+    def run_on_model(self, model: Model) -> bool:
+        """Add the variables."""
+        loops = [node for node in model.get_ordered_ops() if isinstance(node, Loop | TensorIterator)]
+        for loop in loops:
+            for number, entry in enumerate(loop.get_input_descriptions()):
+                if isinstance(entry, MergedInputDescription):
+                    self._keep(model, loop, entry, number)
+        if loops:
+            model.validate_nodes_and_infer_types()
+        return bool(loops)
+
+    def _keep(
+        self, model: Model, loop: Loop | TensorIterator, state: MergedInputDescription, number: int
+    ) -> None:
+        given = loop.input_value(state.input_index)
+        parameter = loop.get_function().parameters[state.body_parameter_index]
+        id = f"{loop.friendly_name}/{parameter.friendly_name}/variable_{number}"
+        variable = Variable(VariableInfo.of(id, given.element_type, given.partial_shape))
+        read = ReadValue(_zeros_like(given) if self._from_zero else given, variable)
+        last = _last_value(loop, state)
+        loop.input(state.input_index).replace_source_output(read.output(0))
+        model.add_sinks([Assign(last, variable)])
+        model.add_variables([variable])
+
+
+def _last_value(loop: Loop | TensorIterator, state: MergedInputDescription) -> Output:
+    """Return the output that has the state after the last iteration; add one if there is none."""
+    for entry in loop.get_output_descriptions():
+        if isinstance(entry, BodyOutputDescription) and entry.body_value_index == state.body_value_index:
+            return loop.output(entry.output_index)
+    return loop.get_iter_value(loop.get_function().results[state.body_value_index].output(0))
+
+
+def _zeros_like(given: Output) -> Node:
+    zero = Constant(given.element_type, [], [0])
+    return Node.create("Broadcast", 3, [zero, Node.create("ShapeOf", 3, [given])])
+
+
+class VisualizeTree(ModelPass):
+    """Writes the graph of a model as text that Graphviz draws.
+
+    Args:
+        file_name: the file; one that does not end in ``.dot`` gets it added.
+    """
+
+    def __init__(self, file_name: str, nm: object = None, don_only: bool = True) -> None:
+        path = Path(file_name)
+        self._path = path if path.suffix == ".dot" else path.with_name(f"{path.name}.dot")
+
+    def run_on_model(self, model: Model) -> bool:
+        """Write the file."""
+        lines = [*_drawn(model.get_ordered_ops())]
+        text = "\n".join(["digraph ngraph", "{", *(f"    {line}" for line in lines), "}"])
+        self._path.write_text(text + "\n", encoding="utf-8")
+        return False
+
+
+_FORMS = {"Constant": "ellipse", "Parameter": "invhouse", "Result": "house"}
+
+
+def _drawn(nodes: list[Node]) -> Iterator[str]:
+    """Yield a line for each node, then one for each edge."""
+    numbers = {node: f"n{number}" for number, node in enumerate(nodes)}
+    for node, number in numbers.items():
+        shapes = [f"{output.element_type}{output.partial_shape.to_string()}" for output in node.outputs()]
+        label = _escaped("\n".join([node.friendly_name, node.get_type_name(), *shapes]))
+        yield f'{number} [shape={_FORMS.get(node.type, "box")} label="{label}"]'
+    for node, number in numbers.items():
+        for index, source in enumerate(node.input_values()):
+            yield f'{numbers[source.node]} -> {number} [label="{source.index} -> {index}"]'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
