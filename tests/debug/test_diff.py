@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from harness.renaming import anonymous
 from lxml import etree
 from models.networks import NETWORKS, save
 
@@ -26,22 +26,6 @@ def changed(path: Path, change: Callable[[Any], None], name: str = "new") -> Pat
     tree.write(new)
     new.with_suffix(".bin").write_bytes(path.with_suffix(".bin").read_bytes())
     return new
-
-
-def anonymous(tree: Any) -> None:
-    """Rename and renumber every layer; all but inputs and outputs are in another order in the file."""
-    layers = tree.find("layers")
-    ids = [layer.get("id") for layer in layers]
-    numbers = dict(zip(ids, random.Random(0).sample(range(1000, 5000), len(ids)), strict=True))
-    for layer in layers:
-        layer.set("name", f"layer_{numbers[layer.get('id')]}")
-        layer.set("id", str(numbers[layer.get("id")]))
-    inner = [layer for layer in layers if layer.get("type") not in ("Parameter", "Result")]
-    ends = [layer for layer in layers if layer.get("type") in ("Parameter", "Result")]
-    layers[:] = [*random.Random(1).sample(inner, len(inner)), *ends]
-    for edge in tree.find("edges"):
-        for end in ("from-layer", "to-layer"):
-            edge.set(end, str(numbers[edge.get(end)]))
 
 
 @pytest.mark.parametrize("name", NETWORKS)
