@@ -11,14 +11,14 @@ import numpy as np
 from ..api.model import Model
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
-from .decisions import decides, explained_decisions, is_elementwise, pinned
+from .decisions import decides, explained_decisions, is_elementwise, jumps, pinned
 from .observation import Observation, Side
 from .precision import ROUNDING, emulated, perturbed
 from .reference import Reference, chained
 from .report import Comparison, DecisionResult, OutputResult, UnitResult
 from .sides import side_of
 from .tensors import computed_layers, is_float, name_of, unit_of
-from .terms import terms_of
+from .terms import Terms, terms_of
 from .verdict import Error, error_of, excess, scatter_of, with_accumulation
 
 __all__ = ["compare", "judged"]
@@ -85,7 +85,7 @@ class _Work:
     exact: dict[Port, Array] = field(default_factory=dict)
     """What f64 makes of the side's tensors."""
     inherited: dict[Port, float] = field(default_factory=dict)
-    terms: dict[str, int] = field(default_factory=dict)
+    terms: dict[str, Terms] = field(default_factory=dict)
     """How many numbers each layer adds for an element."""
     units: list[UnitResult] = field(default_factory=list)
     decisions: list[DecisionResult] = field(default_factory=list)
@@ -95,6 +95,7 @@ class _Work:
         self.wide = Reference(self.model, wide=True)
         self.tensors = dict(self.seen.tensors)
         graph, types = self.plain.graph, self.plain.types
+        self.computed = {layer.id for layer in self.layers}
         self.deciding = {layer.id: layer for layer in self.layers if decides(graph, types, layer)}
         for output, array in zip(self.plain.outputs, self.seen.outputs, strict=True):
             layer = self.deciding.get(output._port.layer)
@@ -151,22 +152,25 @@ class _Work:
         port = Port(layer.id, 0)
         if port not in self.tensors:
             return
-        taken, output = self.tensors[port], outputs[0]
-        of, unexplained = taken.size, None
-        if taken.shape != output.shape:
-            differ = unexplained = max(of, output.size)
-        else:
+        taken, output, levels = self.tensors[port], outputs[0], None
+        differ = max(taken.size, output.size)
+        unexplained: int | None = differ
+        if taken.shape == output.shape:
             rounding = 8 * ROUNDING[self.precision]
-            error = error_of(taken, output)
-            close = error.rms <= rounding * error.size
-            differ = (
-                0 if close and output.dtype.kind == "f" else int((taken != output.astype(taken.dtype)).sum())
-            )
-            if is_elementwise(layer) and differ:
-                unexplained = int((~explained_decisions(layer, inputs, taken, rounding)).sum())
+            off = jumps(layer, inputs, taken, output, rounding)
+            differ, unexplained = int((off != 0).sum()), None
+            if is_elementwise(layer):
+                wrong = (off != 0) & ~explained_decisions(layer, inputs, taken, rounding)
+                unexplained = int(wrong.sum())
+                if layer.type == "FakeQuantize" and unexplained:
+                    levels = float(off[wrong].max())
             elif not differ:
                 unexplained = 0
-        self.decisions.append(DecisionResult(layer.name, layer.operation, differ, unexplained, of))
+        members = unit_of(self.plain.graph, port, self.tensors, self.computed)
+        names = tuple(member.name for member in members)
+        self.decisions.append(
+            DecisionResult(layer.name, layer.operation, differ, unexplained, taken.size, levels, names)
+        )
 
     def whole(self) -> list[Array]:
         """Compute the model in f64, and several times in the side's precision, all with the side's decisions.
@@ -225,11 +229,11 @@ class _Work:
 
     def report(self) -> Comparison:
         """Return what was found."""
-        graph, computed = self.plain.graph, {layer.id for layer in self.layers}
+        graph = self.plain.graph
         for layer in self.layers:
             for port in layer.output_ports:
                 if port in self.exact and is_float(self.plain.types, port) and layer.id not in self.deciding:
-                    self.units.append(self._unit(layer, port, computed))
+                    self.units.append(self._unit(layer, port))
         seen = self.seen
         return Comparison(
             side=seen.name,
@@ -242,11 +246,11 @@ class _Work:
             unobserved=tuple(name_of(graph, port) for port in seen.unobserved),
         )
 
-    def _unit(self, layer: Layer, port: Port, computed: set[int]) -> UnitResult:
+    def _unit(self, layer: Layer, port: Port) -> UnitResult:
         found, exact, rounded = self.tensors[port], self.exact[port], self.rounded[port]
         error: Error = error_of(found, exact)
-        members = unit_of(self.plain.graph, port, self.tensors, computed)
-        terms = max(self.terms.get(member.name, 1) for member in members)
+        members = unit_of(self.plain.graph, port, self.tensors, self.computed)
+        terms = max(self.terms.get(member.name, Terms()) for member in members)
         unit = ROUNDING["f32"]  # sums are added in f32, whatever is multiplied
         scatter = with_accumulation(scatter_of([error_of(rounded, exact)]), unit, terms)
         same = found.shape == rounded.shape and found.size

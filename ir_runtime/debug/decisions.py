@@ -17,7 +17,7 @@ from ..ir.tensor import Array
 from .reference import Change, computed
 from .tensors import is_float
 
-__all__ = ["decides", "explained_decisions", "is_elementwise", "pinned"]
+__all__ = ["decides", "explained_decisions", "is_elementwise", "jumps", "pinned"]
 
 _STEPS = frozenset({"Ceiling", "FakeQuantize", "Floor", "FloorMod", "Mod", "Round", "Sign"})
 """Operations on numbers whose results jump."""
@@ -80,7 +80,8 @@ def _taken(
     layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...], taken: Sequence[Array | None]
 ) -> tuple[Array, ...]:
     if layer.type == "FakeQuantize" and taken[0] is not None:
-        return (_at_level(layer, inputs, taken[0]).astype(outputs[0].dtype),)
+        own, level = (_at_level(layer, inputs, array) for array in (outputs[0], taken[0]))
+        return (np.where(own == level, outputs[0], level.astype(outputs[0].dtype)),)
     if layer.type in ("FloorMod", "Mod") and taken[0] is not None:
         period = inputs[1].astype(np.float64)
         with np.errstate(all="ignore"):
@@ -101,14 +102,42 @@ def _taken(
 
 def _at_level(layer: Layer, inputs: Sequence[Array], taken: Array) -> Array:
     """The level of a FakeQuantize that is nearest to a result, between the output limits."""
+    low, high = _limits(inputs)
     steps = vars(layer.op)["levels"] - 1
+    with np.errstate(all="ignore"):
+        level = np.rint((taken.astype(np.float64) - low) / (high - low) * steps)
+        return np.asarray(np.where(high == low, low, level / steps * (high - low) + low))
+
+
+def _limits(inputs: Sequence[Array]) -> tuple[Array, Array]:
+    """The output limits of a FakeQuantize, with as many axes as its input at most."""
     rank = inputs[0].ndim
     low, high = (
         limit.reshape(limit.shape[max(limit.ndim - rank, 0) :]).astype(np.float64) for limit in inputs[3:5]
     )
+    return low, high
+
+
+def jumps(layer: Layer, inputs: Sequence[Array], taken: Array, output: Array, rounding: float) -> Array:
+    """Return by how many steps each element is decided otherwise: of a FakeQuantize in levels, else 0 or 1.
+
+    Args:
+        layer: the layer.
+        inputs: its inputs, in f64.
+        taken: its first output, as decided.
+        output: its first output, as f64 decides from these inputs.
+        rounding: how far elements that are decided alike may be apart, relative to the tensor.
+    """
+    if output.dtype.kind != "f":
+        return np.asarray(taken != output.astype(taken.dtype), np.float64)
     with np.errstate(all="ignore"):
-        level = np.rint((taken.astype(np.float64) - low) / (high - low) * steps)
-        return np.asarray(np.where(high == low, low, level / steps * (high - low) + low))
+        off = np.abs(taken.astype(np.float64) - output)
+        if layer.type == "FakeQuantize":
+            low, high = _limits(inputs)
+            step = np.abs(high - low) / (vars(layer.op)["levels"] - 1)
+            return np.asarray(np.where(off <= rounding * np.abs(output), 0, np.rint(off / step)))
+        same = (off <= rounding * _rms(output)) | (taken == output) | (np.isnan(taken) & np.isnan(output))
+        return np.asarray(~same, np.float64)
 
 
 def is_elementwise(layer: Layer) -> bool:
@@ -126,15 +155,18 @@ def explained_decisions(layer: Layer, inputs: Sequence[Array], taken: Array, rou
         layer: the layer.
         inputs: its inputs, in f64.
         taken: its first output, as decided.
-        rounding: how far an input may be off, relative to itself.
+        rounding: how far an input may be off, relative to itself or to the rms of its tensor.
     """
-    below, above = ([_moved(x, sign * rounding) for x in inputs] for sign in (-1, 1))
+    first = 1 if layer.type == "FakeQuantize" else len(inputs)  # its limits are exact
+    below, above = (
+        [*(_moved(x, sign * rounding) for x in inputs[:first]), *inputs[first:]] for sign in (-1, 1)
+    )
     crossed = [[above[0], *below[1:]], [below[0], *above[1:]]] if len(inputs) == 2 else []
     fits = _unspecified(layer, inputs[0], taken)
     for moved in ([*inputs], below, above, *crossed):
         found = computed(layer, moved)[0]
         if found.shape == taken.shape:
-            fits |= _same(found, taken, layer)
+            fits |= jumps(layer, inputs, taken, found, rounding) == 0
     return fits
 
 
@@ -146,14 +178,10 @@ def _unspecified(layer: Layer, x: Array, taken: Array) -> Array:
 
 
 def _moved(x: Array, relative: float) -> Array:
-    return x + np.abs(x) * relative if x.dtype.kind == "f" else x
+    """Numbers off by rounding: where a sum of large numbers is small, it is off by as much as the others."""
+    return x + np.maximum(np.abs(x), _rms(x)) * relative if x.dtype.kind == "f" else x
 
 
-def _same(found: Array, taken: Array, layer: Layer) -> Array:
-    if found.dtype.kind != "f":
-        return np.asarray(found == taken.astype(found.dtype))
-    step = 1.0
-    if layer.type == "FakeQuantize":
-        spread = float(np.ptp(found[np.isfinite(found)])) if np.isfinite(found).any() else 0.0
-        step = spread / (vars(layer.op)["levels"] - 1)
-    return np.asarray(np.abs(found - taken) <= step / 2)
+def _rms(x: Array) -> float:
+    finite = x[np.isfinite(x)]
+    return float(np.sqrt(np.mean(np.square(finite)))) if finite.size else 0.0

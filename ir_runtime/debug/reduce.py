@@ -100,7 +100,7 @@ class _Reduction:
         graph, layers = whole.graph, computed_layers(whole.graph)
         ports = ports_by_name(graph, layers)
         computed = {layer.id for layer in layers}
-        first = report.first
+        first = report.first or report.first_decision
         if first is None:
             wrong = next(i for i, output in enumerate(report.outputs) if output.verdict == "unexplained")
             ends = [whole.outputs[wrong]._port]

@@ -95,6 +95,8 @@ class DecisionResult:
         differ: how many elements f64 decides otherwise, from the same inputs.
         unexplained: how many of them no rounding of the inputs explains; ``None`` if that cannot be said.
         of: how many elements there are.
+        levels: by how many levels of a FakeQuantize an unexplained element is off at most.
+        layers: the names of the layers between other observed tensors and this one, in order.
     """
 
     name: str
@@ -102,12 +104,21 @@ class DecisionResult:
     differ: int
     unexplained: int | None
     of: int
+    levels: float | None = None
+    layers: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """``explained``, ``unexplained``, or ``doubtful`` where it is one level: runtimes fuse roundings."""
+        if not self.unexplained:
+            return "explained"
+        return "doubtful" if self.levels is not None and self.levels <= 1 else "unexplained"
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "layer": self.name, "operation": self.operation, "differ": self.differ,
-            "unexplained": self.unexplained, "of": self.of,
+            "unexplained": self.unexplained, "of": self.of, "levels": self.levels, "members": list(self.layers),
         }  # fmt: skip
 
 
@@ -136,9 +147,19 @@ class Comparison:
     unobserved: tuple[str, ...] = field(default=(), repr=False)
 
     @property
+    def precision(self) -> str:
+        """The precision whose rounding is allowed for."""
+        return next((name for name in ("bf16", "f16") if name in self.ran), "f32")
+
+    @property
     def first(self) -> UnitResult | None:
         """The first unit whose error rounding does not explain."""
         return next((unit for unit in self.units if not unit.explained), None)
+
+    @property
+    def first_decision(self) -> DecisionResult | None:
+        """The first layer that decides as rounding does not explain."""
+        return next((decision for decision in self.decisions if decision.verdict == "unexplained"), None)
 
     @property
     def worst(self) -> UnitResult | None:
@@ -148,10 +169,11 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """``explained``, ``doubtful`` or ``unexplained``."""
-        wrong = any(decision.unexplained for decision in self.decisions)
-        if self.first is not None or wrong:
+        if self.first is not None or self.first_decision is not None:
             return "unexplained"
-        return _verdict(max((output.excess for output in self.outputs), default=0.0))
+        found = _verdict(max((output.excess for output in self.outputs), default=0.0))
+        doubtful = any(decision.verdict == "doubtful" for decision in self.decisions)
+        return "doubtful" if doubtful and found == "explained" else found
 
     @property
     def explained(self) -> bool:
@@ -207,9 +229,10 @@ def _plain(data: Any) -> Any:
 def _lines(report: Comparison) -> list[str]:
     lines = []
     ran = ", ".join(report.ran)
-    if report.asked and report.ran and report.asked not in report.ran:
+    quantized = report.asked == "f32" and not {"bf16", "f16"} & set(report.ran)
+    if report.asked and report.ran and report.asked not in report.ran and not quantized:
         lines.append(f"note: {report.asked} was asked for, {ran} ran")
-    lines += [_output(output, ran or "f32") for output in report.outputs]
+    lines += [_output(output, report.precision) for output in report.outputs]
     if not report.explained:
         lines.append(f"nearest to f64: {report.nearest}")
     if (first := report.first) is not None:
@@ -241,4 +264,6 @@ def _decision(decision: DecisionResult) -> str:
     judged = (
         "not judged" if decision.unexplained is None else f"{decision.unexplained} not explained by rounding"
     )
+    if decision.unexplained and decision.levels is not None:
+        judged += f", by {decision.levels:.0f} level{'s' if decision.levels > 1 else ''} at most"
     return f"decision {decision.name!r} ({decision.operation}): {decision.differ} of {decision.of} elements differ, {judged}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import NamedTuple
 
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..ops.matrix.einsum import ELLIPSIS, parse
 
-__all__ = ["PRODUCTS", "terms_of"]
+__all__ = ["PRODUCTS", "Terms", "terms_of"]
 
 PRODUCTS = (
     "Convolution",
@@ -24,20 +25,54 @@ _OUTPUT_AXIS = {
 }  # fmt: skip
 """The axis of the filters that becomes the channels of the result."""
 
+WINOGRAD = 10.8
+"""How much F(4x4, 3x3), with points 0, 1, -1, 2, -2 and infinity, amplifies the rounding of independent numbers.
 
-def terms_of(layer: Layer, inputs: Sequence[Array], output: Array) -> int:
+Its square is the mean over outputs of the sum of A^2 |B|^2 |G|^2 / 3 over points, for each of the two axes; A, B and G
+are the rows of the transforms (Lavin & Gray, 2016).
+"""
+CORNER = 2.9
+"""How much larger than their mean the errors of the last element of a tile are."""
+
+
+class Terms(NamedTuple):
+    """A sum.
+
+    Args:
+        number: how many numbers are added.
+        uneven: how much larger the errors of some elements are than those of others, for what they are.
+    """
+
+    number: int = 1
+    uneven: float = 1.0
+
+
+def terms_of(layer: Layer, inputs: Sequence[Array], output: Array) -> Terms:
     """Return how many numbers are added for an element of a result; 1 where none are.
+
+    Convolutions that runtimes may compute by Winograd's algorithm count as the sums whose error is that of theirs.
 
     Args:
         layer: the layer.
         inputs: its inputs.
         output: its first output.
     """
+    if _may_be_winograd(layer, inputs):  # sums over channels, and both transforms
+        return Terms(int(WINOGRAD**2 * (inputs[1].shape[1] + 6)), CORNER)
     if layer.type in _COUNTS and inputs[0].size:
-        return max(_COUNTS[layer.type](layer, inputs, output), 1)
+        return Terms(max(_COUNTS[layer.type](layer, inputs, output), 1))
     if layer.type.startswith("Reduce") and output.size:
-        return max(inputs[0].size // output.size, 1)
-    return 1
+        return Terms(max(inputs[0].size // output.size, 1))
+    return Terms()
+
+
+def _may_be_winograd(layer: Layer, inputs: Sequence[Array]) -> bool:
+    settings = vars(layer.op)
+    return (
+        layer.type == "Convolution"
+        and inputs[1].shape[2:] == (3, 3)
+        and {*settings["strides"], *settings["dilations"]} == {1}
+    )
 
 
 def _of_filters(layer: Layer, inputs: Sequence[Array], _: Array) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir.tensor import Array
+from .terms import Terms
 
 __all__ = ["DOUBTFUL", "EXPLAINED", "LOCAL", "Error", "error_of", "excess", "scatter_of", "with_accumulation"]
 
@@ -73,7 +74,7 @@ def scatter_of(errors: Iterable[Error]) -> Error:
     )
 
 
-def with_accumulation(scatter: Error, unit: float, terms: int) -> Error:
+def with_accumulation(scatter: Error, unit: float, terms: Terms) -> Error:
     """Allow for sums of many numbers, which other runtimes add one after the other, and the reference in blocks.
 
     The partial sums of a random walk of ``n`` steps have an rms of sqrt(n / 2) times a step; each is rounded by an rms
@@ -83,11 +84,11 @@ def with_accumulation(scatter: Error, unit: float, terms: int) -> Error:
     Args:
         scatter: the error of the reference.
         unit: the largest relative error of rounding once.
-        terms: the largest number of terms in a sum.
+        terms: the largest sum.
     """
-    least = unit * (terms / 6) ** 0.5 / 3 * scatter.size
+    least = unit * (terms.number / 6) ** 0.5 / 3 * scatter.size
     # The largest of some thousand normal errors is four times their rms.
-    return Error(max(scatter.rms, least), max(scatter.largest, 4 * least), scatter.size)
+    return Error(max(scatter.rms, least), max(scatter.largest, 4 * terms.uneven * least), scatter.size)
 
 
 def excess(error: Error, scatter: Error) -> float:

@@ -102,7 +102,7 @@ def findings(name: str, path: Path, per_kind: int = 1, seed: int = 0) -> Iterato
             print(f"{name:12} {fault.kind}: {fault.layer!r} cannot run: {reason.message[:100]}")
             continue
         if _differ(right.seen, side.seen):
-            first, worst = report.first, report.worst
+            first, worst = report.first or report.first_decision, report.worst
             outputs = max(output.excess for output in report.outputs)
             yield Finding(
                 name, fault, first.layers if first else (), (worst.excess if worst else 0.0, outputs)

@@ -13,7 +13,7 @@ from openvino import opset13 as op
 
 import ir_runtime as ir
 from ir_runtime.debug.reference import Reference
-from ir_runtime.debug.terms import terms_of
+from ir_runtime.debug.terms import CORNER, WINOGRAD, terms_of
 
 
 def ones(*shape: int) -> Any:
@@ -21,7 +21,12 @@ def ones(*shape: int) -> Any:
 
 
 CASES: dict[str, tuple[tuple[int, ...], Callable[[Any], Any], int]] = {
-    "convolution": ((1, 6, 9, 9), lambda x: op.convolution(x, ones(8, 6, 3, 3), [1, 1], [0, 0], [0, 0], [1, 1]), 54),
+    "convolution": ((1, 6, 9, 9), lambda x: op.convolution(x, ones(8, 6, 3, 3), [2, 2], [0, 0], [0, 0], [1, 1]), 54),
+    "convolution by Winograd's algorithm": (
+        (1, 6, 9, 9),
+        lambda x: op.convolution(x, ones(8, 6, 3, 3), [1, 1], [0, 0], [0, 0], [1, 1]),
+        1399,
+    ),
     "grouped convolution": (
         (1, 6, 9, 9),
         lambda x: op.group_convolution(x, ones(3, 4, 2, 3, 3), [1, 1], [0, 0], [0, 0], [1, 1]),
@@ -57,4 +62,16 @@ def test_the_terms_of_a_layer(case: str, tmp_path: Path) -> None:
         return outputs
 
     reference.run([np.ones(shape, np.float32)], look)
-    assert max(found) == expected
+    assert max(found).number == expected
+
+
+def test_the_amplification_of_winograds_algorithm() -> None:
+    b = np.array([[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0],
+                  [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]])  # fmt: skip
+    g = np.array([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]]) / 24
+    a = np.array([[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]])
+    x, w = np.arange(6) ** 2, np.array([3, 1, 2])
+    np.testing.assert_allclose(a @ ((b @ x) * (g @ w)), np.correlate(x, w))
+    errors = (a**2) @ ((b**2).sum(1) * (g**2).sum(1))
+    assert abs(errors.mean() / 3 - WINOGRAD) < 0.05
+    assert abs(errors.max() / errors.mean() - CORNER) < 0.05  # the root, for each of two axes
