@@ -129,7 +129,7 @@ def test_json_has_stable_keys_and_the_specification(invoke: Invoke) -> None:
     keys = set(records[0])
     assert keys == {
         *("operation", "name", "version", "group", "summary", "doc", "inputs", "outputs"),
-        *("attributes", "types", "spec", "tested_against", "tests", "source"),
+        *("attributes", "types", "spec", "tested_against", "tests", "source", "flops_per_element"),
     }
     assert all(set(r) == keys for r in records)
     (found,) = json.loads(invoke("ops ReduceL2-4 --json").stdout)
@@ -141,7 +141,7 @@ def test_json_has_stable_keys_and_the_specification(invoke: Invoke) -> None:
 def test_every_operation_has_a_page(cls: type[Op]) -> None:
     found: dict[str, Any] = json.loads(json.dumps(record(cls), allow_nan=False))
     assert found["summary"].endswith((".", ")", "`"))
-    prose, example, _ = re.split(r"\n## (?:Example|Tested against)\n", page(cls))
+    prose, example, *_ = re.split(r"\n## (?:Example|FLOPs|Tested against)\n", page(cls))
     assert "Outputs:" in example or cls.name == "Result"
     assert all(len(line) <= 100 for line in prose.splitlines())
     path, _, line = source(cls).rpartition(":")

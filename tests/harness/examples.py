@@ -98,12 +98,15 @@ def _of_samples(samples: Sequence[Sample]) -> dict[str, Any]:
     inferred = [type.element for type in sample.layer().infer_values(*sample.values())]
     inputs = list(map(_tensor, _inputs(sample), types, sample.inputs))
     outputs = list(map(_tensor, _outputs(sample, len(results)), inferred, results))
-    return {
-        "xml": _xml(sample, inputs, outputs),
-        "inputs": inputs,
-        "outputs": outputs,
-        "samples": _samples(samples),
-    }
+    xml = _xml(sample, inputs, outputs)
+    counted = _counted(ir.read_fragment(xml))
+    return {"xml": xml, "inputs": inputs, "outputs": outputs, "samples": _samples(samples), **counted}
+
+
+def _counted(model: ir.Model) -> dict[str, str]:
+    """The arithmetic as the operations declare it, with open lengths as formulas; nothing where it is unknown."""
+    counted = ir.cost(model)
+    return {} if counted.unknown else {"flops": str(counted.flops), "macs": str(counted.macs)}
 
 
 def _inputs(sample: Sample) -> list[str]:
@@ -184,6 +187,7 @@ def _of_model(cls: type[Op]) -> dict[str, Any]:
     outputs = ir.compile_model(model, backend="reference")(inputs)
     return {
         "xml": xml,
+        **_counted(model),
         "inputs": [
             _tensor(name, ElementType.from_dtype(array.dtype), array) for name, array in inputs.items()
         ],

@@ -76,8 +76,15 @@ def record(cls: type[Op]) -> dict[str, Any]:
         "spec": link(cls),
         "tested_against": TESTED_AGAINST if group(cls) else None,
         "source": source(cls),
+        "flops_per_element": _flops_per_element(cls),
         "tests": _tests(cls),
     }
+
+
+def _flops_per_element(cls: type[Op]) -> int | None:
+    """Return the FLOPs for each element of the first output; ``None`` where they are counted in another way."""
+    counted = cls.flops is Op.flops and cls.macs is Op.macs and not cls.flops_per_input
+    return cls.flops_per_element if counted else None
 
 
 def _tests(cls: type[Op]) -> dict[str, Any] | None:
@@ -90,6 +97,8 @@ def _tests(cls: type[Op]) -> dict[str, Any] | None:
         "inputs": [tensor._asdict() for tensor in found.inputs],
         "outputs": [tensor._asdict() for tensor in found.outputs],
         "samples": found.samples and found.samples._asdict(),
+        "flops": found.flops or None,
+        "macs": found.macs or None,
     }
 
 

@@ -40,6 +40,9 @@ class Recorded(NamedTuple):
     inputs: Sequence[Tensor]
     outputs: Sequence[Tensor]
     samples: Samples | None
+    flops: str
+    macs: str
+    """Arithmetic of the example: a number, or a formula of open lengths; empty where it is unknown."""
 
 
 def recorded(name: str) -> Recorded | None:
@@ -49,7 +52,7 @@ def recorded(name: str) -> Recorded | None:
         return None
     inputs, outputs = ([Tensor(*tensor) for tensor in found[side]] for side in ("inputs", "outputs"))
     samples = Samples(**found["samples"]) if "samples" in found else None
-    return Recorded(found["xml"], inputs, outputs, samples)
+    return Recorded(found["xml"], inputs, outputs, samples, found.get("flops", ""), found.get("macs", ""))
 
 
 @cache

@@ -30,6 +30,7 @@ def _page(found: Record) -> Iterator[str]:
     yield from _section("Types", map(_element, found["types"]))
     if found["tests"]:
         yield from _example(found["tests"])
+        yield from _flops(found["tests"], found["flops_per_element"])
         yield from _tested(found["tests"]["samples"], found["tested_against"])
     yield "\n## Where it is\n"
     yield f"* Since opset{found['version']}, in the group {found['group'] or 'extension'}"
@@ -98,6 +99,22 @@ def _example(tests: Record) -> Iterator[str]:
     for side in ("inputs", "outputs"):
         tensors = "\n".join(map(_tensor, tests[side]))
         yield f"\n{side.capitalize()}:\n\n```text\n{tensors}\n```"
+
+
+def _flops(tests: Record, per_element: int | None) -> Iterator[str]:
+    said = []
+    if per_element is not None:
+        said.append(
+            f"{per_element} for each element of the first output"
+            if per_element
+            else "None: elements are only moved"
+        )
+    if tests["flops"] and per_element != 0:
+        added = f", of {tests['macs']} multiply-accumulates" if tests["macs"] != "0" else ""
+        said.append(f"{tests['flops']} in the example{added}")
+    if said:
+        yield "\n## FLOPs\n"
+        yield "; ".join(said) + "."
 
 
 def _tensor(tensor: Record) -> str:
