@@ -239,12 +239,21 @@ __all__ = [
 
 
 def get_version() -> str:
-    """The version of OpenVINO whose API this is, in OpenVINO's form, with the version of this package."""
+    """The version of OpenVINO whose API this is, in OpenVINO's form, with the version of this package.
+
+    >>> import ir_runtime as ov
+    >>> ov.get_version().startswith("2026")
+    True
+    """
     return f"2026.4.1-0-ir_runtime-{__version__}"
 
 
 def shutdown() -> None:
-    """For OpenVINO's API: there is nothing to unload."""
+    """For OpenVINO's API: there is nothing to unload.
+
+    >>> import ir_runtime as ov
+    >>> ov.shutdown()
+    """
 
 
 class _Finder:

@@ -52,6 +52,11 @@ class More(NamedTuple):
 class Diagnostics:
     """A collection of findings, so that one run reports all of them.
 
+    >>> import ir_runtime as ov
+    >>> found = ov.validate(b'<net name="n" version="99"><layers/><edges/></net>')
+    >>> [str(finding.code) for finding in found.errors]
+    ['IR003']
+
     Args:
         most: how many to keep; the rest is counted. Of each code, the first few are kept in any case.
     """

@@ -36,7 +36,15 @@ __all__ = [
 
 
 class IRError(RuntimeError):
-    """The base of all errors of this package: a message, a code, a location and a hint."""
+    """The base of all errors of this package: a message, a code, a location and a hint.
+
+    >>> import ir_runtime as ov
+    >>> try:
+    ...     ov.read_model(b"no xml")
+    ... except ov.IRError as error:
+    ...     print(error.code, isinstance(error, RuntimeError))
+    IR001 True
+    """
 
     default_code = Code.ANY
 
@@ -62,7 +70,15 @@ class IRError(RuntimeError):
 
 
 class ParseError(IRError):
-    """The file cannot be read as an IR."""
+    """The file cannot be read as an IR.
+
+    >>> import ir_runtime as ov
+    >>> try:
+    ...     ov.read_model(b"<net>")
+    ... except ov.ParseError as error:
+    ...     print(error.code)
+    IR002
+    """
 
     default_code = Code.UNREADABLE
 
@@ -71,6 +87,13 @@ class LimitError(IRError):
     """Reading the file, or running it, exceeds a limit.
 
     ``limit`` is the name of the limit.
+
+    >>> import ir_runtime as ov
+    >>> ov.read_model(b"<net></net>", limits=ov.Limits(xml_bytes=5))
+    Traceback (most recent call last):
+        ...
+    ir_runtime.errors.LimitError: <bytes>: error[IR501]: the XML has 11 bytes; the limit is 5
+      hint: if you trust the file, read it with limits=ir_runtime.Limits(xml_bytes=...)
     """
 
     default_code = Code.LIMIT
@@ -81,7 +104,15 @@ class LimitError(IRError):
 
 
 class UnsupportedError(IRError):
-    """The model is valid, but something in it is not supported."""
+    """The model is valid, but something in it is not supported.
+
+    >>> import ir_runtime as ov
+    >>> ov.read_fragment('<layer id="0" type="Nothing" version="opset1"><output><port id="0"/></output></layer>')
+    Traceback (most recent call last):
+        ...
+    ir_runtime.errors.UnsupportedError: <fragment>:1: layer 'Nothing_0' (Nothing): error[IR201]: unknown operation 'Nothing' (opset1)
+      hint: declare an operation of your own with ir_runtime.ops.op; see examples/custom_op
+    """
 
     default_code = Code.UNKNOWN_OPERATION
 
@@ -90,6 +121,10 @@ class ValidationError(IRError):
     """The model contradicts itself or the specification; ``diagnostics`` says where.
 
     Where there are very many, ``more`` says how many more there are of each kind.
+
+    >>> import ir_runtime as ov
+    >>> issubclass(ov.ValidationError, ov.IRError)
+    True
     """
 
     default_code = Code.INVALID
@@ -122,18 +157,43 @@ class ValidationError(IRError):
 
 
 class InferenceError(ValidationError):
-    """A layer's inputs contradict its operation; the caller adds layer and line."""
+    """A layer's inputs contradict its operation; the caller adds layer and line.
+
+    >>> from ir_runtime import InferenceError
+    >>> print(InferenceError("data has rank 2, expected 3", hint="add an axis"))
+    error[IR301]: data has rank 2, expected 3
+      hint: add an axis
+    """
 
     default_code = Code.CONTRADICTION
 
 
 class InputError(IRError):
-    """The inputs or the request do not fit the model."""
+    """The inputs or the request do not fit the model.
+
+    >>> import ir_runtime as ov
+    >>> ov.Tensor([1, 2], ov.Shape([3]))
+    Traceback (most recent call last):
+        ...
+    ir_runtime.errors.InputError: error[IR404]: i64[3] needs 3 elements, but the array has 2
+    """
 
     default_code = Code.BAD_INPUT
 
 
 class ExecutionError(IRError):
-    """A layer failed on the data it was given."""
+    """A layer failed on the data it was given.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x, shape = opset1.parameter([-1], np.float32), opset1.parameter([1], np.int64)
+    >>> compiled = ov.compile_model(ov.Model([opset1.reshape(x, shape, False, name="again")], [x, shape]))
+    >>> try:
+    ...     compiled([np.ones(2, np.float32), np.array([7])])
+    ... except ov.ExecutionError as error:
+    ...     print(error.where.layer)
+    again
+    """
 
     default_code = Code.LAYER_FAILED

@@ -30,7 +30,12 @@ def one_line(text: str, most: int = _LONGEST) -> str:
 
 
 class Severity(StrEnum):
-    """The severity of a finding: an error makes the model invalid."""
+    """The severity of a finding: an error makes the model invalid.
+
+    >>> from ir_runtime import Severity
+    >>> [str(severity) for severity in Severity]
+    ['error', 'warning', 'note']
+    """
 
     ERROR = "error"
     WARNING = "warning"

@@ -49,6 +49,11 @@ def _physical_memory() -> int:
 class Limits:
     """Limits on the resources a file may use, a field for each. The defaults are far above any ordinary model.
 
+    >>> import ir_runtime as ov
+    >>> limits = ov.Limits(memory=1 << 20, seconds=5)
+    >>> limits.memory, limits.seconds
+    (1048576, 5)
+
     Args:
         xml_bytes: size of the XML.
         page_bytes: size of a page of the specification.

@@ -19,6 +19,14 @@ __all__ = ["get_batch", "set_batch"]
 def get_batch(model: Model) -> Dimension:
     """Return the length of the batch, which every input whose layout names one must share.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([4, 3], np.float32, name="x")
+    >>> x.set_layout(ov.Layout("NC"))
+    >>> ov.get_batch(ov.Model([opset1.relu(x)], [x]))
+    <Dimension: 4>
+
     Raises:
         InputError: if no layout names a batch, or if two inputs contradict each other.
     """
@@ -39,6 +47,16 @@ def set_batch(
     model: Model, batch_size: SupportsIndex | Dimension = -1, *, dimension: Dimension | None = None
 ) -> None:
     """Reshape the model to a batch of that length; -1 is any.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([4, 3], np.float32, name="x")
+    >>> x.set_layout(ov.Layout("NC"))
+    >>> model = ov.Model([opset1.relu(x)], [x])
+    >>> ov.set_batch(model, 2)
+    >>> model.output().shape
+    <Shape: [2,3]>
 
     Raises:
         InputError: as from `get_batch`.

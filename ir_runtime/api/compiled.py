@@ -31,6 +31,16 @@ __all__ = ["CompiledModel", "InferRequest"]
 class CompiledModel(Executable):
     """A model compiled for a backend. As OpenVINO's ``CompiledModel``.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([-1], np.float32, name="x")
+    >>> compiled = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x]))
+    >>> compiled({"x": np.zeros(3, np.float32)})[compiled.output()]
+    array([1., 1., 1.], dtype=float32)
+    >>> compiled.input().partial_shape
+    <PartialShape: [?]>
+
     Args:
         model: what to run; later changes to it do not matter.
         backend: ``reference``, ``numpy`` or ``numba``; by default what ``IR_RUNTIME_BACKEND`` says, else numba
@@ -173,7 +183,18 @@ class CompiledModel(Executable):
 
 
 class InferRequest(Request):
-    """Keeps inputs and outputs between runs. As OpenVINO's ``InferRequest``."""
+    """Keeps inputs and outputs between runs. As OpenVINO's ``InferRequest``.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> request = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x])).create_infer_request()
+    >>> request.start_async({"x": np.zeros(2, np.float32)})
+    >>> request.wait()
+    >>> request.get_output_tensor().data
+    array([1., 1.], dtype=float32)
+    """
 
     def __init__(self, compiled: CompiledModel) -> None:
         super().__init__(compiled)

@@ -16,6 +16,13 @@ class ConstOutput(Output):
     """An input or output of a model that is compiled. As OpenVINO's ``ConstOutput``.
 
     Type and names are those that the model had when it was compiled.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2, 3], np.float32, name="x")
+    >>> ov.compile_model(ov.Model([opset1.relu(x)], [x])).input()
+    <ConstOutput: names[x] shape[2,3] type: f32>
     """
 
     def __init__(self, node: Node, index: int, port: Port, type: TensorType, names: tuple[str, ...]) -> None:

@@ -26,6 +26,13 @@ def refuse(what: str) -> NoReturn:
 def convert_model(input_model: Any = None, *args: Any, **settings: Any) -> NoReturn:
     """Refuse to convert a model of another framework, as `refuse` says.
 
+    >>> import ir_runtime as ov
+    >>> try:
+    ...     ov.convert_model("model.onnx")
+    ... except ov.IRError as error:
+    ...     print("models are read, not converted")
+    models are read, not converted
+
     Raises:
         UnsupportedError: always.
     """

@@ -42,6 +42,16 @@ def compile_model(
 ) -> CompiledModel:
     """Choose kernels for a model, and fold what is constant.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> compiled = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x]), backend="numpy")
+    >>> compiled(np.zeros(2, np.float32))[0]
+    array([1., 1.], dtype=float32)
+    >>> compiled.backend
+    'numpy'
+
     Args:
         model: a model, or what `read_model` takes.
         device_name: CPU; or AUTO, HETERO:CPU, MULTI:CPU and BATCH:CPU, which run on it. By default AUTO.
@@ -68,6 +78,17 @@ class Core(Answers):
     """Reads and compiles models. As OpenVINO's ``Core``.
 
     The first one imports what most models need, which functions such as `read_model` do when a model needs it.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> core = ov.Core()
+    >>> compiled = core.compile_model(ov.Model([opset1.exp(x, name="y")], [x]), "CPU")
+    >>> compiled(np.zeros(2, np.float32))[0]
+    array([1., 1.], dtype=float32)
+    >>> core.available_devices
+    ['CPU']
     """
 
     def __init__(self, xml_config_file: str = "") -> None:

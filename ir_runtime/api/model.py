@@ -57,6 +57,15 @@ class Model(Editing):
     `ir_runtime.read_model` reads one; ``Model(results, parameters)`` makes one of nodes. ``graph`` is the networkx
     graph; ``report`` has what was found wrong or noteworthy.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([-1, 3], np.float32, name="x")
+    >>> model = ov.Model([opset1.relu(x, name="y")], [x], "small")
+    >>> model.reshape([2, 3])
+    >>> model.output().shape, [node.get_type_name() for node in model.get_ordered_ops()]
+    (<Shape: [2,3]>, ['Parameter', 'Relu', 'Result'])
+
     Args:
         results: Results, or nodes and outputs that are to be the outputs of the model.
         sinks: layers that assign variables; may be left out.

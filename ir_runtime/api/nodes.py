@@ -67,14 +67,29 @@ class Origin(Protocol):
 
 
 class Output(OutputBase["Node", "Input"]):
-    """An output of a layer: a tensor of the model. As OpenVINO's ``Output``."""
+    """An output of a layer: a tensor of the model. As OpenVINO's ``Output``.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> port = opset1.relu(opset1.parameter([2, 3], np.float32, name="x"), name="y").output(0)
+    >>> port.shape, port.element_type, port.get_node().friendly_name
+    (<Shape: [2,3]>, <Type: 'float32'>, 'y')
+    """
 
     def _binary(self, type: str, left: Any, right: Any) -> Node:
         return Node.create(type, 1, [left, right])
 
 
 class Input(InputBase["Node", "Output"]):
-    """An input of a layer. As OpenVINO's ``Input``."""
+    """An input of a layer. As OpenVINO's ``Input``.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2, 3], np.float32, name="x")
+    >>> port = opset1.relu(x).input(0)
+    >>> port.get_shape(), port.get_source_output().get_node().friendly_name
+    (<Shape: [2,3]>, 'x')
+    """
 
 
 class Node(NodeChanges["Output", "Input"], Operators["Node"]):
@@ -82,6 +97,13 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
 
     What it reads follows from the graph that it comes from, until the graph is changed; then it is settled, and
     knows that itself, as nodes that were built do.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2, 3], np.float32, name="x")
+    >>> node = opset1.softmax(x, 1)
+    >>> node.get_type_name(), node.get_attributes(), node.output(0).shape
+    ('Softmax', {'axis': 1}, <Shape: [2,3]>)
     """
 
     _home: Origin | None

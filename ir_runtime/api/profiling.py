@@ -24,7 +24,18 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class ProfilingInfo:
-    """How long a layer took. As OpenVINO's ``ProfilingInfo``."""
+    """How long a layer took. As OpenVINO's ``ProfilingInfo``.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> compiled = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x]), config={"PERF_COUNT": True})
+    >>> request = compiled.create_infer_request()
+    >>> found = request.infer(np.zeros(2, np.float32))
+    >>> [(info.node_name, info.node_type) for info in request.get_profiling_info() if info.node_name == "y"]
+    [('y', 'Exp')]
+    """
 
     node_name: str
     node_type: str

@@ -22,6 +22,19 @@ class AsyncInferQueue(Answers):
     asks whether a request is idle. That is the call it reaches the program with; a note says where it comes from.
     `SystemExit` and `KeyboardInterrupt` come before all else, as they are meant for the program.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([1], np.float32, name="x")
+    >>> queue = ov.AsyncInferQueue(ov.compile_model(ov.Model([opset1.exp(x)], [x])), jobs=2)
+    >>> found = {}
+    >>> queue.set_callback(lambda request, number: found.update({number: float(request.results[0][0])}))
+    >>> for number in range(3):
+    ...     queue.start_async({"x": np.zeros(1, np.float32)}, userdata=number)
+    >>> queue.wait_all()
+    >>> sorted(found.items())
+    [(0, 1.0), (1, 1.0), (2, 1.0)]
+
     Args:
         model: what they run; those that run at once share its threads.
         jobs: how many there are; by default as many as there are threads.

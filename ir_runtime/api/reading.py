@@ -38,6 +38,15 @@ def read_model(
 ) -> Model:
     """Read an OpenVINO IR.
 
+    >>> import ir_runtime as ov
+    >>> xml = '''<net name="small" version="11"><layers>
+    ... <layer id="0" name="x" type="Parameter" version="opset1"><data shape="2" element_type="f32"/>
+    ... <output><port id="0" precision="FP32"><dim>2</dim></port></output></layer>
+    ... <layer id="1" name="y" type="Result" version="opset1"><input><port id="0"/></input></layer>
+    ... </layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges></net>'''
+    >>> ov.read_model(xml.encode()).input().shape
+    <Shape: [2]>
+
     Args:
         model: path of the ``.xml``, its bytes, or an open file. A page of the specification will
             do, too.
@@ -99,6 +108,13 @@ def read_fragment(
     Input ports that nothing feeds become Parameters, those with a value Constants; outputs become
     Results. A comment such as ``<!-- value is [2, 3] that means … -->`` gives a port its value.
 
+    >>> import ir_runtime as ov
+    >>> model = ov.read_fragment('''<layer id="0" type="ReduceSum" version="opset1">
+    ... <input><port id="0"><dim>2</dim><dim>3</dim></port><port id="1"/></input><output><port id="2"/></output>
+    ... </layer>''', values={1: [0]})
+    >>> model.output().shape
+    <Shape: [3]>
+
     Args:
         text: the layers, or a whole page with one example.
         values: contents for input ports, by port id, (layer id, port id) or name:
@@ -132,7 +148,15 @@ def read_fragments(
     strict: bool | None = None,
     limits: Limits = DEFAULT,
 ) -> list[Model]:
-    """Make a model of each example on a page of the specification; see `read_fragment`."""
+    r"""Make a model of each example on a page of the specification; see `read_fragment`.
+
+    >>> import ir_runtime as ov
+    >>> layer = '''<layer type="ReLU" version="opset1"><input><port id="0"><dim>2</dim></port></input>
+    ... <output><port id="1"/></output></layer>'''
+    >>> models = ov.read_fragments(f"Small:\n\n```xml\n{layer}\n```\n\nAgain:\n\n```xml\n{layer}\n```\n")
+    >>> len(models)
+    2
+    """
     from ..reader.fragment import Page
 
     with within(limits), limited_lookups():

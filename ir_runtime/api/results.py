@@ -15,7 +15,18 @@ __all__ = ["OVDict", "unshared"]
 
 
 class OVDict(Mapping[Output, Array]):
-    """The outputs of a run, read-only, by index, tensor name, layer name or port. As OpenVINO's."""
+    """The outputs of a run, read-only, by index, tensor name, layer name or port. As OpenVINO's.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> found = ov.compile_model(ov.Model([opset1.exp(x)], [x]))(np.zeros(2, np.float32))
+    >>> found[0], len(found)
+    (array([1., 1.], dtype=float32), 1)
+    >>> found.to_tuple()
+    (array([1., 1.], dtype=float32),)
+    """
 
     def __init__(self, ports: Sequence[Output], arrays: Sequence[Array]) -> None:
         self._ports, self._arrays = tuple(ports), tuple(arrays)

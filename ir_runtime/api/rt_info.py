@@ -19,6 +19,13 @@ class RTMap(MutableMapping[str, Any]):
 
     What holds the entries never changes them in place, so that copies of a model need not copy them.
 
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> node = opset1.relu(opset1.parameter([2], np.float32))
+    >>> node.rt_info["note"] = "looked at"
+    >>> node.rt_info["note"].value
+    'looked at'
+
     Args:
         read: returns the entries; without it, they start empty.
         write: replaces them; without it, they belong to this map alone.

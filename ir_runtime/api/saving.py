@@ -38,6 +38,17 @@ def save_model(model: Model, output_model: PathLike, compress_to_fp16: bool = Fa
     A model read with ``strict=False`` can be saved if all that is wrong is unknown operations, which
     are written as they were read, or wrong types and dims of ports, which are thereby put right.
 
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ov.save_model(ov.Model([opset1.relu(x)], [x]), Path(folder) / "small.xml")
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['small.bin', 'small.xml']
+
     Args:
         model: the model.
         output_model: path of the ``.xml``; the ``.bin`` goes beside it.
@@ -58,6 +69,17 @@ def serialize(
     model: Model, xml_path: PathLike, bin_path: PathLike | None = None, version: str = "UNSPECIFIED"
 ) -> None:
     """Save a model as it is, as `save_model` does, with the ``.bin`` at a path of its own.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ov.serialize(ov.Model([opset1.relu(x)], [x]), Path(folder) / "small.xml")
+    ...     ov.read_model(Path(folder) / "small.xml").input().shape
+    <Shape: [2]>
 
     Args:
         model: the model.

@@ -14,6 +14,14 @@ __all__ = ["tensor_from_file"]
 def tensor_from_file(path: str | os.PathLike[str]) -> Tensor:
     """Return a tensor of the bytes of a file, which are read.
 
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import ir_runtime as ov
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     count = (path := Path(folder) / "numbers.bin").write_bytes(bytes([1, 2, 3]))
+    ...     ov.tensor_from_file(path).data.tolist()
+    [1, 2, 3]
+
     Raises:
         OSError: if the file cannot be read.
     """

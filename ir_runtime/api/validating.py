@@ -27,6 +27,11 @@ def validate(
 ) -> Diagnostics:
     """Find what is wrong with a model, without running it.
 
+    >>> import ir_runtime as ov
+    >>> found = ov.validate(b'<net name="n" version="99"><layers/><edges/></net>')
+    >>> [str(finding.code) for finding in found.errors]
+    ['IR003']
+
     Args:
         model: a path, bytes, an open file, or a model. A page of the specification counts as all of
             its examples.

@@ -49,20 +49,35 @@ class Strides(_Numbers):
 
 
 class CoordinateDiff(_Numbers):
-    """Distances along axes, such as padding; they may be negative. As OpenVINO's."""
+    """Distances along axes, such as padding; they may be negative. As OpenVINO's.
+
+    >>> from ir_runtime import CoordinateDiff
+    >>> list(CoordinateDiff([-1, 2]))
+    [-1, 2]
+    """
 
     __slots__ = ()
     _signed = True
 
 
 class Coordinate(_Numbers):
-    """The index of an element. As OpenVINO's."""
+    """The index of an element. As OpenVINO's.
+
+    >>> from ir_runtime import Coordinate
+    >>> list(Coordinate([1, 2]))
+    [1, 2]
+    """
 
     __slots__ = ()
 
 
 class AxisVector(_Numbers):
-    """Axes in an order. As OpenVINO's."""
+    """Axes in an order. As OpenVINO's.
+
+    >>> from ir_runtime import AxisVector
+    >>> list(AxisVector([0, 2]))
+    [0, 2]
+    """
 
     __slots__ = ()
 

@@ -26,6 +26,20 @@ __all__ = ["Bisection", "bisect"]
 class Bisection:
     """Where an execution goes wrong.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> class Device:
+    ...     def observe(self, model, reference, feeds, ports):
+    ...         found = ov.compile_model(model)(list(feeds))
+    ...         return debug.Observation("device", [found[0] * np.float32(1.5)])
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(opset1.abs(x, name="positive"), name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> found = debug.bisect(model, inputs, Device())
+    >>> found.of, found.runs > 0
+    (2, True)
+
     Args:
         layers: the names of the layers between which it does: one, unless what is wrong needs several.
         operation: the operation of the last of them.
@@ -72,6 +86,19 @@ def bisect(model: Model, inputs: Any, side: str | Side) -> Bisection:
 
     The layers are cut in two again and again. Of each half only the tensors that leave it are compared, and only those
     that cross the cut are kept, as f64 has them: so nothing inside needs to be observed, and memory stays small.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> class Device:
+    ...     def observe(self, model, reference, feeds, ports):
+    ...         found = ov.compile_model(model)(list(feeds))
+    ...         return debug.Observation("device", [found[0] * np.float32(1.5)])
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(opset1.abs(x, name="positive"), name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> debug.bisect(model, inputs, Device()).layers
+    ('positive',)
 
     Args:
         model: the model; it is not changed.

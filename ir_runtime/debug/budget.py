@@ -31,7 +31,18 @@ _Rounding: TypeAlias = Callable[[Layer, Array], Array]
 
 @dataclass(frozen=True)
 class LayerCost:
-    """The relative error at the outputs if this layer alone is computed in the lower precision."""
+    """The relative error at the outputs if this layer alone is computed in the lower precision.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2, 2], np.float32, name="x")
+    >>> weights = opset1.constant(np.array([[1, 2], [3, 4.1]], np.float32))
+    >>> model = ov.Model([opset1.matmul(x, weights, False, False, name="product")], [x])
+    >>> inputs = [np.array([[0.3, 1], [2, 0.7]], np.float32)]
+    >>> [(cost.layer, cost.operation) for cost in debug.budget(model, inputs).layers]
+    [('product', 'MatMul-1')]
+    """
 
     layer: str
     operation: str
@@ -45,6 +56,16 @@ class LayerCost:
 @dataclass(frozen=True)
 class Budget:
     """What a lower precision costs.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2, 2], np.float32, name="x")
+    >>> weights = opset1.constant(np.array([[1, 2], [3, 4.1]], np.float32))
+    >>> model = ov.Model([opset1.matmul(x, weights, False, False, name="product")], [x])
+    >>> inputs = [np.array([[0.3, 1], [2, 0.7]], np.float32)]
+    >>> debug.budget(model, inputs, "int4", keep=1).kept
+    ('product',)
 
     Args:
         to: the precision.
@@ -83,6 +104,17 @@ class Budget:
 
 def budget(model: Model, inputs: Any, to: str = "bf16", keep: int = 3) -> Budget:
     """Compute each layer that multiplies matrices alone in a lower precision, and see what that does to the outputs.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2, 2], np.float32, name="x")
+    >>> weights = opset1.constant(np.array([[1, 2], [3, 4.1]], np.float32))
+    >>> model = ov.Model([opset1.matmul(x, weights, False, False, name="product")], [x])
+    >>> inputs = [np.array([[0.3, 1], [2, 0.7]], np.float32)]
+    >>> costs = debug.budget(model, inputs, "bf16", keep=1)
+    >>> costs.remaining < costs.total
+    True
 
     Args:
         model: the model; it is not changed.

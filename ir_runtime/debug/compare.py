@@ -30,6 +30,17 @@ RUNS = 3
 def compare(model: Model, inputs: Any, side: str | Side | Mapping[Any, Any] | Sequence[Any]) -> Comparison:
     """Say whether rounding explains how an execution of a model differs from f64.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> debug.compare(model, inputs, "numpy").explained
+    True
+    >>> debug.compare(model, inputs, {0: np.array([1, 2], np.float32)}).verdict
+    'unexplained'
+
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.

@@ -20,6 +20,16 @@ __all__ = ["Change", "Difference", "diff", "diff_with_pairs"]
 class Change:
     """One difference.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> old = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> z = opset1.parameter([2], np.float32, name="x")
+    >>> new = ov.Model([opset1.relu(opset1.exp(z, name="y"), name="z")], [z])
+    >>> [change.kind for change in debug.diff(old, new).changes]
+    ['inputs', 'added']
+
     Args:
         kind: ``added``, ``removed``, ``attribute``, ``inputs``, ``shape``, ``weights``, ``version`` or ``order``.
         layer: the name of the layer, in the old model if it is there.
@@ -49,6 +59,16 @@ class Change:
 class Difference:
     """All differences of two models, in the order of the old one.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> old = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> z = opset1.parameter([2], np.float32, name="x")
+    >>> new = ov.Model([opset1.relu(opset1.exp(z, name="y"), name="z")], [z])
+    >>> debug.diff(old, old.clone()).changes
+    ()
+
     Args:
         changes: what changed.
         same: how many layers are in both models.
@@ -77,6 +97,16 @@ class Difference:
 
 def diff(old: Model, new: Model) -> Difference:
     """Compare two models as graphs: layers are matched by structure and names, however they are numbered.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> old = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> z = opset1.parameter([2], np.float32, name="x")
+    >>> new = ov.Model([opset1.relu(opset1.exp(z, name="y"), name="z")], [z])
+    >>> print(debug.diff(old, new).changes[-1])
+    added     'z' (ReLU-1)
 
     Args:
         old: a model.

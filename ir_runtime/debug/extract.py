@@ -22,6 +22,16 @@ __all__ = ["cut", "extract", "inputs_of"]
 def extract(model: Model, outputs: Any, inputs: Any = (), feeds: Any = None) -> tuple[Model, list[Array]]:
     """Cut the part of a model that leads from some tensors to others.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> part, fed = debug.extract(model, ["y"])
+    >>> [port.get_any_name() for port in part.inputs], fed
+    (['x'], [])
+
     Args:
         model: the model; it is not changed.
         outputs: the tensors that it is to give: layer names, tensor names, globs or (layer name, output).

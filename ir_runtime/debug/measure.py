@@ -38,6 +38,14 @@ def measure(
 ) -> Measures:
     """Run a model, and return what a report shows of the runs.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> type(debug.measure(model, [np.zeros(2, np.float32)])).__name__
+    'Measures'
+
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.
@@ -132,7 +140,16 @@ def _times(
 
 
 def old_model(old: Model, new: Model) -> OldModel:
-    """Return a model to show beside a newer one, with all that changed, by layer."""
+    """Return a model to show beside a newer one, with all that changed, by layer.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> type(debug.old_model(model, model.clone())).__name__
+    'OldModel'
+    """
     changes, pairs = diff_with_pairs(old, new)
     ours = {layer.name: layer.id for layer in reversed(list(old._graph))}
     theirs = {layer.name: layer.id for layer in reversed(list(new._graph))}

@@ -20,6 +20,11 @@ __all__ = ["Observation", "Side"]
 class Observation:
     """What a side computed.
 
+    >>> import numpy as np
+    >>> from ir_runtime.debug import Observation
+    >>> Observation("device", [np.ones(2)], {}).outputs[0].shape
+    (2,)
+
     Args:
         name: the name of the side.
         outputs: the outputs of the model, in order.
@@ -38,7 +43,21 @@ class Observation:
 
 
 class Side(Protocol):
-    """An execution of a model that can be judged."""
+    """An execution of a model that can be judged.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> class Device:
+    ...     def observe(self, model, reference, feeds, ports):
+    ...         found = ov.compile_model(model)(list(feeds))
+    ...         return debug.Observation("device", [found[0] * np.float32(1.5)])
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(opset1.abs(x, name="positive"), name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> debug.compare(model, inputs, Device()).verdict
+    'unexplained'
+    """
 
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]

@@ -21,6 +21,16 @@ class Truth(Mapping[str, Array]):
     """Tensors in f64 by name: the outputs of the model, then the layers that were asked for.
 
     Outputs are also found by index.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> truth = debug.oracle(model, inputs, "y")
+    >>> truth["y"].dtype
+    dtype('float64')
     """
 
     def __init__(self, outputs: Sequence[tuple[str, Array]], layers: Mapping[str, Array]) -> None:

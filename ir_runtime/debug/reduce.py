@@ -37,6 +37,19 @@ def reduce(
 ) -> Reduced:
     """Find the smallest part of a model on which a side still differs from f64 by more than rounding.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> class Device:
+    ...     def observe(self, model, reference, feeds, ports):
+    ...         found = ov.compile_model(model)(list(feeds))
+    ...         return debug.Observation("device", [found[0] * np.float32(1.5)])
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(opset1.abs(x, name="positive"), name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> debug.reduce(model, inputs, Device()).layers
+    ('y',)
+
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.

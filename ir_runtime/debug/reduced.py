@@ -17,6 +17,19 @@ __all__ = ["Reduced"]
 class Reduced:
     """The smallest part that was found.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> class Device:
+    ...     def observe(self, model, reference, feeds, ports):
+    ...         found = ov.compile_model(model)(list(feeds))
+    ...         return debug.Observation("device", [found[0] * np.float32(1.5)])
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(opset1.abs(x, name="positive"), name="y")], [x])
+    >>> found = debug.reduce(model, [np.array([0, 1], np.float32)], Device())
+    >>> found.layers, found.original
+    (('y',), 2)
+
     Args:
         model: the part.
         inputs: an array for each of its inputs.

@@ -18,6 +18,16 @@ SHOWN = 5
 class OutputResult:
     """An output of the model.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> (output,) = debug.compare(model, inputs, {0: np.array([1, 2], np.float32)}).outputs
+    >>> output.excess > 10
+    True
+
     Args:
         name: its name.
         relative: the error of the side: rms of the difference from f64, divided by the rms of f64.
@@ -48,6 +58,16 @@ class OutputResult:
 @dataclass(frozen=True)
 class UnitResult:
     """Layers between observed tensors, computed from the side's own values of what they read.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> report = debug.compare(model, inputs, "reference")
+    >>> [unit.name for unit in report.units]
+    ['y']
 
     Args:
         name: the name of the tensor that they give.
@@ -89,6 +109,15 @@ class UnitResult:
 class DecisionResult:
     """A layer that decides: compares, rounds to integers, selects.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> debug.compare(model, inputs, "reference").decisions
+    ()
+
     Args:
         name: the name of the tensor.
         operation: the operation.
@@ -125,6 +154,16 @@ class DecisionResult:
 @dataclass(frozen=True)
 class Comparison:
     """Whether rounding explains how a side differs from f64, and if not, where that begins.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> report = debug.compare(model, inputs, "numpy")
+    >>> report.verdict, report.ran
+    ('explained', ())
 
     Args:
         side: the name of the side.

@@ -30,6 +30,18 @@ __all__ = ["Stepping", "Stop", "step"]
 class Stop:
     """A layer that has just run.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> run = debug.step(ov.compile_model(model), inputs)
+    >>> stop = next(iter(run))
+    >>> stop.operation, stop.outputs
+    ('Exp-1', [array([1.      , 2.718282], dtype=float32)])
+    >>> found = run.finish()
+
     Args:
         layer: the layer.
         inputs: its inputs.
@@ -56,7 +68,20 @@ class Stop:
 
 
 class Stepping(Iterator[Stop]):
-    """A run that stops behind each layer; `finish` runs the rest. Its ``results`` are there when it has ended."""
+    """A run that stops behind each layer; `finish` runs the rest. Its ``results`` are there when it has ended.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> run = debug.step(ov.compile_model(model), inputs)
+    >>> [stop.layer.name for stop in run]
+    ['y']
+    >>> run.results[0]
+    array([1.      , 2.718282], dtype=float32)
+    """
 
     def __init__(self, compiled: CompiledModel, inputs: Any) -> None:
         self._compiled = compiled

@@ -31,6 +31,16 @@ LIMITS = {
 class Origin:
     """A layer that makes Inf or NaN of finite inputs.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 100], np.float32)]
+    >>> (origin,) = debug.trace_nan(model, inputs).origins
+    >>> origin.kind, origin.index, origin.count
+    ('Inf', (1,), 1)
+
     Args:
         layer: its name.
         operation: its operation.
@@ -59,7 +69,17 @@ class Origin:
 
 @dataclass(frozen=True)
 class Peak:
-    """The largest magnitude of a layer's results, and its part of the largest number of the type."""
+    """The largest magnitude of a layer's results, and its part of the largest number of the type.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> [(peak.layer, peak.part < 1e-4) for peak in debug.trace_nan(model, inputs, "f16").peaks]
+    [('y', True)]
+    """
 
     layer: str
     operation: str
@@ -74,6 +94,15 @@ class Peak:
 @dataclass(frozen=True)
 class NanTrace:
     """What `trace_nan` found.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 100], np.float32)]
+    >>> [origin.layer for origin in debug.trace_nan(model, inputs).origins]
+    ['y']
 
     Args:
         precision: the type that was computed in.
@@ -112,6 +141,15 @@ class NanTrace:
 
 def trace_nan(model: Model, inputs: Any, precision: str = "f32", peaks: int = 5) -> NanTrace:
     """Find the layers that make Inf or NaN of finite inputs.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 100], np.float32)]
+    >>> print(debug.trace_nan(model, inputs))
+    Inf 'y' (Exp-1) [1]: 2.7e+43 in f64, the limit is 3.403e+38; 1 elements; inputs finite, 0 to 1e+02
 
     Args:
         model: the model; it is not changed.

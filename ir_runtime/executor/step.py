@@ -19,6 +19,20 @@ __all__ = ["Observer", "Patch", "Step"]
 class Step:
     """A layer at run time, and those that its kernel computes with it.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> class Names:
+    ...     def before(self, step, inputs):
+    ...         print(step.layer.type, step.layer.name)
+    ...     def after(self, step, outputs, seconds):
+    ...         print(outputs[0])
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> compiled = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x]))
+    >>> found = compiled(np.zeros(2, np.float32), observers=[Names()])
+    Exp y
+    [1. 1.]
+
     Args:
         layer: the first layer.
         kernel: computes the outputs of the last layer.
@@ -63,7 +77,23 @@ Breakpoints, pinned decisions and injected faults are patches."""
 
 
 class Observer(Protocol):
-    """Watches a run. Profilers, tracers, NaN traps and progress bars are observers."""
+    """Watches a run. Profilers, tracers, NaN traps and progress bars are observers.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> class Count:
+    ...     layers = 0
+    ...     def before(self, step, inputs):
+    ...         self.layers += 1
+    ...     def after(self, step, outputs, seconds):
+    ...         pass
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> compiled = ov.compile_model(ov.Model([opset1.exp(opset1.abs(x))], [x]), backend="reference")
+    >>> found = compiled(np.zeros(2, np.float32), observers=[counter := Count()])
+    >>> counter.layers
+    2
+    """
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
         """Called before a layer runs."""

@@ -6,7 +6,13 @@ __all__ = ["Symbol"]
 
 
 class Symbol:
-    """An identity: two dimensions that carry the same symbol are equal at run time."""
+    """An identity: two dimensions that carry the same symbol are equal at run time.
+
+    >>> from ir_runtime import Symbol
+    >>> batch = Symbol()
+    >>> batch == batch, batch == Symbol()
+    (True, False)
+    """
 
     __slots__ = ("name",)
 
