@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
+from .image_options import image_layout, image_options
 from .shaping import shaped, shapes_of
 
 if TYPE_CHECKING:
@@ -21,23 +22,28 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 Feeding: TypeAlias = "Callable[[Model], list[Array]]"
 """Reshapes a model as asked, and returns an array for each of its inputs."""
 
-input_files = click.option(
+_files = click.option(
     "-i",
     "--input",
     "files",
     multiple=True,
     metavar="[NAME=]FILE",
-    help="An input: .npy, .npz with inputs by name, or - for stdin. Repeatable.",
+    help="An input: .npy, .npz with inputs by name, an image, a folder of images, or - for stdin. Repeatable.",
 )
 
 
+def input_files(command: _Command) -> _Command:
+    """Give a command ``--input``, and the options for inputs that are images but ``--layout``."""
+    return _files(image_options(command))
+
+
 def data_options(command: _Command) -> _Command:
-    """Give a command ``--input``, ``--random``, ``--seed`` and ``--shape``."""
+    """Give a command ``--input``, ``--random``, ``--seed`` and ``--shape``, and the options for images."""
     random = click.option("--random", is_flag=True, help="Use random data for inputs without a file.")
     seed = click.option(
         "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For --random."
     )
-    return input_files(random(seed(shaped(command))))
+    return input_files(image_layout(random(seed(shaped(command)))))
 
 
 def fed(command: _Command) -> _Command:

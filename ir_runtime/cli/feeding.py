@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
@@ -24,6 +25,9 @@ from ..errors import InputError
 from ..ir.tensor import Array
 from ..limits import current
 from .arrays import SAVED, check_claims
+from .image_options import image_options_given
+from .pictures import Pictures, picture_files
+from .render import clean
 from .terminal import show
 
 __all__ = ["Feed", "collect"]
@@ -46,7 +50,7 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
 
     Args:
         model: whose inputs to feed.
-        files: ``.npy`` and ``.npz``, each as ``FILE`` or ``NAME=FILE``. Arrays without a name go to
+        files: ``.npy``, ``.npz`` and images, each as ``FILE`` or ``NAME=FILE``. Arrays without a name go to
             the inputs that are left, in order.
         seed: for random numbers where no file gives an input; without it, that is an error.
 
@@ -69,7 +73,7 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
         raise InputError(f"{count} missing: {'; '.join(map(describe, missing))}", hint=hint)
     _say_lengths(missing)
     made_up = {port: Feed(_random(model, port, seed or 0), "random") for port in missing}
-    return {port: _fitting(port, (given | made_up)[port]) for port in ports}
+    return {port: _fitting(port, _as_feed(model, port, (given | made_up)[port])) for port in ports}
 
 
 def _say_lengths(ports: Sequence[Output]) -> None:
@@ -84,6 +88,15 @@ def _say_lengths(ports: Sequence[Output]) -> None:
             )
 
 
+def _as_feed(model: Model, port: Output, found: Feed | Pictures) -> Feed:
+    """Return the array of an input; where it is made of images, what was done is said on stderr."""
+    if isinstance(found, Feed):
+        return found
+    array, said = found.laid_out(model, port, image_options_given())
+    show(clean(said), err=True)
+    return Feed(array, found.source)
+
+
 def _fitting(port: Output, feed: Feed) -> Feed:
     array = feed.array
     wanted = port.element_type.dtype
@@ -92,9 +105,11 @@ def _fitting(port: Output, feed: Feed) -> Feed:
     return Feed(as_array(port, array, strict=True), feed.source)
 
 
-def _sorted(ports: Sequence[Output], files: Sequence[str]) -> tuple[dict[Output, Feed], list[Feed]]:
-    named: dict[Output, Feed] = {}
-    unnamed: list[Feed] = []
+def _sorted(
+    ports: Sequence[Output], files: Sequence[str]
+) -> tuple[dict[Output, Feed | Pictures], list[Feed | Pictures]]:
+    named: dict[Output, Feed | Pictures] = {}
+    unnamed: list[Feed | Pictures] = []
     for name, feed, is_key in (found for text in files for found in _read(text)):
         if name is None:
             unnamed.append(feed)
@@ -106,7 +121,7 @@ def _sorted(ports: Sequence[Output], files: Sequence[str]) -> tuple[dict[Output,
     return named, unnamed
 
 
-def _port_of_key(ports: Sequence[Output], key: str, feed: Feed) -> Output:
+def _port_of_key(ports: Sequence[Output], key: str, feed: Feed | Pictures) -> Output:
     try:
         return find_port(ports, key, "input")
     except InputError as problem:
@@ -118,9 +133,15 @@ def _port_of_key(ports: Sequence[Output], key: str, feed: Feed) -> Output:
         ) from None
 
 
-def _read(text: str) -> Iterator[tuple[str | None, Feed, bool]]:
-    """Read the arrays of one ``-i``, with the names of their inputs, and whether these are keys of an ``.npz``."""
+def _read(text: str) -> Iterator[tuple[str | None, Feed | Pictures, bool]]:
+    """Read the arrays of one ``-i``, with the names of their inputs, and whether these are keys of an ``.npz``.
+
+    Images are read later, when it is known for which input.
+    """
     name, path = (None, text) if os.path.exists(text) else _split(text)
+    if (images := _images(path)) is not None:
+        yield name, Pictures(path, images), False
+        return
     found = _load(path)
     if not isinstance(found, Mapping):
         yield name, Feed(found, path), False
@@ -131,6 +152,13 @@ def _read(text: str) -> Iterator[tuple[str | None, Feed, bool]]:
     else:
         keys = ", ".join(list(found)[:10])
         raise InputError(f"{path} has {len(found)} arrays, none of them named {name!r}: {keys}")
+
+
+def _images(path: str) -> list[Path] | None:
+    try:
+        return picture_files(path)
+    except OSError as reason:
+        raise InputError(f"{path} cannot be read: {reason.strerror or reason}") from None
 
 
 def _split(text: str) -> tuple[str | None, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ __all__ = ["run"]
 
 _EPILOG = """\b
 ir-runtime run net.xml -i image=cat.npy -o out.npz
+ir-runtime run net.xml -i image=cat.png --scale 255 --labels names.txt
 ir-runtime run net.xml -i cat.npy -o out.npy --precision f16
 ir-runtime run net.xml --random -shape '[1,3,224,224]' --layers 'conv*'
 ir-runtime run one.xml -i x.npy -o - | ir-runtime run two.xml -i -
@@ -66,6 +67,7 @@ _REST = "--layers GLOB selects, a pipe gets all"
     metavar="PATH",
     help="Save the outputs: out.npz, out.npy for one, out/ for a folder of .npy, - for stdout.",
 )
+@click.option("--labels", metavar="FILE", help="Names of classes, one in each line, for the best scores.")
 @click.option(
     "--layers",
     multiple=True,
@@ -94,6 +96,7 @@ def run(
     seed: int,
     shapes: Sequence[str],
     output: str | None,
+    labels: str | None,
     layers: Sequence[str],
     example: int | None,
     values: tuple[str, ...],
@@ -112,12 +115,14 @@ def run(
     """
     from ..api.core import compile_model
     from .feeding import collect
+    from .labels import labels_of
 
     by_rows = streaming.is_asked or is_store(output, files)
     target = None if output is None or by_rows else _target(output, as_json)
     net = read(model, weights, example, values, limits=limits, strict=strict)
     if shapes:
         net.reshape(shapes_of(shapes))
+    names = labels_of(net, labels)
     config = {} if precision is None else {"INFERENCE_PRECISION_HINT": precision}
     if by_rows:
         config |= {} if backend is None else {"BACKEND": backend}
@@ -127,7 +132,7 @@ def run(
     feeds = collect(net, files, seed if random else None)
     compiled = compile_model(net, config=config, backend=backend, outputs=layers or None)
     check = _nan_check() if nan_check else None
-    tensors = _results(net, compiled, feeds, target, check)
+    tensors = [replace(each, labels=names) for each in _results(net, compiled, feeds, target, check)]
     if target is not None:
         tensors = _saved(tensors, target)
     is_streamed = output == "-"
@@ -164,9 +169,15 @@ class _Tensor:
     summary: Summary
     is_output: bool
     file: str | None = None
+    labels: Sequence[str] = ()
 
     def record(self) -> Record:
-        return {"name": self.name, **self.summary.record(), "file": self.file}
+        found = {"name": self.name, **self.summary.record(), "file": self.file}
+        if self.labels and found["top"]:
+            from .labels import label
+
+            found["top"] = [{**each, "label": label(self.labels, each["index"])} for each in found["top"]]
+        return found
 
 
 def _results(
@@ -201,8 +212,6 @@ def _layer_name(port: Output) -> str:
 
 
 def _saved(tensors: Sequence[_Tensor], target: Any) -> list[_Tensor]:
-    from dataclasses import replace
-
     from .saving import save
 
     files = save(target, {tensor.name: tensor.array for tensor in tensors})
@@ -240,7 +249,9 @@ def _record(
 def _text(backend: str, tensors: Sequence[_Tensor], check: NanCheck | None) -> str:
     parts = [] if check is None else [check.text()]
     parts += [_table(f"Outputs, {backend} backend", [t for t in tensors if t.is_output])]
-    parts += [_top(t) for t in tensors if t.is_output and t.summary.top is not None]
+    outputs = [t for t in tensors if t.is_output]
+    parts += [_top(t) for t in outputs if t.summary.top is not None]
+    parts += [text for t in outputs for text in _best(t)]
     if inner := [t for t in tensors if not t.is_output]:
         parts.append(_table("Layers", inner))
     return "\n\n".join(parts)
@@ -260,7 +271,22 @@ def _row(name: str, found: Summary, odd: Sequence[str]) -> list[str]:
 
 
 def _top(tensor: _Tensor) -> str:
+    from .labels import label
+
     rows = [[str(index), number(value)] for index, value in tensor.summary.top or ()]
-    return table(
-        f"Top {len(rows)} of {clean(tensor.name)}", ["index", "value"], rows, right=("index", "value")
-    )
+    header = ["index", "value"]
+    if tensor.labels:
+        header = [*header, "label"]
+        rows = [[index, value, label(tensor.labels, int(index))] for index, value in rows]
+    return table(f"Top {len(rows)} of {clean(tensor.name)}", header, rows, right=("index", "value"))
+
+
+def _best(tensor: _Tensor) -> Iterator[str]:
+    """Yield a table of the best class of each row of a batch, if classes have names."""
+    from .labels import best_rows, label
+
+    if not tensor.labels or not (found := best_rows(tensor.array)):
+        return
+    rows = [[str(r), str(index), number(value), label(tensor.labels, index)] for r, index, value in found]
+    title = f"Best of {clean(tensor.name)}"
+    yield table(title, ["row", "index", "value", "label"], rows, right=("row", "index", "value"))

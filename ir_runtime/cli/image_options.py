@@ -1,0 +1,76 @@
+"""Options that say how images become inputs. They are kept in the context of the command, where inputs are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from .pictures import ImageOptions
+
+__all__ = ["image_layout", "image_options", "image_options_given"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_KEY = "ir_runtime.images"
+
+
+def _keep(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+    if value is not None and option.name is not None:
+        ctx.meta.setdefault(_KEY, {})[option.name] = value
+
+
+def _numbers(ctx: click.Context, option: click.Parameter, text: str | None) -> None:
+    if text is None:
+        return
+    try:
+        _keep(ctx, option, tuple(float(part) for part in text.split(",")))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not numbers such as 123.7,116.3,103.5") from None
+
+
+def image_options(command: _Command) -> _Command:
+    """Give a command ``--mean``, ``--scale``, ``--resize`` and ``--color``, for inputs that are images."""
+    kept: dict[str, Any] = {"expose_value": False, "callback": _keep}
+    numbers: dict[str, Any] = {"expose_value": False, "callback": _numbers, "metavar": "NUMBERS"}
+    for option in (
+        click.option(
+            "--color",
+            type=click.Choice(["rgb", "bgr", "gray"]),
+            help="Images: the order of channels.",
+            **kept,
+        ),
+        click.option(
+            "--resize",
+            type=click.Choice(["stretch", "letterbox", "crop", "none"]),
+            metavar="HOW",
+            help="Images: stretch, letterbox or crop them to the size of the input, or none.",
+            **kept,
+        ),
+        click.option(
+            "--scale", help="Images: then divide by this, one number or one per channel.", **numbers
+        ),
+        click.option("--mean", help="Images: subtract this, one number or one per channel.", **numbers),
+    ):
+        command = option(command)
+    return command
+
+
+def image_layout(command: _Command) -> _Command:
+    """Give a command ``--layout``."""
+    return click.option(
+        "--layout",
+        metavar="LAYOUT",
+        expose_value=False,
+        callback=_keep,
+        help="Images: the axes of the input, such as NCHW.",
+    )(command)
+
+
+def image_options_given() -> ImageOptions:
+    """Return what the options of the command that runs say."""
+    from .pictures import ImageOptions
+
+    ctx = click.get_current_context(silent=True)
+    return ImageOptions(**(ctx.meta.get(_KEY, {}) if ctx else {}))

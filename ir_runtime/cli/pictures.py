@@ -1,0 +1,307 @@
+"""Read images, and lay them out as an input of a model wants them."""
+
+from __future__ import annotations
+
+import glob
+import struct
+import warnings
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ..api.layout_info import layout_of
+from ..api.model import Model
+from ..api.nodes import Output
+from ..errors import InputError
+from ..ir.tensor import Array
+from ..limits import current
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["ImageOptions", "Pictures", "picture_files"]
+
+Resizing = Literal["stretch", "letterbox", "crop", "none"]
+Color = Literal["rgb", "bgr", "gray"]
+
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+_STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"BM", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"P5", b"P6")
+_CHANNELS = {1: "gray", 3: "rgb", 4: "rgba"}
+_COMMON = (1, 3)
+_MODES = {"rgb": "RGB", "bgr": "RGB", "gray": "L", "rgba": "RGBA"}
+
+# What the models of Open Model Zoo and of the Model API say in rt_info.
+_INFO = "model_info"
+_RESIZE_TYPES: Mapping[str, Resizing] = {
+    "standard": "stretch",
+    "crop": "crop",
+    "fit_to_window": "letterbox",
+    "fit_to_window_letterbox": "letterbox",
+}
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """How images become inputs; what is ``None`` follows from the model.
+
+    Args:
+        layout: the axes of the input, such as ``NCHW``.
+        mean: what is subtracted, one number or one for each channel.
+        scale: what is then divided by.
+        resize: how an image gets the height and width of the input.
+        color: the order of channels.
+    """
+
+    layout: str | None = None
+    mean: tuple[float, ...] | None = None
+    scale: tuple[float, ...] | None = None
+    resize: Resizing | None = None
+    color: Color | None = None
+
+    def completed(self, model: Model) -> ImageOptions:
+        """Return the same with what the ``model_info`` of a model says, where nothing else is asked for."""
+        info = model.get_rt_info(_INFO).value if model.has_rt_info(_INFO) else {}
+        if not isinstance(info, Mapping):
+            return self
+        said = {key: str(entry) for key, entry in info.items()}
+        return replace(
+            self,
+            mean=self.mean if self.mean is not None else _numbers(said.get("mean_values")),
+            scale=self.scale if self.scale is not None else _numbers(said.get("scale_values")),
+            resize=self.resize or _RESIZE_TYPES.get(said.get("resize_type", "")),
+        )
+
+
+def _numbers(text: str | None) -> tuple[float, ...] | None:
+    """Return numbers that are separated by spaces or commas."""
+    words = (text or "").replace(",", " ").strip("[]() ").split()
+    try:
+        return tuple(map(float, words)) or None
+    except ValueError:
+        return None
+
+
+def picture_files(path: str) -> list[Path] | None:
+    """Return the images that a path, a folder or a pattern stands for; ``None`` if it is something else.
+
+    Raises:
+        InputError: if a folder has no images, or a pattern also matches other files.
+    """
+    place = Path(path)
+    if place.is_dir():
+        found = sorted(each for each in place.iterdir() if each.suffix.lower() in _SUFFIXES)
+        if not found:
+            raise InputError(
+                f"{path} has no images", hint=f"expected files that end in {', '.join(_SUFFIXES)}"
+            )
+        return found
+    if place.is_file():
+        with place.open("rb") as file:
+            return [place] if file.read(4).startswith(_STARTS) else None
+    found = sorted(map(Path, glob.glob(path))) if glob.has_magic(path) else []
+    if len(found) > 1 and (others := [each for each in found if each.suffix.lower() not in _SUFFIXES]):
+        raise InputError(f"{path} matches {len(found)} files, of which {others[0]} is not an image")
+    return found or None
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Images that are to be one input, those of a folder or a pattern as a batch."""
+
+    source: str
+    files: Sequence[Path]
+
+    def laid_out(self, model: Model, port: Output, options: ImageOptions) -> tuple[Array, str]:
+        """Return the array for an input, and what was done, in words.
+
+        Raises:
+            InputError: if Pillow is not installed, an image cannot be read, or the input takes no images.
+        """
+        wanted = options.completed(model)
+        letters = _letters(port, wanted.layout)
+        dims = dict(zip(letters, port._type.shape, strict=True))
+        known = {axis: dim.min for axis, dim in dims.items() if dim.is_static}
+        color = wanted.color or _CHANNELS.get(known.get("C", 3 if "C" in dims else 1))
+        if color is None or ("C" in known and known["C"] != _count(color)):
+            has = f"{known['C']} channels" if "C" in known else "no channels"
+            raise InputError(f"input {port.label!r} has {has}, which {color or 'an image'} does not have")
+        how = wanted.resize or "stretch"
+        size = (known["W"], known["H"]) if {"H", "W"} <= known.keys() and how != "none" else None
+        images, first = [], None
+        for path in self.files:
+            image, before = _opened(path, _MODES[color])
+            first = first or before
+            images.append(np.asarray(_resized(image, size, how)).reshape(*_after(image, size), -1))
+        pixels = self._stacked(images)
+        pixels = pixels[..., ::-1] if color == "bgr" else pixels
+        numbers = _scaled(port, pixels, wanted)
+        if "N" not in letters and len(self.files) > 1:
+            raise InputError(
+                f"input {port.label!r} has no batch, but {self.source} is {len(self.files)} images"
+            )
+        order = ["NHWC".index(letter) for letter in letters]
+        missing = tuple(axis for axis, letter in enumerate("NHWC") if letter not in letters)
+        array = numbers.transpose(*order, *missing).reshape([numbers.shape[axis] for axis in order])
+        return np.ascontiguousarray(array), self._said(
+            port, first or "", size, how, color, letters, wanted, array
+        )
+
+    def _stacked(self, images: Sequence[Array]) -> Array:
+        shapes = {image.shape for image in images}
+        if len(shapes) > 1:
+            sizes = ", ".join(f"{shape[1]}x{shape[0]}" for shape in sorted(shapes)[:3])
+            raise InputError(
+                f"the images of {self.source} have different sizes: {sizes}",
+                hint="--shape gives the input a height and width, to which they are resized",
+            )
+        return np.stack(images)
+
+    def _said(
+        self,
+        port: Output,
+        before: str,
+        size: tuple[int, int] | None,
+        how: str,
+        color: str,
+        letters: str,
+        options: ImageOptions,
+        array: Array,
+    ) -> str:
+        count = f"{len(self.files)} images, the first " if len(self.files) > 1 else ""
+        resized = size is not None and not before.startswith(f"{size[0]}x{size[1]} ")
+        steps = [f"resized to {size[0]}x{size[1]} ({how})"] if resized and size else []
+        steps += [color.upper() if color != "gray" else color]
+        steps += [f"minus {_text(options.mean)}"] if options.mean else []
+        steps += [f"divided by {_text(options.scale)}"] if options.scale else []
+        steps += ["values from 0 to 255"] if not (options.mean or options.scale) else []
+        shape = ",".join(map(str, array.shape))
+        layout = ",".join(letters)
+        return (
+            f"{self.source} ({count}{before}) for {port.label!r}: {', '.join(steps)}, [{layout}] = [{shape}]"
+        )
+
+
+def _text(numbers: Sequence[float]) -> str:
+    return ",".join(f"{number:g}" for number in numbers)
+
+
+def _count(color: str) -> int:
+    return next((count for count, name in _CHANNELS.items() if name == color), 3)
+
+
+def _letters(port: Output, asked: str | None) -> str:
+    """Return the axes of an input: as asked, as the model says, or as its shape looks."""
+    shape = port._type.shape
+    if shape.rank is None:
+        raise InputError(f"input {port.label!r} has no rank, so no layout", hint="--shape gives it one")
+    said = asked or str(layout_of(port.node.layer, port.index))
+    letters = "".join(c for c in said.upper() if c.isalpha()) or _guessed(
+        [d.min if d.is_static else None for d in shape]
+    )
+    hint = "--layout NCHW says what its axes are: batch, channels, height, width"
+    if len(letters) != shape.rank:
+        raise InputError(f"input {port.label!r} has shape {shape}, which is not that of an image", hint=hint)
+    if not {"H", "W"} <= set(letters) <= set("NCHW") or len(set(letters)) < len(letters):
+        raise InputError(f"layout {letters} is not one of images: of N, C, H and W", hint=hint)
+    return letters
+
+
+def _guessed(lengths: Sequence[int | None]) -> str:
+    """Return the likely layout for the lengths of axes."""
+    if len(lengths) not in (2, 3, 4):
+        return ""
+    if len(lengths) == 2:
+        return "HW"
+    first, last = lengths[-3], lengths[-1]
+    is_last = last in _CHANNELS and (first not in _CHANNELS or (last in _COMMON and first not in _COMMON))
+    return "NHWC"[-len(lengths) :] if is_last else "NCHW"[-len(lengths) :]
+
+
+def _opened(path: Path, mode: str) -> tuple[Image, str]:
+    """Read an image; also return what it was."""
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        hint = "pip install 'ir_runtime[image]' installs it"
+        raise InputError(
+            f"{path} is an image, which the package Pillow reads; it is not installed", hint=hint
+        ) from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with Image.open(path, formats=_FORMATS) as found:
+                _check_size(path, found.width, found.height)
+                before = f"{found.width}x{found.height} {found.mode}"
+                return ImageOps.exif_transpose(found).convert(mode), before
+        except Image.DecompressionBombError:
+            raise InputError(f"{path} is too large: it has more pixels than Pillow reads") from None
+        except MemoryError:
+            raise InputError(f"not enough memory for the image {path}") from None
+        except _DAMAGED as reason:
+            raise InputError(
+                f"{path} is not an image that can be read: {reason or 'it is damaged'}"
+            ) from None
+
+
+# What Pillow raises on files that are cut off or made to break it.
+_DAMAGED: tuple[type[Exception], ...] = (
+    OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error, zlib.error,
+)  # fmt: skip
+
+
+def _check_size(path: Path, width: int, height: int) -> None:
+    """Raise if the pixels of an image take more memory than allowed, before they are decoded.
+
+    Raises:
+        LimitError: if so.
+    """
+    from ..diagnostics import Location
+
+    current().check("memory", 4 * width * height, Location(str(path)))
+
+
+def _after(image: Image, size: tuple[int, int] | None) -> tuple[int, int]:
+    width, height = size or image.size
+    return height, width
+
+
+def _resized(image: Image, size: tuple[int, int] | None, how: str) -> Image:
+    from PIL import Image, ImageOps
+
+    if size is None or image.size == size:
+        return image
+    if how == "letterbox":
+        return ImageOps.pad(image, size, Image.Resampling.BILINEAR)
+    if how == "crop":
+        return ImageOps.fit(image, size, Image.Resampling.BILINEAR)
+    return image.resize(size, Image.Resampling.BILINEAR)
+
+
+def _scaled(port: Output, pixels: Array, options: ImageOptions) -> Array:
+    """Return the pixels in the element type of an input, less the mean, by the scale."""
+    element, channels = port.element_type, pixels.shape[-1]
+    if not element.is_real():
+        if options.mean or options.scale:
+            raise InputError(f"input {port.label!r} is {element}: --mean and --scale are for real numbers")
+        if element.dtype.kind not in "iu" or np.iinfo(element.dtype).max < 255:
+            raise InputError(f"input {port.label!r} is {element}, which does not hold numbers up to 255")
+        return pixels.astype(element.dtype)
+    found = pixels.astype(np.float32)
+    for name, numbers in (("--mean", options.mean), ("--scale", options.scale)):
+        if numbers and len(numbers) not in (1, channels):
+            raise InputError(
+                f"{name} must have one number or {channels}, one for each channel, got {len(numbers)}"
+            )
+    if options.mean:
+        found -= np.array(options.mean, np.float32)
+    if options.scale:
+        if 0 in options.scale:
+            raise InputError("--scale must not be 0")
+        found /= np.array(options.scale, np.float32)
+    result: Any = found.astype(element.dtype)
+    return result  # type: ignore[no-any-return]
