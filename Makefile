@@ -5,9 +5,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ZOO ?= out/zoo
 CLIENTS ?= out/clients-venv
+CHROMIUM ?= /usr/bin/chromium
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type vendor index docs fuzz table oracle bench zoo clients clean
+.PHONY: help demo setup test lint type vendor index docs browser fuzz table oracle bench zoo clients clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +39,14 @@ docs: $(VENV)/docs ## build the documentation as a site in out/docs/site, which 
 
 vendor: $(VENV)/test ## fetch the JavaScript of reports, at the versions of ir_runtime/report/vendor/manifest.tsv
 	PYTHONPATH=tests $(BIN)/python -m harness.vendor
+
+browser: $(VENV)/browser $(CHROMIUM) ## open reports in Chromium, and try what a person would
+	$(BIN)/pytest -n 2 -m browser tests/browser
+
+# Debian's Chromium: playwright would load one of its own.
+$(CHROMIUM):
+	@test "$$(id -u)" = 0 || { echo "make browser needs Chromium: apt-get install chromium" >&2; exit 1; }
+	apt-get update -q && apt-get install -y -q --no-install-recommends chromium
 
 fuzz: $(VENV)/test ## feed broken models to the package; FUZZ="--minutes 10 --seed 7" for more, "--help" for all
 	PYTHONPATH=tests $(BIN)/python -m fuzz.fuzz $(FUZZ)
@@ -77,6 +86,10 @@ $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/docs: pyproject.toml $(VENV)/test
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group docs
+	@touch $@
+
+$(VENV)/browser: pyproject.toml $(VENV)/test
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[fast]' --group browser
 	@touch $@
 
 $(VENV)/zoo: pyproject.toml $(VENV)/test

@@ -125,7 +125,7 @@ class Records:
         return [name, f"c{self.constants.number(edge.source)}", edge.port, declared]
 
     def _output(self, item: Item, number: int, spec: PortSpec) -> list[Any]:
-        """Return the inferred type and shape, the declared ones where they are others, and the tensor's names."""
+        """Return the inferred type and shape, the declared ones if others, the names, and 1 if both cannot hold."""
         value = item.value(number)
         declared = None if spec.type is None else [str(spec.type.element), dims(spec.type.shape)]
         names = [visible(name) for name in spec.names]
@@ -134,8 +134,10 @@ class Records:
         shape = self._named.get((spec.line or item.layer.where.line, item.layer.name, spec.id)) or dims(
             value.shape
         )
-        same = declared in (None, [str(value.element), dims(value.shape)])
-        return [str(value.element), shape, None if same else declared, names]
+        if spec.type is None or declared == [str(value.element), dims(value.shape)]:
+            return [str(value.element), shape, None, names]
+        fits = spec.type.element.compatible(value.element) and spec.type.shape.compatible(value.shape)
+        return [str(value.element), shape, declared, names, *([] if fits else [1])]
 
     def _note(self, item: Item) -> str:
         """Return what tells a layer from others of its operation: the name of an end, or its constants."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from ..analysis.shapes import PortShape, Shapes
 from ..diagnostics import Diagnostic, Diagnostics, Severity
@@ -24,7 +25,7 @@ def subtitle(source: Source, records: Records) -> str:
     weights = sum(records.constants.sizes())
     layers = sum(1 for _ in source.graph.everywhere())
     parts = [
-        source.file,
+        Path(source.file).name,
         f"IR version {source.version}" if source.version else "",
         f"{layers:,} layers",
         f"{size_text(weights)} of weights",

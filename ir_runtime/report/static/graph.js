@@ -2,7 +2,7 @@
 // One graph on the page: layout of every open scope, drawing, zoom, selection.
 
 const NS = 'http://www.w3.org/2000/svg';
-const ROW = 38, TITLE = 24, PILL = { w: 118, h: 18 }, MANY = 6, ALL = 1500, NEAR = .35;
+const ROW = 38, TITLE = 24, PILL = { w: 118, h: 18 }, MANY = 6, MANY_READERS = 4, ALL = 1500, NEAR = .35;
 
 function el(parent, name, attributes = {}, text) {
   const e = document.createElementNS(NS, name);
@@ -17,7 +17,7 @@ class GraphView {
     Object.assign(this, { model, app, chosen: null, drawn: [], placed: new Map(), waiting: 0, direction: 'TB', hits: new Set() });
     this.svg = el(pane, 'svg', { class: 'graph', role: 'application', tabindex: 0, 'aria-label': 'Graph of the model. Arrow keys go from box to box, Enter opens or folds a scope, plus, minus and 0 zoom, slash searches. The table of layers has the same as text.' });
     this.tip = 'tip' + id;
-    const marker = el(el(this.svg, 'defs'), 'marker', { id: this.tip, viewBox: '0 0 8 8', refX: 7.5, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' });
+    const marker = el(el(this.svg, 'defs'), 'marker', { id: this.tip, viewBox: '0 0 8 8', refX: 7.5, refY: 4, markerWidth: 9, markerHeight: 9, markerUnits: 'userSpaceOnUse', orient: 'auto' });
     el(marker, 'path', { d: 'M0 .8L7.5 4L0 7.2Z' });
     this.view = el(this.svg, 'g');
     this.zoom = d3.zoom().scaleExtent([.02, 4]).on('zoom', e => { this.view.setAttribute('transform', e.transform); if (!this.waiting) this.waiting = requestAnimationFrame(() => this.cull()); });
@@ -56,8 +56,18 @@ class GraphView {
 
   addEdge(g, a, b, e) {
     if (!g.hasNode(a) || !g.hasNode(b)) return;
-    const label = this.model.edgeLabel(e.list), size = label.text ? { width: label.text.length * 5.6 + 6, height: 14 } : { width: 0, height: 0 };
-    g.setEdge(e.back ? b : a, e.back ? a : b, { ...size, labelpos: 'r', labeloffset: 5, label, list: e.list, back: e.back, a, b }, e.back ? 'back' : 'data');
+    const label = this.label(g, e), size = label.text ? { width: label.text.length * 5.6 + 6, height: 14 } : { width: 0, height: 0 };
+    g.setEdge(e.back ? b : a, e.back ? a : b, { ...size, labelpos: 'r', labeloffset: 5, weight: this.isShared(e) ? 1 : 6, label, list: e.list, back: e.back, a, b }, e.back ? 'back' : 'data');
+  }
+
+  isShared(e) { return e.list.every(f => this.model.nodes[f[0]].readers.length > MANY_READERS); }
+
+  label(g, e) { // a tensor with many readers is labelled once
+    if (!this.isShared(e)) return this.model.edgeLabel(e.list);
+    const seen = g.seen ??= new Set(), tensor = e.list[0][0] + ':' + e.list[0][1];
+    if (seen.has(tensor)) return { text: '', differs: false };
+    seen.add(tensor);
+    return this.model.edgeLabel(e.list);
   }
 
   addPills(g, ends, isInput) {
@@ -95,7 +105,7 @@ class GraphView {
   drawPill(p, b, x, y) {
     const q = el(p, 'g', { class: 'pill', transform: `translate(${x},${y})` });
     el(q, 'rect', { width: PILL.w, height: PILL.h, rx: 9 });
-    el(q, 'text', { x: PILL.w / 2, y: 12.5, 'text-anchor': 'middle', class: 'sub' }, (b.isInput ? '↓ ' : '↑ ').replace('↑', '→') + cut(b.pill, 17));
+    el(q, 'text', { x: PILL.w / 2, y: 12.5, 'text-anchor': 'middle', class: 'sub' }, (b.isInput ? '↓ ' : '↑ ').replace('↑', '→') + cut(b.pill, 15));
     el(q, 'title', {}, `${b.isInput ? 'from' : 'to'} ${b.pill}`);
     q.addEventListener('click', () => this.app.show(this.model.item(b.to), this));
     this.drawn.push({ e: q, x, y, w: PILL.w, h: PILL.h, on: true, small: true });

@@ -9,7 +9,7 @@ class Table {
   columns() {
     const model = this.app.views[0].model, measures = this.app.overlays(this.app.views[0]).filter(o => o.kind !== 'category');
     return [
-      ['layer', n => n.n, false], ['operation', n => n.v, false], ['scope', n => model.chain(n).slice(1, -1).map(s => s.label).join(' › '), false],
+      ['layer', n => n.n, false], ['operation', n => n.v, false, null, 'keep'], ['scope', n => model.chain(n).slice(1, -1).map(s => s.label).join(' › '), false],
       ['output', n => n.o.map(o => o[1] === null ? '' : `${o[0]} ${o[1]}`).join('; '), false], ['line', n => n.line ?? '', true, n => n.line],
       ...measures.map(o => [o.label, n => o.short(n), true, n => o.value(n)]),
     ];
@@ -35,8 +35,8 @@ class Table {
     const body = make(table, 'tbody');
     for (const n of shown) {
       const tr = make(body, 'tr');
-      columns.forEach(([, text, isNumber], i) => {
-        const td = make(tr, 'td', isNumber ? { class: 'n' } : {});
+      columns.forEach(([, text, isNumber, , kind], i) => {
+        const td = make(tr, 'td', isNumber ? { class: 'n' } : kind ? { class: kind } : {});
         if (i) { td.textContent = text(n); return; }
         const b = make(td, 'button', { class: 'link' }, text(n) || '(no name)');
         b.addEventListener('click', () => { this.app.tab('graph'); this.app.show(this.app.views[0].model.item(n.index), this.app.views[0]); });

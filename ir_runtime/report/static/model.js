@@ -50,10 +50,10 @@ class Model {
 
   edgeLabel(list) { // the shape of a tensor, or how many there are
     const tensors = new Map(list.map(e => [e[0] + ':' + e[1], e]));
-    if (tensors.size > 1) return { text: tensors.size + ' tensors', differs: [...tensors.values()].some(e => this.tensor(e)[2]) };
-    const [type, shape, declared] = this.tensor(list[0]);
+    if (tensors.size > 1) return { text: tensors.size + ' tensors', differs: [...tensors.values()].some(e => this.tensor(e)[4]) };
+    const [type, shape, declared, , differs] = this.tensor(list[0]);
     if (shape === null) return { text: declared ? cut(declared[1], 26) : '', differs: false };
-    return { text: cut((type === this.common ? '' : type + ' ') + shape, 26), differs: !!declared };
+    return { text: cut((type === this.common ? '' : type + ' ') + shape, 26), differs: !!differs };
   }
 
   edgeTitle(list) {

@@ -3,9 +3,9 @@
 
 const FAMILIES = { convolution: 'Convolution and matrix', matrix: 'Convolution and matrix', activation: 'Activation', normalization: 'Normalization', pooling: 'Pooling and reduction', reduction: 'Pooling and reduction',
   arithmetic: 'Arithmetic', elementwise: 'Arithmetic', comparison: 'Arithmetic', logical: 'Arithmetic', bitwise: 'Arithmetic', quantization: 'Quantization', 'input or output': 'Input or output',
-  condition: 'Control and state', infrastructure: 'Control and state', sequence: 'Recurrent', recurrent: 'Recurrent', detection: 'Detection and sorting', sort: 'Detection and sorting', boxes: 'Detection and sorting', unknown: 'Unknown', custom: 'Custom' };
+  condition: 'Control and state', infrastructure: 'Control and state', sequence: 'Sequences and attention', recurrent: 'Sequences and attention', detection: 'Detection and sorting', sort: 'Detection and sorting', boxes: 'Detection and sorting', unknown: 'Unknown', custom: 'Custom' };
 const FAMILY_COLOURS = { 'Convolution and matrix': '#8ec5ff', Activation: '#ffc078', Normalization: '#8ce99a', 'Pooling and reduction': '#d0bfff', Arithmetic: '#ffec99', Quantization: '#fcc2d7', 'Input or output': '#ced4da',
-  'Control and state': '#ffa8a8', Recurrent: '#99e9f2', 'Detection and sorting': '#eebefa', Unknown: '#ff8787', Custom: '#b2f2bb', 'Movement and shape': '#dee2e6' };
+  'Control and state': '#ffa8a8', 'Sequences and attention': '#99e9f2', 'Detection and sorting': '#eebefa', Unknown: '#ff8787', Custom: '#b2f2bb', 'Movement and shape': '#dee2e6' };
 const PALETTE = ['#8ec5ff', '#ffc078', '#8ce99a', '#d0bfff', '#ffec99', '#fcc2d7', '#99e9f2', '#ced4da', '#ffa8a8'];
 
 class Overlay {

@@ -1,0 +1,270 @@
+"""What a person does with a report: look, fold, search, colour, go about by keyboard, print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser.models import hostile, long, loop, named, residual
+
+import ir_runtime as ov
+from ir_runtime import opset13 as ops
+from ir_runtime.debug import measure, old_model
+
+pytestmark = pytest.mark.browser
+
+TABS = ("graph", "layers", "charts", "findings")
+
+
+@pytest.fixture(scope="module")
+def plain() -> str:
+    return residual().report().html
+
+
+@pytest.fixture(scope="module")
+def measured() -> str:
+    model = residual(4)
+    image = np.random.default_rng(0).random((1, 4, 8, 8), np.float32)
+    measures = measure(model, [image], profile=True, runs=1, against="numpy", precision="f16", histograms=True)
+    return model.report(measures=measures).html
+
+
+def key(found: Any, *keys: str) -> None:
+    for each in keys:
+        found.page.keyboard.press(each)
+
+
+def test_it_opens_folded_and_says_what_the_model_takes(opened: Any, plain: str) -> None:
+    found = opened(plain)
+    assert 10 <= found.boxes() <= 46
+    assert "batch×4×8×8" in found.details()
+    assert found.page.title() == "residual"
+    assert found.page.locator("svg.graph .box").count() > 5
+
+
+def test_a_click_opens_a_scope_and_shows_a_layer(opened: Any, plain: str) -> None:
+    found = opened(plain)
+    page, before = found.page, found.boxes()
+    page.locator(".scope[aria-expanded=false] >> text=block0").first.locator("..").click()
+    assert found.boxes() == before + 4
+    page.locator(".box:not(.scope)", has_text="Convolution").first.click()
+    said = found.details()
+    for each in ("body/block0/conv", "Convolution-1", "batch×4×8×8", "pads_begin", "4×4×3×3", "line in the file"):
+        assert each in said
+    assert page.locator("path.edge.on").count() >= 2
+    page.get_by_role("button", name="← the model").click()
+    assert "What the model takes" in found.details()
+
+
+def test_every_edge_says_its_shape(opened: Any, plain: str) -> None:
+    found = opened(plain)
+    titles = found.page.evaluate("report.views[0].drawn.filter(d => d.e.matches('path.edge')).map(d => d.e.textContent)")
+    assert titles
+    assert all("inferred f32" in title and "declared" in title for title in titles)
+    assert found.page.locator("text.label", has_text="batch×4×8×8").count() > 3
+
+
+def test_search_goes_from_hit_to_hit(opened: Any, plain: str) -> None:
+    found = opened(plain)
+    key(found, "/")
+    found.page.keyboard.type("block7 relu")
+    assert "1 found" in found.page.inner_text("#hits")
+    key(found, "Enter")
+    assert "body/block7/relu" in found.details()
+    assert found.page.evaluate("document.activeElement.id") == "find"
+    assert found.page.evaluate("report.views[0].placed.has(report.chosen[0].key)")
+    key(found, "Escape")
+    assert found.page.input_value("#find") == ""
+
+
+def test_the_keyboard_reaches_everything(opened: Any, plain: str) -> None:
+    found = opened(plain)
+    page = found.page
+    page.locator("svg.graph").focus()
+    key(found, "ArrowDown")
+    assert "Parameter" in found.details()
+    key(found, "ArrowDown")
+    label = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(label).startswith("body, scope of")
+    before = found.boxes()
+    key(found, "Enter")
+    assert found.boxes() < before, "folded"
+    key(found, "Enter")
+    assert found.boxes() == before
+    assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
+    scale = page.evaluate("d3.zoomTransform(report.views[0].svg).k")
+    key(found, "+")
+    assert page.evaluate("d3.zoomTransform(report.views[0].svg).k") > scale
+    key(found, "Escape")
+    assert page.evaluate("report.chosen") is None
+    page.locator("#tab-graph").focus()
+    key(found, "ArrowRight")
+    assert page.locator("#view-layers").is_visible()
+    assert page.locator("#view-graph").is_hidden()
+
+
+def test_fold_all_and_open_all(opened: Any, plain: str) -> None:
+    found = opened(plain)
+    found.page.click("#unfold")
+    assert found.boxes() == found.page.evaluate("report.views[0].model.nodes.filter(n => !n.h).length + report.views[0].model.scopes.length - 1")
+    found.page.click("#fold")
+    assert found.page.locator(".scope[aria-expanded=true]").count() == 0
+
+
+def test_arithmetic_on_shapes_is_shown_when_asked_for(opened: Any, plain: str) -> None:
+    found = opened(plain)
+    assert "(3)" in found.page.inner_text("#shapes-label")
+    found.page.click("#unfold")
+    before = found.boxes()
+    found.page.check("#shapes")
+    assert found.boxes() == before + 3
+    found.page.uncheck("#shapes")
+    found.page.fill("#find", "ShapeOf")
+    key(found, "Enter")
+    assert found.page.is_checked("#shapes")
+    assert "head/shape" in found.details()
+
+
+def test_overlays_colour_the_graph_and_sort_the_table(opened: Any, measured: str) -> None:
+    found = opened(measured)
+    page = found.page
+    labels = page.locator("#overlay option").all_inner_texts()
+    assert {"operation", "time", "weights", "memory of outputs", "element type", "first Inf or NaN"} <= set(labels)
+    assert any(label.startswith("error against") for label in labels)
+    page.select_option("#overlay", "weights")
+    page.click("#unfold")
+    fills = page.evaluate("[...report.views[0].placed.values()].filter(p => p.item.t === 'Convolution').map(p => p.q.querySelector('rect').style.fill)")
+    assert len(set(fills)) == 1
+    assert fills[0].startswith("rgb(")
+    page.click("#tab-layers")
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("weights")
+    assert "Convolution-1" in page.locator("tbody tr").first.inner_text()
+    page.locator("th", has_text="line").get_by_role("button").click()
+    assert page.locator("th[aria-sort=ascending]").inner_text().startswith("line")
+
+
+def test_charts_and_the_table_lead_to_the_graph(opened: Any, measured: str) -> None:
+    found = opened(measured)
+    page = found.page
+    page.click("#tab-charts")
+    assert "Time by scope" in page.inner_text("#view-charts")
+    page.locator("figure", has_text="the layers with the most").locator("g[data-node]").first.click()
+    assert page.locator("#view-graph").is_visible()
+    assert "Measures" in found.details()
+    page.click("#tab-layers")
+    page.locator("#table .link", has_text="body/block2/conv").click()
+    assert "body/block2/conv" in found.details()
+    assert page.locator("#details svg[aria-label^=histogram]").count() == 2, "of the weights, and of the values in the run"
+
+
+def test_what_a_loop_carries_is_drawn(opened: Any) -> None:
+    found = opened(loop().report().html)
+    page = found.page
+    assert page.locator(".scope", has_text="TensorIterator").count() == 1
+    assert page.locator("path.back").count() == 1
+    assert page.locator(".pill").count() >= 2
+    page.locator(".pill", has_text="ReLU").click()
+    assert "ReLU-1" in found.details()
+
+
+def test_names_of_a_model_run_nothing(opened: Any) -> None:
+    found = opened(hostile().report().html)
+    page = found.page
+    page.click("#unfold")
+    page.locator(".box", has_text="Add").first.click()
+    page.fill("#find", "onerror")
+    key(found, "Enter")
+    for tab in TABS:
+        page.click(f"#tab-{tab}")
+    assert "<script>alert(2)</script>" in page.title()
+    assert page.locator("img").count() == 0
+    assert "onerror" in found.details()
+    assert "\u202e" not in page.content()
+
+
+def test_nothing_can_be_sent(chromium: Any, tmp_path: Path, plain: str) -> None:
+    (tmp_path / "page.html").write_text(plain, encoding="utf-8")
+    page = chromium.new_page()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+    page.goto((tmp_path / "page.html").as_uri())
+    refused = page.evaluate("fetch('https://example.com/').then(() => false, () => true)")
+    page.evaluate("new Promise(done => { const i = new Image(); i.onerror = i.onload = done; i.src = 'https://example.com/x.png'; })")
+    page.close()
+    assert refused
+    assert len(sent) == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(opened: Any, measured: str, axe: str, scheme: str) -> None:
+    found = opened(measured, color_scheme=scheme, bypass_csp=True)
+    page = found.page
+    page.evaluate(axe)
+    page.locator(".box").first.click()
+    for tab in TABS:
+        page.click(f"#tab-{tab}")
+        violations = page.evaluate("axe.run().then(found => found.violations)")
+        told = [(v["id"], [node["html"] for node in v["nodes"]][:3]) for v in violations]
+        assert told == [], json.dumps(told, indent=1)
+
+
+def test_two_models_are_looked_at_together(opened: Any) -> None:
+    def net(slope: float) -> ov.Model:
+        x = ops.parameter([2], np.float32, "x")
+        y = named(ops.multiply(x, ops.constant(np.float32([slope, 1]))), "scale")
+        return ov.Model([named(ops.relu(y), "end")], [x])
+
+    old, new = net(1), net(2)
+    found = opened(new.report(old=old_model(old, new)).html)
+    page = found.page
+    assert page.locator("svg.graph").count() == 2
+    assert page.locator("#overlay").input_value() == "change"
+    page.locator("svg.graph").nth(1).locator(".box", has_text="Multiply").click()
+    assert page.locator(".box.on").count() == 2
+    assert "weights: 1 of 2 elements differ" in found.details()
+
+
+def test_a_narrow_window_needs_no_scrolling_sideways(opened: Any, plain: str) -> None:
+    found = opened(plain, width=400, height=800)
+    assert found.page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert found.page.locator("svg.graph").bounding_box()["width"] > 380
+
+
+def test_print_has_the_whole_graph_and_every_part(opened: Any, plain: str) -> None:
+    found = opened(plain)
+    page = found.page
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert all(page.locator(f"#view-{tab}").is_visible() for tab in TABS)
+    assert page.locator(".tools").is_hidden()
+    assert page.locator(".box").count() == found.boxes()
+    assert page.pdf()[:5] == b"%PDF-"
+
+
+def test_what_is_out_of_sight_is_not_in_the_document(opened: Any) -> None:
+    found = opened(long(5000).report(constraints=False).html)
+    page = found.page
+    assert found.boxes() <= 46
+    page.evaluate("for (const s of report.views[0].model.scopes) { s.open = s.depth < 3; s.box = null; } report.views[0].render(); report.views[0].fit()")
+    assert page.is_disabled("#unfold")
+    assert found.boxes() > 250
+    assert page.locator(".box").count() < found.boxes() / 2
+    for _ in range(5):
+        page.mouse.move(400, 500)
+        page.mouse.wheel(0, -300)
+    assert page.locator(".box").count() > 0
+
+
+def test_a_model_with_errors_is_shown_with_them(opened: Any) -> None:
+    model = residual(2)
+    model.report.error("IR000", "it is wrong", model._graph.of_type("Convolution")[0].where)
+    found = opened(model.report().html)
+    page = found.page
+    assert page.locator("circle.flag.error").count() >= 1
+    page.click("#tab-findings")
+    page.locator("#view-findings button").click()
+    assert "it is wrong" in found.details()
+    assert "Convolution" in found.details()
