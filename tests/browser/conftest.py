@@ -61,6 +61,7 @@ def opened(chromium: Any, tmp_path: Path) -> Iterator[Open]:
         path = tmp_path / f"report{len(pages)}.html"
         path.write_text(html, encoding="utf-8")
         contexts.append(chromium.new_context(viewport={"width": width, "height": height}, **context))
+        contexts[-1].set_default_timeout(10_000)
         found = Opened(contexts[-1].new_page())
         pages.append(found)
         page = found.page

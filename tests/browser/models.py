@@ -20,7 +20,9 @@ def residual(blocks: int = 12) -> ov.Model:
     x = ops.parameter([-1, 4, 8, 8], np.float32, "image")
     y: ov.Node = x
     for number in range(blocks):
-        kernel = ops.constant(np.full((4, 4, 3, 3), number / 9, np.float32), name=f"kernel{number}")
+        kernel = ops.constant(
+            np.linspace(-1, number, 144, dtype=np.float32).reshape(4, 4, 3, 3), name=f"kernel{number}"
+        )
         conv = named(ops.convolution(y, kernel, [1, 1], [1, 1], [1, 1], [1, 1]), f"body/block{number}/conv")
         conv = named(ops.add(conv, np.float32(1)), f"body/block{number}/bias")
         y = named(ops.add(named(ops.relu(conv), f"body/block{number}/relu"), y), f"body/block{number}/sum")
@@ -37,7 +39,9 @@ def loop() -> ov.Model:
     found = ops.tensor_iterator()
     found.set_body(body)
     found.set_sliced_input(part, x.output(0), 0, 1, 1, -1, 0)
-    found.set_merged_input(carried, ops.constant(np.zeros((1, 2), np.float32)).output(0), body.results[0].output(0))
+    found.set_merged_input(
+        carried, ops.constant(np.zeros((1, 2), np.float32)).output(0), body.results[0].output(0)
+    )
     return ov.Model([ops.relu(found.get_iter_value(body.results[0].output(0), -1))], [x])
 
 
@@ -46,7 +50,12 @@ def hostile() -> ov.Model:
     x = ops.parameter([1, 2], np.float32, HOSTILE)
     y: ov.Node = x
     for number in range(3):
-        y = named(ops.add(named(ops.relu(y), f"{HOSTILE}/{number}/relu"), ops.constant(np.float32([1, 2]), name=HOSTILE)), f"{HOSTILE}/{number}/add")
+        y = named(
+            ops.add(
+                named(ops.relu(y), f"{HOSTILE}/{number}/relu"), ops.constant(np.float32([1, 2]), name=HOSTILE)
+            ),
+            f"{HOSTILE}/{number}/add",
+        )
         y.get_rt_info()[HOSTILE] = HOSTILE
         y.output(0).set_names({f"{HOSTILE}{number}"})
     return ov.Model([y], [x], HOSTILE)

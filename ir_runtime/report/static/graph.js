@@ -40,6 +40,8 @@ class GraphView {
     return [cut(item.t, 28), measure || cut(item.d || '', 32)];
   }
 
+  titles(scope) { return [`▾ ${scope.label}`, this.app.overlay.short(scope) || `${scope.size} layer${scope.size === 1 ? '' : 's'}`]; }
+
   layout(scope) { // each open scope is laid out alone, and kept until something in it changes
     if (scope.box) return scope.box;
     const g = new dagre.graphlib.Graph({ multigraph: true });
@@ -113,11 +115,11 @@ class GraphView {
 
   drawBox(p, b, x, y) {
     const item = b.item, open = item.isScope && item.open, colour = open ? null : this.app.overlay.colour(item), family = !open && !item.isScope ? this.app.family.colour(item) : null;
-    const q = el(p, 'g', { class: 'box' + (item.isScope ? ' scope' : '') + (open ? ` open d${item.depth % 3}` : '') + (colour ? ' hot' : ''), transform: `translate(${x},${y})`, tabindex: -1, role: 'button', 'aria-label': this.describe(item), ...(item.isScope ? { 'aria-expanded': open } : {}) });
+    const q = el(p, 'g', { class: 'box' + (item.isScope ? ' scope' : '') + (open ? ` open d${item.depth % 3}` : '') + (colour ? ' hot' : ''), transform: `translate(${x},${y})`, tabindex: -1, role: 'button', ...(item.isScope ? { 'aria-expanded': open } : {}) });
     const rect = el(q, 'rect', { width: b.width, height: b.height, rx: item.isScope ? 8 : 4 });
     if (colour) rect.style.fill = colour;
     if (family && !colour) el(q, 'rect', { class: 'family', x: 1, y: 1, width: 5, height: b.height - 2, rx: 2 }).style.fill = family;
-    el(q, 'title', {}, item.isScope ? item.node?.n || item.label : `${item.n}\n${item.v}`);
+    el(q, 'title', {}, this.describe(item)); // the tooltip, and the name for screen readers
     this.drawn.push({ e: q, x, y, w: b.width, h: b.height, on: true, small: false });
     this.placed.set(item.key, { q, x, y, w: b.width, h: b.height, item });
     q.item = item;
@@ -130,9 +132,9 @@ class GraphView {
   }
 
   drawOpen(p, q, b, x, y) {
-    const item = b.item, measure = this.app.overlay.short(item);
-    el(q, 'text', { x: 12, y: 17, class: 'strong' }, `▾ ${item.label}`);
-    el(q, 'text', { x: b.width - 12, y: 17, 'text-anchor': 'end', class: 'sub' }, measure || (item.size === 1 ? '1 layer' : `${item.size} layers`));
+    const item = b.item, [one, two] = this.titles(item);
+    el(q, 'text', { x: 12, y: 17, class: 'strong' }, one);
+    el(q, 'text', { x: b.width - 12, y: 17, 'text-anchor': 'end', class: 'sub' }, two);
     this.draw(p, item, x + (b.width - item.box.inner) / 2, y + TITLE);
   }
 
@@ -143,7 +145,7 @@ class GraphView {
 
   describe(item) {
     if (item.isScope) return `${item.label}, scope of ${item.size} layers` + (this.app.overlay.text(item) ? `, ${this.app.overlay.label} ${this.app.overlay.text(item)}` : '');
-    return [item.t, item.n, item.o.map(o => `${o[0]} ${o[1]}`).join('; '), this.app.overlay.text(item)].filter(Boolean).join(', ');
+    return [item.v, item.n, item.o.map(o => `${o[0]} ${o[1]}`).join('; '), this.app.overlay.text(item)].filter(Boolean).join(', ');
   }
 
   render() {

@@ -152,6 +152,8 @@ class App {
   }
 
   print(on) { // all of the graph, on one page, and the first layers as a table
+    if (!!this.printing === on) return;
+    this.printing = on;
     this.table.render();
     for (const v of this.views) { v.printing = on; const b = v.model.root.box; if (on) { v.svg.setAttribute('viewBox', `0 0 ${b.w} ${b.h}`); v.kept = v.view.getAttribute('transform'); v.view.removeAttribute('transform'); } else { v.svg.removeAttribute('viewBox'); v.view.setAttribute('transform', v.kept); } v.cull(); }
   }
