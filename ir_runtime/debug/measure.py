@@ -38,13 +38,13 @@ def measure(
 ) -> Measures:
     """Run a model, and return what a report shows of the runs.
 
-    >>> import numpy as np
-    >>> import ir_runtime as ov
-    >>> from ir_runtime import debug, opset1
-    >>> x = opset1.parameter([2], np.float32, name="x")
-    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
-    >>> type(debug.measure(model, [np.zeros(2, np.float32)])).__name__
-    'Measures'
+    >>> import numpy as np, ir_runtime
+    >>> from ir_runtime import opset13
+    >>> x = opset13.parameter([4], np.float32, "x")
+    >>> model = ir_runtime.Model([opset13.relu(x)], [x])
+    >>> measures = measure(model, [np.float32([-1, 0, 1, 2])], profile=True, runs=1)
+    >>> measures.memory["x"], model.report(measures=measures).html.count("Time by scope") > 0
+    (16, True)
 
     Args:
         model: the model; it is not changed.
@@ -142,13 +142,15 @@ def _times(
 def old_model(old: Model, new: Model) -> OldModel:
     """Return a model to show beside a newer one, with all that changed, by layer.
 
-    >>> import numpy as np
-    >>> import ir_runtime as ov
-    >>> from ir_runtime import debug, opset1
-    >>> x = opset1.parameter([2], np.float32, name="x")
-    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
-    >>> type(debug.old_model(model, model.clone())).__name__
-    'OldModel'
+    >>> import numpy as np, ir_runtime
+    >>> from ir_runtime import opset13
+    >>> x, y = opset13.parameter([4], np.float32, "x"), opset13.parameter([4], np.float32, "x")
+    >>> old, new = ir_runtime.Model([opset13.relu(x)], [x]), ir_runtime.Model([opset13.relu(opset13.exp(y))], [y])
+    >>> page = new.report(old=old_model(old, new))
+
+    Args:
+        old: the older model.
+        new: the newer one, whose report is asked for.
     """
     changes, pairs = diff_with_pairs(old, new)
     ours = {layer.name: layer.id for layer in reversed(list(old._graph))}

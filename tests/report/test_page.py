@@ -142,7 +142,7 @@ def test_findings_are_at_their_layers() -> None:
     data = data_of(html)
     bad = next(node for node in data["nodes"] if node["n"] == "bad")
     assert data["findings"][bad["f"][0]]["severity"] == "error"
-    assert bad["o"][0] == ["f32", "2×3", ["f32", "2×4"], []]
+    assert bad["o"][0] == ["f32", "2×3", ["f32", "2×4"], [], 1]
     assert (
         next(o for o in data["overlays"] if o["key"] == "findings")["values"][data["nodes"].index(bad)] == 1
     )
