@@ -11,7 +11,7 @@ from openvino import opset13 as op
 
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.tensor import Array
-from models import compressed, recurrent
+from models import compressed, quantized, recurrent
 from models.networks import NETWORKS, conv, layer_norm, weights
 
 __all__ = ["PATTERNS"]
@@ -244,6 +244,19 @@ def regions(x: Any, boxes: Any) -> Any:
     corners = op.concat([op.abs(boxes), op.add(op.abs(boxes), op.constant(np.float32(3)))], 1)
     picked = op.gather(corners, op.constant(np.array([0, 1, 4, 5])), op.constant(1))
     return op.roi_align(conv(x, 8), picked, op.constant(np.array([0, 1, 0, 1, 1])), 3, 2, 2, 1.0, "avg")
+
+
+@pattern((1, 3, 12, 14))
+def quantized_convolutions(x: Any) -> Any:
+    y = quantized.symmetric(x, 2.5)
+    y = op.convolution(y, quantized.quantized_weights(18, 3, 3, 3), [2, 2], [1, 1], [1, 1], [1, 1])
+    y = quantized.asymmetric(op.relu(op.add(y, quantized.bias(18))), 0, 2.2)
+    y = op.max_pool(y, [1, 1], [1, 1], [1, 1], [1, 1], [3, 3]).output(0)
+    filters = quantized.quantized_weights(18, 1, 1, 3, 3, groups=True)
+    deep = op.group_convolution(y, filters, [1, 1], [1, 1], [1, 1], [1, 1])
+    deep = quantized.asymmetric(op.clamp(op.add(deep, quantized.bias(18)), 0, 2), 0, 1.7)
+    deep = op.convolution(deep, quantized.quantized_weights(18, 18, 1, 1), [1, 1], [0, 0], [0, 0], [1, 1])
+    return quantized.asymmetric(op.add(quantized.symmetric(deep, 2.0), y), -1.5, 3)
 
 
 def _compressed(name: str, compress: compressed.Compress) -> None:

@@ -61,6 +61,7 @@ MODULES = {
 
 PATTERNS: dict[str, str] = {
     "Divide": "normalization",
+    "FakeQuantize": "quantized_network",
     "MatMul": "sdpa_pattern",
     "Multiply": "normalization",
     "ScaledDotProductAttention": "sdpa",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _PRODUCTS = ("Convolution", "GroupConvolution", "MatMul")
 # Layers that hand levels on, so that the quantizer stands before them.
 _TRANSPARENT = ("MaxPool", "Reshape", "Transpose")
-_UNSIGNED = ("Clamp", "ReLU")
+_UNSIGNED = ("Clamp", "Relu")
 
 
 def quantize(converted: Model) -> None:

@@ -43,6 +43,13 @@ class Emit:
         mask = ir.Constant(ir.VectorType(I32, LANES), [0] * LANES)
         return self.builder.shuffle_vector(lane, ir.Constant(VECTOR, ir.Undefined), mask)
 
+    def splat_word(self, x: Value) -> Value:
+        """Broadcast an i32 to every lane."""
+        lane = self.builder.insert_element(ir.Constant(INTS, ir.Undefined), x, ir.Constant(I32, 0))
+        return self.builder.shuffle_vector(
+            lane, ir.Constant(INTS, ir.Undefined), ir.Constant(INTS, [0] * LANES)
+        )
+
     def at(self, address: Value, offset: Value | int = 0) -> Value:
         """Add a byte offset to an address."""
         if isinstance(offset, int):

@@ -1,0 +1,130 @@
+"""Levels of 8-bit quantization in vectors: how they are stored, and dot products of them with integer weights.
+
+With VNNI (`vpdpbusd`), levels are bytes, and a 32-bit lane adds 4 products of u8 by i8. Without it, levels are stored in 16
+bits, and a lane adds 2 products (`pmaddwd`, whose sums never saturate). Sums are the same integers either way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+
+from .target import TARGET
+from .vectors import I32, INTS, LANES, VECTOR, Emit
+
+__all__ = [
+    "GROUP", "IS_FAST", "LEVEL_DTYPE", "LEVEL_SIZE", "WEIGHT_DTYPE", "dot", "load_levels", "max_levels", "store_levels", "to_levels",
+]  # fmt: skip
+
+Value = Any
+
+_FEATURES = llvm.get_host_cpu_features()
+_HAS_VNNI = bool(
+    _FEATURES.get("avx512vnni") and _FEATURES.get("avx512vl") if LANES == 16 else _FEATURES.get("avxvnni")
+)
+# Vectors wider than those of this processor stand for those of another one, which has VNNI; lanes are added one by one.
+_EMULATES_VNNI = TARGET.name == "avx512" and not _FEATURES.get("avx512f")
+
+GROUP = 4 if TARGET.name in ("avx512", "avx2") and (_HAS_VNNI or _EMULATES_VNNI) else 2
+"""Levels of a 32-bit lane."""
+LEVEL_DTYPE: np.dtype[Any] = np.dtype(np.uint8 if GROUP == 4 else np.uint16)
+WEIGHT_DTYPE: np.dtype[Any] = np.dtype(np.int8 if GROUP == 4 else np.int16)
+LEVEL_SIZE = LEVEL_DTYPE.itemsize
+
+_BITS = 8 * LEVEL_SIZE
+_LEVELS = ir.VectorType(ir.IntType(_BITS), LANES)
+# Bits of a vector that the processor multiplies at a time, and the instruction; other processors have none that is used.
+_MADD = next(
+    (
+        (bits, name)
+        for feature, bits, name in (
+            ("avx512bw", 512, "llvm.x86.avx512.pmaddw.d.512"),
+            ("avx2", 256, "llvm.x86.avx2.pmadd.wd"),
+            ("sse2", 128, "llvm.x86.sse2.pmadd.wd"),
+        )
+        if _FEATURES.get(feature) and bits <= 32 * LANES
+    ),
+    None,
+)
+
+
+IS_FAST = GROUP == 4 or _MADD is not None
+"""Whether the processor multiplies levels faster than f32."""
+
+
+def dot(emit: Emit, total: Value, levels: Value, weights: Value) -> Value:
+    """Add to each lane the products of its `GROUP` levels and weights; all are vectors of i32."""
+    if GROUP == 2:
+        return emit.builder.add(total, _pairs(emit, levels, weights))
+    if _HAS_VNNI:
+        function = emit.function(f"llvm.x86.avx512.vpdpbusd.{32 * LANES}", INTS, INTS, INTS, INTS)
+        return emit.builder.call(function, [total, levels, weights])
+    for place in range(GROUP):
+        level, weight = (
+            _field(emit, x, 8, place, signed) for x, signed in ((levels, False), (weights, True))
+        )
+        total = emit.builder.add(total, emit.builder.mul(level, weight))
+    return total
+
+
+def _pairs(emit: Emit, levels: Value, weights: Value) -> Value:
+    """Return the sum of two products of 16 bits in each lane."""
+    builder = emit.builder
+    if _MADD is None:
+        products = [
+            builder.mul(_field(emit, levels, 16, place, True), _field(emit, weights, 16, place, True))
+            for place in range(2)
+        ]
+        return builder.add(*products)
+    bits, name = _MADD
+    lanes = bits // 32
+    narrow, wide = ir.VectorType(ir.IntType(16), 2 * lanes), ir.VectorType(I32, lanes)
+    function, parts = emit.function(name, wide, narrow, narrow), []
+    for start in range(0, LANES, lanes):
+        both = [
+            builder.bitcast(_lanes(emit, x, range(start, start + lanes)), narrow) for x in (levels, weights)
+        ]
+        parts.append(builder.call(function, both))
+    while len(parts) > 1:
+        count = 2 * parts[0].type.count
+        order = ir.Constant(ir.VectorType(I32, count), list(range(count)))
+        parts = [builder.shuffle_vector(*parts[i : i + 2], order) for i in range(0, len(parts), 2)]
+    return parts[0]
+
+
+def _lanes(emit: Emit, x: Value, lanes: range) -> Value:
+    if len(lanes) == LANES:
+        return x
+    order = ir.Constant(ir.VectorType(I32, len(lanes)), list(lanes))
+    return emit.builder.shuffle_vector(x, ir.Constant(INTS, ir.Undefined), order)
+
+
+def _field(emit: Emit, x: Value, bits: int, place: int, signed: bool) -> Value:
+    """Return a part of each lane as i32."""
+    above = ir.Constant(INTS, [32 - bits * (place + 1)] * LANES)
+    shift = ir.Constant(INTS, [32 - bits] * LANES)
+    moved = emit.builder.shl(x, above)
+    return emit.builder.ashr(moved, shift) if signed else emit.builder.lshr(moved, shift)
+
+
+def load_levels(emit: Emit, address: Value) -> Value:
+    """Load a vector of levels as f32."""
+    return emit.builder.uitofp(emit.load(address, _LEVELS), VECTOR)
+
+
+def store_levels(emit: Emit, value: Value, address: Value) -> None:
+    """Store integers between 0 and 255, which are given as f32, as levels."""
+    emit.store(emit.builder.trunc(emit.builder.fptosi(value, INTS), _LEVELS), address)
+
+
+def to_levels(emit: Emit, value: Value, low: Value, high: Value) -> Value:
+    """Round to the nearest level between two, halves to even; the result is f32."""
+    return emit.minimum(emit.maximum(emit.round(value), low), high)
+
+
+def max_levels(emit: Emit, a: Value, address: Value) -> Value:
+    """Return the larger ones of levels that `load_levels` gave, and those at an address."""
+    return emit.maximum(a, load_levels(emit, address))

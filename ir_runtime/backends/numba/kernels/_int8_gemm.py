@@ -1,0 +1,152 @@
+"""Products of levels and integer weights as tasks: convolutions as implicit GEMMs over maps with borders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....ir.tensor import Array
+from ..codegen.descriptor import i64
+from ..codegen.language import device
+from ..codegen.levels import GROUP, LEVEL_SIZE, WEIGHT_DTYPE
+from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
+from ..codegen.vectors import LANES
+from ..threading.task import Task, load_args
+from ._gemm_tile import ROW_MULTIPLE
+from ._int8_maps import MapJob
+from ._int8_tile import levels_panel
+from ._panels import Panel, split
+
+__all__ = ["LEVELS_GEMM", "LevelsGemmJob", "LevelsPanels", "chunk_rows", "pack_levels"]
+
+# Bytes of rows that stay in the L2 cache beside a panel while all panels are used.
+ROW_BYTES = 1 << 17
+# Weights of more bytes do not stay in the cache: each panel is used for all rows, if these are fewer.
+MAX_CACHED_WEIGHTS = 1 << 18
+# Units per thread, so that others can take over from a thread that is interrupted.
+UNITS_PER_THREAD = 4
+
+
+class LevelsGemmJob(MapJob):
+    """The job of `LEVELS_GEMM`; ``depth`` counts 32-bit words of a tap."""
+
+    rows: i64
+    chunk: i64
+    panels: i64
+    by_panel: i64
+    taps: i64
+    depth: i64
+    table: i64
+    weights: i64
+    tap_offsets: i64
+
+
+@device
+def _addresses(  # noqa: PLR0913 (values in registers)
+    table: int, base: int, first: int, rows: int, width: int, plane: int, image: int, line: int, pixel: int
+) -> None:  # fmt: skip
+    """Write the addresses of some pixels of a map."""
+    r, index = 0, first
+    while r < rows:
+        n = index // plane
+        rest = index - n * plane
+        y = rest // width
+        x = rest - y * width
+        count = min(width - x, rows - r)
+        start = base + n * image + y * line + x * pixel
+        for i in range(count):
+            store_i64(table, r + i, start + i * pixel)
+        r, index = r + count, index + count
+
+
+def _levels_gemm(call: int) -> None:
+    """Multiply rows by panels; a unit is a chunk of rows by one panel."""
+    job, out, x, other, _, counter = load_args(call)
+    rows, chunk = load_i64(job, LevelsGemmJob.rows), load_i64(job, LevelsGemmJob.chunk)
+    panels, taps = load_i64(job, LevelsGemmJob.panels), load_i64(job, LevelsGemmJob.taps)
+    width, plane = load_i64(job, LevelsGemmJob.width), load_i64(job, LevelsGemmJob.plane)
+    added = load_i64(job, LevelsGemmJob.has_other) != 0
+    chunks = (rows + chunk - 1) // chunk
+    tables = alloc(3 * 8 * chunk)
+    ys, others = tables + 8 * chunk, tables + 16 * chunk
+    known = -1
+    while True:
+        unit = fetch_add(counter)
+        if unit >= chunks * panels:
+            break
+        if load_i64(job, LevelsGemmJob.by_panel) != 0:
+            panel, part = unit // chunks, unit % chunks
+        else:
+            part, panel = unit // panels, unit % panels
+        start = part * chunk
+        count = min(chunk, rows - start)
+        if part != known:
+            _addresses(
+                tables, x + load_i64(job, LevelsGemmJob.x_offset), start, count, width, plane,
+                load_i64(job, LevelsGemmJob.x_image), load_i64(job, LevelsGemmJob.x_line),
+                load_i64(job, LevelsGemmJob.x_pixel),
+            )  # fmt: skip
+            _addresses(
+                ys, out + load_i64(job, LevelsGemmJob.y_offset), start, count, width, plane,
+                load_i64(job, LevelsGemmJob.y_image), load_i64(job, LevelsGemmJob.y_line),
+                load_i64(job, LevelsGemmJob.y_pixel),
+            )  # fmt: skip
+            if added:
+                _addresses(
+                    others, other + load_i64(job, LevelsGemmJob.other_offset), start, count, width, plane,
+                    load_i64(job, LevelsGemmJob.other_image), load_i64(job, LevelsGemmJob.other_line),
+                    load_i64(job, LevelsGemmJob.other_pixel),
+                )  # fmt: skip
+            known = part
+        entry = load_i64(job, LevelsGemmJob.table) + 8 * Panel.words * panel
+        column = load_i64(entry, Panel.column)
+        levels_panel(
+            load_i64(entry, Panel.vectors), count, tables, ys, others if added else 0,
+            load_i64(job, LevelsGemmJob.tap_offsets), taps, load_i64(job, LevelsGemmJob.depth),
+            load_i64(job, LevelsGemmJob.weights) + load_i64(entry, Panel.start),
+            load_i64(job, LevelsGemmJob.scale) + 4 * column, load_i64(job, LevelsGemmJob.bias) + 4 * column,
+            load_i64(job, LevelsGemmJob.bounds), LEVEL_SIZE * column,
+        )  # fmt: skip
+    free(tables)
+
+
+LEVELS_GEMM = Task(_levels_gemm)
+"""Multiplies rows of A with packed weights, adds levels of B if there is a residual, and stores levels."""
+
+
+@dataclass(frozen=True)
+class LevelsPanels:
+    """Packed integer weights, and a `Panel` for each panel."""
+
+    weights: Array
+    table: Array
+
+
+def pack_levels(w: Array, columns: int) -> LevelsPanels:
+    """Pack weights ``[taps, depth, outputs]``: words of `GROUP` weights along the depth, the columns of each side by side.
+
+    Depth and columns are padded with zeros: to whole words, and to ``columns``, which is a multiple of `LANES`.
+    """
+    taps, depth, outputs = w.shape
+    words = -(-depth // GROUP)
+    full = np.zeros((taps, words * GROUP, columns), WEIGHT_DTYPE)
+    full[:, :depth, :outputs] = w
+    grouped = full.reshape(taps, words, GROUP, columns).transpose(0, 1, 3, 2)
+    parts, table, start = [], [], 0
+    for first, vectors, last in split(columns):
+        parts.append(grouped[:, :, first : first + vectors * LANES].reshape(-1))
+        table.append((start, vectors, last, first, 0, 0))
+        start += parts[-1].nbytes
+    return LevelsPanels(np.concatenate(parts), np.array(table, np.int64).reshape(-1, Panel.words))
+
+
+def chunk_rows(rows: int, row_bytes: int, panels: LevelsPanels, threads: int) -> tuple[int, bool]:
+    """Return the rows of a unit, and whether a panel is used for all of them before the next one."""
+    heavy = panels.weights.nbytes > MAX_CACHED_WEIGHTS and rows * row_bytes < panels.weights.nbytes
+    chunk = max((2 * ROW_BYTES if heavy else ROW_BYTES) // row_bytes, 1)
+    if not heavy:
+        chunk = min(chunk, 4 * ROW_MULTIPLE)
+    wanted = -(-UNITS_PER_THREAD * threads // len(panels.table)) if threads > 1 else 1
+    chunk = min(chunk, -(-rows // wanted))
+    return max(-(-chunk // ROW_MULTIPLE), 1) * ROW_MULTIPLE, heavy

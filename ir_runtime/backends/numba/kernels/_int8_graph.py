@@ -1,0 +1,367 @@
+"""Recognition of quantized parts of a graph: FakeQuantize, products of its levels by integer weights, FakeQuantize.
+
+A part ends with a FakeQuantize. What it reads from the rest of the graph, it quantizes itself; so does it with levels that
+layers outside the part read, too, since those layers want them as f32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from ....ir.graph import Layer, Port
+from ....ir.tensor import Array
+from ....ops.activation.clipped import Clamp, ReLU
+from ....ops.arithmetic.binary import Add, Multiply, Subtract
+from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
+from ....ops.elementwise import Binary
+from ....ops.pooling.windowed import MaxPool1, MaxPool8, MaxPool14
+from ....ops.quantization import FakeQuantize
+from ... import MatchContext
+from ...common.fake_quantize import QuantizeParameter, quantize_parameters
+from ...common.post_op import constant_row
+from ._int8_weights import IntegerWeights, integer_weights
+from ._int8_windows import FORMS
+
+__all__ = ["MaxPool", "Node", "Part", "Product", "Quantizer", "Source", "find_part"]
+
+MAX_LEVEL = 255
+# How far the level that stands for zero may be from an integer.
+ZERO_TOLERANCE = 1e-3
+# Levels that follow from one another, before those in between are taken from outside: the search is recursive.
+MAX_DEPTH = 64
+MaxPool: TypeAlias = MaxPool1 | MaxPool8 | MaxPool14
+
+
+@dataclass(frozen=True)
+class Quantizer:
+    """A FakeQuantize with one number for each limit: ``value = scale * (level - zero)``.
+
+    Args:
+        parameters: each `QuantizeParameter`.
+        scale: what a level of the result is worth.
+        zero: the level that stands for zero.
+    """
+
+    parameters: Array
+    scale: float
+    zero: int
+
+    @property
+    def steps(self) -> int:
+        """The highest level."""
+        return int(self.parameters[QuantizeParameter.STEPS])
+
+    @property
+    def low(self) -> float:
+        """Where levels begin."""
+        return float(self.parameters[QuantizeParameter.LOW])
+
+    @property
+    def step(self) -> float:
+        """What is between two levels of the data."""
+        return float(self.parameters[QuantizeParameter.WIDTH]) / self.steps
+
+    def levels(self, x: Array) -> Array:
+        """Return the levels of f32, as integers that are f32."""
+        bottom, top, low, width, steps, *_ = self.parameters
+        found = x.clip(bottom, top)
+        found -= low
+        found /= width
+        found *= steps
+        np.rint(found, out=found)
+        return found
+
+    def values(self) -> Array:
+        """Return what each level becomes, as the operation computes it."""
+        _, _, _, _, steps, span, first, *_ = self.parameters
+        values: Array = np.arange(self.steps + 1, dtype=np.float32) / steps * span + first
+        return values
+
+    def level_of(self, bound: float) -> int:
+        """Return the level of a number, which may be infinite."""
+        return int(self.levels(np.array([bound], np.float32))[0])
+
+
+@dataclass(eq=False)
+class Source:
+    """Numbers from outside the part, and how they are quantized."""
+
+    port: Port
+    shape: tuple[int, ...]
+    quantizer: Quantizer
+
+
+@dataclass(eq=False)
+class Product:
+    """A convolution of levels, its scale, bias and bounds, a residual, and the quantizer of the result.
+
+    Args:
+        op: the operation.
+        data: its data.
+        weights: its integer weights.
+        factor: multiplies each channel.
+        shift: is added to each channel, after that.
+        bounds: of the result, before it is quantized.
+        first: quantizes it.
+        shape: of the result.
+        other: levels that are added to the result, if there are any.
+        sum_bounds: bounds of the sum.
+        last: quantizes the sum.
+    """
+
+    op: ForwardConvolution
+    data: Node
+    weights: IntegerWeights
+    factor: Array
+    shift: Array
+    bounds: tuple[float, float]
+    first: Quantizer
+    shape: tuple[int, ...]
+    other: Node | None = None
+    sum_bounds: tuple[float, float] = (-np.inf, np.inf)
+    last: Quantizer | None = None
+
+    @property
+    def quantizer(self) -> Quantizer:
+        """How levels of the result are to be read."""
+        return self.last or self.first
+
+
+@dataclass(eq=False)
+class Pooled:
+    """The largest levels under windows."""
+
+    op: MaxPool
+    data: Node
+    shape: tuple[int, ...]
+
+    @property
+    def quantizer(self) -> Quantizer:
+        """How levels of the result are to be read."""
+        return self.data.quantizer
+
+
+Node: TypeAlias = Source | Product | Pooled
+
+
+@dataclass(frozen=True)
+class Part:
+    """A quantized part: what computes its result, its nodes and layers, each behind those that it reads."""
+
+    result: Node
+    nodes: tuple[Node, ...]
+    layers: tuple[Layer, ...]
+
+
+def find_part(context: MatchContext, layer: Layer) -> Part | None:
+    """Return the part that ends with a FakeQuantize, ``None`` if it has no product."""
+    shared: set[Port] = set()
+    while True:
+        search = _Search(context, shared)
+        result = search.levels(Port(layer.id, 0))
+        if result is None or not any(isinstance(node, Product) for node in search.nodes):
+            return None
+        more = search.read_elsewhere(layer)
+        if not more:
+            return Part(result, tuple(search.nodes), tuple({la.id: la for la in search.layers}.values()))
+        shared |= more
+
+
+@dataclass
+class _Affine:
+    """What follows a product: ``factor * x + shift`` for each channel, then bounds."""
+
+    factor: Array
+    shift: Array
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+
+
+@dataclass
+class _Search:
+    """Walks back from a FakeQuantize; levels of ``shared`` ports are taken from outside."""
+
+    context: MatchContext
+    shared: set[Port]
+    known: dict[Port, Node | None] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=list)
+    layers: list[Layer] = field(default_factory=list)
+    depth: int = 0
+
+    def levels(self, port: Port) -> Node | None:
+        """Return what computes the levels of a port, ``None`` if it has none."""
+        if port not in self.known:
+            self.depth += 1
+            found = self.known[port] = self._levels(port)
+            self.depth -= 1
+            if found is not None:
+                self.nodes.append(found)
+        return self.known[port]
+
+    def read_elsewhere(self, last: Layer) -> set[Port]:
+        """Return the ports inside the part that layers outside read."""
+        inside = {layer.id for layer in self.layers}
+        return {
+            port
+            for layer in self.layers
+            if layer.id != last.id
+            for port in layer.output_ports
+            if any(reader.layer not in inside for reader in self.context.graph.readers(port))
+        }
+
+    def _levels(self, port: Port) -> Node | None:
+        layer, shape = self.context.graph[port.layer], self._shape(port)
+        if shape is None or port.number:
+            return None
+        if isinstance(layer.op, MaxPool):
+            return self._pooled(layer, shape)
+        quantizer = self._quantizer(layer)
+        if quantizer is None:
+            return None
+        if port in self.shared or self.depth > MAX_DEPTH:
+            return Source(port, shape, quantizer)
+        data = self.context.sources(layer)[0]
+        before = len(self.nodes), len(self.layers)
+        found: Node | None = self._product(data, quantizer, shape) or self._sum(data, quantizer, shape)
+        if found is None:
+            self._forget(*before)
+            found = Source(data, shape, quantizer)
+        self.layers.append(layer)
+        return found
+
+    def _forget(self, nodes: int, layers: int) -> None:
+        """Undo a walk that found nothing."""
+        dropped = set(map(id, self.nodes[nodes:]))
+        self.known = {port: node for port, node in self.known.items() if id(node) not in dropped}
+        del self.nodes[nodes:], self.layers[layers:]
+
+    def _shape(self, port: Port) -> tuple[int, ...] | None:
+        shape = self.context.value(port).shape
+        return shape.static if shape.rank == 4 and shape.is_static and 0 not in shape.static else None
+
+    def _quantizer(self, layer: Layer) -> Quantizer | None:
+        if not isinstance(layer.op, FakeQuantize) or layer.op.levels > MAX_LEVEL + 1:
+            return None
+        ports = self.context.sources(layer)
+        if self.context.value(ports[0]).known() is not None:
+            return None
+        parameters = quantize_parameters(layer.op, [self.context.value(port) for port in ports])
+        if parameters is None or parameters[0].size != 1:
+            return None
+        numbers = parameters.reshape(-1)
+        _, _, _, width, steps, span, first, *_ = numbers.astype(np.float64)
+        if width <= 0 or span <= 0:
+            return None
+        zero = -first / (span / steps)
+        if abs(zero - round(zero)) > ZERO_TOLERANCE or not 0 <= round(zero) <= steps:
+            return None
+        return Quantizer(numbers, span / steps, round(zero))
+
+    def _pooled(self, layer: Layer, shape: tuple[int, ...]) -> Node | None:
+        op = layer.op
+        assert isinstance(op, MaxPool)
+        unread = all(not self.context.graph.readers(port) for port in layer.output_ports[1:])
+        if not unread or len(op.kernel) != 2 or any(n != 1 for n in op.spread()):
+            return None
+        data = self.levels(self.context.sources(layer)[0])
+        # A border is of the level of zero, which must not be the largest of a window.
+        if data is None or (data.quantizer.zero and any(map(any, op.pads(data.shape[2:], op.kernel)))):
+            return None
+        self.layers.append(layer)
+        return Pooled(op, data, shape)
+
+    def _alone(self, port: Port) -> Layer | None:
+        """Return the layer of a port that one layer reads."""
+        layer = self.context.graph[port.layer]
+        single = len(layer.outputs) == 1 and len(self.context.graph.readers(port)) == 1
+        return layer if single and layer.op is not None and self.context.value(port).known() is None else None
+
+    def _bounds(self, port: Port) -> tuple[Port, tuple[float, float], list[Layer]]:
+        """Walk back over ReLU and Clamp; return where they begin, their bounds, and the layers."""
+        low, high, layers = -np.inf, np.inf, []
+        while (layer := self._alone(port)) is not None and isinstance(layer.op, Clamp | ReLU):
+            first, last = (layer.op.min, layer.op.max) if isinstance(layer.op, Clamp) else (0.0, np.inf)
+            low, high = min(max(first, low), high), min(max(last, low), high)
+            layers.append(layer)
+            port = self.context.sources(layer)[0]
+        return port, (low, high), layers
+
+    def _product(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product | None:
+        start, bounds, layers = self._bounds(port)
+        affine = _Affine(np.ones(shape[1]), np.zeros(shape[1]), bounds)
+        while (layer := self._alone(start)) is not None and isinstance(layer.op, Binary):
+            step = self._affine(layer, affine)
+            if step is None:
+                return None
+            layers.append(layer)
+            start = step
+        if layer is None or not isinstance(layer.op, Convolution | GroupConvolution):
+            return None
+        data, filters = self.context.sources(layer)
+        weights = integer_weights(self.context, filters, layer.op)
+        if weights is None or not _fits(layer.op, weights):
+            return None
+        node = self.levels(data)
+        if node is None:
+            return None
+        self.layers += [layer, *reversed(layers)]
+        return Product(layer.op, node, weights, affine.factor, affine.shift, affine.bounds, quantizer, shape)
+
+    def _affine(self, layer: Layer, affine: _Affine) -> Port | None:
+        """Take a layer that multiplies or shifts each channel by a constant; return its other input."""
+        ports = self.context.sources(layer)
+        values = [self.context.value(port) for port in ports]
+        for place, other in ((0, 1), (1, 0)):
+            if values[other].known() is None or values[place].known() is not None:
+                continue
+            row = constant_row(values[other], values[place], 1)
+            if row is None or layer.op is None or not np.isfinite(row).all():
+                return None
+            if isinstance(layer.op, Multiply):
+                affine.factor = affine.factor * row
+            elif isinstance(layer.op, Add) or (isinstance(layer.op, Subtract) and place == 0):
+                sign = 1 if isinstance(layer.op, Add) else -1
+                affine.shift = affine.shift + sign * affine.factor * row
+            else:
+                return None
+            return ports[place]
+        return None
+
+    def _sum(self, port: Port, quantizer: Quantizer, shape: tuple[int, ...]) -> Product | None:
+        start, bounds, layers = self._bounds(port)
+        layer = self._alone(start)
+        if layer is None or not isinstance(layer.op, Add) or layer.op.auto_broadcast != "numpy":
+            return None
+        ports = self.context.sources(layer)
+        for own, other in (ports, ports[::-1]):
+            before = len(self.nodes), len(self.layers)
+            product = self._own_product(own, shape)
+            added = None if product is None or self._shape(other) != shape else self.levels(other)
+            if product is not None and added is not None:
+                self.layers += [self.context.graph[own.layer], layer, *reversed(layers)]
+                product.other, product.sum_bounds, product.last = added, bounds, quantizer
+                return product
+            self._forget(*before)
+        return None
+
+    def _own_product(self, port: Port, shape: tuple[int, ...]) -> Product | None:
+        """Return a dense product whose levels only a sum reads."""
+        layer = self._alone(port)
+        quantizer = None if layer is None or port in self.shared else self._quantizer(layer)
+        if layer is None or quantizer is None or self._shape(port) != shape:
+            return None
+        product = self._product(self.context.sources(layer)[0], quantizer, shape)
+        return product if product is not None and isinstance(product.op, Convolution) else None
+
+
+def _fits(op: ForwardConvolution, weights: IntegerWeights) -> bool:
+    """Return whether there is a kernel for these weights, whose sums cannot overflow."""
+    if weights.numbers.ndim != (4 if isinstance(op, Convolution) else 5):
+        return False
+    if isinstance(op, Convolution):
+        return bool(weights.numbers[0].size * MAX_LEVEL * 128 < 1 << 31)
+    _, outputs, channels, tall, wide = weights.numbers.shape
+    known = (wide, op.strides[1]) in FORMS and all(n == 1 for n in op.dilations)
+    return outputs == channels == 1 and known and tall * wide * MAX_LEVEL * 128 < 1 << 24

@@ -1,0 +1,137 @@
+"""The tasks that compute the nodes of a quantized part: their jobs, with packed weights."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....ir.tensor import Array
+from ....ops.convolution.forward import Convolution
+from ..codegen.levels import GROUP
+from ..codegen.vectors import LANES
+from ..threading.parallel import threads
+from ._int8_gemm import LEVELS_GEMM, LevelsGemmJob, chunk_rows, pack_levels
+from ._int8_graph import Pooled, Product, Quantizer
+from ._int8_maps import LevelMap
+from ._int8_tile import LevelBounds
+from ._int8_windows import FORMS, LEVELS_WINDOWS, MAXIMUM, LevelsWindowsJob, pack_depthwise
+
+__all__ = ["Bound", "bind", "requantization"]
+
+# Multiplications from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 18
+
+
+class Bound(NamedTuple):
+    """A task's machine code and its job; whether several threads are worth it; arrays that the job points to."""
+
+    address: int
+    job: Array
+    large: bool
+    kept: Any
+
+
+def bind(node: Product | Pooled, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
+    """Return the task of a node, for maps of the given geometry."""
+    if isinstance(node, Pooled):
+        return _maximum(node, data, out)
+    return (_dense if isinstance(node.op, Convolution) else _depthwise)(node, data, out, other)
+
+
+def requantization(node: Product, stored: int) -> tuple[Array, Array, Array]:
+    """Return the scale and the bias that make levels of sums, for each stored channel, and the `LevelBounds`.
+
+    All is computed in f64 and rounded once.
+    """
+    first, data, numbers = node.first, node.data.quantizer, node.weights.numbers
+    rows = numbers.reshape(len(node.weights.scale), -1)
+    scale = data.scale * node.weights.scale * node.factor / first.step
+    bias = (node.shift - first.low) / first.step - scale * data.zero * rows.sum(axis=1, dtype=np.int64)
+    columns = np.zeros((2, stored), np.float32)
+    columns[:, : len(scale)] = scale, bias
+    low, high = (first.level_of(bound) for bound in node.bounds)
+    more = dict.fromkeys(("factor", "other_factor", "shift", "sum_low", "sum_high"), 0.0)
+    if node.other is not None and node.last is not None:
+        more = _sum(first, node.other.quantizer, node.last, node.sum_bounds)
+    return columns[0], columns[1], LevelBounds.fill(low=low, high=high, unused=0, **more)
+
+
+def _sum(
+    first: Quantizer, other: Quantizer, last: Quantizer, bounds: tuple[float, float]
+) -> dict[str, float]:
+    """Return the factors of both levels, the shift of their sum, and its bounds."""
+    shift = -(first.scale * first.zero + other.scale * other.zero + last.low) / last.step
+    low, high = (last.level_of(bound) for bound in bounds)
+    return {
+        "factor": first.scale / last.step, "other_factor": other.scale / last.step, "shift": shift,
+        "sum_low": low, "sum_high": high,
+    }  # fmt: skip
+
+
+def _strides(
+    name: str, levels: LevelMap, step: tuple[int, int] = (1, 1), above: int = 0, left: int = 0
+) -> dict[str, int]:
+    """Return the fields of a `MapJob` for a map."""
+    return {
+        f"{name}_image": levels.image, f"{name}_line": step[0] * levels.line, f"{name}_pixel": step[1] * levels.pixel,
+        f"{name}_offset": levels.offset(above, left),
+    }  # fmt: skip
+
+
+def _dense(node: Product, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
+    op, numbers = node.op, node.weights.numbers
+    outputs, channels, *kernel = numbers.shape
+    w = np.zeros((*kernel, data.stored, outputs), np.int8)
+    w[:, :, :channels] = numbers.transpose(2, 3, 1, 0)
+    joined = op.dilations[1] == 1  # then a row of a window is contiguous
+    rows = np.arange(kernel[0]) * op.dilations[0] * data.line
+    columns = np.arange(1 if joined else kernel[1]) * op.dilations[1] * data.pixel
+    offsets = (rows[:, None] + columns).reshape(-1).astype(np.int64)
+    taps = w.reshape(len(offsets), -1, outputs)
+    panels = pack_levels(taps, out.stored)
+    scale, bias, bounds = requantization(node, out.stored)
+    (above, _), (left, _) = op.pads(node.data.shape[2:], kernel)
+    count = out.images * out.height * out.width
+    chunk, by_panel = chunk_rows(count, data.pixel * math.prod(op.strides), panels, threads())
+    job = LevelsGemmJob.fill(
+        **_strides("x", data, (op.strides[0], op.strides[1]), above, left), **_strides("y", out), **_strides("other", other),
+        width=out.width, plane=out.height * out.width, has_other=node.other is not None,
+        scale=scale.ctypes.data, bias=bias.ctypes.data, bounds=bounds.ctypes.data, rows=count, chunk=chunk,
+        panels=len(panels.table), by_panel=by_panel, taps=len(offsets), depth=taps.shape[1] // GROUP,
+        table=panels.table.ctypes.data, weights=panels.weights.ctypes.data, tap_offsets=offsets.ctypes.data,
+    )  # fmt: skip
+    large = count * numbers.size >= MIN_PARALLEL_WORK
+    return Bound(LEVELS_GEMM.address, job, large, (panels, scale, bias, bounds, offsets))
+
+
+def _depthwise(node: Product, data: LevelMap, out: LevelMap, _: LevelMap) -> Bound:
+    numbers = node.weights.numbers
+    packed = pack_depthwise(numbers.reshape(len(numbers), *numbers.shape[3:]), out.stored)
+    scale, bias, bounds = requantization(node, out.stored)
+    arrays = {"scale": scale, "bias": bias, "bounds": bounds, "weights": packed}
+    form = FORMS[numbers.shape[4], node.op.strides[1]]
+    return _windows(node, data, out, form, numbers.shape[3:], arrays)
+
+
+def _maximum(node: Pooled, data: LevelMap, out: LevelMap) -> Bound:
+    unused = np.zeros(1, np.float32)
+    arrays = dict.fromkeys(("scale", "bias", "bounds", "weights"), unused)
+    return _windows(node, data, out, MAXIMUM, node.op.kernel, arrays)
+
+
+def _windows(
+    node: Product | Pooled, data: LevelMap, out: LevelMap, form: int, kernel: Any, arrays: dict[str, Array]
+) -> Bound:
+    (above, _), (left, _) = node.op.pads(node.data.shape[2:], kernel)
+    down, across = node.op.strides
+    lines = out.images * out.height
+    job = LevelsWindowsJob.fill(
+        **_strides("x", data, (1, 1), above, left), **_strides("y", out), **_strides("other", out), width=out.width,
+        plane=out.height, has_other=0, lines=lines, vectors=out.stored // LANES, form=form, kernel_height=kernel[0],
+        kernel_width=kernel[1], stride_down=down, stride_across=across,
+        **{name: array.ctypes.data for name, array in arrays.items()},
+    )  # fmt: skip
+    large = lines * out.width * out.stored * math.prod(kernel) >= MIN_PARALLEL_WORK
+    return Bound(LEVELS_WINDOWS.address, job, large, arrays)

@@ -1,0 +1,162 @@
+"""GEMM micro-kernels of levels by integer weights: sums in i32, and an epilogue that makes levels of them.
+
+Rows of the data, of the result and of the residual are given by tables of addresses, so windows of a convolution are rows,
+and maps may have borders. All columns of a panel are stored: channels are padded to whole vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from ..codegen.descriptor import Descriptor, f32
+from ..codegen.language import instruction, routine, types
+from ..codegen.levels import LEVEL_SIZE, dot, load_levels, store_levels, to_levels
+from ..codegen.target import TARGET
+from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit
+from ._gemm_tile import SINGLE, TALL, WIDE
+
+__all__ = ["LevelBounds", "levels_panel", "requantized"]
+
+Value = Any
+
+_WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
+
+
+class LevelBounds(Descriptor):
+    """What makes levels of sums: bounds of the first level; factors of both levels and the shift of their sum; its bounds."""
+
+    low: f32
+    high: f32
+    factor: f32
+    other_factor: f32
+    shift: f32
+    sum_low: f32
+    sum_high: f32
+    unused: f32
+
+
+def requantized(emit: Emit, x: Value, scale: Value, bias: Value, bounds: Sequence[Value]) -> Value:
+    """Return the levels of sums, which are given as f32."""
+    return to_levels(emit, emit.fma(x, scale, bias), bounds[0], bounds[1])
+
+
+def bounds_at(emit: Emit, address: Value) -> list[Value]:
+    """Load `LevelBounds`, each in all lanes."""
+    return [emit.splat(emit.load(emit.at(address, 4 * i), F32)) for i in range(7)]
+
+
+def _micro_kernel(  # noqa: PLR0913 (values in registers)
+    emit: Emit, rows: int, vectors: int, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
+    panel: Value, scale: Value, bias: Value, bounds: Value, column: Value,
+) -> None:  # fmt: skip
+    """Emit one tile; arguments as those of `levels_panel`."""
+    start = [ir.Constant(INTS, None)] * (rows * vectors)
+    sums = _accumulate(emit, rows, vectors, start, xs, taps, count, depth, panel)
+    builder, held = emit.builder, bounds_at(emit, bounds)
+    found = []
+    for i in range(rows):
+        for j in range(vectors):
+            s, b = (emit.load(emit.at(address, 4 * LANES * j)) for address in (scale, bias))
+            found.append(requantized(emit, builder.sitofp(sums[i * vectors + j], VECTOR), s, b, held))
+
+    def added() -> list[Value]:
+        levels = []
+        for i in range(rows):
+            line = emit.at(emit.load(emit.at(others, 8 * i), I64), column)
+            for j in range(vectors):
+                other = load_levels(emit, emit.at(line, LEVEL_SIZE * LANES * j))
+                value = emit.fma(found[i * vectors + j], held[2], emit.fma(other, held[3], held[4]))
+                levels.append(to_levels(emit, value, held[5], held[6]))
+        return levels
+
+    found = emit.if_else(builder.icmp_signed("!=", others, emit.i64(0)), added, lambda: found)
+    for i in range(rows):
+        line = emit.at(emit.load(emit.at(ys, 8 * i), I64), column)
+        for j in range(vectors):
+            store_levels(emit, found[i * vectors + j], emit.at(line, LEVEL_SIZE * LANES * j))
+
+
+def _accumulate(  # noqa: PLR0913 (values in registers)
+    emit: Emit, rows: int, vectors: int, start: Sequence[Value], xs: Value, taps: Value, count: Value, depth: Value,
+    panel: Value,
+) -> list[Value]:  # fmt: skip
+    builder = emit.builder
+    bases = [emit.load(emit.at(xs, 8 * i), I64) for i in range(rows)]
+    with emit.loop(count, [panel, *start]) as (tap, (weights, *before), following):
+        offset = emit.load(emit.at(taps, builder.mul(tap, emit.i64(8))), I64)
+        lines = [emit.at(base, offset) for base in bases]
+        with emit.loop(depth, [weights, *before]) as (k, (place, *sums), after):
+            columns = [emit.load(emit.at(place, 4 * LANES * j), INTS) for j in range(vectors)]
+            along = builder.mul(k, emit.i64(4))
+            for i in range(rows):
+                levels = emit.splat_word(emit.load(emit.at(lines[i], along), I32))
+                for j in range(vectors):
+                    n = i * vectors + j
+                    sums[n] = dot(emit, sums[n], levels, columns[j])
+            after += [emit.at(place, 4 * LANES * vectors), *sums]
+        following += after
+    return following[1:]
+
+
+def _panel_instruction(longest: int, vectors: int) -> Any:
+    """Return the instruction for all rows by one panel: the longest tiles first, then shorter ones."""
+
+    def write(  # noqa: PLR0913 (values in registers)
+        emit: Emit, rows: Value, xs: Value, ys: Value, others: Value, taps: Value, count: Value, depth: Value,
+        panel: Value, scale: Value, bias: Value, bounds: Value, column: Value,
+    ) -> None:  # fmt: skip
+        builder, state = emit.builder, [xs, ys, others]
+        has_other = builder.icmp_signed("!=", others, emit.i64(0))
+        for size in (longest, *(n for n in (8, 4, 2, 1) if n < longest)):
+            times = builder.sdiv(rows, emit.i64(size))
+            with emit.loop(times, state) as (_, (x, y, other), following):
+                _micro_kernel(
+                    emit, size, vectors, x, y, other, taps, count, depth, panel, scale, bias, bounds, column
+                )
+                step = builder.select(has_other, emit.i64(8 * size), emit.i64(0))
+                following += [emit.at(x, 8 * size), emit.at(y, 8 * size), emit.at(other, step)]
+            state = following
+            rows = builder.sub(rows, builder.mul(times, emit.i64(size)))
+
+    write.__name__ = f"levels_panel_{vectors}"
+    return instruction(*[types.int64] * 12)(write)
+
+
+_wide, _tall, _single = (
+    _panel_instruction(_WIDE_ROWS, WIDE),
+    _panel_instruction(_TALL_ROWS, TALL),
+    _panel_instruction(_TALL_ROWS, SINGLE),
+)
+
+
+@routine(*[types.int64] * 13)
+def levels_panel(  # noqa: PLR0913 (values in registers)
+    vectors: int, rows: int, xs: int, ys: int, others: int, taps: int, count: int, depth: int, panel: int,
+    scale: int, bias: int, bounds: int, column: int,
+) -> None:  # fmt: skip
+    """Multiply rows by a panel of ``vectors`` vectors, and store levels.
+
+    Args:
+        vectors: of the panel.
+        rows: how many there are.
+        xs: a table of the addresses of rows of the data.
+        ys: a table of the addresses of rows of the result.
+        others: a table of the addresses of rows of the residual, or 0.
+        taps: byte offsets of the taps.
+        count: number of taps.
+        depth: 32-bit words of a tap.
+        panel: the packed weights.
+        scale: a factor for each column.
+        bias: is added to each column.
+        bounds: `LevelBounds`.
+        column: byte offset of the panel in a row of the result.
+    """
+    if vectors == WIDE:
+        _wide(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column)
+    elif vectors == TALL and TALL != SINGLE:  # machine code for both is the same where both are one vector
+        _tall(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column)
+    else:
+        _single(rows, xs, ys, others, taps, count, depth, panel, scale, bias, bounds, column)

@@ -1,0 +1,115 @@
+"""Integer weights with a scale for each output channel, found in the layers that make f32 of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....ir.array import Packed
+from ....ir.graph import Layer, Port
+from ....ir.tensor import Array, Value
+from ....ops.arithmetic.binary import Multiply, Subtract
+from ....ops.convolution.forward import Convolution, ForwardConvolution
+from ....ops.infrastructure.ends import Constant
+from ....ops.quantization import FakeQuantize
+from ....ops.type import Convert
+from ... import MatchContext
+from ...common.fake_quantize import quantize_parameters
+from ...common.layout import is_f32
+
+__all__ = ["IntegerWeights", "integer_weights"]
+
+# How far a level of weights may be from an integer, once its zero point is subtracted.
+TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class IntegerWeights:
+    """Weights ``scale * numbers``.
+
+    Args:
+        numbers: i8, in the layout of the operation.
+        scale: for each output channel.
+    """
+
+    numbers: Array
+    scale: Array
+
+
+def integer_weights(context: MatchContext, port: Port, op: ForwardConvolution) -> IntegerWeights | None:
+    """Return the integers of constant weights, ``None`` if they are none of i8 with a scale for each output channel."""
+    if context.value(port).known() is None or not is_f32(context.value(port)):
+        return None
+    layer = context.graph[port.layer]
+    found = _quantized(context, layer) if isinstance(layer.op, FakeQuantize) else _dequantized(context, layer)
+    if found is None:
+        return None
+    numbers, scale = found
+    channels = numbers.shape[:1] if isinstance(op, Convolution) else numbers.shape[:2]
+    rows = np.broadcast_to(scale, (*scale.shape[: len(channels)], *[1] * (numbers.ndim - len(channels))))
+    if scale.ndim != numbers.ndim or rows.shape != scale.shape or np.abs(numbers).max(initial=0) > 128:
+        return None
+    whole = np.rint(numbers)
+    if whole.max(initial=0) > 127 or np.abs(numbers - whole).max(initial=0) > TOLERANCE:
+        return None
+    row = np.broadcast_to(scale.reshape(scale.shape[: len(channels)]), channels).reshape(-1)
+    return IntegerWeights(whole.astype(np.int8), row.astype(np.float64))
+
+
+def _quantized(context: MatchContext, layer: Layer) -> tuple[Array, Array] | None:
+    """Take a constant behind a FakeQuantize."""
+    ports, op = context.sources(layer), layer.op
+    data = _constant(context, ports[0])
+    if data is None or not isinstance(op, FakeQuantize) or op.levels > 256:
+        return None
+    limits = [_constant(context, port) for port in ports[1:]]
+    arrays = [data, *(limit for limit in limits if limit is not None)]
+    if len(arrays) < 5 or any(array.dtype != np.float32 for array in arrays):
+        return None
+    parameters = quantize_parameters(op, [Value.constant(array) for array in arrays])
+    if parameters is None:
+        return None
+    bottom, top, low, width, steps, span, first, *_ = parameters
+    if not ((width > 0) & (span > 0)).all():
+        return None
+    level = np.rint((data.clip(bottom, top) - low) / width * steps).astype(np.float64)
+    scale = span.astype(np.float64) / steps
+    return level + first / scale, _of_rank(scale, data.ndim)
+
+
+def _dequantized(context: MatchContext, layer: Layer) -> tuple[Array, Array] | None:
+    """Take ``Constant -> Convert -> Subtract -> Multiply``, of which the Subtract may be missing."""
+    if not isinstance(layer.op, Multiply):
+        return None
+    sources = context.sources(layer)
+    scale = _constant(context, sources[1])
+    before = context.graph[sources[0].layer]
+    zero: Array | None = np.zeros((), np.float32)
+    if isinstance(before.op, Subtract):
+        first, second = context.sources(before)
+        zero, before = _constant(context, second), context.graph[first.layer]
+    if scale is None or zero is None or not isinstance(before.op, Convert):
+        return None
+    numbers = _constant(context, context.sources(before)[0])
+    if numbers is None or numbers.dtype not in (np.int8, np.uint8) or not (scale > 0).all():
+        return None
+    return numbers.astype(np.float64) - zero, _of_rank(scale.astype(np.float64), numbers.ndim)
+
+
+def _of_rank(scale: Array, rank: int) -> Array:
+    return scale.reshape((1,) * (rank - scale.ndim) + scale.shape)
+
+
+def _constant(context: MatchContext, port: Port) -> Array | None:
+    """Return the contents of a constant, also after it was folded, or of a constant that is converted to f32."""
+    known = context.value(port).known()
+    if known is not None:
+        return known
+    op = context.graph[port.layer].op
+    if isinstance(op, Constant):
+        return op.value.unpack() if isinstance(op.value, Packed) else np.asarray(op.value)
+    if isinstance(op, Convert) and op.destination_type.label == "f32":
+        source = _constant(context, context.sources(context.graph[port.layer])[0])
+        return None if source is None or source.dtype.kind not in "iuf" else source.astype(np.float32)
+    return None

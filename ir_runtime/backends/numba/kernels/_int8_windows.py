@@ -1,0 +1,147 @@
+"""Depthwise convolution and maximum of levels: sliding windows over maps with borders.
+
+Sums of products of levels and weights are integers below 2^24, which f32 holds exactly. So depthwise convolutions are
+computed by FMA, which has twice as many units as integer products of two taps would take here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ....ir.tensor import Array
+from ..codegen.descriptor import i64
+from ..codegen.language import device, instruction, types
+from ..codegen.levels import LEVEL_SIZE, load_levels, max_levels, store_levels
+from ..codegen.memory import fetch_add, load_i64
+from ..codegen.vectors import LANES, Emit
+from ..threading.task import Task, load_args
+from ._int8_maps import MapJob
+from ._int8_tile import bounds_at, requantized
+
+__all__ = ["FORMS", "LEVELS_WINDOWS", "MAXIMUM", "LevelsWindowsJob", "pack_depthwise"]
+
+Value = Any
+
+# Windows of a row of the result that are computed at a time.
+WIDE = 4
+FORMS = {(3, 1): 0, (3, 2): 1, (5, 1): 2, (5, 2): 3}
+"""The depthwise convolutions that there is code for, by width of the kernel and stride; one more by `_SINGLE`."""
+MAXIMUM = 20
+"""The form of a maximum, of any kernel and stride."""
+_SINGLE = 10
+
+
+class LevelsWindowsJob(MapJob):
+    """The job of `LEVELS_WINDOWS`: strides of the data are those of pixels, without the stride of windows."""
+
+    lines: i64
+    vectors: i64
+    form: i64
+    kernel_height: i64
+    kernel_width: i64
+    stride_down: i64
+    stride_across: i64
+    weights: i64
+
+
+def _depthwise(  # noqa: PLR0913 (values in registers)
+    emit: Emit, taps: int, stride: int, wide: int, x: Value, line: Value, pixel: Value, height: Value,
+    weights: Value, scale: Value, bias: Value, bounds: Value, out: Value, step: Value,
+) -> None:  # fmt: skip
+    """Compute ``wide`` neighbours of a row, for one vector of channels."""
+    places = [emit.builder.mul(pixel, emit.i64(i)) for i in range((wide - 1) * stride + taps)]
+    with emit.loop(height, [x, weights, *[emit.constant(0)] * wide]) as (_, (row, w, *sums), following):
+        columns = [load_levels(emit, emit.at(row, place)) for place in places]
+        for tap in range(taps):
+            factor = emit.load(emit.at(w, 4 * LANES * tap))
+            for i in range(wide):
+                sums[i] = emit.fma(columns[i * stride + tap], factor, sums[i])
+        following += [emit.at(row, line), emit.at(w, 4 * LANES * taps), *sums]
+    held, s, b = bounds_at(emit, bounds), emit.load(scale), emit.load(bias)
+    for i, total in enumerate(following[2:]):
+        place = emit.at(out, emit.builder.mul(step, emit.i64(i)))
+        store_levels(emit, requantized(emit, total, s, b, held), place)
+
+
+def _maximum(
+    emit: Emit, x: Value, line: Value, pixel: Value, height: Value, width: Value, out: Value
+) -> None:  # fmt: skip
+    """Compute one window, for one vector of channels."""
+    with emit.loop(height, [x, emit.constant(0)]) as (_, (row, before), following):
+        with emit.loop(width, [row, before]) as (_, (place, largest), after):
+            after += [emit.at(place, pixel), max_levels(emit, largest, place)]
+        following += [emit.at(row, line), after[1]]
+    store_levels(emit, following[1], out)
+
+
+@instruction(*[types.int64] * 12)
+def _windows(  # noqa: PLR0913 (values in registers)
+    emit: Emit, form: Value, x: Value, line: Value, pixel: Value, height: Value, width: Value, weights: Value,
+    scale: Value, bias: Value, bounds: Value, out: Value, step: Value,
+) -> None:  # fmt: skip
+    """Compute neighbouring windows, for one vector of channels."""
+    given = x, line, pixel, height, weights, scale, bias, bounds, out, step
+    branches = {
+        number + single * _SINGLE: partial(_depthwise, emit, *shape, 1 if single else WIDE, *given)
+        for shape, number in FORMS.items()
+        for single in (False, True)
+    }
+    emit.switch(form, {**branches, MAXIMUM: partial(_maximum, emit, x, line, pixel, height, width, out)})
+
+
+@device
+def _row(job: int, x: int, out: int) -> None:
+    """Compute a row of the result."""
+    form, vectors, columns = (
+        load_i64(job, LevelsWindowsJob.form),
+        load_i64(job, LevelsWindowsJob.vectors),
+        load_i64(job, LevelsWindowsJob.width),
+    )
+    pixel, step = load_i64(job, LevelsWindowsJob.x_pixel), load_i64(job, LevelsWindowsJob.y_pixel)
+    tall, across = load_i64(job, LevelsWindowsJob.kernel_height), load_i64(job, LevelsWindowsJob.kernel_width)
+    along, weights = load_i64(job, LevelsWindowsJob.stride_across), load_i64(job, LevelsWindowsJob.weights)
+    beside = WIDE if form < _SINGLE and columns >= WIDE else 1
+    chosen = form + _SINGLE if form < _SINGLE and beside == 1 else form
+    for place in range(0, columns, beside):
+        column = min(place, columns - beside)
+        for vector in range(vectors):
+            channel = vector * LANES
+            at = channel * LEVEL_SIZE
+            _windows(
+                chosen, x + column * along * pixel + at, load_i64(job, LevelsWindowsJob.x_line), pixel, tall, across,
+                weights + 4 * channel * tall * across, load_i64(job, LevelsWindowsJob.scale) + 4 * channel,
+                load_i64(job, LevelsWindowsJob.bias) + 4 * channel, load_i64(job, LevelsWindowsJob.bounds),
+                out + column * step + at, step,
+            )  # fmt: skip
+
+
+def _levels_windows(call: int) -> None:
+    job, out, x, _, _, counter = load_args(call)
+    lines, height = load_i64(job, LevelsWindowsJob.lines), load_i64(job, LevelsWindowsJob.plane)
+    unit = fetch_add(counter)
+    while unit < lines:
+        image = unit // height
+        line = unit - image * height
+        down = load_i64(job, LevelsWindowsJob.stride_down) * load_i64(job, LevelsWindowsJob.x_line)
+        source = (
+            x + load_i64(job, LevelsWindowsJob.x_offset) + image * load_i64(job, LevelsWindowsJob.x_image)
+        )
+        target = (
+            out + load_i64(job, LevelsWindowsJob.y_offset) + image * load_i64(job, LevelsWindowsJob.y_image)
+        )
+        _row(job, source + line * down, target + line * load_i64(job, LevelsWindowsJob.y_line))
+        unit = fetch_add(counter)
+
+
+LEVELS_WINDOWS = Task(_levels_windows)
+"""Slide windows over A; a unit is one row of the result. In its job, ``plane`` counts the rows of an image."""
+
+
+def pack_depthwise(w: Array, stored: int) -> Array:
+    """Pack weights ``[channels, height, width]`` as ``[vector, height, width, lane]`` of f32."""
+    full = np.zeros((stored, *w.shape[1:]), np.float32)
+    full[: len(w)] = w
+    return np.ascontiguousarray(np.moveaxis(full.reshape(-1, LANES, *w.shape[1:]), 1, -1))

@@ -1,0 +1,181 @@
+"""Quantized networks in integers: products of 8-bit levels and weights, and all layers between them.
+
+A part of the network that `find_part` recognises is one kernel. It quantizes what it reads, hands levels from layer to
+layer, and dequantizes its result. Data with NaN, of which there is no level, is left to the operations. Sums are exact, and levels are those that the model describes, so they differ from those of
+the reference only where a number is as near to one level as to the next, up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....ir.graph import Layer, Port
+from ....ir.tensor import Array
+from ....ops.convolution.forward import Convolution
+from ....ops.quantization import FakeQuantize
+from ... import Fusion, Kernel, KernelObject, MatchContext, Refusal
+from ...common.layout import channels_first, channels_last
+from .._backend import backend
+from ..codegen.levels import GROUP, IS_FAST
+from ..codegen.vectors import LANES
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED
+from ._int8_graph import Node, Part, Pooled, Product, Source, find_part
+from ._int8_layers import Bound, bind
+from ._int8_maps import LevelMap
+
+__all__: list[str] = []
+
+# Channels of a picture up to which they are not padded to whole vectors.
+MAX_PICTURE_CHANNELS = 4
+
+
+@backend.pattern(FakeQuantize)
+def quantized_network(context: MatchContext, layer: Layer) -> Fusion | Refusal | None:
+    """Convolutions of quantized data by integer weights, up to a FakeQuantize of the last result."""
+    part = find_part(context, layer) if IS_FAST else None
+    if part is None:
+        return None
+    inside = {each.id for each in part.layers}
+    constants = (port for each in part.layers for port in context.sources(each) if port.layer not in inside)
+    reads = tuple(
+        dict.fromkeys([*(node.port for node in part.nodes if isinstance(node, Source)), *constants])
+    )
+    places = [reads.index(node.port) for node in part.nodes if isinstance(node, Source)]
+    return Fusion(
+        part.layers, reads, QuantizedNetwork(part, _Definition(context, part, reads), tuple(places))
+    )
+
+
+class _Definition:
+    """Computes a part layer by layer, as its operations say: for numbers that have no level."""
+
+    def __init__(self, context: MatchContext, part: Part, reads: Sequence[Port]) -> None:
+        self._reads = reads
+        self._layers = [(layer, context.sources(layer)) for layer in part.layers]
+
+    def __call__(self, *arrays: Array) -> Array:
+        found: dict[Port, Any] = dict(zip(self._reads, arrays, strict=True))
+        for layer, sources in self._layers:
+            assert layer.op is not None
+            result: Any = layer.op.evaluate(*(found[source] for source in sources))
+            found[Port(layer.id, 0)] = result[0] if isinstance(result, tuple) else result
+        last: Array = found[Port(self._layers[-1][0].id, 0)]
+        return last
+
+
+@dataclass(frozen=True)
+class QuantizedNetwork(KernelObject):
+    """The kernel of a part, and its definition; ``places`` says which input each of its sources is."""
+
+    part: Part
+    definition: Callable[..., Array]
+    places: tuple[int, ...]
+    _prepared: list[Kernel] = field(default_factory=list, compare=False)
+
+    def prepare(self) -> Kernel:
+        """Return the kernel, with packed weights."""
+        if not self._prepared:
+            self._prepared.append(_Network(self.part, self.definition, self.places))
+        return self._prepared[0]
+
+    def __call__(self, *arrays: Array) -> Any:
+        """Build the kernel if needed, and run it."""
+        return self.prepare()(*arrays)
+
+
+class _Step(NamedTuple):
+    """A step: its task, the maps that it reads and writes, by number, and those that nothing reads after it."""
+
+    bound: Bound
+    out: int
+    data: int
+    other: int
+    done: tuple[int, ...]
+
+
+class _Network:
+    """Runs the nodes of a part one after the other; every map is released after its last reader."""
+
+    def __init__(self, part: Part, definition: Callable[..., Array], places: Sequence[int]) -> None:
+        self._definition = definition
+        number = {id(node): index for index, node in enumerate(part.nodes)}
+        by_vectors = {id(read) for node in part.nodes for read in _read_by_vectors(node)}
+        self._maps = [_map(node, id(node) in by_vectors) for node in part.nodes]
+        for node in part.nodes:
+            for data, border in _borders(node):
+                self._maps[number[id(data)]].widen(border)
+        sources = [index for index, node in enumerate(part.nodes) if isinstance(node, Source)]
+        self._sources = [
+            (index, place, part.nodes[index].quantizer) for index, place in zip(sources, places, strict=True)
+        ]
+        self._result, self._values = number[id(part.result)], part.result.quantizer.values()
+        self._steps = list(self._bound(part, number))
+
+    def _bound(self, part: Part, number: dict[int, int]) -> list[_Step]:
+        last = {number[id(read)]: index for index, node in enumerate(part.nodes) for read in _reads(node)}
+        steps = []
+        for index, node in enumerate(part.nodes):
+            if isinstance(node, Source):
+                continue
+            data, other = (number[id(read)] for read in (*_reads(node), node.data)[:2])
+            maps = self._maps[data], self._maps[index], self._maps[other]
+            done = tuple(n for n in {data, other} if last[n] == index and n != self._result)
+            steps.append(_Step(bind(node, *maps), index, data, other, done))
+        return steps
+
+    def __call__(self, *arrays: Array) -> Array:
+        levels: list[Any] = [None] * len(self._maps)
+        for index, place, quantizer in self._sources:
+            found = quantizer.levels(channels_last(arrays[place]))
+            if np.isnan(found.max()):
+                return self._definition(*arrays)
+            levels[index] = self._maps[index].empty()
+            self._maps[index].inside(levels[index])[...] = found
+        count = threads()
+        for (address, job, large, _), out, data, other, done in self._steps:
+            levels[out] = self._maps[out].empty()
+            parallel_for(
+                address, job, levels[out], levels[data], levels[other], UNUSED, count if large else 1
+            )
+            for index in done:
+                levels[index] = None
+        return channels_first(self._values[self._maps[self._result].inside(levels[self._result])])
+
+
+def _reads(node: Node) -> list[Node]:
+    """Return the nodes that a node reads, its data first."""
+    if isinstance(node, Source):
+        return []
+    added = [node.other] if isinstance(node, Product) and node.other is not None else []
+    return [node.data, *added]
+
+
+def _read_by_vectors(node: Node) -> list[Node]:
+    """Return the nodes whose pixels a node reads by vectors of channels; dense products read them word by word."""
+    dense = isinstance(node, Product) and isinstance(node.op, Convolution)
+    return _reads(node)[1:] if dense else _reads(node)
+
+
+def _map(node: Node, by_vectors: bool) -> LevelMap:
+    images, channels, height, width = node.shape
+    few = isinstance(node, Source) and channels <= MAX_PICTURE_CHANNELS and not by_vectors
+    stored = -(-channels // GROUP) * GROUP if few else -(-channels // LANES) * LANES
+    return LevelMap(images, height, width, channels, stored, node.quantizer.zero)
+
+
+def _borders(node: Node) -> list[tuple[Node, tuple[int, int, int, int]]]:
+    """Return the data of a node, and the border that its windows reach into."""
+    if isinstance(node, Source):
+        return []
+    kernel = node.op.kernel if isinstance(node, Pooled) else node.weights.numbers.shape[-2:]
+    lengths, out = node.data.shape[2:], node.shape[2:]
+    borders = []
+    for axis, (before, _) in enumerate(node.op.pads(lengths, kernel)):
+        covered = (out[axis] - 1) * node.op.strides[axis] + node.op.extent(axis, kernel[axis])
+        borders += [before, max(covered - before - lengths[axis], 0)]
+    return [(node.data, (borders[0], borders[1], borders[2], borders[3]))]
