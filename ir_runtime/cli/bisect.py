@@ -9,6 +9,7 @@ import click
 from .exits import Exit
 from .fed import Feeding, fed
 from .limited import limited
+from .long import cache_folder, cached, working
 from .models import as_json, read, weights
 from .render import result
 
@@ -34,14 +35,23 @@ explains how the outputs differ.
 @fed
 @weights
 @limited
+@cached
 @as_json
 def bisect(
-    model: str, against: str, feeding: Feeding, weights: str | None, as_json: bool, limits: Limits
+    model: str,
+    against: str,
+    feeding: Feeding,
+    weights: str | None,
+    as_json: bool,
+    limits: Limits,
+    cache: str | None,
 ) -> None:
     """Find the first layer of MODEL in which another execution differs from f64 by more than rounding."""
     from ..debug import bisect as search
 
     net = read(model, weights, limits=limits)
-    found = search(net, feeding(net), against)
+    feeds = feeding(net)
+    with working("bisecting", as_json, cache_folder(cache)):
+        found = search(net, feeds, against)
     result(as_json, found.record, lambda: str(found))
     raise SystemExit(Exit.FINDINGS)

@@ -8,6 +8,7 @@ import click
 
 from .fed import Feeding, fed
 from .limited import limited
+from .long import cache_folder, cached, working
 from .models import as_json, read, weights
 from .render import result
 
@@ -40,6 +41,7 @@ f32, at the output where they are largest.
 @fed
 @weights
 @limited
+@cached
 @as_json
 def budget(
     model: str,
@@ -49,10 +51,13 @@ def budget(
     weights: str | None,
     as_json: bool,
     limits: Limits,
+    cache: str | None,
 ) -> None:
     """Say which layers of MODEL cost accuracy in a lower precision, and what keeping the worst in f32 gains."""
     from ..debug import budget as compute
 
     net = read(model, weights, limits=limits)
-    found = compute(net, feeding(net), to, keep)
+    feeds = feeding(net)
+    with working("computing", as_json, cache_folder(cache)):
+        found = compute(net, feeds, to, keep)
     result(as_json, found.record, lambda: str(found))

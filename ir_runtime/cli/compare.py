@@ -9,6 +9,7 @@ import click
 from .exits import Exit
 from .fed import Feeding, fed
 from .limited import limited
+from .long import cache_folder, cached, working
 from .models import as_json, read, weights
 from .render import result
 
@@ -41,9 +42,17 @@ inputs, is explained up to R 8. Ends with 0 if all is explained, else with 1.
     metavar="FILE",
     help="An .npz of what is judged, from any device: outputs and layers by name.",
 )
+@click.option(
+    "--types",
+    type=click.Choice(["real", "declared"]),
+    default="real",
+    show_default=True,
+    help="declared: round what the model declares as f16 or bf16 to that, also in f64.",
+)
 @fed
 @weights
 @limited
+@cached
 @as_json
 def compare(
     model: str,
@@ -53,6 +62,8 @@ def compare(
     weights: str | None,
     as_json: bool,
     limits: Limits,
+    cache: str | None,
+    types: str,
 ) -> None:
     """Say whether rounding explains how an execution of MODEL differs from f64, and where the difference begins."""
     from ..debug import compare as judge
@@ -60,7 +71,9 @@ def compare(
     if (against is None) == (results is None):
         raise click.UsageError("give either --against or --results")
     net = read(model, weights, limits=limits)
-    found = judge(net, feeding(net), against or str(results))
+    feeds = feeding(net)
+    with working("comparing", as_json, cache_folder(cache)):
+        found = judge(net, feeds, against or str(results), types)
     result(as_json, found.record, lambda: str(found))
     if not found.explained:
         raise SystemExit(Exit.FINDINGS)

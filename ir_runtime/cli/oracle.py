@@ -9,6 +9,7 @@ import click
 
 from .fed import Feeding, fed
 from .limited import limited
+from .long import working
 from .models import as_json, read, weights
 from .render import number, plural, result, table
 from .terminal import show
@@ -30,6 +31,13 @@ _REST = "a pipe gets all"
 @click.command(epilog=_EPILOG)
 @click.argument("model", metavar="MODEL")
 @fed
+@click.option(
+    "--types",
+    type=click.Choice(["real", "declared"]),
+    default="real",
+    show_default=True,
+    help="declared: round what the model declares as f16 or bf16 to that, also in f64.",
+)
 @click.option("-o", "--output", metavar="PATH", help="Save the tensors, as run -o saves them.")
 @click.option("--layers", multiple=True, metavar="GLOB", help="Also show and save these layers. Repeatable.")
 @weights
@@ -43,6 +51,7 @@ def oracle(
     weights: str | None,
     as_json: bool,
     limits: Limits,
+    types: str,
 ) -> None:
     """Compute MODEL in f64: numbers that it has in f32, f16 or bf16 are never rounded to these."""
     from ..debug import oracle as compute
@@ -54,7 +63,9 @@ def oracle(
     if target == STDOUT and as_json:
         raise click.UsageError("-o - and --json cannot be given together: both write to stdout")
     net = read(model, weights, limits=limits)
-    found = compute(net, feeding(net), layers)
+    feeds = feeding(net)
+    with working("computing", as_json, None):
+        found = compute(net, feeds, layers, types=types)
     if target is not None:
         check_count(target, list(found))
         save(target, dict(found))

@@ -8,6 +8,7 @@ import click
 
 from .fed import Feeding, fed
 from .limited import limited
+from .long import cache_folder, cached, working
 from .models import read, weights
 from .terminal import show
 
@@ -35,6 +36,7 @@ deviation, unless --keep-values is given or the difference would vanish.
 @click.option("--keep-values", is_flag=True, help="Leave weights and inputs as they are.")
 @weights
 @limited
+@cached
 def reduce(
     model: str,
     against: str,
@@ -43,10 +45,13 @@ def reduce(
     keep_values: bool,
     weights: str | None,
     limits: Limits,
+    cache: str | None,
 ) -> None:
     """Find the smallest part of MODEL on which another execution differs from f64 by more than rounding."""
     from ..debug import reduce as shrink
 
     net = read(model, weights, limits=limits)
     feeds = feeding(net)
-    show(str(shrink(net, feeds, against, output, keep_values)))
+    with working("reducing", False, cache_folder(cache)):
+        found = shrink(net, feeds, against, output, keep_values)
+    show(str(found))

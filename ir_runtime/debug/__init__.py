@@ -10,6 +10,7 @@ from .extract import extract
 from .measure import measure, old_model
 from .observation import Observation, Side
 from .oracle import Truth, oracle
+from .progress import Interrupted
 from .reduce import reduce
 from .reduced import Reduced
 from .report import Comparison, DecisionResult, OutputResult, UnitResult
@@ -23,6 +24,7 @@ __all__ = [
     "Comparison",
     "DecisionResult",
     "Difference",
+    "Interrupted",
     "Observation",
     "LayerCost",
     "NanTrace",

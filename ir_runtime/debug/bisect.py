@@ -15,6 +15,7 @@ from ..ir.tensor import Array
 from .compare import judged
 from .cuts import Cuts
 from .observation import Side
+from .progress import Interrupted, reached, stage
 from .reference import Reference
 from .report import Comparison
 from .sides import check_runs_parts
@@ -47,6 +48,7 @@ class Bisection:
         runs: how many models were compared.
         of: how many layers the model has, without constants.
         kept: the largest number of bytes that were kept from one run for the next.
+        partial: whether the search was interrupted.
     """
 
     layers: tuple[str, ...]
@@ -55,6 +57,7 @@ class Bisection:
     runs: int
     of: int
     kept: int
+    partial: bool = False
 
     @property
     def layer(self) -> str:
@@ -64,14 +67,16 @@ class Bisection:
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "schema": 1, "layer": self.layer, "operation": self.operation, "layers": list(self.layers), "of": self.of,
+            "schema": 1, "partial": self.partial, "layer": self.layer, "operation": self.operation, "layers": list(self.layers), "of": self.of,
             "runs": self.runs, "kept": self.kept, "report": self.report.record(),
         }  # fmt: skip
 
     def __str__(self) -> str:
         first = f"first wrong: {self.layer!r} ({self.operation})"
-        if len(self.layers) > 1:
-            span = f"the {len(self.layers)} layers from {self.layers[0]!r} to {self.layer!r}"
+        span = f"the {len(self.layers)} layers from {self.layers[0]!r} to {self.layer!r}"
+        if self.partial:
+            first = f"PARTIAL: the search was interrupted; wrong is one of {span}"
+        elif len(self.layers) > 1:
             first = f"wrong together, but not in parts: {span}"
         lines = [
             first,
@@ -108,6 +113,7 @@ def bisect(model: Model, inputs: Any, side: str | Side) -> Bisection:
 
     Raises:
         InputError: if the side cannot run other models, or rounding explains how it differs.
+        Interrupted: on Ctrl-C, with what is known by then.
     """
     check_runs_parts(side)
     reference = Reference(model)
@@ -132,26 +138,36 @@ class _Search:
         if found.verdict != "unexplained":
             message = f"there is nothing to find: {found.side} differs as rounding explains"
             raise InputError(message, code=Code.BAD_REQUEST)
-        while high - low > 1:
-            middle = (low + high) // 2
-            report, truth = self._compared(low, middle)
-            if report.verdict == "unexplained":
-                high, start, found = middle, low, report
-            else:
-                self._keep(low, middle, truth)
-                low = middle
-        if low != start:  # what is left was run with those before it only
-            report, _ = self._compared(low, high)
-            low, found = (low, report) if report.verdict == "unexplained" else (start, found)
+        try:
+            while high - low > 1:
+                middle = (low + high) // 2
+                report, truth = self._compared(low, middle)
+                if report.verdict == "unexplained":
+                    high, start, found = middle, low, report
+                else:
+                    self._keep(low, middle, truth)
+                    low = middle
+            if low != start:  # what is left was run with those before it only
+                report, _ = self._compared(low, high)
+                low, found = (low, report) if report.verdict == "unexplained" else (start, found)
+        except KeyboardInterrupt:
+            raise Interrupted(self._result(start, high, found, partial=True)) from None
+        reached(1)
+        return self._result(low, high, found)
+
+    def _result(self, low: int, high: int, found: Comparison, partial: bool = False) -> Bisection:
         layers = self.cuts.layers[low:high]
         names = tuple(layer.name for layer in layers)
-        return Bisection(names, layers[-1].operation, found, self.runs, len(self.cuts.layers), self.kept)
+        of = len(self.cuts.layers)
+        return Bisection(names, layers[-1].operation, found, self.runs, of, self.kept, partial)
 
     def _compared(self, low: int, high: int) -> tuple[Comparison, list[Array]]:
         """Compare what the layers between two cuts give; also return it as f64 has it."""
-        self.runs += 1
+        most = len(self.cuts.layers).bit_length() + 2
         part, arrays = self.cuts.part(low, high, self.values)
-        return judged(part, arrays, self.side, inside=False)
+        with stage(min(self.runs, most - 1) / most, min(self.runs + 1, most) / most):
+            self.runs += 1
+            return judged(part, arrays, self.side, inside=False)
 
     def _keep(self, low: int, middle: int, truth: list[Array]) -> None:
         """Keep what crosses a cut, in the types of the model."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,15 +13,20 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
+from .caching import entry_for
 from .decisions import decides, pinned
 from .precision import emulated
+from .progress import Interrupted, stage
 from .reference import Change, Reference, chained, computed
+from .spilling import tensors, within_room
 from .tensors import computed_layers, is_float
 from .terms import PRODUCTS
 from .verdict import error_of
 
 __all__ = ["Budget", "LayerCost", "budget"]
 
+FIRST = 0.05
+"""Which part of the time the run is taken to need that all errors are relative to."""
 GROUP = 128
 """How many weights of a row share a scale in int4."""
 
@@ -73,6 +78,7 @@ class Budget:
         total: the error if all are in the lower precision.
         kept: the layers to keep in f32.
         remaining: the error if all but these are in the lower precision.
+        partial: whether it was interrupted: only some layers are listed, and the errors of several are not known (NaN).
     """
 
     to: str
@@ -80,6 +86,7 @@ class Budget:
     total: float
     kept: tuple[str, ...]
     remaining: float
+    partial: bool = False
 
     @property
     def predicted(self) -> float:
@@ -89,12 +96,14 @@ class Budget:
     def record(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "schema": 1, "to": self.to, "total": self.total, "predicted": self.predicted, "kept": list(self.kept),
+            "schema": 1, "partial": self.partial, "to": self.to, "total": self.total, "predicted": self.predicted, "kept": list(self.kept),
             "remaining": self.remaining, "layers": [layer.record() for layer in self.layers],
         }  # fmt: skip
 
     def __str__(self) -> str:
         lines = [f"{cost.error:.1e}  {cost.layer!r} ({cost.operation})" for cost in self.layers]
+        if self.partial:
+            return "\n".join(["PARTIAL: it was interrupted; the other layers are not known", *lines])
         lines.append(f"all in {self.to}: error {self.total:.1e} (the layers predict {self.predicted:.1e})")
         if self.kept:
             names = ", ".join(map(repr, self.kept))
@@ -129,24 +138,33 @@ def budget(model: Model, inputs: Any, to: str = "bf16", keep: int = 3) -> Budget
     if to not in _ROUNDINGS and to not in ("bf16", "f16"):
         expected = "expected bf16, f16, int8 or int4"
         raise InputError(f"unknown precision {to!r}", code=Code.NO_SUCH_NAME, hint=expected)
-    work = _Budgeting(model, inputs, to)
-    costs = [LayerCost(la.name, la.operation, work.error({la.id})) for la in work.layers]
-    costs.sort(key=lambda cost: -cost.error)
-    kept = {cost.layer for cost in costs[:keep] if cost.error}
-    everything = {layer.id for layer in work.layers}
-    return Budget(
-        to=to,
-        layers=tuple(costs),
-        total=work.error(everything),
-        kept=tuple(cost.layer for cost in costs if cost.layer in kept),
-        remaining=work.error({layer.id for layer in work.layers if layer.name not in kept}),
-    )
+    with within_room(model.limits):
+        return _budgeted(_Budgeting(model, inputs, to), to, keep)
+
+
+def _budgeted(work: _Budgeting, to: str, keep: int) -> Budget:
+    costs: dict[str, LayerCost] = {}
+    try:
+        for layer in work.layers:
+            costs[layer.name] = LayerCost(layer.name, layer.operation, work.error({layer.id}))
+        ordered = _ordered(costs)
+        kept = tuple(cost.layer for cost in ordered[:keep] if cost.error)
+        total = work.error({layer.id for layer in work.layers})
+        remaining = work.error({layer.id for layer in work.layers if layer.name not in kept})
+    except KeyboardInterrupt:
+        raise Interrupted(Budget(to, _ordered(costs), np.nan, (), np.nan, partial=True)) from None
+    return Budget(to, ordered, total, kept, remaining)
+
+
+def _ordered(costs: Mapping[str, LayerCost]) -> tuple[LayerCost, ...]:
+    return tuple(sorted(costs.values(), key=lambda cost: -cost.error))
 
 
 class _Budgeting:
     def __init__(self, model: Model, inputs: Any, to: str) -> None:
         self._reference, self._to = Reference(model), to
-        self._feeds = self._reference.feeds(inputs)
+        self._feeds, self._done = self._reference.feeds(inputs), 0
+        self._entry = entry_for(f"budget {to}", model, self._feeds, "reference")
         graph = self._reference.graph
         computing = computed_layers(graph)
         changing = {layer.id for layer in (*computing, *graph.of_type("Parameter"))}
@@ -158,16 +176,28 @@ class _Budgeting:
             for layer in computing
             if layer.type in PRODUCTS and (to not in _ROUNDINGS or any(self._constants[layer.id]))
         ]
-        self._decisions: dict[int, Sequence[Array | None]] = {}
-        self._plain = self._reference.run(self._feeds, self._note)
+        self._decisions = tensors()
+        with stage(0, FIRST):
+            self._plain = self._reference.run(self._feeds, self._note)
 
     def _note(self, layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if decides(self._reference.graph, self._reference.types, layer):
-            self._decisions[layer.id] = outputs
+            self._decisions.update(zip(layer.output_ports, outputs, strict=False))
         return outputs
 
     def error(self, layers: Collection[int]) -> float:
-        """The largest relative error of an output if some layers are in the lower precision."""
+        """The largest relative error of an output if some layers are in the lower precision; from the cache if it is there."""
+        done, self._done, total = self._done, self._done + 1, len(self.layers) + 2
+        key = "-".join(map(str, sorted(layers))) if len(layers) == 1 else f"{self._to}-{len(layers)}"
+        if self._entry is not None and (known := self._entry.read(key)) is not None:
+            return float(known[0])
+        with stage(FIRST + (1 - FIRST) * done / total, FIRST + (1 - FIRST) * (done + 1) / total):
+            found = self._computed(layers)
+        if self._entry is not None:
+            self._entry.write(key, found)
+        return found
+
+    def _computed(self, layers: Collection[int]) -> float:
         change = self._stored if self._to in _ROUNDINGS else self._rounded
         results = self._reference.run(self._feeds, chained(change(layers), pinned(self._decisions)))
         errors = [

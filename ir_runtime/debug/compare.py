@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,30 @@ from ..api.model import Model
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .decisions import decides, explained_decisions, is_elementwise, jumps, pinned
+from .inside import InsideDecisions
 from .observation import Observation, Side
+from .observed import observed
 from .precision import ROUNDING, emulated, perturbed
-from .reference import Reference, chained
+from .progress import Interrupted, stage
+from .reference import Reference, as_declared, chained, check_types
 from .report import Comparison, DecisionResult, OutputResult, UnitResult
-from .sides import side_of
+from .spilling import tensors as stored
+from .spilling import within_room
 from .tensors import computed_layers, is_float, name_of, unit_of
 from .terms import Terms, terms_of
 from .verdict import Error, error_of, excess, scatter_of, with_accumulation
 
 __all__ = ["compare", "judged"]
 
+SEEN = 0.35
+"""Which part of the time observing the side is taken to need."""
 RUNS = 3
 """Runs with random rounding, beside the plain one."""
 
 
-def compare(model: Model, inputs: Any, side: str | Side | Mapping[Any, Any] | Sequence[Any]) -> Comparison:
+def compare(
+    model: Model, inputs: Any, side: str | Side | Mapping[Any, Any] | Sequence[Any], types: str = "real"
+) -> Comparison:
     """Say whether rounding explains how an execution of a model differs from f64.
 
     >>> import numpy as np
@@ -48,6 +57,7 @@ def compare(model: Model, inputs: Any, side: str | Side | Mapping[Any, Any] | Se
             a backend (``"numpy"``); the path of another IR, or of an ``.npz`` of tensors by name; a mapping of tensors by
             name (``layer``, ``layer:output``, or outputs by tensor name or index), or a sequence of the outputs;
             or a function of the inputs and the names of the tensors that returns such a mapping.
+        types: ``real``, or ``declared`` if what the model declares as f16 or bf16 is to be rounded to that, also in f64.
 
     Returns:
         A report. Its ``units`` are judged each by what it makes of the side's own inputs, so that the layer
@@ -56,11 +66,14 @@ def compare(model: Model, inputs: Any, side: str | Side | Mapping[Any, Any] | Se
     Raises:
         InputError: if an input or the side is not as described.
         ExecutionError: if a layer fails on the data.
+        Interrupted: on Ctrl-C, with a partial report.
     """
-    return judged(model, inputs, side)[0]
+    return judged(model, inputs, side, types=types)[0]
 
 
-def judged(model: Model, inputs: Any, side: Any, inside: bool = True) -> tuple[Comparison, list[Array]]:
+def judged(
+    model: Model, inputs: Any, side: Any, inside: bool = True, types: str = "real"
+) -> tuple[Comparison, list[Array]]:
     """Compare; also return the outputs in f64, with the decisions of the side.
 
     Args:
@@ -68,16 +81,24 @@ def judged(model: Model, inputs: Any, side: Any, inside: bool = True) -> tuple[C
         inputs: as for a compiled model.
         side: what is judged.
         inside: also look at the tensors between the layers, not at the outputs alone.
+        types: ``real`` or ``declared``.
     """
+    check_types(types)
     plain = Reference(model)
     feeds = plain.feeds(inputs)
     layers = computed_layers(plain.graph)
     ports = [port for layer in layers for port in layer.output_ports] if inside else []
-    seen = side_of(side).observe(model, plain, feeds, ports)
-    work = _Work(model, plain, feeds, seen, layers)
-    work.local()
-    truth = work.whole()
-    return work.report(), truth
+    with within_room(model.limits):
+        with stage(0, SEEN):
+            seen = observed(model, plain, feeds, side, ports)
+        work = _Work(model, plain, feeds, seen, layers, types)
+        del seen  # whose tensors would stay in memory
+        try:
+            work.local()
+            truth = work.whole()
+        except KeyboardInterrupt:
+            raise Interrupted(work.report(partial=True)) from None
+        return work.report(), truth
 
 
 @dataclass
@@ -89,11 +110,12 @@ class _Work:
     feeds: list[Array]
     seen: Observation
     layers: list[Layer]
+    types: str
     wide: Reference = field(init=False)
-    tensors: dict[Port, Array] = field(init=False)
-    rounded: dict[Port, Array] = field(default_factory=dict)
+    tensors: MutableMapping[Port, Array] = field(default_factory=stored)
+    rounded: MutableMapping[Port, Array] = field(default_factory=stored)
     """What the reference, in the precision of the side, makes of the side's tensors."""
-    exact: dict[Port, Array] = field(default_factory=dict)
+    exact: MutableMapping[Port, Array] = field(default_factory=stored)
     """What f64 makes of the side's tensors."""
     inherited: dict[Port, float] = field(default_factory=dict)
     terms: dict[str, Terms] = field(default_factory=dict)
@@ -104,9 +126,14 @@ class _Work:
 
     def __post_init__(self) -> None:
         self.wide = Reference(self.model, wide=True)
-        self.tensors = dict(self.seen.tensors)
+        seen = dict(self.seen.tensors)
+        self.seen = replace(self.seen, tensors={})
+        while seen:
+            port, array = seen.popitem()
+            self.tensors[port] = array
         graph, types = self.plain.graph, self.plain.types
         self.computed = {layer.id for layer in self.layers}
+        self.rounding = as_declared(types) if self.types == "declared" else None
         self.deciding = {layer.id: layer for layer in self.layers if decides(graph, types, layer)}
         for output, array in zip(self.plain.outputs, self.seen.outputs, strict=True):
             layer = self.deciding.get(output._port.layer)
@@ -121,17 +148,19 @@ class _Work:
     def local(self) -> None:
         """Compute every layer from the side's own tensors, in the side's precision and in f64."""
         tensors = self.tensors
-        own: dict[int, list[Array | None]] = {}
+        own = stored()
 
-        def replace(layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        def exchange(layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
             for port, array in zip(layer.output_ports, outputs, strict=False):
                 if port in tensors:
                     self.rounded[port] = array
                 elif layer.id in self.deciding:
-                    own.setdefault(layer.id, [None] * len(outputs))[port.number] = array
+                    own[port] = array
             return self._observed(layer, outputs)
 
-        self.plain.run(self.feeds, chained(emulated(self.precision, tensors), replace))
+        inside = InsideDecisions(self.plain.graph, self.plain.types)
+        with stage(SEEN, 0.4):
+            self.plain.run(self.feeds, chained(emulated(self.precision, tensors), exchange), inside.record)
         take = pinned(own)
 
         def judge(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -139,14 +168,13 @@ class _Work:
             if layer.id in self.deciding:
                 self._judge_decision(layer, inputs, outputs)
                 outputs = take(layer, inputs, outputs)
-            self.exact |= {
-                port: array
-                for port, array in zip(layer.output_ports, outputs, strict=False)
-                if port in tensors
-            }
+            for port, array in zip(layer.output_ports, outputs, strict=False):
+                if port in tensors:
+                    self.exact[port] = array
             return self._observed(layer, outputs)
 
-        self.wide.run(self.feeds, judge)
+        with stage(0.4, 0.6):
+            self.wide.run(self.feeds, chained(self.rounding, judge), inside.replay())
 
     def _observed(self, layer: Layer, outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         """The side's tensors in place of the outputs of a layer, where they were observed; flat ones get their shape."""
@@ -156,7 +184,7 @@ class _Work:
                 seen = self.tensors[port]
                 if seen.ndim == 1 and seen.size == outputs[index].size:
                     seen = self.tensors[port] = seen.reshape(outputs[index].shape)
-                found[index] = seen.astype(outputs[index].dtype)
+                found[index] = seen.astype(outputs[index].dtype, copy=False)
         return tuple(found)
 
     def _judge_decision(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> None:
@@ -189,26 +217,28 @@ class _Work:
         Returns:
             the outputs in f64.
         """
-        decisions: dict[int, list[Array | None]] = {}
+        own = stored()
+        seen = {port: array for port, array in self.tensors.items() if port.layer in self.deciding}
+        take = pinned(ChainMap(seen, own))
 
         def first(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-            if layer.id not in self.deciding:
-                return outputs
-            decisions[layer.id] = [
-                self.tensors.get(port, array)
-                for port, array in zip(layer.output_ports, outputs, strict=False)
-            ]
-            return pinned(decisions)(layer, inputs, outputs)
+            if layer.id in self.deciding:
+                for port, array in zip(layer.output_ports, outputs, strict=False):
+                    if port not in seen:
+                        own[port] = array
+            return take(layer, inputs, outputs)
 
-        emulate = emulated(self.precision)
-        runs = [self.plain.run(self.feeds, chained(emulate, first))]
-        take = pinned(decisions)
-        ours = runs[0] if emulate is None else self.plain.run(self.feeds, take)
-        runs += [
-            self.plain.run(self.feeds, chained(emulate, perturbed(self.precision, seed), take))
-            for seed in range(RUNS)
-        ]
-        truth = self.wide.run(self.feeds, chained(take, self._inherit))
+        emulate, inside = emulated(self.precision), InsideDecisions(self.plain.graph, self.plain.types)
+        with stage(0.6, 0.65):
+            runs = [self.plain.run(self.feeds, chained(emulate, first), inside.record)]
+        with stage(0.65, 0.7):
+            ours = runs[0] if emulate is None else self.plain.run(self.feeds, take, inside.replay())
+        for seed in range(RUNS):
+            change = chained(emulate, perturbed(self.precision, seed), take)
+            with stage(0.7 + 0.1 * seed / RUNS, 0.7 + 0.1 * (seed + 1) / RUNS):
+                runs.append(self.plain.run(self.feeds, change, inside.replay()))
+        with stage(0.8, 1):
+            truth = self.wide.run(self.feeds, chained(take, self.rounding, self._inherit), inside.replay())
         for index, exact in enumerate(truth):
             self._judge_output(index, exact, [run[index] for run in runs], ours[index])
         return truth
@@ -238,12 +268,13 @@ class _Work:
             )
         )
 
-    def report(self) -> Comparison:
+    def report(self, partial: bool = False) -> Comparison:
         """Return what was found."""
         graph = self.plain.graph
         for layer in self.layers:
             for port in layer.output_ports:
-                if port in self.exact and is_float(self.plain.types, port) and layer.id not in self.deciding:
+                numbers = is_float(self.plain.types, port) and layer.id not in self.deciding
+                if numbers and port in self.exact and port in self.rounded:
                     self.units.append(self._unit(layer, port))
         seen = self.seen
         return Comparison(
@@ -255,6 +286,7 @@ class _Work:
             decisions=tuple(self.decisions),
             boundaries=len(self.tensors) + len(seen.unobserved),
             unobserved=tuple(name_of(graph, port) for port in seen.unobserved),
+            partial=partial,
         )
 
     def _unit(self, layer: Layer, port: Port) -> UnitResult:

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..analysis.infer import Inferred
-from ..ir.graph import Graph, Layer
+from ..ir.graph import Graph, Layer, Port
 from ..ir.tensor import Array
 from .reference import Change, computed
 from .tensors import is_float
 
-__all__ = ["decides", "explained_decisions", "is_elementwise", "jumps", "pinned"]
+__all__ = ["decides", "explained_decisions", "is_elementwise", "jumps", "pinned", "taken"]
 
 _STEPS = frozenset({"Ceiling", "FakeQuantize", "Floor", "FloorMod", "Mod", "Round", "Sign"})
 """Operations on numbers whose results jump."""
@@ -62,41 +62,49 @@ def _is_random(layer: Layer) -> bool:
     return layer.type in ("Multinomial", "RandomUniform")
 
 
-def pinned(decisions: Mapping[int, Sequence[Array | None]]) -> Change:
+def pinned(decisions: Mapping[Port, Array]) -> Change:
     """Return a change that replaces decisions by others.
 
     Args:
-        decisions: the outputs of layers by id; ``None`` for outputs that are not known.
+        decisions: the outputs of layers that decide, as far as they are known.
     """
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
-        taken = decisions.get(layer.id)
-        return outputs if taken is None else _taken(layer, inputs, outputs, taken)
+        found = [decisions.get(port) for port in layer.output_ports[: len(outputs)]]
+        return taken(layer, inputs, outputs, found) if any(x is not None for x in found) else outputs
 
     return change
 
 
-def _taken(
-    layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...], taken: Sequence[Array | None]
+def taken(
+    layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...], decided: Sequence[Array | None]
 ) -> tuple[Array, ...]:
-    if layer.type == "FakeQuantize" and taken[0] is not None:
-        own, level = (_at_level(layer, inputs, array) for array in (outputs[0], taken[0]))
+    """Return the outputs of a layer as they are if it decides in another way.
+
+    Args:
+        layer: the layer.
+        inputs: its inputs.
+        outputs: what it computes from them.
+        decided: its outputs in another run; ``None`` for those that are not known.
+    """
+    if layer.type == "FakeQuantize" and decided[0] is not None:
+        own, level = (_at_level(layer, inputs, array) for array in (outputs[0], decided[0]))
         return (np.where(own == level, outputs[0], level.astype(outputs[0].dtype)),)
-    if layer.type in ("FloorMod", "Mod") and taken[0] is not None:
+    if layer.type in ("FloorMod", "Mod") and decided[0] is not None:
         period = inputs[1].astype(np.float64)
         with np.errstate(all="ignore"):
-            turns = np.rint((taken[0].astype(np.float64) - outputs[0]) / period)
+            turns = np.rint((decided[0].astype(np.float64) - outputs[0]) / period)
             return ((outputs[0] + np.where(np.isfinite(turns), turns * period, 0)).astype(outputs[0].dtype),)
-    if layer.type == "TopK" and len(taken) > 1 and taken[1] is not None:
+    if layer.type == "TopK" and len(decided) > 1 and decided[1] is not None:
         axis = vars(layer.op)["axis"]
         return (
-            np.take_along_axis(inputs[0], taken[1].astype(np.int64), axis),
-            taken[1].astype(outputs[1].dtype),
+            np.take_along_axis(inputs[0], decided[1].astype(np.int64), axis),
+            decided[1].astype(outputs[1].dtype),
         )
     whole = layer.type in _STEPS or layer.type in _SELECTIONS or _is_random(layer)
     return tuple(
         output if found is None or (not whole and output.dtype.kind == "f") else found.astype(output.dtype)
-        for output, found in zip(outputs, taken, strict=True)
+        for output, found in zip(outputs, decided, strict=True)
     )
 
 

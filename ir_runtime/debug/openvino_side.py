@@ -24,9 +24,9 @@ from ..errors import InputError
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from .faithful import observed, same_bits
-from .observation import Observation
+from .observation import Observation, Side
 from .reference import Reference
-from .tensors import is_float
+from .tensors import computed_layers, is_float
 
 if TYPE_CHECKING:
     from ..api.model import Model
@@ -42,13 +42,22 @@ class OpenVINO:
 
     Args:
         hint: the precision that is asked for: ``f32``, ``bf16`` or ``f16``; by default ``f32``.
+        threads: how many it uses; 0 leaves that to it.
+        fused: without it, every tensor is an output, so that layers are not fused.
     """
 
-    def __init__(self, hint: str = "") -> None:
+    def __init__(self, hint: str = "", threads: int = 0, fused: bool = True) -> None:
         if hint not in ("", "f32", "bf16", "f16"):
             message = f"unknown precision {hint!r}"
             raise InputError(message, code=Code.NO_SUCH_NAME, hint="expected f32, bf16 or f16")
-        self.hint = hint or "f32"
+        self.hint, self.threads, self.fused = hint or "f32", threads, fused
+
+    def variants(self) -> dict[str, Side]:
+        """The plugin with one thread, and with all tensors as outputs, so that no layers are fused."""
+        return {
+            "with one thread": OpenVINO(self.hint, threads=1),
+            "without fusion": OpenVINO(self.hint, fused=False),
+        }
 
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
@@ -59,7 +68,7 @@ class OpenVINO:
             InputError: if OpenVINO is not installed, or cannot run the model.
         """
         with TemporaryDirectory() as folder:
-            probing = _Probing(self.hint, _saved(model, folder), reference, feeds)
+            probing = _Probing(self, _saved(model, folder), reference, feeds)
             wanted = _boundaries(reference, ports, probing.alone.node_of)
             found = _outputs(reference, wanted, probing.alone)
             found |= probing.observe([port for port in wanted if port not in found])
@@ -122,7 +131,7 @@ class _Execution:
 
 
 class _Probing:
-    def __init__(self, hint: str, path: str, reference: Reference, feeds: Sequence[Array]) -> None:
+    def __init__(self, side: OpenVINO, path: str, reference: Reference, feeds: Sequence[Array]) -> None:
         try:
             self._api: Any = import_module("openvino")
         except ImportError:
@@ -130,9 +139,10 @@ class _Probing:
                 "OpenVINO is not installed", code=Code.BAD_REQUEST, hint="pip install openvino"
             ) from None
         self._core = self._api.Core()
-        self._hint, self._path, self._reference, self._feeds = hint, path, reference, feeds
+        self._side, self._path, self._reference, self._feeds = side, path, reference, feeds
         self._is_narrow = False
-        self.alone = self._run(())
+        layers = () if side.fused else computed_layers(reference.graph)
+        self.alone = self._run([port for layer in layers for port in layer.output_ports])
         self._is_narrow = bool({"bf16", "f16"} & set(self.alone.precisions))
 
     def observe(self, ports: Sequence[Port]) -> dict[Port, Array]:
@@ -160,7 +170,9 @@ class _Probing:
         model = self._core.read_model(self._path)
         count = len(model.outputs)
         probed = _probe(model, self._reference, ports, self._is_narrow)
-        config = {"INFERENCE_PRECISION_HINT": self._hint, "CACHE_DIR": ""}
+        config: dict[str, Any] = {"INFERENCE_PRECISION_HINT": self._side.hint, "CACHE_DIR": ""}
+        if self._side.threads:
+            config["INFERENCE_NUM_THREADS"] = self._side.threads
         compiled = self._core.compile_model(model, "CPU", config)
         request = compiled.create_infer_request()
         feed(self._api, request, list(map(np.ascontiguousarray, self._feeds)))

@@ -9,9 +9,12 @@ import numpy as np
 
 from ..api.model import Model
 from ..api.names import find_ports
+from ..ir.graph import Port
 from ..ir.tensor import Array
 from .decisions import decides, pinned
-from .reference import Recorder, Reference, chained
+from .progress import Interrupted
+from .reference import Recorder, Reference, as_declared, chained, check_types
+from .spilling import Room, Tensors, room_of
 from .tensors import name_of, ports_by_name
 
 __all__ = ["Truth", "oracle"]
@@ -33,10 +36,19 @@ class Truth(Mapping[str, Array]):
     dtype('float64')
     """
 
-    def __init__(self, outputs: Sequence[tuple[str, Array]], layers: Mapping[str, Array]) -> None:
+    def __init__(
+        self,
+        outputs: Sequence[tuple[str, Array]],
+        layers: Mapping[str, Array],
+        room: Room | None = None,
+        partial: bool = False,
+    ) -> None:
         self.outputs = [array for _, array in outputs]
         """The outputs of the model, in order."""
+        self.partial = partial
+        """Whether the run was interrupted, so that outputs and the last layers are missing."""
         self._tensors = {**dict(outputs), **layers}
+        self._room = room  # its files are removed with it
 
     def __getitem__(self, key: int | str) -> Array:
         return self.outputs[key] if isinstance(key, int) else self._tensors[key]
@@ -48,7 +60,18 @@ class Truth(Mapping[str, Array]):
         return len(self._tensors)
 
     def __repr__(self) -> str:
-        return f"<Truth: {', '.join(self._tensors)}>"
+        return f"<Truth: {'partial: ' if self.partial else ''}{', '.join(self._tensors)}>"
+
+    def __str__(self) -> str:
+        lines = [f"{name} {array.dtype.name}{list(array.shape)}" for name, array in self.items()]
+        if self.partial:
+            lines.insert(0, "PARTIAL: the run was interrupted; these layers were computed")
+        return "\n".join(lines)
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        tensors = [{"name": name, "shape": list(array.shape)} for name, array in self.items()]
+        return {"schema": 1, "partial": self.partial, "tensors": tensors}
 
 
 def oracle(
@@ -56,6 +79,7 @@ def oracle(
     inputs: Any,
     layers: str | Sequence[Any] = (),
     pin: Mapping[Any, Array] | None = None,
+    types: str = "real",
 ) -> Truth:
     """Compute a model in f64: numbers that it has in f32, f16 or bf16 are never rounded to these.
 
@@ -73,31 +97,40 @@ def oracle(
         inputs: as for a compiled model.
         layers: further tensors to return: layer names, tensor names, globs or (layer name, output).
         pin: tensors by name, ``layer`` or ``layer:output``, of which those of deciding layers are taken over.
+        types: ``real``, or ``declared`` to round what the model declares as f16 or bf16 to that.
+
+    Returns:
+        the tensors; those for which the memory limit leaves no room are files that are removed with them.
 
     Raises:
         InputError: if an input is missing, unknown, or has another type or shape; if a name is unknown.
         ExecutionError: if a layer fails on the data.
     """
+    check_types(types)
     plain, wide = Reference(model), Reference(model, wide=True)
     asked = find_ports(plain.graph, [layers] if isinstance(layers, str) else layers)
-    recorder = Recorder(asked)
-    results = wide.run(wide.feeds(inputs), chained(pinned(_decisions(plain, pin or {})), recorder))
+    room = room_of(model.limits)
+    recorder = Recorder(asked, Tensors(room))
+    rounding = as_declared(plain.types) if types == "declared" else None
+    change = chained(pinned(_decisions(plain, pin or {})), rounding, recorder)
+    try:
+        results = wide.run(wide.feeds(inputs), change)
+    except KeyboardInterrupt:
+        known = {name_of(wide.graph, port): array for port, array in recorder.tensors.items()}
+        raise Interrupted(Truth([], known, room, partial=True)) from None
     outputs = [(port.label, np.array(array)) for port, array in zip(wide.outputs, results, strict=True)]
     found = recorder.tensors
-    return Truth(outputs, {name_of(wide.graph, port): found[port] for port in asked if port in found})
+    return Truth(outputs, {name_of(wide.graph, port): found[port] for port in asked if port in found}, room)
 
 
-def _decisions(plain: Reference, pin: Mapping[Any, Array]) -> dict[int, list[Array | None]]:
+def _decisions(plain: Reference, pin: Mapping[Any, Array]) -> dict[Port, Array]:
     """The outputs of deciding layers, among those that are given by name."""
     deciding = [layer for layer in plain.graph if decides(plain.graph, plain.types, layer)]
     names = {port: name for name, port in ports_by_name(plain.graph, deciding).items()}
     results = {port._port: key for key, port in enumerate(plain.outputs)}
-    found = {}
-    for layer in deciding:
-        arrays = [_given(pin, names.get(port), results.get(port)) for port in layer.output_ports]
-        if any(array is not None for array in arrays):
-            found[layer.id] = arrays
-    return found
+    ports = [port for layer in deciding for port in layer.output_ports]
+    given = {port: _given(pin, names.get(port), results.get(port)) for port in ports}
+    return {port: array for port, array in given.items() if array is not None}
 
 
 def _given(pin: Mapping[Any, Array], name: str | None, output: int | None) -> Array | None:

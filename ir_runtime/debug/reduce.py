@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,22 @@ from ..errors import InputError, IRError
 from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array
+from .caching import entry_for
 from .compare import compare
 from .extract import cut, inputs_of
 from .observation import Side
+from .progress import Interrupted, reached, stage
 from .reduced import Reduced
 from .reference import Reference
 from .report import Comparison
 from .reproducer import check_folder, write
-from .sides import check_runs_parts
+from .sides import check_runs_parts, variants_of
 from .tensors import computed_layers, ports_by_name
 
 __all__ = ["reduce"]
 
+FIRST = 0.3
+"""Which part of the time the comparison of the whole model is taken to need; each further one needs a tenth of the rest."""
 MOST = 12
 """How many times the part is extended towards the inputs where it does not show the difference alone."""
 
@@ -60,6 +64,7 @@ def reduce(
 
     Raises:
         InputError: if the side cannot run other models, or rounding explains how it differs, or the folder cannot be made.
+        Interrupted: on Ctrl-C, with the smallest part so far.
     """
     check_runs_parts(side)
     if out is not None:
@@ -67,49 +72,70 @@ def reduce(
     work = _Reduction(side)
     whole = Reference(model)
     feeds = whole.feeds(inputs)
-    report = compare(model, feeds, side)
+    with stage(0, FIRST):
+        report = compare(model, feeds, side)
     if report.verdict != "unexplained":
         raise InputError(
             f"there is nothing to reduce: {report.side} differs as rounding explains", code=Code.BAD_REQUEST
         )
-    part, arrays, report = work.shrink(model, whole, feeds, report)
-    kept: tuple[str, ...] = ()
-    if not keep_values:
-        part, arrays, report, kept = work.anonymize(part, arrays, report)
-    found = Reduced(
-        model=part,
-        inputs=arrays,
-        side=side if isinstance(side, str) else report.side,
-        report=report,
-        layers=tuple(layer.name for layer in computed_layers(part._graph)),
-        original=len(computed_layers(whole.graph)),
-        kept_weights=kept,
-        notes=work.variants(part, arrays),
-        tests=work.tests,
-    )
+    original = len(computed_layers(whole.graph))
+    work.found = _reduced(side, model, feeds, report, original)
+    try:
+        work.found = work.shrink(whole)
+        if not keep_values:
+            work.found = work.anonymize()
+        work.found.notes += work.variants()
+    except KeyboardInterrupt:
+        work.found.partial, work.found.tests = True, work.tests
+        raise Interrupted(work.found) from None
+    work.found.tests = work.tests
+    reached(1)
     if out is not None:
-        found.folder = write(found, Path(out))
-    return found
+        work.found.folder = write(work.found, Path(out))
+    return work.found
+
+
+def _reduced(
+    side: str | Side, part: Model, arrays: Sequence[Array], report: Comparison, original: int
+) -> Reduced:
+    layers = tuple(layer.name for layer in computed_layers(part._graph))
+    constants = tuple(layer.name for layer in part._graph.of_type("Constant") if _is_real(layer))
+    name = side if isinstance(side, str) else report.side
+    return Reduced(part, list(arrays), name, report, layers, original, constants)
 
 
 @dataclass
 class _Reduction:
     side: str | Side
+    found: Reduced = field(init=False)
+    """The smallest part so far."""
     tests: int = 0
 
-    def fails(self, part: Model, arrays: Sequence[Array]) -> Comparison | None:
+    def fails(self, part: Model, arrays: Sequence[Array], side: Side | None = None) -> Comparison | None:
         """Compare; return the report if rounding does not explain it. What cannot be run does not count."""
-        self.tests += 1
+        start, self.tests = self._done, self.tests + 1
+        entry = entry_for("explained", part, arrays, self.side if side is None else None)
+        if entry is not None and entry.read("verdict") is not None:
+            return None
         try:
-            report = compare(part, list(arrays), self.side)
+            with stage(start, self._done):
+                report = compare(part, list(arrays), self.side if side is None else side)
         except IRError:
             return None
-        return report if report.verdict == "unexplained" else None
+        if report.verdict == "unexplained":
+            return report
+        if entry is not None:
+            entry.write("verdict", report.verdict)
+        return None
 
-    def shrink(
-        self, model: Model, whole: Reference, feeds: Sequence[Array], report: Comparison
-    ) -> tuple[Model, list[Array], Comparison]:
+    @property
+    def _done(self) -> float:
+        """Which part of the work is done, as far as that can be guessed."""
+        return float(1 - (1 - FIRST) * 0.9**self.tests)
+
+    def shrink(self, whole: Reference) -> Reduced:
         """Cut the first unit that is wrong, and what leads to it as far as it is needed."""
+        model, feeds, report = self.found.model, self.found.inputs, self.found.report
         graph, layers = whole.graph, computed_layers(whole.graph)
         ports = ports_by_name(graph, layers)
         computed = {layer.id for layer in layers}
@@ -125,44 +151,50 @@ class _Reduction:
         for _ in range(MOST):
             starts = _starts(graph, members, computed)
             part = cut(model, starts, _ends(graph, members, ends))
-            arrays = inputs_of(part, starts, whole, feeds)
+            with stage(self._done, self._done):
+                arrays = inputs_of(part, starts, whole, feeds)
             if (found := self.fails(part, arrays)) is not None:
-                return part, arrays, found
+                return _reduced(self.side, part, arrays, found, self.found.original)
             before = {port.layer for port in starts if port.layer in computed}
             if not before:
                 break
             members |= before
-        return model, list(feeds), report
+        return self.found
 
-    def anonymize(
-        self, part: Model, arrays: list[Array], report: Comparison
-    ) -> tuple[Model, list[Array], Comparison, tuple[str, ...]]:
+    def anonymize(self) -> Reduced:
         """Replace numbers by random ones as long as the difference stays: all at once, or else one after the other."""
         random = np.random.default_rng(0)
-        drawn = [_random(array, random) for array in arrays]
-        if (found := self.fails(part, drawn)) is not None:
-            arrays, report = drawn, found
-        names = [layer.name for layer in part._graph.of_type("Constant") if _is_real(layer)]
+        found = self.found
+        drawn = [_random(array, random) for array in found.inputs]
+        if (report := self.fails(found.model, drawn)) is not None:
+            self.found = found = replace(found, inputs=drawn, report=report)
+        part, names = found.model, found.kept_weights
         everything = _with_random(part, set(names))
-        if (found := self.fails(everything, arrays)) is not None:
-            return everything, arrays, found, ()
+        if (report := self.fails(everything, found.inputs)) is not None:
+            return replace(found, model=everything, report=report, kept_weights=())
         replaced: set[str] = set()
         for name in names:
             candidate = _with_random(part, replaced | {name})
-            if (found := self.fails(candidate, arrays)) is not None:
+            if (report := self.fails(candidate, found.inputs)) is not None:
                 replaced.add(name)
-                report = found
-        kept = tuple(name for name in names if name not in replaced)
-        return _with_random(part, replaced), arrays, report, kept
+                kept = tuple(name for name in names if name not in replaced)
+                self.found = replace(self.found, model=candidate, report=report, kept_weights=kept)
+        return self.found
 
-    def variants(self, part: Model, arrays: Sequence[Array]) -> list[str]:
-        """Try static shapes where some are open."""
-        if not any(port.partial_shape.is_dynamic for port in part.inputs):
-            return []
-        static = part.clone()
-        static.reshape({i: PartialShape(array.shape) for i, array in enumerate(arrays)})
-        gone = self.fails(static, arrays) is None
-        return [f"with static shapes the difference {'is gone' if gone else 'stays'}"]
+    def variants(self) -> list[str]:
+        """Try static shapes where some are open, one thread, and no fusion."""
+        part, arrays, notes = self.found.model, self.found.inputs, list[str]()
+        if any(port.partial_shape.is_dynamic for port in part.inputs):
+            static = part.clone()
+            static.reshape({i: PartialShape(array.shape) for i, array in enumerate(arrays)})
+            notes.append(_note("with static shapes", self.fails(static, arrays)))
+        for what, side in variants_of(self.side).items():
+            notes.append(_note(what, self.fails(part, arrays, side)))
+        return notes
+
+
+def _note(what: str, found: Comparison | None) -> str:
+    return f"{what} the difference {'is gone' if found is None else 'stays'}"
 
 
 def _starts(graph: Graph, members: set[int], computed: set[int]) -> list[Port]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..api.model import Model
 from ..ir.tensor import Array
@@ -40,6 +41,8 @@ class Reduced:
         kept_weights: the names of constants without which the difference would vanish.
         notes: what else was tried.
         tests: how many models were compared.
+        folder: where it was saved.
+        partial: whether it was interrupted, so that a smaller part may be possible.
     """
 
     model: Model
@@ -52,6 +55,15 @@ class Reduced:
     notes: list[str] = field(default_factory=list)
     tests: int = 0
     folder: Path | None = None
+    partial: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "schema": 1, "partial": self.partial, "side": self.side, "layers": list(self.layers), "original": self.original,
+            "kept_weights": list(self.kept_weights), "notes": self.notes, "tests": self.tests,
+            "report": self.report.record(),
+        }  # fmt: skip
 
     def __str__(self) -> str:
         operations = [layer.operation for layer in computed_layers(self.model._graph)]
@@ -62,4 +74,8 @@ class Reduced:
             *self.notes,
             str(self.report),
         ]
+        if self.partial:
+            lines.insert(
+                0, "PARTIAL: it was interrupted; fewer layers, and fewer weights as they are, may be possible"
+            )
         return "\n".join(lines if self.folder is None else [*lines, f"saved to {self.folder}"])

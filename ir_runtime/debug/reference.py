@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from itertools import count
 from typing import TypeAlias
 
 import numpy as np
 
+from ..analysis.infer import Inferred
 from ..api.feeding import bind
 from ..api.model import Model
 from ..cached import cached_property
+from ..codes import Code
+from ..errors import InputError
 from ..executor.compile import compile_plan
 from ..executor.plan import ExecutionPlan
 from ..executor.step import Step
@@ -17,8 +21,10 @@ from ..ir.element import ElementType
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from ..transform.widen import widen
+from .progress import reached
+from .spilling import run_limits, tensors
 
-__all__ = ["Change", "Recorder", "Reference", "chained", "computed"]
+__all__ = ["Change", "Recorder", "Reference", "as_declared", "chained", "check_types", "computed"]
 
 Arrays: TypeAlias = tuple[Array, ...]
 
@@ -58,19 +64,62 @@ class Reference:
         """
         return bind(self.inputs, inputs, {})
 
-    def run(self, feeds: Sequence[Array], change: Change | None = None) -> list[Array]:
-        """Return the outputs; ``change`` is told of every layer outside of bodies."""
+    def run(
+        self, feeds: Sequence[Array], change: Change | None = None, inside: Change | None = None
+    ) -> list[Array]:
+        """Return the outputs.
+
+        Args:
+            feeds: an array for each input.
+            change: is told of every layer outside of bodies.
+            inside: is told of every layer of a body, each time that it runs.
+        """
         if self._wide:
             feeds = [feed.astype(np.float64) if _is_narrow(feed) else feed for feed in feeds]
-        return self._plan.run(
-            feeds, limits=self._limits, patch=None if change is None else self._patch(change)
-        )
+        return self._plan.run(feeds, limits=run_limits(self._limits), patch=self._patch(change, inside))
 
-    def _patch(self, change: Change) -> Callable[[Step, Sequence[Array], Arrays], Arrays]:
+    def _patch(
+        self, change: Change | None, inside: Change | None
+    ) -> Callable[[Step, Sequence[Array], Arrays], Arrays]:
+        done, total = count(1), len(self._plan.steps)
+
         def patch(step: Step, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
-            return change(step.layer, inputs, outputs) if step.layer in self.graph else outputs
+            if step.layer not in self.graph:
+                return outputs if inside is None else inside(step.layer, inputs, outputs)
+            reached(next(done) / total, step.layer.name)
+            return outputs if change is None else change(step.layer, inputs, outputs)
 
         return patch
+
+
+def check_types(types: str) -> None:
+    """Check that types are ``real`` or ``declared``.
+
+    Raises:
+        InputError: if they are not.
+    """
+    if types not in ("real", "declared"):
+        raise InputError(f"unknown types {types!r}", code=Code.NO_SUCH_NAME, hint="expected real or declared")
+
+
+def as_declared(types: Inferred) -> Change:
+    """Return a change that rounds what a model declares as f16 or bf16 to that, though it is computed in f64.
+
+    Args:
+        types: what was inferred about the model.
+    """
+
+    def change(layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:
+        return tuple(map(_rounded, layer.output_ports, outputs))
+
+    def _rounded(port: Port, array: Array) -> Array:
+        element = types[port].element if port in types else None
+        if array.dtype != np.float64 or element not in (ElementType.f16, ElementType.bf16):
+            return array
+        with np.errstate(over="ignore"):
+            return array.astype(element.dtype).astype(np.float64)
+
+    return change
 
 
 def chained(*changes: Change | None) -> Change:
@@ -90,11 +139,12 @@ class Recorder:
 
     Args:
         ports: the tensors.
+        into: where to keep them.
     """
 
-    def __init__(self, ports: Iterable[Port]) -> None:
+    def __init__(self, ports: Iterable[Port], into: MutableMapping[Port, Array] | None = None) -> None:
         self._wanted = set(ports)
-        self.tensors: dict[Port, Array] = {}
+        self.tensors: MutableMapping[Port, Array] = tensors() if into is None else into
         """The tensors so far."""
 
     def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Arrays) -> Arrays:

@@ -174,6 +174,7 @@ class Comparison:
         decisions: the observed layers that decide, in topological order.
         boundaries: how many tensors were to be observed.
         unobserved: the names of those that could not be.
+        partial: whether the comparison was interrupted, so that the rest is missing.
     """
 
     side: str
@@ -184,6 +185,7 @@ class Comparison:
     decisions: tuple[DecisionResult, ...] = ()
     boundaries: int = 0
     unobserved: tuple[str, ...] = field(default=(), repr=False)
+    partial: bool = False
 
     @property
     def precision(self) -> str:
@@ -207,9 +209,11 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """``explained``, ``doubtful`` or ``unexplained``."""
+        """``explained``, ``doubtful`` or ``unexplained``; ``unknown`` if the comparison was interrupted before that."""
         if self.first is not None or self.first_decision is not None:
             return "unexplained"
+        if self.partial:
+            return "unknown"
         found = _verdict(max((output.excess for output in self.outputs), default=0.0))
         doubtful = any(decision.verdict == "doubtful" for decision in self.decisions)
         return "doubtful" if doubtful and found == "explained" else found
@@ -231,6 +235,7 @@ class Comparison:
         return {
             "schema": SCHEMA,
             "verdict": self.verdict,
+            "partial": self.partial,
             "nearest": self.nearest,
             "side": {
                 "name": self.side, "asked": self.asked, "ran": list(self.ran), "boundaries": self.boundaries,
@@ -266,13 +271,13 @@ def _plain(data: Any) -> Any:
 
 
 def _lines(report: Comparison) -> list[str]:
-    lines = []
+    lines = ["PARTIAL: the comparison was interrupted; the rest is not known"] if report.partial else []
     ran = ", ".join(report.ran)
     quantized = report.asked == "f32" and not {"bf16", "f16"} & set(report.ran)
     if report.asked and report.ran and report.asked not in report.ran and not quantized:
         lines.append(f"note: {report.asked} was asked for, {ran} ran")
     lines += [_output(output, report.precision) for output in report.outputs]
-    if not report.explained:
+    if report.outputs and not report.explained:
         lines.append(f"nearest to f64: {report.nearest}")
     if (first := report.first) is not None:
         lines += _unit("first unexplained", first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -26,7 +26,7 @@ from .tensors import name_of, ports_by_name
 if TYPE_CHECKING:
     from ..api.model import Model
 
-__all__ = ["check_runs_parts", "side_of"]
+__all__ = ["check_runs_parts", "side_of", "variants_of"]
 
 
 def side_of(side: Any) -> Side:
@@ -63,6 +63,12 @@ def check_runs_parts(side: Any) -> None:
             "the side must run parts of the model: expected openvino, openvino:HINT or a backend",
             code=Code.BAD_REQUEST,
         )
+
+
+def variants_of(side: Any) -> dict[str, Side]:
+    """Return a side in other settings, where it has them: with one thread, and without fusion."""
+    found = side_of(side)
+    return found.variants() if hasattr(found, "variants") else {}
 
 
 def _named(name: str) -> Side:
@@ -123,6 +129,11 @@ class _OfBackend:
     """A backend of this package: what its kernels fuse stays fused."""
 
     backend: str
+    fused: bool = True
+
+    def variants(self) -> dict[str, Side]:
+        """The backend without fusion."""
+        return {"without fusion": replace(self, fused=False)}
 
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
@@ -131,7 +142,7 @@ class _OfBackend:
         name, chain = load(self.backend, lambda: True)
         outputs = [port._port for port in reference.outputs]
         plan = compile_plan(
-            reference.graph, reference.types, outputs, chain, name != "reference", model.limits
+            reference.graph, reference.types, outputs, chain, self.fused and name != "reference", model.limits
         )
         recorder = Recorder(ports)
         results = plan.run(feeds, [_Watch(reference.graph, recorder)], limits=model.limits)

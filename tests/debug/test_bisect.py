@@ -80,7 +80,7 @@ def test_layers_that_are_wrong_together_only_are_named_together(tmp_path: Path) 
 def test_the_command_names_the_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, side = save("residual", tmp_path), WrongLayer("", FAULTS["scaled"])
     side.name = computed_layers(Reference(ir.read_model(path)).graph)[6].name
-    monkeypatch.setattr(import_module("ir_runtime.debug.compare"), "side_of", lambda _: side)
+    monkeypatch.setattr(import_module("ir_runtime.debug.observed"), "side_of", lambda _: side)
     done = CliRunner().invoke(main, ["bisect", str(path), "--against", "numpy", "--random", "--json"])
     assert done.exit_code == 1, done.output
     assert json.loads(done.stdout)["layer"] == side.name

@@ -69,6 +69,39 @@ def test_which_layers_decide() -> None:
     assert deciding == ["Convert"]
 
 
+def _declared_f16() -> ir.Model:
+    """A third of x, which the model declares as f16."""
+    net = Net()
+    narrow = net.op("Convert", net.parameter("x", "2"), destination_type="f16", name="narrow")
+    third = net.op("Multiply", narrow, net.constant(np.float16([1 / 3]), "f16"), name="third")
+    net.result(net.op("Convert", third, destination_type="f32", name="wide"))
+    return ir.read_model(net.xml(), net.weights)
+
+
+def test_declared_types_are_rounded_to_where_that_is_asked_for() -> None:
+    model, x = _declared_f16(), np.float32([1.0001, 3])
+    real = x.astype(np.float64) * np.float64(np.float16(1 / 3))
+    declared = (x.astype(np.float16) * np.float16(1 / 3)).astype(np.float64)
+    assert (real != declared).all()
+    np.testing.assert_array_equal(debug.oracle(model, x).outputs[0], real)
+    np.testing.assert_array_equal(debug.oracle(model, x, types="declared").outputs[0], declared)
+
+
+def test_a_side_that_rounds_as_declared_is_exact_then() -> None:
+    model, x = _declared_f16(), np.float32([1.0001, 3])
+    rounded, computed_through = (
+        {0: debug.oracle(model, x, types=t).outputs[0]} for t in ("declared", "real")
+    )
+    assert debug.compare(model, x, rounded, types="declared").outputs[0].relative == 0
+    assert debug.compare(model, x, computed_through, types="declared").verdict == "unexplained"
+    assert debug.compare(model, x, computed_through).outputs[0].relative == 0
+
+
+def test_unknown_types_are_refused() -> None:
+    with pytest.raises(ir.InputError, match="unknown types 'ideal'"):
+        debug.oracle(_declared_f16(), np.float32([1, 2]), types="ideal")
+
+
 def test_unknown_layers_are_refused() -> None:
     with pytest.raises(ir.InputError, match="unknown layer or tensor 'whoel'"):
         debug.oracle(_converted(), np.float32([1, 2]), layers="whoel")

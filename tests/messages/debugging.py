@@ -15,6 +15,7 @@ from harness.refusals import Call
 import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime.cli import main
+from ir_runtime.debug.caching import Cache
 
 FOLDER = "messages"
 X = np.float32([1, 2])
@@ -48,9 +49,11 @@ def of_files(call: str) -> None:
     (folder / "other.xml").write_bytes(net(2).xml())
     (folder / "theirs.npz").write_bytes(b"no archive")
     (folder / "bug").mkdir()
+    (folder / "shared").mkdir()
+    (folder / "shared").chmod(0o777)
     (folder / "bug" / "notes.txt").write_text("kept")
     try:
-        eval(call, {"debug": debug, "model": model(), "X": X, "at": folder, "wrong": Wrong()})
+        eval(call, {"debug": debug, "model": model(), "X": X, "at": folder, "wrong": Wrong(), "Cache": Cache})
     except ir.IRError as reason:
         raise type(reason)(
             reason.message.replace(f"{folder}/", ""),
@@ -107,6 +110,11 @@ def without_a_side() -> str:
     return CliRunner().invoke(main, ["compare", "model.xml", "--random"]).stderr
 
 
+def of_another_user() -> None:
+    with mock.patch("os.geteuid", return_value=12345):
+        of_files("Cache(at / 'bug')")
+
+
 REFUSALS = [
     without_a_side,
     compare("openvinho"),
@@ -126,6 +134,10 @@ REFUSALS = [
     Call("model that a side cannot run", refused_by_openvino),
     Call("nothing to reduce", lambda: debug.reduce(model(), X, "reference")),
     Call("reducing for arrays", lambda: debug.reduce(model(), X, "theirs.npz")),
+    Call("unknown types", lambda: debug.compare(model(), X, "reference", types="ideal")),
+    Call("cache that is a file", lambda: of_files("Cache(at / 'theirs.npz')")),
+    Call("cache that others may write", lambda: of_files("Cache(at / 'shared')")),
+    Call("cache of another user", of_another_user),
     Call("nothing to bisect", lambda: debug.bisect(model(), X, "reference")),
     Call("folder that is there", lambda: of_files("debug.reduce(model, X, wrong, at / 'bug')")),
     Call("folder below a file", lambda: of_files("debug.reduce(model, X, wrong, at / 'theirs.npz' / 'bug')")),

@@ -1,0 +1,157 @@
+"""Files with what is done, from which work that was interrupted goes on when it is called again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes  # noqa: F401  its types are found by their names
+import numpy as np
+
+from .._version import __version__
+from ..api.model import Model
+from ..codes import Code
+from ..errors import InputError
+from ..files import replacing
+from ..ir.graph import Graph
+from ..ir.tensor import Array
+from ..scoped import setting
+from .matching import attributes_of
+
+__all__ = ["Cache", "Entry", "caching", "entry_for"]
+
+_VERSIONED = {"openvino": "openvino"}
+"""Of sides that are packages, their names."""
+
+
+class Cache:
+    """A folder that only the user can have written; it is made when there is something to write.
+
+    Raises:
+        InputError: if it is not a folder, belongs to another user, or others may write it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.used = folder, set[Path]()
+        if folder.exists():
+            self.check()
+
+    def check(self) -> None:
+        """Check that it is a folder that only the user can have written."""
+        found = os.lstat(self.folder)
+        if not stat.S_ISDIR(found.st_mode):
+            message = f"{str(self.folder)!r} cannot be used as a cache: it is not a folder"
+            raise InputError(message, code=Code.BAD_REQUEST)
+        if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+            message = f"{str(self.folder)!r} cannot be used as a cache: it belongs to another user"
+            raise InputError(message, code=Code.BAD_REQUEST)
+        if hasattr(os, "geteuid") and (mode := stat.S_IMODE(found.st_mode)) & 0o022:
+            message = f"{str(self.folder)!r} cannot be used as a cache: others may write it (mode {mode:04o})"
+            raise InputError(message, code=Code.BAD_REQUEST, hint=f"chmod go-w {self.folder}")
+
+    def remove_used(self) -> None:
+        """Remove what the work that is done now went on from."""
+        for path in self.used:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+class Entry:
+    """What is known of one piece of work: records by name, with arrays."""
+
+    def __init__(self, cache: Cache, key: str) -> None:
+        self._cache, self._folder = cache, cache.folder / key
+        cache.used.add(self._folder)
+
+    def read(self, name: str) -> tuple[Any, list[Array]] | None:
+        """Return what was written under a name; ``None`` if nothing was, or it is damaged."""
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if self._folder.lstat().st_uid != os.lstat(self._folder.parent).st_uid:
+                return None
+            found = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))
+            arrays = [self._array(f"{name}.{i}", *what) for i, what in enumerate(found["arrays"])]
+            return found["record"], arrays
+        return None
+
+    def write(self, name: str, record: Any, arrays: Sequence[Array] = ()) -> None:
+        """Write a record and its arrays; a full disk is no reason to fail."""
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._cache.check()
+            for index, array in enumerate(arrays):
+                array.tofile(self._folder / f"{name}.{index}")
+            types = [(array.dtype.name, array.shape) for array in arrays]
+            with replacing(self._folder / f"{name}.json") as (file,):
+                file.write(json.dumps({"record": record, "arrays": types}).encode())
+
+    def _array(self, name: str, dtype: str, shape: Sequence[int]) -> Array:
+        return np.fromfile(self._folder / name, np.dtype(dtype)).reshape(shape)
+
+
+_CACHE: ContextVar[Cache | None] = ContextVar("debug_cache", default=None)
+
+
+@contextmanager
+def caching(folder: Path | None) -> Iterator[None]:
+    """Keep what is done in the block in a folder, until it has ended without an interrupt or error."""
+    if folder is None:
+        yield
+        return
+    cache = Cache(folder)
+    with setting(_CACHE, cache):
+        yield
+    cache.remove_used()
+
+
+def entry_for(kind: str, model: Model, feeds: Sequence[Array], side: Any) -> Entry | None:
+    """Return the entry of a piece of work: the same for models and inputs with the same contents.
+
+    Args:
+        kind: what is done.
+        model: the model.
+        feeds: an array for each input.
+        side: what is judged; for one that has no name, such as a function, there is no entry.
+    """
+    cache = _CACHE.get()
+    if cache is None or not isinstance(side, str) or side.endswith((".npz", ".xml", ".onnx")):
+        return None
+    digest = blake2b(repr([kind, __version__, side, _version_of(side)]).encode(), digest_size=20)
+    runnable = model._runnable()
+    digest.update(repr([port.partial_shape for port in runnable.inputs]).encode())
+    _add(digest, runnable._graph)
+    for feed in feeds:
+        digest.update(repr((feed.dtype.name, feed.shape)).encode())
+        digest.update(_bytes(feed))
+    return Entry(cache, digest.hexdigest())
+
+
+def _version_of(side: str) -> str:
+    with suppress(PackageNotFoundError):
+        return version(_VERSIONED.get(side.partition(":")[0], "numpy"))
+    return ""
+
+
+def _add(digest: blake2b, graph: Graph) -> None:
+    """Add all that a graph consists of, with what its constants hold."""
+    for layer in graph.layers.values():
+        attributes = sorted(attributes_of(layer).items())
+        digest.update(repr((layer.id, layer.name, layer.type, layer.version, attributes)).encode())
+        if layer.type == "Constant" and layer.op is not None:
+            digest.update(_bytes(np.asarray(layer.op.evaluate())))
+        for body in layer.bodies():
+            _add(digest, body.graph)
+    digest.update(repr(sorted(graph.edges)).encode())
+
+
+def _bytes(array: Array) -> Any:
+    if array.dtype == object:
+        return repr(array.tolist()).encode()
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -1,0 +1,126 @@
+"""Keep tensors in memory up to a limit, and beyond it in files of a temporary folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
+
+import numpy as np
+
+from ..ir.graph import Port
+from ..ir.tensor import Array
+from ..limits import Limits
+from ..scoped import setting
+
+__all__ = ["Room", "Tensors", "room_of", "run_limits", "tensors", "within_room"]
+
+PART = 4
+"""Kept tensors have this part of the memory limit (a quarter); a run has the rest."""
+
+
+class Room:
+    """What kept tensors may take of the memory. Its folder is removed with it, also after errors and interrupts.
+
+    Args:
+        limit: the bytes that may be in memory at once.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.resident, self.spilled = limit, 0, 0
+        self._folder: Path | None = None
+        self._numbers = count()
+
+    def fits(self, array: Array) -> bool:
+        """Return whether an array stays in memory; scalars do, which no file can be mapped as."""
+        return not _can_be_file(array) or self.resident + array.nbytes <= self.limit
+
+    def write(self, array: Array) -> Array:
+        """Write an array to a file; return it as mapped from there."""
+        if self._folder is None:
+            self._folder = Path(mkdtemp(prefix="ir_runtime_"))
+            finalize(self, rmtree, self._folder, ignore_errors=True)
+        path = self._folder / f"{next(self._numbers)}.bin"
+        array.tofile(path)
+        self.spilled += array.nbytes
+        return np.memmap(path, array.dtype, "r", shape=array.shape)
+
+    def close(self) -> None:
+        """Remove the files."""
+        if self._folder is not None:
+            rmtree(self._folder, ignore_errors=True)
+
+
+class Tensors(MutableMapping[Port, Array]):
+    """Tensors by port, in a room."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._arrays: dict[Port, Array] = {}
+
+    def __getitem__(self, port: Port) -> Array:
+        return self._arrays[port]
+
+    def __setitem__(self, port: Port, array: Array) -> None:
+        self.pop(port, None)
+        if self._room.fits(array):
+            self._room.resident += array.nbytes if _can_be_file(array) else 0
+            self._arrays[port] = array
+        else:
+            self._arrays[port] = self._room.write(array)
+
+    def __delitem__(self, port: Port) -> None:
+        array = self._arrays.pop(port)
+        if isinstance(array, np.memmap):
+            Path(str(array.filename)).unlink()
+        elif _can_be_file(array):
+            self._room.resident -= array.nbytes
+
+    def __iter__(self) -> Iterator[Port]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+
+def _can_be_file(array: Array) -> bool:
+    return array.dtype != object and array.ndim > 0 and array.size > 0
+
+
+_ROOM: ContextVar[Room | None] = ContextVar("room", default=None)
+
+
+@contextmanager
+def within_room(limits: Limits) -> Iterator[Room]:
+    """Keep tensors within the memory limit while the block runs; inside of such a block, in its room."""
+    if (outer := _ROOM.get()) is not None:
+        yield outer
+        return
+    room = room_of(limits)
+    try:
+        with setting(_ROOM, room):
+            yield room
+    finally:
+        room.close()
+
+
+def room_of(limits: Limits) -> Room:
+    """Return the room that limits leave for kept tensors."""
+    return Room(limits.memory // PART)
+
+
+def run_limits(limits: Limits) -> Limits:
+    """Return the limits of a run beside which tensors are kept."""
+    return limits if _ROOM.get() is None else replace(limits, memory=limits.memory - limits.memory // PART)
+
+
+def tensors() -> MutableMapping[Port, Array]:
+    """Return an empty mapping for tensors: in the room of the block, or else in memory."""
+    room = _ROOM.get()
+    return {} if room is None else Tensors(room)
