@@ -18,6 +18,13 @@ Show: TypeAlias = Callable[[float, str], None]
 class Interrupted(KeyboardInterrupt):
     """An interrupt (Ctrl-C) of something that has found a part of its answer.
 
+    >>> from ir_runtime import debug
+    >>> try:
+    ...     raise debug.Interrupted("what is known by then")
+    ... except KeyboardInterrupt as stopped:
+    ...     stopped.partial
+    'what is known by then'
+
     Args:
         partial: the report, which says that it is partial.
     """
