@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from io import StringIO
+from typing import TYPE_CHECKING
 
 import click
 
-from .helping import misspelt_option
+from .helping import kept_args, misspelt_option
 from .terminal import show
+
+if TYPE_CHECKING:
+    from ..diagnostics import Diagnostic
 
 __all__ = ["Exit", "reported"]
 
@@ -45,7 +49,8 @@ def reported() -> Iterator[None]:
     except (click.exceptions.Exit, click.Abort):
         raise
     except click.ClickException as problem:
-        _end(problem.exit_code, usage(problem))
+        problem = _precise(problem)
+        _end(problem.exit_code, _usage(problem), problem.format_message())
     except BrokenPipeError:
         _abandon_stdout()
         raise click.exceptions.Exit(Exit.BROKEN_PIPE) from None
@@ -54,38 +59,69 @@ def reported() -> Iterator[None]:
     except Exception as problem:
         if os.environ.get("IR_RUNTIME_TRACEBACK"):
             traceback.print_exc()
-        _end(*_explain(problem))
+        from .render import failure
+
+        code, message = _explain(problem)
+        _end(code, failure(message), getattr(problem, "message", message), _findings(problem))
 
 
-def usage(problem: click.ClickException) -> str:
-    """Return what click says about a command line that is wrong."""
+def _precise(problem: click.ClickException) -> click.ClickException:
+    """Name the option that was meant, where click names another one."""
     if isinstance(problem, click.NoSuchOption) and (message := misspelt_option(problem)):
-        problem = click.NoSuchOption(problem.option_name, message, ctx=problem.ctx)
+        return click.NoSuchOption(problem.option_name, message, ctx=problem.ctx)
+    return problem
+
+
+def _usage(problem: click.ClickException) -> str:
+    """Return what click says about a command line that is wrong."""
     said = StringIO()
     problem.show(said)
     return said.getvalue().rstrip("\n")
 
 
-def _end(code: int, message: str) -> None:
-    show(message, err=True)
+def _end(code: int, said: str, message: str = "", findings: Sequence[Diagnostic] = ()) -> None:
+    """Say what is wrong; where JSON is asked for, results are what is wrong as data."""
+    if _wants_json():
+        from .render import SCHEMA, dump
+
+        records = [found.record() for found in findings]
+        error = {"exit": int(code), "message": message or said, "findings": records}
+        with suppress(OSError):
+            click.echo(dump({"schema": SCHEMA, "error": error}))
+    show(said, err=True)
     raise click.exceptions.Exit(code) from None
+
+
+def _findings(problem: Exception) -> Sequence[Diagnostic]:
+    from ..errors import IRError
+
+    if not isinstance(problem, IRError):
+        return ()
+    found: Sequence[Diagnostic] = getattr(problem, "diagnostics", ())
+    return found or (problem.diagnostic,)
+
+
+def _wants_json() -> bool:
+    context = click.get_current_context(silent=True)
+    args = () if context is None else kept_args(context)
+    return "--json" in args or "-json" in args
 
 
 def _explain(problem: Exception) -> tuple[Exit, str]:
     from ..errors import IRError
-    from .render import failure
 
     if isinstance(problem, IRError):
-        return _code(problem), failure(str(problem))
+        return _code(problem), str(problem)
     if isinstance(problem, MemoryError):
-        return Exit.FAILED, failure(f"error: not enough memory: {str(problem) or 'for this model'}")
+        return Exit.FAILED, f"error: not enough memory: {str(problem) or 'for this model'}"
     if isinstance(problem, OSError):
         _abandon_stdout()
         name = "" if problem.filename is None else f"{problem.filename}: "
-        return Exit.FAILED, failure(f"error: {name}{problem.strerror or problem}")
+        return Exit.FAILED, f"error: {name}{problem.strerror or problem}"
     what = f"{type(problem).__name__}: {problem}".strip().splitlines()[0]
-    return Exit.FAILED, failure(
-        f"error: this is a bug in ir_runtime, please report it: {what} (IR_RUNTIME_TRACEBACK=1 shows where)"
+    return (
+        Exit.FAILED,
+        f"error: this is a bug in ir_runtime, please report it: {what} (IR_RUNTIME_TRACEBACK=1 shows where)",
     )
 
 

@@ -10,20 +10,34 @@ from .render import result, table
 __all__ = ["explain"]
 
 
-@click.command()
+_EPILOG = """\b
+ir-runtime explain IR301
+ir-runtime explain json       the commands whose results have a schema
+ir-runtime explain json run   the JSON Schema of what run --json prints
+ir-runtime explain json error the JSON Schema of what --json prints where a command fails
+"""
+
+
+@click.command(epilog=_EPILOG)
 @click.argument("code", metavar="[CODE]", required=False)
+@click.argument("command", metavar="[COMMAND]", required=False)
 @as_json
-def explain(code: str | None, as_json: bool) -> None:
+def explain(code: str | None, command: str | None, as_json: bool) -> None:
     """Explain a CODE that a finding or an error has, such as IR301; without one, list them all."""
     from ..codes import Code
 
+    if code == "json":
+        click.echo(_schema(command))
+        return
+    if command is not None:
+        raise click.UsageError("a COMMAND follows json alone")
     if code is None:
         rows = [[found.value, found.summary] for found in Code]
         listed = [{"code": key, "summary": summary} for key, summary in rows]
         sentences = ["what it means"]
         result(
             as_json,
-            lambda: listed,
+            lambda: {"codes": listed},
             lambda: table("Codes", ["code", *sentences], rows, sentences=sentences),
             pager=True,
         )
@@ -38,6 +52,25 @@ def explain(code: str | None, as_json: bool) -> None:
         "fix": page.fix,
     }
     result(as_json, lambda: {"code": page.code.value, **fields}, page.markdown.rstrip, pager=True)
+
+
+def _schema(command: str | None) -> str:
+    """Return the JSON Schema of a command's results; without a command, the names of those that have one."""
+    from importlib.resources import files
+
+    from ..codes import Code
+    from ..errors import InputError
+    from ..nearest import nearest
+
+    folder = files(__package__) / "schemas"
+    names = sorted(path.name.removesuffix(".json") for path in folder.iterdir())
+    if command is None:
+        return "\n".join(names)
+    if command not in names:
+        near = nearest(command, names)
+        hint = f"did you mean {near}?" if near else "ir-runtime explain json lists them"
+        raise InputError(f"unknown command {command!r}", code=Code.NO_SUCH_NAME, hint=hint)
+    return (folder / f"{command}.json").read_text(encoding="utf-8").rstrip()
 
 
 def _known(text: str) -> str:

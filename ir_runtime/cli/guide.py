@@ -26,4 +26,8 @@ def guide(name: str | None, as_json: bool) -> None:
     listed = [{"name": page.name, "title": page.title} for page in pages]
     rows = [[page.name, page.title] for page in pages]
     sentences = ["what it is about"]
-    result(as_json, lambda: listed, lambda: table("Guides", ["name", *sentences], rows, sentences=sentences))
+    result(
+        as_json,
+        lambda: {"guides": listed},
+        lambda: table("Guides", ["name", *sentences], rows, sentences=sentences),
+    )

@@ -31,7 +31,7 @@ def ops(name: str | None, as_json: bool) -> None:
     def text() -> str:
         return _list(found) if name is None else "\n".join(page(cls) for cls in found).rstrip()
 
-    result(as_json, lambda: [record(cls) for cls in found], text, pager=True)
+    result(as_json, lambda: {"operations": [record(cls) for cls in found]}, text, pager=True)
 
 
 def _every() -> list[type[Op]]:

@@ -76,7 +76,7 @@ def oracle(
         return
     result(
         as_json,
-        lambda: [{"name": name, **summary.record()} for name, summary in summaries.items()],
+        lambda: {"tensors": [{"name": name, **summary.record()} for name, summary in summaries.items()]},
         lambda: _text(summaries),
     )
 

@@ -34,6 +34,8 @@ __all__ = [
 Record: TypeAlias = dict[str, Any]
 """A JSON object."""
 
+SCHEMA = 1
+"""The version of what ``--json`` prints: a number more wherever something is renamed or removed."""
 SHOWN = 30
 """The rows that a terminal shows of a table that may be cut."""
 
@@ -48,10 +50,15 @@ def dump(data: Any) -> str:
     return json.dumps(_encodable(data), indent=2, allow_nan=False)
 
 
-def result(as_json: bool, record: Callable[[], Any], text: Callable[[], str], *, pager: bool = False) -> None:
-    """Print what a command found, as JSON or as text; a text that is longer than the terminal may be paged."""
+def result(
+    as_json: bool, record: Callable[[], Record], text: Callable[[], str], *, pager: bool = False
+) -> None:
+    """Print what a command found, as JSON or as text; a text that is longer than the terminal may be paged.
+
+    JSON has the version of its schema; `ir-runtime explain json` prints schemas.
+    """
     if as_json:
-        click.echo(dump(record()))
+        click.echo(dump({"schema": SCHEMA, **record()}))
     else:
         show(text(), pager=pager)
 

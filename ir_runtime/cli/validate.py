@@ -16,7 +16,7 @@ from .exits import Exit
 from .limited import limited
 from .models import weights
 from .progress import Bar, bar
-from .render import Record, dump, finding, plural, rest
+from .render import Record, dump, finding, plural, rest, result
 from .shaping import shaped, shapes_of
 from .terminal import show
 
@@ -175,7 +175,7 @@ def _nothing(file: str, report: Diagnostics) -> None:
 
 def _whole(form: str, reports: Sequence[tuple[str, Diagnostics]]) -> None:
     if form == "json":
-        click.echo(dump([_record(file, report) for file, report in reports]))
+        result(True, lambda: {"files": [_record(file, report) for file, report in reports]}, str)
     elif form == "sarif":
         from .reports.sarif import sarif
 

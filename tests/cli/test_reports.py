@@ -98,9 +98,9 @@ def test_patterns_are_expanded(models: Path, invoke: Invoke) -> None:
     (models / "deep" / "er").mkdir(parents=True)
     write(models / "deep" / "er", UNKNOWN, "g")
     found = invoke("validate '**/g.xml' 'a*.xml' --json")
-    assert [entry["file"] for entry in json.loads(found.stdout)] == ["deep/er/g.xml", "a sound.xml"]
+    assert [entry["file"] for entry in json.loads(found.stdout)["files"]] == ["deep/er/g.xml", "a sound.xml"]
     write(models, UNKNOWN, "h[1]")
-    assert json.loads(invoke("validate 'h[1].xml' --json").stdout)[0]["file"] == "h[1].xml"
+    assert json.loads(invoke("validate 'h[1].xml' --json").stdout)["files"][0]["file"] == "h[1].xml"
 
 
 def test_a_pattern_that_matches_nothing(models: Path, check: Callable[..., Result]) -> None:

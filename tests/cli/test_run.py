@@ -64,6 +64,7 @@ def test_json_has_the_same(folder: Path, invoke: Invoke) -> None:
     np.save("x.npy", X)
     found = invoke("run chain.xml -i x.npy --layers shift --json")
     assert json.loads(found.stdout) == {
+        "schema": 1,
         "model": "chain.xml",
         "backend": "numpy",
         "provisional": False,

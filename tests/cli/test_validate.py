@@ -131,7 +131,7 @@ def test_json_is_a_list_of_files(folder: Path, invoke: Invoke) -> None:
     write(folder, UNKNOWN)
     found = invoke("validate chain.xml net.xml --json")
     assert found.exit_code == 1
-    sound, broken = json.loads(found.stdout)
+    sound, broken = json.loads(found.stdout)["files"]
     assert sound == {"file": "chain.xml", "ok": True, "findings": [], "more": []}
     assert (broken["file"], broken["ok"]) == ("net.xml", False)
     finding = broken["findings"][0]

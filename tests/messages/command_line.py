@@ -112,4 +112,7 @@ REFUSALS = [
     written("bench net.xml -b 2 -layout [N"),
     written("bench"),
     written("bench net.xml -m net.xml"),
+    written("explain json runn"),
+    written("explain json xyz"),
+    written("explain IR301 run"),
 ]

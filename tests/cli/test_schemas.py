@@ -1,0 +1,122 @@
+"""What ``--json`` prints has the schema that ``ir-runtime explain json`` prints; failures, too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from click.testing import Result
+from harness.tiny import chain, chain_weights, passing, total, write, write_chain
+
+from ir_runtime.bench import report
+from ir_runtime.bench.start import Start
+from ir_runtime.cli import _COMMANDS, main
+
+Invoke = Callable[[str], Result]
+
+LINES = {
+    "run": ["run chain.xml -i x.npy --layers shift", "run scores.xml --random --nan-check -o out.npz"],
+    "validate": ["validate chain.xml broken.xml declared.xml", "validate declared.xml --max-findings 0"],
+    "shapes": ["shapes open.xml --inputs", "shapes chain.xml --no-constraints"],
+    "inspect": ["inspect open.xml", "inspect broken.xml", "inspect chain.xml --fusion"],
+    "cost": ["cost chain.xml", "cost open.xml"],
+    "compare": [
+        "compare chain.xml --random --against numpy",
+        "compare chain.xml --random --against other.xml",
+    ],
+    "oracle": ["oracle scores.xml --random"],
+    "budget": ["budget chain.xml --random"],
+    "trace-nan": ["trace-nan chain.xml -i x.npy"],
+    "diff": ["diff chain.xml other.xml"],
+    "bench": ["bench chain.xml -niter 1", "bench chain.xml -niter 1 -pc"],
+    "ops": ["ops ReduceL2"],
+    "explain": ["explain", "explain IR301"],
+    "guide": ["guide", "guide glossary"],
+    "error": [
+        "run none.xml",
+        "run broken.xml --random",
+        "run chain.xml --random --layers zz",
+        "run chain.xml --zz",
+        "validate",
+        "bench chain.xml -nitr 1",
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Start(imported=0, read=0, compile=0, first=0, base=0, peak=0)
+    monkeypatch.setattr(report, "measure", lambda *_: start)
+    write_chain(folder)
+    write_chain(folder, rows="?", name="open")
+    write(folder, chain().replace('"Multiply"', '"Divide"'), "other")
+    (folder / "other.bin").write_bytes(chain_weights())
+    write(folder, total().replace('type="Add"', 'type="Adds"'), "broken")
+    write(folder, total().replace("<dim>4</dim></port></input>", "<dim>5</dim></port></input>"), "declared")
+    write(folder, passing("f32", "1,8"), "scores")
+    np.save("x.npy", np.float32([[1, 2, 3], [np.nan, np.inf, 1e9]]))
+
+
+def closed(schema: Any) -> Any:
+    """The schema, with no other properties than those it names: each must be documented."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: closed(value) for key, value in schema.items()}
+    return found | ({"additionalProperties": False} if "properties" in schema and "type" in schema else {})
+
+
+def schema_of(invoke: Invoke, name: str) -> Any:
+    found = json.loads(invoke(f"explain json {name}").stdout)
+    jsonschema.Draft202012Validator.check_schema(found)
+    return found
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_results_have_their_schema(invoke: Invoke, name: str) -> None:
+    validator = jsonschema.Draft202012Validator(closed(schema_of(invoke, name)))
+    for line in LINES[name]:
+        found = invoke(f"{line} --json")
+        record = json.loads(found.stdout)
+        validator.validate(record)
+        assert record["schema"] == 1
+        assert ("error" in record) == (name == "error")
+
+
+def test_every_command_with_json_has_a_schema(invoke: Invoke) -> None:
+    listed = invoke("explain json").stdout.split()
+    context = main.make_context("ir-runtime", ["run"], resilient_parsing=True)
+    for name in _COMMANDS:
+        command = main.get_command(context, name)
+        assert command is not None
+        options = {option for param in command.params for option in param.opts}
+        if "--json" in options:
+            assert name in listed
+            assert schema_of(invoke, name)["title"] == f"ir-runtime {name} --json"
+
+
+def test_failures_are_data_and_messages(invoke: Invoke) -> None:
+    found = invoke("run broken.xml --random --json")
+    error = json.loads(found.stdout)["error"]
+    assert (found.exit_code, error["exit"]) == (4, 4)
+    assert error["message"] == "unknown operation 'Adds' (opset1)"
+    (finding,) = error["findings"]
+    assert (finding["code"], finding["line"], finding["layer"]) == ("IR201", 12, "plus")
+    assert "error[IR201]: unknown operation 'Adds'" in found.stderr
+    error = json.loads(invoke("bench chain.xml -nitr 1 --json").stdout)["error"]
+    assert error == {"exit": 2, "message": "No such option '-nitr'. Did you mean '-niter'?", "findings": []}
+
+
+def test_without_json_failures_are_messages_alone(invoke: Invoke) -> None:
+    assert invoke("run broken.xml --random").stdout == ""
+
+
+def test_schemas_are_found_by_name(invoke: Invoke) -> None:
+    assert "did you mean run?" in invoke("explain json runn").stderr
+    assert invoke("explain IR301 run").exit_code == 2
