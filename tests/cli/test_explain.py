@@ -67,6 +67,6 @@ def test_no_such_code(check: Callable[..., Result]) -> None:
 
 def test_json(invoke: Callable[[str], Result]) -> None:
     page = json.loads(invoke("explain IR103 --json").stdout)
-    assert page.keys() == {"code", "summary", "meaning", "example", "fix"}
+    assert page.keys() == {"schema", "code", "summary", "meaning", "example", "fix"}
     listed = json.loads(invoke("explain --json").stdout)["codes"]
     assert [entry["code"] for entry in listed] == [code.value for code in Code]

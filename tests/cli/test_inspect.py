@@ -25,6 +25,7 @@ def test_json_has_the_same(folder: Path, invoke: Invoke) -> None:
     write_chain(folder, rows="1..8")
     found = invoke("inspect chain.xml --json")
     assert json.loads(found.stdout) == {
+        "schema": 1,
         "file": "chain.xml",
         "name": "tiny",
         "version": 11,

@@ -89,7 +89,7 @@ def test_a_reader_that_stops_is_no_failure(environment: dict[str, str]) -> None:
     ) as running:
         assert running.stdout is not None
         assert running.stderr is not None
-        assert running.stdout.read(1) == b"["
+        assert running.stdout.read(1) == b"{"
         running.stdout.close()
         said = running.stderr.read()
         assert (running.wait(timeout=60), said) == (141, b"")
