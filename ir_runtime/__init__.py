@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .api.core import Core, compile_model
     from .api.costing import cost
     from .api.custom_op import Op
+    from .api.dimension import Dimension
     from .api.layout import Layout
     from .api.model import Model
     from .api.nodes import Input, Node, Output
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from .api.results import OVDict
     from .api.rt_info import RTMap
     from .api.saving import save_model, serialize
-    from .api.shapes import Dimension, PartialShape, Shape
+    from .api.shapes import PartialShape, Shape
     from .api.tensor import Tensor
     from .api.tensor_file import tensor_from_file
     from .api.type_info import DiscreteTypeInfo
@@ -109,7 +110,8 @@ _HOMES = {
     "api.any_value": ("OVAny",),
     "api.rt_info": ("RTMap",),
     "api.saving": ("save_model", "serialize"),
-    "api.shapes": ("Dimension", "PartialShape", "Shape"),
+    "api.dimension": ("Dimension",),
+    "api.shapes": ("PartialShape", "Shape"),
     "api.tensor": ("Tensor",),
     "api.tensor_file": ("tensor_from_file",),
     "api.validating": ("validate",),

@@ -9,8 +9,9 @@ from ..analysis.cost.counted import Cost
 from ..analysis.cost.counting import count
 from ..limits import within
 from ..reader.source import SourceLike
-from .model import Model, ShapeLike
+from .model import Model
 from .reading import read_model
+from .reshaping import ShapeLike
 
 __all__ = ["cost"]
 

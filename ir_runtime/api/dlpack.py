@@ -16,7 +16,10 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.tensor import Array
 
-__all__ = ["from_dlpack"]
+__all__ = ["from_dlpack", "to_dlpack"]
+
+# A newer capsule begins with its version, the context, what frees it, and flags: 8 bytes each.
+_VERSIONED, _VERSIONED_HEADER = b"dltensor_versioned", 32
 
 _CPU = 1
 # kDLBfloat, kDLFloat8_e4m3fn, kDLFloat8_e5m2 and kDLFloat8_e8m0fnu, with their bits.
@@ -69,11 +72,31 @@ def from_dlpack(source: Any) -> Array:
     return found
 
 
+def to_dlpack(array: Array, **how: Any) -> object:
+    """Return the capsule of an array, also of the element types that NumPy lacks."""
+    code = next((code for (code, _), dtype in _TYPES.items() if dtype == array.dtype), None)
+    if code is None:
+        return array.__dlpack__(**how)
+    capsule = array.view(f"u{array.itemsize}").__dlpack__(
+        **how
+    )  # which keeps the array, and says the wrong type
+    _tensor_of(capsule).code = code
+    return capsule
+
+
+def _tensor_of(capsule: object) -> _Tensor:
+    """Return the description of the array in a capsule, of either form."""
+    api = ctypes.pythonapi
+    api.PyCapsule_IsValid.argtypes = api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    is_versioned = api.PyCapsule_IsValid(capsule, _VERSIONED)
+    address = api.PyCapsule_GetPointer(capsule, _VERSIONED if is_versioned else b"dltensor")
+    return _Tensor.from_address(address + (_VERSIONED_HEADER if is_versioned else 0))
+
+
 def _of_other_type(source: Any) -> Array:
     capsule = source.__dlpack__()
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    tensor = _Tensor.from_address(get_pointer(capsule, b"dltensor"))
+    tensor = _tensor_of(capsule)
     dtype = _TYPES.get((tensor.code, tensor.bits))
     if dtype is None or tensor.lanes != 1:
         raise InputError(

@@ -24,7 +24,8 @@ from .building.ends import Parameter, Result
 from .building.order import Order
 from .building.variables import Variable, VariableInfo
 from .graph_nodes import GraphNodes
-from .nodes import EDITS, Node, Output
+from .node_changes import EDITS
+from .nodes import Node, Output
 from .reporting import ModelReport, model_html
 from .view import View
 

@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 from ..analysis.correct import corrected
 from ..analysis.infer import Inferred, infer
-from ..analysis.state import check_assigned, variables_of, with_variables
+from ..analysis.state import check_assigned
 from ..analysis.validate.structure import check
 from ..analysis.validate.variables import check_assigns
 from ..codes import DECLARED, Code
 from ..diagnostics import Diagnostic, Diagnostics
-from ..errors import InputError, UnsupportedError, ValidationError
+from ..errors import UnsupportedError, ValidationError
 from ..ir.graph import Graph, Port
-from ..ir.shape import PartialShape
-from ..ir.tensor import TensorType, Value
-from ..limits import Limits, within
+from ..limits import within
 from ..reader.model import Document
 from .building.arguments import arguments, empty_document, name_ends
 from .building.bodies import BodyNode
 from .building.derive import Members
 from .building.ends import Result
-from .editing import Editing
 from .graph_nodes import GraphNodes
-from .names import find_port, find_ports, unknown_name
+from .names import find_ports
 from .nodes import Output
+from .reshaping import Reshaping
 from .tensor import Tensor
 
 if TYPE_CHECKING:
     from ..analysis.constraints.confirming import Run
     from ..analysis.constraints.constraint import Constraints
 
-__all__ = ["Model", "ShapeLike"]
-
-ShapeLike: TypeAlias = "PartialShape | Sequence[Any] | str"
+__all__ = ["Model"]
 
 # A model may be read without being valid. Compiling looks only at layers that are needed, and refuses those
 # without an operation; what outputs declare has no effect on what they are.
@@ -51,7 +47,7 @@ _HARMLESS = frozenset(
 )
 
 
-class Model(Editing):
+class Model(Reshaping):
     """A graph of layers with what was inferred about it. As OpenVINO's ``Model``.
 
     `ir_runtime.read_model` reads one; ``Model(results, parameters)`` makes one of nodes. ``graph`` is the networkx
@@ -84,7 +80,7 @@ class Model(Editing):
         members, variables, name = arguments(args, kwargs)
         document = empty_document(name)
         self._start(document, GraphNodes(document.graph, Inferred(), nodes={}), Diagnostics())
-        self._parameters: dict[int, TensorType] | None = None
+        self._parameters = None
         self._members, self._declared_variables = members, variables
         name_ends(members)
         self.validate_nodes_and_infer_types()
@@ -125,11 +121,6 @@ class Model(Editing):
         """Whether ports declare something else than is inferred."""
         self._nodes()
         return self._contradicted is not None
-
-    @property
-    def limits(self) -> Limits:
-        """Those it was read with; compiling and running it are held to them, too."""
-        return self._document.limits
 
     def raise_if_invalid(self, allowed: Collection[str] = ()) -> Self:
         """Return the model, or raise what was found wrong with it, except for codes in ``allowed``.
@@ -187,54 +178,6 @@ class Model(Editing):
             nodes.graph, [self._port(item) if isinstance(item, Output) else item for item in asked]
         )
 
-    def _port(self, output: Output) -> Port:
-        found = self._nodes().port(output)
-        if found is None:
-            raise InputError(f"{output!r} is not an output of a layer of the model", code=Code.NO_SUCH_NAME)
-        return found
-
-    def reshape(
-        self,
-        shapes: ShapeLike | Mapping[Any, ShapeLike],
-        variables_shapes: Mapping[str, ShapeLike] | None = None,
-    ) -> None:
-        """Give inputs and variables other shapes, and infer everything again.
-
-        Args:
-            shapes: the shape of the only input, or shapes by index, name or port. A shape is a
-                `PartialShape`, its text (``"?,3,1..8"``), or a sequence of lengths (-1 for any).
-            variables_shapes: shapes of variables by their ids.
-
-        Raises:
-            ValidationError: if a layer refuses; the model is then as before.
-        """
-        given = shapes if isinstance(shapes, Mapping) else {None: shapes}
-        nodes = self._nodes()
-        parameters = dict(self._parameters or {})
-        parameters |= {self._port(port).layer: type for port, type in self._reshaped(given)}
-        graph = self._with_variables(variables_shapes or {})
-        report = Diagnostics(self.limits.findings)
-        with within(self.limits):
-            values = infer(graph, report, self._all_parameters(parameters), explain=True)
-        check_assigned(graph, values, report)
-        if report.errors:
-            raise ValidationError.of(report.errors, report.more)
-        if nodes.is_settled:
-            self._reshape_nodes(graph, values)
-        else:
-            self._parameters, nodes.graph, nodes.values = parameters, graph, values
-            nodes.follow()
-
-    def _reshape_nodes(self, graph: Graph, values: Inferred) -> None:
-        """Give the Parameters and variables of a model that was changed other shapes."""
-        for id, node in self._table.made.items():
-            if node.layer.type in ("Parameter", "ReadValue"):
-                node._edit()
-                node.layer = replace(node.layer, op=graph[id].op, attributes=graph[id].attributes)
-            if node.layer.type == "Parameter":
-                node._declare(values[Port(id, 0)].type)
-        self._update_nodes()
-
     def constraints(self, confirm: bool = True, seconds: float = 20.0) -> Constraints:
         """Find the constraints on the dynamic dims of the inputs: ``height is a multiple of 32``.
 
@@ -270,31 +213,6 @@ class Model(Editing):
         if f16:
             model.narrow()
         return model
-
-    @property
-    def _parameter_types(self) -> dict[int, TensorType]:
-        nodes = self._nodes()
-        ports = [Port(layer.id, 0) for layer in nodes.graph.of_type("Parameter")]
-        # A file may declare a Parameter whose output port is refused.
-        return {port.layer: nodes.values[port].type for port in ports if port in nodes.values}
-
-    def _with_variables(self, given: Mapping[str, ShapeLike]) -> Graph:
-        known = variables_of(self._graph, self._values)
-        for name in given:
-            if name not in known:
-                raise unknown_name("variable", name, known)
-        shapes = {name: _shape(shape) for name, shape in given.items()}
-        return with_variables(self._graph, shapes) if shapes else self._graph
-
-    def _reshaped(self, given: Mapping[Any, ShapeLike]) -> Iterator[tuple[Output, TensorType]]:
-        inputs = self.inputs
-        for key, shape in given.items():
-            port = find_port(inputs, key, "input")
-            yield port, TensorType(port.element_type, _shape(shape))
-
-    def _all_parameters(self, parameters: Mapping[int, TensorType]) -> dict[int, Value]:
-        types = {**self._parameter_types, **parameters}
-        return {layer: Value(type) for layer, type in types.items()}
 
     def evaluate(
         self,
@@ -365,15 +283,6 @@ def _listed(outputs: Any) -> Iterable[Any]:
     """Return what stands for outputs as a list: one may stand alone."""
     numbered = isinstance(outputs, tuple) and len(outputs) == 2 and isinstance(outputs[1], int)
     return [outputs] if isinstance(outputs, str | Output) or numbered else outputs
-
-
-def _shape(given: ShapeLike) -> PartialShape:
-    try:
-        return PartialShape(given)
-    except (TypeError, ValueError) as reason:
-        raise InputError(
-            f"{given!r} is not a shape: {reason}", hint='expected a shape such as "?,3,1..8" or [-1, 3]'
-        ) from None
 
 
 def _as_well(errors: Sequence[Diagnostic], count: int) -> str:

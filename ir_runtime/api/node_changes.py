@@ -18,13 +18,27 @@ from .layers import LayerInfo
 from .node_ports import InputBase, OutputBase
 from .shapes import PartialShape
 
-__all__ = ["UNKNOWN", "NodeChanges"]
+__all__ = ["EDITS", "UNKNOWN", "NodeChanges"]
 
 UNKNOWN = Value(TensorType(ElementType.dynamic, shapes.PartialShape.dynamic()))
 """What is known of an output before anything is inferred."""
 
 _Output = TypeVar("_Output", bound=OutputBase[Any, Any])
 _Input = TypeVar("_Input", bound=InputBase[Any, Any])
+
+
+class Edits:
+    """Counts changes of nodes, so that models know when the graph that they derived is out of date."""
+
+    count = 0
+
+    def next(self) -> int:
+        """Count one more, and return the number."""
+        self.count += 1
+        return self.count
+
+
+EDITS = Edits()
 
 
 class NodeChanges(LayerInfo[_Output, _Input]):

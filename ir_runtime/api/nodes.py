@@ -19,13 +19,11 @@ from .any_value import Entries
 from .building.layer import array_of, changed, constant, named, new_layer, operation
 from .custom_operation import CustomOperation
 from .layers import LayerInfo
-from .node_changes import UNKNOWN, NodeChanges
+from .node_changes import EDITS, UNKNOWN, NodeChanges
 from .node_ports import InputBase, OutputBase
 from .operators import Operators
 
 __all__ = [
-    "EDITS",
-    "Edits",
     "Input",
     "Node",
     "Origin",
@@ -33,20 +31,6 @@ __all__ = [
     "as_output",
     "as_outputs",
 ]
-
-
-class Edits:
-    """Counts changes of nodes, so that models know when the graph that they derived is out of date."""
-
-    count = 0
-
-    def next(self) -> int:
-        """Count one more, and return the number."""
-        self.count += 1
-        return self.count
-
-
-EDITS = Edits()
 
 
 class Origin(Protocol):

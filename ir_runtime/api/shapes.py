@@ -15,100 +15,13 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir import dimension, shape
 from ..ir.bounds import is_number
-from ..ir.dimension import DimensionLike, Interval, IntervalLike
-from ..ir.symbol import Symbol
+from ..ir.dimension import DimensionLike
+from .dimension import Dimension
 
-__all__ = ["Dimension", "PartialShape", "Shape", "ShapeLike"]
+__all__ = ["PartialShape", "Shape", "ShapeLike"]
 
 # What stands for "no bound" in a shape of the longest lengths: the largest number of 64 bits.
 _FAR = (1 << 63) - 1
-
-
-class Dimension(dimension.Dimension, Answers):
-    """A length: a number of at least 0, known, bounded or unknown. As OpenVINO's ``Dimension``.
-
-    >>> Dimension(3) == 3, Dimension() == -1, Dimension(1, 8) + 2, Dimension("..8")
-    (True, True, <Dimension: 3..10>, <Dimension: ..8>)
-    """
-
-    __slots__ = ()
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(
-        self, min: SupportsIndex | str = -1, max: SupportsIndex | None = None, symbol: Symbol | None = None
-    ) -> None:
-        """Read a length, -1 for any, bounds, or text: ``3``, ``(1, 8)``, ``(2, -1)``, ``"1..8"``.
-
-        Raises:
-            InputError: if no length is meant by it; a RuntimeError, as in OpenVINO.
-        """
-        low = min if isinstance(min, str) else operator.index(min)
-        high = None if max is None else operator.index(max)
-        if high is not None and not isinstance(low, str) and low < 0:
-            low = 0
-        try:
-            super().__init__(low, high, symbol)
-        except ValueError as reason:
-            raise _refused(reason) from None
-
-    @classmethod
-    def copy_of(cls, other: dimension.Dimension) -> Dimension:
-        """Return another dimension as one of this class."""
-        copy = cls.__new__(cls)
-        Interval.__init__(copy, other.min, other.max, other.symbol)
-        return copy
-
-    def set_symbol(self, symbol: Symbol) -> None:
-        """Say that it equals other dimensions that have the symbol."""
-        self.symbol = symbol
-
-    def compatible(self, other: DimensionLike) -> bool:
-        """Return whether some length fits both."""
-        return super().compatible(dimension.Dimension.of(other))
-
-    def refines(self, other: DimensionLike) -> bool:
-        """Return whether every length this allows is allowed by ``other``."""
-        return super().refines(dimension.Dimension.of(other))
-
-    def relaxes(self, other: DimensionLike) -> bool:
-        """Return whether every length that ``other`` allows is allowed by this."""
-        return dimension.Dimension.of(other).refines(self)
-
-    def same_scheme(self, other: DimensionLike) -> bool:
-        """Return whether both are the same length, or both are dynamic."""
-        return super().same_scheme(dimension.Dimension.of(other))
-
-    def __len__(self) -> int:
-        return self.get_length()
-
-    def __bool__(self) -> bool:
-        return self.get_length() != 0
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether the same is known of both; symbols do not count."""
-        if isinstance(other, dimension.Dimension):
-            return (self.min, self.max) == (other.min, other.max)
-        if isinstance(other, int):
-            return (self.min, self.max) == ((0, None) if other == -1 else (other, other))
-        return NotImplemented
-
-    def __add__(self, other: IntervalLike) -> Interval:
-        return _public(super().__add__(other))
-
-    def __sub__(self, other: IntervalLike) -> Interval:
-        return _public(super().__sub__(other))
-
-    def __mul__(self, other: IntervalLike) -> Interval:
-        return _public(super().__mul__(other))
-
-    def __floordiv__(self, divisor: int) -> Interval:
-        return _public(super().__floordiv__(divisor))
-
-    __radd__, __rmul__ = __add__, __mul__
-
-
-def _public(number: Interval) -> Interval:
-    return Dimension.copy_of(number) if isinstance(number, dimension.Dimension) else number
 
 
 class Shape(list[int], Answers):

@@ -137,8 +137,10 @@ class TensorContent(Answers):
     def __array_interface__(self) -> dict[str, Any]:
         return self._data.__array_interface__
 
-    def __dlpack__(self, **how: Any) -> Any:
-        return self._data.__dlpack__(**how)
+    def __dlpack__(self, **how: Any) -> object:
+        from .dlpack import to_dlpack
+
+        return to_dlpack(self._data, **how)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.__dlpack_device__()

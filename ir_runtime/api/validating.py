@@ -12,8 +12,9 @@ from ..nearest import limited_lookups
 from ..reader.load import load
 from ..reader.source import SourceLike, open_source
 from ..reader.weights import WeightsLike
-from .model import Model, ShapeLike
+from .model import Model
 from .reading import no_collection
+from .reshaping import ShapeLike
 
 __all__ = ["validate"]
 

@@ -1,12 +1,15 @@
-"""``Type`` on both packages."""
+"""``Type`` on both packages, and tensors of types that NumPy lacks."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 import ir_runtime as ir
+from ir_runtime.api.dlpack import from_dlpack
 
 NAMES = [element.label for element in ir.Type]
 QUESTIONS = ("signed", "quantized", "integral_number", "integral", "real", "bitwidth", "size", "type_name")
@@ -45,3 +48,28 @@ def test_merging() -> None:
         for other in NAMES:
             ours = getattr(ir.Type, one).merge(getattr(ir.Type, other))
             assert repr(ours) == repr(getattr(types, one).merge(getattr(types, other)))
+
+
+class Foreign:
+    """An array of another library, which speaks DLPack alone, in one of its two forms."""
+
+    def __init__(self, tensor: ir.Tensor, **how: object) -> None:
+        self.tensor, self.how = tensor, how
+
+    def __dlpack__(self, **how: object) -> object:
+        return self.tensor.__dlpack__(**{**how, **self.how})
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.tensor.__dlpack_device__()
+
+
+@pytest.mark.parametrize("how", [{}, {"max_version": (1, 0)}], ids=["former", "versioned"])
+@pytest.mark.parametrize(
+    "dtype", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.float32]
+)
+def test_tensors_go_out_by_dlpack_without_a_copy(dtype: type, how: dict[str, object]) -> None:
+    tensor = ir.Tensor(np.arange(6).reshape(2, 3).astype(dtype))
+    found = from_dlpack(Foreign(tensor, **how))
+    assert found.dtype == dtype
+    assert np.may_share_memory(found, tensor.data)
+    assert found.tolist() == tensor.data.tolist()

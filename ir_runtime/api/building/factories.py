@@ -14,7 +14,7 @@ from ...ir.element import ElementType
 from ..nodes import Node, Output, as_outputs
 from ..shapes import PartialShape
 from ..tensor import Tensor
-from .bodies import If, Loop, TensorIterator
+from .control import If, Loop, TensorIterator
 from .ends import Assign, Constant, Parameter, ReadValue, Result, element_of
 from .variables import Variable, VariableInfo
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ...ir.element import ElementType
-from ..building.bodies import Loop, TensorIterator
+from ..building.control import Loop, TensorIterator
 from ..building.descriptions import BodyOutputDescription, MergedInputDescription
 from ..building.ends import Assign, Constant, ReadValue
 from ..building.variables import Variable, VariableInfo
