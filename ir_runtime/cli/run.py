@@ -15,7 +15,7 @@ from .limited import limited
 from .models import as_json, read, selects, strictly, weights
 from .render import Record, clean, number, plural, result, table
 from .shaping import shapes_of
-from .streaming import Streaming, is_store, run_streaming, streams
+from .streaming import Streaming, is_store, streams
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -125,6 +125,8 @@ def run(
     names = labels_of(net, labels)
     config = {} if precision is None else {"INFERENCE_PRECISION_HINT": precision}
     if by_rows:
+        from .by_rows import run_streaming
+
         config |= {} if backend is None else {"BACKEND": backend}
         changed = bool(shapes or weights or example or values)
         run_streaming(model, net, changed, files, output, streaming, config, as_json)

@@ -1,0 +1,225 @@
+"""Run a model on data sets that are larger than memory, by Dask: ``ir-runtime run --batch``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .exits import Exit
+from .render import Record, clean, plural, result
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+    from ..dask.datasets import Dataset
+    from ..dask.job import Job, Summary
+    from ..dask.manifest import Manifest
+    from .streaming import Streaming
+
+__all__ = ["run_streaming"]
+
+
+def run_streaming(
+    model: str,
+    net: Model,
+    changed: bool,
+    files: Sequence[str],
+    output: str | None,
+    streaming: Streaming,
+    config: Mapping[str, Any],
+    as_json: bool,
+) -> None:
+    """Run a model on data sets, and write the results as they come.
+
+    Args:
+        model: the path that the model was read from.
+        net: the model.
+        changed: whether the model is not as in its file, so that workers need its contents.
+        files: the data sets of the inputs.
+        output: where the results go.
+        streaming: how to run.
+        config: OpenVINO's properties.
+        as_json: whether to print JSON.
+
+    Raises:
+        InputError: if the data sets, or the path of the results, do not fit.
+    """
+    from ..errors import InputError
+
+    if output is None:
+        raise InputError("results of a run by rows need a place: -o scores.zarr, or -o scores.npy")
+    job, head = _planned(net if changed else model, net, files, output, streaming, config)
+    with _recorded(Path(output), job, head, streaming.resume) as manifest:
+        summary = _run(job, manifest, streaming)
+        _tell(model, job, manifest, summary, output, as_json)
+
+
+def _planned(
+    source: Model | str,
+    net: Model,
+    files: Sequence[str],
+    output: str,
+    streaming: Streaming,
+    config: Mapping[str, Any],
+) -> tuple[Job, Record]:
+    from .._version import __version__
+    from ..dask.job import Job, total_rows
+    from ..dask.planning import ArrayType, Planner
+    from ..dask.runner import Runner
+    from ..dask.targets import open_targets, target_path
+
+    path = target_path(output)
+    runner = Runner.of(
+        source,
+        batch=streaming.batch,
+        config=config,
+        send=streaming.send_model,
+        sequence_axis=streaming.sequence_axis,
+    )
+    inputs = _datasets(net, files)
+    total = total_rows(inputs)
+    planner = Planner.of(runner, net, {name: found.shape for name, found in inputs.items()})
+    rows = min(streaming.chunk or planner.runner.batch or 32, total)
+    last = {name: (total % rows or rows, *found.shape[1:]) for name, found in inputs.items()}
+    planner.outputs(last, f"rows {total - (total % rows or rows)} to {total - 1}")
+    types = planner.outputs(
+        {name: (rows, *found.shape[1:]) for name, found in inputs.items()}, f"rows 0 to {rows - 1}"
+    )
+    whole = {
+        name: ArrayType((total, *found.shape[1:]), found.dtype)
+        for name, found in zip(planner.runner.outputs, types, strict=True)
+    }
+    targets = open_targets(path, whole)
+    on_error = streaming.on_error or "stop"
+    if on_error == "nan":
+        _check_nan(whole)
+    job = Job(planner.runner, inputs, targets, rows, total, on_error)
+    head = {
+        "model": runner.source.digest,
+        "version": __version__,
+        "backend": runner.backend,
+        "config": {key: str(value) for key, value in runner.config.items()},
+        "inputs": {name: {"shape": list(x.shape), "dtype": str(x.dtype)} for name, x in inputs.items()},
+        "batch": planner.runner.batch,
+        "chunk": rows,
+        "sequence_axis": streaming.sequence_axis,
+        "outputs": {name: {"shape": list(t.shape), "dtype": str(t.dtype)} for name, t in whole.items()},
+    }
+    return job, head
+
+
+def _check_nan(types: Any) -> None:
+    from ..errors import InputError
+
+    for name, found in types.items():
+        if found.dtype.kind != "f":
+            raise InputError(
+                f"--on-error nan: output {name!r} has the type {found.dtype}, which has no NaN",
+                hint="use --on-error skip",
+            )
+
+
+def _datasets(net: Model, files: Sequence[str]) -> dict[str, Dataset]:
+    """Return the data set of each input."""
+    from ..api.names import find_port
+    from ..dask.datasets import open_dataset
+    from ..errors import InputError
+
+    found: dict[str, Dataset] = {}
+    for text in files:
+        name, equals, path = text.partition("=")
+        free = [port.label for port in net.inputs if port.label not in found]
+        if not equals and not free:
+            raise InputError(f"{text} is one input too many: the model has {len(net.inputs)}")
+        label = find_port(net.inputs, name, "input").label if equals else free[0]
+        if label in found:
+            raise InputError(f"input {label!r} is given twice: {found[label].path}, {path}")
+        found[label] = open_dataset(path if equals else text, label)
+    if missing := [port.label for port in net.inputs if port.label not in found]:
+        raise InputError(
+            f"inputs are missing: {', '.join(map(repr, missing))}",
+            hint="-i NAME=FILE gives an input its data set",
+        )
+    return found
+
+
+@contextmanager
+def _recorded(target: Path, job: Job, head: Record, resume: bool) -> Iterator[Manifest]:
+    """Open the manifest; make the files of the results if they are new."""
+    from ..dask.manifest import Manifest
+    from ..dask.targets import create_targets
+    from ..errors import InputError
+
+    path = Manifest.path_of(target)
+    if resume:
+        manifest = Manifest.resume(target, head)
+    elif target.exists() or path.exists():
+        raise InputError(
+            f"{str(target if target.exists() else path)!r} exists",
+            hint="--resume goes on with it; else remove it first, and its .manifest.jsonl",
+        )
+    else:
+        create_targets(job.targets, job.rows)
+        manifest = Manifest.create(target, head)
+    try:
+        yield manifest
+    finally:
+        manifest.close()
+
+
+def _run(job: Job, manifest: Manifest, streaming: Streaming) -> Summary:
+    from ..dask.cluster import connected, dashboard_of
+    from ..dask.job import Summary, run_job
+
+    left = job.chunks - len(manifest.done)
+    if not left:
+        return Summary()
+    try:
+        with connected(streaming.scheduler or "local", streaming.workers) as client:
+            if dashboard := dashboard_of(client):
+                click.echo(f"dashboard: {dashboard}", err=True)
+            with _progress(min(left * job.rows, job.total)) as progress:
+                return run_job(client, job, manifest, progress)
+    except BaseException:
+        click.echo(
+            f"{len(manifest.done)} of {plural(job.chunks, 'chunk')} are done; --resume goes on", err=True
+        )
+        raise
+
+
+@contextmanager
+def _progress(rows: int) -> Iterator[Callable[[int], None]]:
+    """Yield what shows progress, with rate and estimate, on a terminal."""
+    from .progress import bar
+
+    with bar("rows", rows) as shown:
+        begun, done = time.monotonic(), 0
+
+        def progress(count: int) -> None:
+            nonlocal done
+            done += count
+            shown.advance(count, f"{done / max(time.monotonic() - begun, 1e-9):.0f} rows/s")
+
+        yield progress
+
+
+def _tell(model: str, job: Job, manifest: Manifest, summary: Summary, output: str, as_json: bool) -> None:
+    failed = [(chunk, job.bounds(chunk), message) for chunk, message in sorted(summary.failed.items())]
+    rate = summary.rows / max(summary.seconds, 1e-9)
+    record = {
+        "model": model, "backend": job.runner.backend, "output": output, "rows": summary.rows, "total": job.total,
+        "chunks": job.chunks, "done": len(manifest.done), "seconds": summary.seconds,
+        "failed": [{"chunk": chunk, "rows": rows, "message": message} for chunk, rows, message in failed],
+    }  # fmt: skip
+    text = (
+        f"{plural(summary.rows, 'row')} in {summary.seconds:.1f} s, {rate:.0f} a second, to {clean(output)}"
+    )
+    result(as_json, lambda: record, lambda: text)
+    for _, (start, stop), message in failed:
+        click.echo(f"rows {start} to {stop - 1} failed: {clean(message)}", err=True)
+    if failed:
+        raise SystemExit(Exit.FAILED)
