@@ -57,12 +57,19 @@ class View(HasRTInfo, ABC):
 
     @property
     def graph(self) -> nx.MultiDiGraph:
-        """The layers and edges as a frozen networkx graph.
+        """The layers and edges as a frozen networkx graph, which every writer of networkx can save.
 
-        Nodes are layer ids with a ``layer``; an edge's key is the input it ends at, its ``source``
-        the output it starts from.
+        Nodes are layer ids with ``name``, ``type``, ``operation``, ``attributes``, ``outputs`` and ``line`` as text and
+        numbers; an edge's key is the input it ends at, its ``output`` the output it starts from.
         """
-        return self._graph.network
+        from .drawing.records import as_networkx
+
+        nodes = self._nodes()
+        made = vars(self).get("_networkx")
+        if made is None or made[0] is not nodes.graph or made[1] is not nodes.values:
+            made = nodes.graph, nodes.values, as_networkx(nodes.graph, nodes.values)
+            vars(self)["_networkx"] = made
+        return made[2]
 
     @property
     def name(self) -> str:

@@ -40,7 +40,7 @@ the backend to use where --backend does not.
 
 # Each is in the module of its name.
 _COMMANDS = (
-    "run", "validate", "shapes", "inspect", "cost", "profile", "bisect", "compare", "oracle", "reduce", "budget", "trace-nan", "diff", "report", "bench", "ops", "explain",
+    "run", "validate", "shapes", "inspect", "cost", "profile", "bisect", "compare", "oracle", "reduce", "budget", "trace-nan", "diff", "report", "graph", "bench", "ops", "explain",
     "guide", "kernels", "completion",
 )  # fmt: skip
 

@@ -34,6 +34,7 @@ Check = Callable[..., Result]
         "budget",
         "cost",
         "profile",
+        "graph",
         "trace-nan",
         "diff",
         "bench",

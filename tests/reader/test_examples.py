@@ -97,7 +97,7 @@ def test_pages_validate(page: str) -> None:
 @examples
 def test_what_is_read(example: Example) -> None:
     model = read(example)
-    layer = model.graph.nodes[1]["layer"]
+    layer = model._graph.layers[1]
     assert (layer.op.versioned_name(), layer.where.line) == (example.operation, example.line)
     assert list(model.report) == []
     assert [p.any_name for p in model.inputs] == ["data"] + ["axes"] * (not example.axes_are_given)

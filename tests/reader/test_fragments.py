@@ -192,7 +192,7 @@ def test_versions(how: dict[str, object], name: str, since: int) -> None:
         )
         values = {3: 0}
     model = ir.read_fragment(text, values=values, **how)  # type: ignore[arg-type]
-    assert model.graph.nodes[1]["layer"].op.since == since
+    assert model._graph.layers[1].op.since == since
     assert list(model.report) == []
 
 
@@ -210,12 +210,12 @@ def test_the_page_says_the_version(page: str) -> None:
         f'{page}<layer id="1" type="Gather" ...><input><port id="0"><dim>3</dim></port><port id="1"><dim>2</dim>'
         '</port><port id="2"/><!-- axis = 0 --></input><output><port id="3"><dim>2</dim></port></output></layer>'
     )
-    assert ir.read_fragment(text).graph.nodes[1]["layer"].op.since == 7
+    assert ir.read_fragment(text)._graph.layers[1].op.since == 7
 
 
 def test_the_tag_wins() -> None:
     text = reduction(tag='type="ReduceSum" version="opset8"')
-    layer = ir.read_fragment(text, version="opset1", name="ReduceSum-3").graph.nodes[0]["layer"]
+    layer = ir.read_fragment(text, version="opset1", name="ReduceSum-3")._graph.layers[0]
     assert layer.version == "opset8"
 
 

@@ -65,7 +65,7 @@ def test_types_are_read_in_any_case(spelling: str) -> None:
 @pytest.mark.parametrize("first", [0, 1, 40])
 def test_ports_may_be_numbered_in_any_way(first: int) -> None:
     net = summing(first_port=first)
-    layer = read(net).graph.nodes[2]["layer"]
+    layer = read(net)._graph.layers[2]
     assert [p.id for p in (*layer.inputs, *layer.outputs)] == [first, first + 1, first + 2]
     np.testing.assert_array_equal(run(net, X)[0], [3, 12])
 
@@ -197,7 +197,7 @@ def test_rt_info_is_kept() -> None:
     assert model.get_rt_info(["conversion_parameters", "nested", "deep"]) == "1"
     assert model.has_rt_info("Runtime_version")
     assert not model.has_rt_info(["conversion_parameters", "nope"])
-    found = model.graph.nodes[1]["layer"]
+    found = model._graph.layers[1]
     assert found.rt_info == {"fused_names": {"version": "0", "value": "a,b"}}
     assert found.outputs[0].rt_info == {"layout": {"version": "0", "layout": "[N]"}}
     with pytest.raises(TypeError):
@@ -277,7 +277,7 @@ def test_version_10_of_2020(tmp_path: Path) -> None:
     net.layers[1] = net.layers[1].replace('element_type="i64" shape="1" ', "")
     assert 'data offset="0" size="8"' in net.layers[1]
     np.testing.assert_array_equal(run(net, X)[0], [3, 12])
-    assert read(net).graph.nodes[1]["layer"].attributes == {"offset": "0", "size": "8"}
+    assert read(net)._graph.layers[1].attributes == {"offset": "0", "size": "8"}
 
 
 def test_comments_and_declarations_do_not_matter() -> None:

@@ -1,0 +1,1 @@
+"""The graph of a model as text and pictures for other programs."""

@@ -1,0 +1,77 @@
+"""``ir-runtime graph``: the graph of a model for other programs, and as a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .limited import limited
+from .models import read, selects, weights
+from .render import clean, dump
+
+if TYPE_CHECKING:
+    from ..limits import Limits
+
+__all__ = ["graph"]
+
+_EPILOG = """\b
+ir-runtime graph net.xml --format dot | dot -Tpdf > net.pdf
+ir-runtime graph net.xml --format svg -o net.svg
+ir-runtime graph net.xml --format model-explorer -o net.json
+
+dot is for Graphviz; svg is drawn here, without the bodies of layers; json has nodes and edges, with the
+types that are inferred ("ir-runtime guide seeing-the-graph" lists its fields); model-explorer is the
+format of Model Explorer, with the scopes of names as namespaces. Models with errors are shown as far as
+they go. `ir-runtime report` makes a page of large models.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["dot", "svg", "json", "model-explorer"]),
+    default="dot",
+    show_default=True,
+    metavar="FORM",
+    help="dot, svg, json or model-explorer.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write a file; by default, to stdout.")
+@click.option("--constants", is_flag=True, help="Draw constants, too.")
+@selects
+@weights
+@limited
+def graph(
+    model: str,
+    form: str,
+    output: str | None,
+    constants: bool,
+    example: int | None,
+    values: tuple[str, ...],
+    weights: str | None,
+    limits: Limits,
+) -> None:
+    """Write the graph of MODEL as DOT, SVG or JSON."""
+    from ..api.drawing.records import record
+
+    net = read(model, weights, example, values, checked=False, limits=limits)
+    text = _text(record(net._graph, net._values, net.name, constants), form)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    from .saving import save_text
+
+    save_text(output, text)
+    click.echo(f"saved the graph to {clean(output)}", err=True)
+
+
+def _text(found: dict[str, Any], form: str) -> str:
+    from ..api.drawing.dot import dot_of
+    from ..api.drawing.model_explorer import model_explorer
+    from ..api.drawing.svg import svg_of
+
+    if form in ("dot", "svg"):
+        return dot_of(found) if form == "dot" else svg_of(found)
+    return dump(found if form == "json" else model_explorer(found)) + "\n"
