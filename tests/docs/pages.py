@@ -146,7 +146,7 @@ def linked(page: Page, known: set[str]) -> str:
     )
 
 
-_MENTION = re.compile(r"(?<!\[)`(ir-runtime (\S+)(?: (\S+))?[^`]*)`(?!\])")
+_MENTION = re.compile(r"(?<!\[)`(ir-runtime ([^\s`]+)(?: ([^\s`]+))?[^`]*)`(?!\])")
 _FOLDERS = {"guide": "guides", "explain": "codes", "ops": "operations"}
 
 

@@ -58,6 +58,7 @@ def test_every_public_name_is_in_the_reference() -> None:
         ("`ir-runtime ops ReLU-1`", "[`ir-runtime ops ReLU-1`](../operations/ReLU-1.md)"),
         ("`ir-runtime guide`", "[`ir-runtime guide`](../commands/guide.md)"),
         ("`ir-runtime run m.xml --random`", "[`ir-runtime run m.xml --random`](../commands/run.md)"),
+        ("`ir-runtime ops NAME` and `x`", "[`ir-runtime ops NAME`](../commands/ops.md) and `x`"),
         ("`ir-runtime nothing`", "`ir-runtime nothing`"),
         ("```sh\n`ir-runtime run`\n```", "```sh\n`ir-runtime run`\n```"),
         ("[`ir-runtime run`](x.md)", "[`ir-runtime run`](x.md)"),
