@@ -25,7 +25,7 @@ __all__ = [
 
 MOST = 1000
 """The default number of findings of a file that are kept."""
-# Of each kind, so many are kept in any case: there is an error to show, however many warnings came before it.
+# Of each kind, this many are kept in any case: there is an error to show, however many warnings came before it.
 _OF_EACH = 10
 
 

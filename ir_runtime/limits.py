@@ -67,7 +67,7 @@ class Limits:
         constant_bytes: what all constants claim of the ``.bin``, together.
         memory: bytes that a run needs at once: its inputs, all tensors that are alive at the same time,
             and constants that are unpacked or folded; those in the ``.bin`` do not count, except where every layer runs by its
-            reference. Also about so many as
+            reference. Also about as many as
             the tree of a large XML takes. By default, what the machine has.
         trips: number of iterations of a loop.
         seconds: how long reading and checking may take, how long compiling, and how long each run.
@@ -132,7 +132,7 @@ def check_array_size(elements: int, itemsize: int = 1) -> None:
     """Raise if an array would exceed the memory limit; kernels call it before they allocate one.
 
     Raises:
-        LimitError: if so many elements of so many bytes are more than fits into memory.
+        LimitError: if this many elements of this many bytes are more than fits into memory.
     """
     limits = _CURRENT.get()
     if elements * itemsize > limits.memory:

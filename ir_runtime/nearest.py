@@ -12,7 +12,7 @@ from .scoped import setting
 
 __all__ = ["limited_lookups", "nearest"]
 
-# Names are compared letter by letter, and a file may have as many and as long ones as it likes: nobody looks for longer
+# Names are compared letter by letter, and a file may have as many and as long ones as it likes: longer ones are not searched
 # ones than this, among more, or, where a file is read, again and again.
 _LONGEST = 100
 _AMONG = 10_000

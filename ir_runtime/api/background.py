@@ -58,7 +58,7 @@ class Background:
         self._thread = threading.get_ident()
         try:
             self._work()
-        except BaseException as reason:  # of every kind: whoever waits is told
+        except BaseException as reason:  # of every kind: it is raised where the result is awaited
             self.failure = reason
         self._end()
 

@@ -104,7 +104,7 @@ class CompiledModel(Executable):
                 their place, or ``None`` for no change. Then nothing is folded or fused.
 
         Raises:
-            InputError: if an input is missing, unknown, or has another type or shape; if there is no such layer.
+            InputError: if an input is missing, unknown, or has another type or shape; if the layer is unknown.
             ExecutionError: if a layer fails on the data.
             LimitError: if it takes more memory, iterations or time than the limits allow.
         """
@@ -123,7 +123,7 @@ class CompiledModel(Executable):
         """The value of a property.
 
         Raises:
-            InputError: if there is no such property.
+            InputError: if the property is unknown.
         """
         from .supported import compiled_value
 

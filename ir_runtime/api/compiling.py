@@ -27,7 +27,7 @@ def program_after(model: Model, name: str, backend: str | None = None) -> str:
         backend: whose kernels are asked; by default the one that would run the model.
 
     Raises:
-        InputError: if there is no such pass or backend.
+        InputError: if the pass or the backend is unknown.
     """
     found: dict[str, str] = {}
     named(name, PASS_NAMES)

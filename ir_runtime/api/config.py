@@ -17,7 +17,7 @@ def check_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return properties with their values as OpenVINO returns them; warn of one that is not followed.
 
     Raises:
-        InputError: if there is no such property, or no such value of it.
+        InputError: if the property or its value is unknown.
     """
     if not config:
         return {}
@@ -74,7 +74,7 @@ def describe(name: str, config: Mapping[str, Any], backend: str | None = None) -
     """Return the value of a property: what was set, or what it is by itself.
 
     Raises:
-        InputError: if there is no such property.
+        InputError: if the property is unknown.
     """
     from .supported import default
 

@@ -66,7 +66,7 @@ def compile_model(
 
     Raises:
         UnsupportedError: if an operation that is needed cannot run.
-        InputError: if there is no such property, backend or output, or no such device here.
+        InputError: if a property, the backend or an output is unknown, or the device is not available.
         LimitError: if running it takes more memory than the limits allow, whatever the data are.
     """
     device = Device.of(device_name, config)
@@ -178,7 +178,7 @@ class Core(Answers):
             property: the name of the property.
 
         Raises:
-            InputError: if there is no such property or device.
+            InputError: if the property or the device is unknown.
         """
         device, name = (CPU, device_name) if property is None else (device_name, property)
         found = Device.of(device) if device not in OVER_OTHERS else Device(device)
@@ -207,7 +207,7 @@ class Core(Answers):
             properties: a mapping of names to values, or one name with its value.
 
         Raises:
-            InputError: if there is no such property or device.
+            InputError: if the property or the device is unknown.
         """
         device, given = ("", device_name) if properties is None else (device_name, properties)
         if isinstance(given, tuple) and len(given) == 2:
@@ -234,7 +234,7 @@ class Core(Answers):
         """Forget the properties of a device; what is compiled goes on running.
 
         Raises:
-            InputError: if there is no such device here.
+            InputError: if the device is not available.
         """
         self._config.pop(Device.of(device_name).name, None)
 

@@ -37,7 +37,7 @@ class Device:
             config: properties, which may name the devices to choose among.
 
         Raises:
-            InputError: if there is no such device, or it is not available.
+            InputError: if the device is unknown or not available.
         """
         device = cls.named("AUTO" if name is None else name)
         others = device.others or _priorities(config or {})
@@ -58,7 +58,7 @@ class Device:
         """Read the name of a device, whether it is available or not.
 
         Raises:
-            InputError: if there is no such device.
+            InputError: if the device is unknown.
         """
         head, _, tail = str(name).partition(":")
         others = tuple(_kind(each) for each in tail.split(",") if each and not each.startswith("-"))

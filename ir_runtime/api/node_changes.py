@@ -133,7 +133,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
     def set_output_type(
         self, index: int, element_type: ElementType, shape: PartialShape | Sequence[Any] | str
     ) -> None:
-        """Set the type of an output; it holds until types are inferred anew."""
+        """Set the type of an output; it holds until types are inferred again."""
         self._edit()
         if index >= len(self._own_values):
             self.set_output_size(index + 1)

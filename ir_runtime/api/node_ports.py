@@ -102,7 +102,7 @@ class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input])
 
     @property
     def target_inputs(self) -> set[_Input]:
-        """The inputs of layers that read it; an output of a model is read by nobody."""
+        """The inputs of layers that read it; an output of a model is not read."""
         return set(self._node._targets(self._index))  # type: ignore[arg-type]  # those of its class of nodes
 
     def get_target_inputs(self) -> set[_Input]:
@@ -203,7 +203,7 @@ class InputBase(HasRTInfo, Generic[_Node, _Output]):
         return source  # type: ignore[return-value]  # an output of its class of nodes
 
     def replace_source_output(self, new_source_output: _Output) -> None:
-        """Read another tensor. Types are inferred anew when the model is validated, saved or compiled."""
+        """Read another tensor. Types are inferred again when the model is validated, saved or compiled."""
         self._node._connect(self._index, new_source_output)
 
     def get_node(self) -> _Node:

@@ -24,7 +24,7 @@ def patch_of(graph: Graph, replacements: Replacements) -> Patch:
     """Return the patch that calls the function of a layer when that has run.
 
     Raises:
-        InputError: if there is no such layer.
+        InputError: if the layer is unknown.
     """
     names = {layer.name for layer in graph.layers.values()}
     for name in replacements:

@@ -76,7 +76,7 @@ class Request(RequestTensors):
     def start_async(self, inputs: Any = None, userdata: Any = None, share_inputs: bool = False) -> None:
         """Start a run in the background; `wait` for it.
 
-        What it raises, or its callback, is raised once: by `wait`, or where nobody waits, by the next run.
+        What it raises, or its callback, is raised once: by `wait`, or where nothing waits, by the next run.
 
         Raises:
             InputError: as `infer`, here and not when waiting.

@@ -35,5 +35,5 @@ class Streams:
         return cls(threads, most if wide else 1)
 
     def share(self, running: int) -> int:
-        """The threads of one run, while so many are going on."""
+        """The threads of one run, while this many are going on."""
         return max(1, self.threads // max(self.count, running))

@@ -1,4 +1,4 @@
-"""Which properties a device and a compiled model have, and the values of those that nobody has set."""
+"""Which properties a device and a compiled model have, and the values of those that are not set."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _text(value: Any) -> str:
 
 
 def default(name: str) -> Any:
-    """Return the value of a property that nobody has set, or None where it has none."""
+    """Return the value of a property that is not set, or None where it has none."""
     from ..ir.element import ElementType
 
     known: dict[str, Any] = {

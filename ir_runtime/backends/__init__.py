@@ -70,7 +70,7 @@ def load(
         large: says whether it is for a model that is worth loading machine code for; asked where that decides.
 
     Raises:
-        InputError: if there is no such backend, or what it needs is not installed.
+        InputError: if the backend is unknown, or what it needs is not installed.
     """
     name = name or os.environ.get("IR_RUNTIME_BACKEND") or default_backend(large())
     if name not in _CHAINS:

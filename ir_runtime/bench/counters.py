@@ -35,7 +35,7 @@ class Counter:
 
 
 def counted(setting: Setting, inputs: Sequence[Any], runs: int) -> list[list[Counter]]:
-    """Return the counters of each of so many runs, at most `RUNS`, of this package.
+    """Return the counters of each of this many runs, at most `RUNS`, of this package.
 
     Args:
         setting: the model, and what is asked for.

@@ -33,7 +33,7 @@ class Peaks:
     bandwidth: float
 
     def attainable(self, flops: float, bytes: float) -> float:
-        """Return the least seconds that so many FLOPs on so many bytes of main memory take."""
+        """Return the least seconds that this many FLOPs on this many bytes of main memory take."""
         return max(flops / self.flops, bytes / self.bandwidth)
 
     def bound(self, flops: float, bytes: float) -> str:

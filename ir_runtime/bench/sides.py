@@ -147,7 +147,7 @@ class Side:
         return request
 
     def queue(self, count: int, inputs: Sequence[Any]) -> Any:
-        """Return a queue of so many requests, each with an array for each input."""
+        """Return a queue of this many requests, each with an array for each input."""
         queue = self._api.AsyncInferQueue(self.compiled, count)
         for request in queue:
             feed(self._api, request, inputs)

@@ -91,7 +91,7 @@ class Runner(Protocol):
         """Run without counting."""
 
     def block(self, count: int) -> None:
-        """Run so many times, and keep the times."""
+        """Run this many times, and keep the times."""
 
 
 class SequentialRunner:
@@ -118,7 +118,7 @@ class SequentialRunner:
         self._call()
 
     def block(self, count: int) -> None:
-        """So many calls."""
+        """This many calls."""
         call, before, clock = self._call, self._before, self._clock
         for _ in range(count):
             before()
@@ -144,7 +144,7 @@ class QueueRunner:
         self._run(len(self._queue))
 
     def block(self, count: int) -> None:
-        """So many runs, but at least one of each request: fewer would not show what they do together."""
+        """This many runs, but at least one of each request: fewer would not show what they do together."""
         self._counts = True
         start = time.perf_counter()
         self._run(max(count, len(self._queue)))

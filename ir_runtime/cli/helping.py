@@ -13,7 +13,7 @@ import click
 
 __all__ = ["Context", "first_sentence", "keep_args", "kept_args", "misspelt_option", "with_two_dashes"]
 
-# click writes for terminals of at least so many columns.
+# click writes for terminals of at least this many columns.
 _CLICKS_NARROWEST = 52
 _NARROWEST = 30
 # Below that many columns, the help of an option with a long name starts in the line after it.

@@ -118,7 +118,7 @@ def _fitting(item: str, room: int) -> str:
 
 @contextmanager
 def progress(steps: int) -> Iterator[list[Observer]]:
-    """Return the observers of a run of so many steps: a progress bar on a terminal, else none."""
+    """Return the observers of a run of this many steps: a progress bar on a terminal, else none."""
     if columns(err=True) is None:
         yield []
         return

@@ -57,7 +57,7 @@ def check_target(path: str) -> Path:
 
 
 def check_count(target: Path, names: Sequence[str]) -> None:
-    """Check that a target can hold so many arrays.
+    """Check that a target can hold this many arrays.
 
     Raises:
         InputError: if it is an ``.npy``, and there are several.

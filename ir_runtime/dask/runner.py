@@ -127,7 +127,7 @@ class Runner:
         return tuple(results[name] for name in self.outputs)
 
     def check_rows(self, outputs: tuple[Array, ...], rows: int) -> tuple[Array, ...]:
-        """Return the outputs, each of which must have so many rows.
+        """Return the outputs, each of which must have this many rows.
 
         Raises:
             ExecutionError: if one has not.

@@ -1,6 +1,6 @@
 """Match the layers of two graphs: by structure first, then by names, then by their matched neighbours.
 
-Ids and names say nothing certain: a converter numbers and names anew. So layers are described by what leads to them
+Ids and names say nothing certain: a converter numbers and names again. So layers are described by what leads to them
 and by what follows from them, without the contents of constants, whose change is what is looked for.
 """
 

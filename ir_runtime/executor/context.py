@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["RUN", "Advance", "Run", "State", "VARIABLES", "advance"]
 
 Advance: TypeAlias = Callable[[object, int], int]
-"""Lets the sequence of random numbers of an operation go on by so many, and returns where it was."""
+"""Lets the sequence of random numbers of an operation go on by this many, and returns where it was."""
 
 
 def _anew(operation: object, count: int) -> int:
-    """Let every sequence begin anew."""
+    """Let every sequence start again."""
     return 0
 
 

@@ -33,7 +33,7 @@ __all__ = ["Guard", "alive", "guarded"]
 
 # Shapes that a guard remembers; lengths that grow with every run need no more of the past.
 REMEMBERED = 64
-# Inputs of at most so many elements say how large a result is; of larger ones only the shape does.
+# Inputs of at most this many elements say how large a result is; of larger ones only the shape does.
 SMALL = 64
 # Results that take no more than this for certain need no guard.
 NEGLIGIBLE = 1 << 16
@@ -143,7 +143,7 @@ class Guard:
 
     expected: Expected
     width: int
-    """Bytes that a result may take for each element of the product of the inputs; 0 if there is no such bound."""
+    """Bytes that a result may take for each element of the product of the inputs; 0 if there is none."""
     known: dict[Hashable, int] = field(default_factory=dict)
 
     def check(self, run: Run, arrays: Sequence[Array]) -> None:

@@ -19,7 +19,7 @@ Slots: TypeAlias = list[Any]
 """An array for each slot, ``None`` in empty ones."""
 
 Move: TypeAlias = Callable[[Slots], None]
-"""Takes the slots, puts results into them, and empties those that nobody reads any more.
+"""Takes the slots, puts results into them, and empties those that nothing reads any more.
 
 It changes no slot if the kernel fails."""
 
@@ -43,7 +43,7 @@ class Moving(Protocol):
 
     @property
     def frees(self) -> _Slots:
-        """What nobody reads afterwards."""
+        """What nothing reads afterwards."""
 
 
 def moves_of(steps: Iterable[Moving]) -> tuple[Move, ...]:
@@ -82,7 +82,7 @@ def _move(kernel: Kernel, reads: _Slots, writes: _Slots, frees: _Slots) -> Move:
 
 
 def _lone(kernel: Kernel, a: int, out: int) -> Move:
-    """The commonest: one input; if nobody reads it any more, the result takes its place."""
+    """The commonest: one input; if nothing reads it any more, the result takes its place."""
 
     def move(slots: Slots) -> None:
         result = kernel(slots[a])

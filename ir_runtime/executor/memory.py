@@ -62,7 +62,7 @@ def freeing(steps: Sequence[Step], wanted: Sequence[int]) -> list[Step]:
 
 @dataclass(slots=True)
 class _Places:
-    """Numbers slots anew: what is never there at the same time may have the same place.
+    """Numbers slots again: what is never there at the same time may have the same place.
 
     Args:
         shared: the slots that may change places with others; the rest have one of their own.
@@ -72,7 +72,7 @@ class _Places:
     of: dict[int, int] = field(default_factory=dict)
     """The place of a slot."""
     free: list[int] = field(default_factory=list)
-    """Places that nobody uses now, the latest last: that is still in the processor's cache."""
+    """Places that are not used now, the latest last: that is still in the processor's cache."""
     count: int = 0
 
     def moved(self, step: Step) -> Step:

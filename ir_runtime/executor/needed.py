@@ -29,7 +29,7 @@ def needed(graph: Graph, outputs: Sequence[Port]) -> list[Layer]:
 
 
 def sinks(graph: Graph) -> list[Layer]:
-    """The layers that run though nobody reads them."""
+    """The layers that run though nothing reads them."""
     return [layer for layer in graph if layer.op is not None and layer.op.has_side_effects]
 
 

@@ -26,7 +26,7 @@ from .step import Observer, Patch, Step
 
 __all__ = ["ExecutionPlan"]
 
-# So many steps run between two looks at the clock.
+# This many steps run between two looks at the clock.
 CLOCKED = 8
 
 

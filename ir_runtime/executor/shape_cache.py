@@ -18,7 +18,7 @@ from .plan import ExecutionPlan
 
 __all__ = ["ShapeCache", "measuring", "unfolded"]
 
-# What is kept for a step: results of so many bytes, for so many shapes.
+# What is kept for a step: results of this many bytes, for this many shapes.
 KEPT = 1 << 20
 REMEMBERED = 64
 # More layers than this are not put into one step: others may need what is inside, too.

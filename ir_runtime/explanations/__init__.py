@@ -38,7 +38,7 @@ def explanation(code: str) -> Explanation:
     """The page of a code.
 
     Raises:
-        ValueError: if there is no such code.
+        ValueError: if the code is unknown.
     """
     known = Code.of(code)
     page = files(__package__).joinpath(f"{known}.md").read_text(encoding="utf-8")

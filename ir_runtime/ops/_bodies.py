@@ -36,7 +36,7 @@ T_OUTER = Element("T", EVERY, "any type, on each port", shared=False)
 Visit: TypeAlias = Callable[[Body, Mapping[int, Any]], Mapping[int, Any]]
 """Infers or runs a body: from what each Parameter receives to what each Result gives."""
 
-# Types of loop-carried values widen up to a fixed point, which is reached after at most so many rounds.
+# Types of loop-carried values widen up to a fixed point, which is reached after at most this many rounds.
 _MAX_ROUNDS = 12
 
 

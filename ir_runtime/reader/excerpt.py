@@ -23,7 +23,7 @@ _NEAR = 1 << 16
 # findings, and as many to a line, as the file likes.
 _LOOKED_FOR = 1000
 _LOOKED_AT = 1 << 21
-# Lines are counted in blocks of so many bytes.
+# Lines are counted in blocks of this many bytes.
 _BLOCK = 1 << 12
 
 

@@ -1,7 +1,7 @@
 """Read bare ``<layer>`` elements as models.
 
 What feeds a layer from outside becomes a Parameter, or a Constant where the page or the caller gives
-its value; what nobody reads becomes a Result.
+its value; what nothing reads becomes a Result.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Page:
 
         Raises:
             ParseError: if it is not well-formed.
-            InputError: if there is no such example, or one of the values fits no port.
+            InputError: if the example is unknown, or one of the values fits no port.
         """
         if not 1 <= example <= len(self):
             raise InputError(f"unknown example {example}", hint=f"the page has {len(self)}")

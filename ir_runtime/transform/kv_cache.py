@@ -1,6 +1,6 @@
 """KV caches that grow in place: what a variable holds is concatenated with what is new, and assigned again.
 
-A model that generates text does so for every token, ``ReadValue → Gather → Concat → Assign``; joining anew
+A model that generates text does so for every token, ``ReadValue → Gather → Concat → Assign``; joining again
 would copy the whole cache each time. Here the result lies in a buffer with room behind it, and the next
 run writes into that room. What lies before it is never written again, so arrays that others hold stay
 as they are; where a buffer has gone another way meanwhile, or beams are reordered, a copy is made.
@@ -22,7 +22,7 @@ from ..ir.tensor import Array
 
 __all__ = ["appending", "growing"]
 
-# Room for so many more entries at least, and for half as many as there are.
+# Room for this many more entries at least, and for half as many as there are.
 ROOM = 64
 
 

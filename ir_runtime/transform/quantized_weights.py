@@ -143,7 +143,7 @@ class _Search:
         return first if same and widening else None
 
     def _alone(self, layer: Layer) -> Layer | None:
-        """The layer that feeds the first input, if nobody else reads it, or it is a constant."""
+        """The layer that feeds the first input, if nothing else reads it, or it is a constant."""
         source = self.graph.sources(layer)[0]
         if source is None or source in self.outputs:
             return None

@@ -55,5 +55,5 @@ class Variable:
         return self._info
 
     def update(self, variable_info: VariableInfo) -> None:
-        """Describe it anew."""
+        """Describe it again."""
         self._info = variable_info

@@ -53,7 +53,7 @@ Condition: TypeAlias = "Predicate | Callable[[Output], Any]"
 
 
 def consumers_count(count: int) -> Predicate:
-    """The output is read by so many inputs."""
+    """The output is read by this many inputs."""
     return Predicate(lambda output: len(output.target_inputs) == count)
 
 
@@ -86,7 +86,7 @@ def has_static_shape() -> Predicate:
 
 
 def rank_equals(rank: int | Dimension) -> Predicate:
-    """The output has so many dimensions."""
+    """The output has this many dimensions."""
     return Predicate(lambda output: output._type.shape.rank == rank)
 
 

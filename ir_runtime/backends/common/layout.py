@@ -43,7 +43,7 @@ def keep_freed_memory() -> None:
     """Let the allocator keep freed memory for the next result instead of returning it to the system.
 
     After one large block was freed, glibc raises its mmap threshold to that size (`M_MMAP_THRESHOLD` is dynamic, see
-    mallopt(3)) and keeps up to twice as much. Otherwise pages are mapped and cleared anew in every run: a fifth of
+    mallopt(3)) and keeps up to twice as much. Otherwise pages are mapped and cleared again in every run: a fifth of
     MobileNet's time. The block is never touched, so it costs nothing; other allocators are not affected.
     """
     np.empty(MAX_KEPT, np.uint8)

@@ -45,7 +45,7 @@ class Backend:
 
         It is asked once for each layer, when compiling, with the operation and a `Value` for each
         input: constants have their contents, which the kernel may pack. For operations with several
-        outputs it is also told which ones nobody reads, as ``unread``; for those, the kernel may return
+        outputs it is also told which ones nothing reads, as ``unread``; for those, the kernel may return
         anything.
         """
 

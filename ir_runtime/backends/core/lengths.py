@@ -35,12 +35,12 @@ def accepting(kernel: Made, accepts: Accepts | None) -> Made:
 
 
 def axis_length(axis: int, length: int) -> Accepts:
-    """The first input has so many elements along an axis."""
+    """The first input has this many elements along an axis."""
     return lambda x, *_: x.shape[axis] == length
 
 
 def filter_lengths(channels: int, extents: Sequence[int]) -> Accepts:
-    """The first input has so many channels, and room for a window without padding along every spatial axis."""
+    """The first input has this many channels, and room for a window without padding along every spatial axis."""
     lowest = tuple(extents)
 
     def accepts(x: Array, *_: Any) -> bool:

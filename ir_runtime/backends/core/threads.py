@@ -13,7 +13,7 @@ _MOST: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 def at_most(threads: int | None) -> AbstractContextManager[None]:
-    """Let the run inside use so many threads; ``None`` for as many as its backend likes."""
+    """Let the run inside use this many threads; ``None`` for as many as its backend likes."""
     return setting(_MOST, threads)
 
 

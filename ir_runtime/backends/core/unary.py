@@ -12,7 +12,7 @@ from ...ir.tensor import Array
 __all__ = ["UNREAD", "Unary"]
 
 UNREAD: Array = np.empty(0)
-"""What a kernel gives for an output that nobody reads."""
+"""What a kernel gives for an output that nothing reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Unary:
         run: takes the input, returns the outputs of the layer.
         place: which input it is.
         view: whether the outputs always lie in the memory of that input, and so take none.
-        only: where ``run`` returns one output of several, of which nobody reads the others: which one, and
+        only: where ``run`` returns one output of several, of which nothing reads the others: which one, and
             how many there are.
     """
 

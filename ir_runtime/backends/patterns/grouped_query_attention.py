@@ -120,7 +120,7 @@ def _within(mask: Array | None, scores: tuple[int, ...]) -> bool:
 
 
 def _repeats(shape: tuple[int, ...], times: int, wide: Array, joined: Array, copies: bool) -> bool:
-    """Whether heads ``[batch, heads, length, width]`` become so many more, and nothing else."""
+    """Whether heads ``[batch, heads, length, width]`` become this many more, and nothing else."""
     batch, heads, length, width = shape
     target, end = wide.tolist(), joined.tolist()
     if len(target) != 5 or len(end) != 4 or 0 in shape or (end[0] == 0 and not copies):

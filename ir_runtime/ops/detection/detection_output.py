@@ -133,7 +133,7 @@ class DetectionOutputBase(Op):
         )
 
     def _per_prior(self, logits: PartialShape, predictions: PartialShape) -> list[tuple[Dimension, int, str]]:
-        """Return lengths that are so many times the number of priors."""
+        """Return lengths that are this many times the number of priors."""
         lengths = [(logits[1], 4, "box_logits")] if self.share_location else []
         if (known := self.known_classes()) is not None:
             lengths.append((predictions[1], known, "class_preds"))

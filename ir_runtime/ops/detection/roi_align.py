@@ -170,7 +170,7 @@ class ROIAlignRotated(ROIAlignBase):
 
 
 def samples_of(height: Any, width: Any, down: int, across: int, ratio: int) -> tuple[int, int]:
-    """Return how many points there are along each axis of a bin, of so many that a region is divided into."""
+    """Return how many points there are along each axis of a bin, of this many that a region is divided into."""
     if not (math.isfinite(height) and math.isfinite(width)):
         raise InferenceError(f"rois hold a region of {height:g} by {width:g}; a finite size is expected")
     counts = (ratio or max(math.ceil(height / down), 0), ratio or max(math.ceil(width / across), 0))
@@ -184,7 +184,7 @@ def samples_of(height: Any, width: Any, down: int, across: int, ratio: int) -> t
 
 
 def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "regions") -> Dimension:
-    """Return how many regions, or the like, there are, each of so many numbers."""
+    """Return how many regions, or the like, there are, each of this many numbers."""
     if rois.shape.rank is None:
         return Dimension()
     if rois.shape.rank != 2 or not rois.shape[1].contains(numbers):

@@ -48,7 +48,7 @@ class ROIPoolingBase(Op):
         return pooled.astype(data.dtype, copy=False)
 
     def entries(self, regions: Array, count: int) -> Iterator[tuple[int, int]]:
-        """Yield the regions to pool, each with its batch entry, of which there are so many."""
+        """Yield the regions to pool, each with its batch entry, of which there are this many."""
         for index, region in enumerate(regions):
             if not np.isfinite(region).all():
                 raise InferenceError(f"rois hold a region {region.tolist()}; finite numbers are expected")

@@ -20,11 +20,11 @@ __all__ = ["Advance", "RandomOp", "Spread"]
 LOWEST, HIGHEST = -(2**63), 2**64 - 1
 FRACTION_BITS = {E.f64: 52, E.f32: 23, E.f16: 10, E.bf16: 7}
 
-# OpenVINO's plugin skips so many blocks of Philox for each number that a run draws, as TensorFlow does.
+# OpenVINO's plugin skips this many blocks of Philox for each number that a run draws, as TensorFlow does.
 SKIPPED = 256
 
 Advance: TypeAlias = Callable[[int], int]
-"""Lets the sequence of an operation go on by so many blocks, and returns where it was."""
+"""Lets the sequence of an operation go on by this many blocks, and returns where it was."""
 
 Spread: TypeAlias = tuple[Array, Array]
 """The lowest number, and the one above the highest, as scalars."""
@@ -73,7 +73,7 @@ class RandomOp(Op):
 
 
 def _words(element: E, shape: tuple[int, ...]) -> int:
-    """Return how many integers of 32 bits so many numbers need."""
+    """Return how many integers of 32 bits this many numbers need."""
     return math.prod(shape) * (2 if element.bits == 64 else 1)
 
 
@@ -85,7 +85,7 @@ def _pairs(words: Array, low_first: bool = False) -> Array:
 
 
 def _fractions(words: Array, element: E, bits: int) -> Array:
-    """Numbers from 0, below 1, that have so many bits: the lowest ones that were drawn."""
+    """Numbers from 0, below 1, that have this many bits: the lowest ones that were drawn."""
     whole = _pairs(words) if element is E.f64 else words.astype(np.uint64)
     return (whole & np.uint64(2**bits - 1)) * 2.0**-bits
 

@@ -19,7 +19,7 @@ class Multinomial(RandomOp):
     """Indices of classes, drawn at random by their probabilities ``probs``; the same for the same seeds.
 
     As in OpenVINO's reference all is computed in the type of ``probs``, and the numbers drawn are those
-    of RandomUniform. Its CPU plugin draws others. With seeds, every run begins anew.
+    of RandomUniform. Its CPU plugin draws others. With seeds, every run starts again.
     """
 
     flops_per_input = {"probs": 1}

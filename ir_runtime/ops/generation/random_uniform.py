@@ -22,7 +22,7 @@ class RandomUniform(RandomOp):
     """Random numbers from ``minval``, below ``maxval``.
 
     With seeds, every compilation of a model draws the same sequence. Aligned to TensorFlow, each run goes on with it;
-    aligned to PyTorch, each run begins anew, as in OpenVINO.
+    aligned to PyTorch, each run starts again, as in OpenVINO.
     """
 
     shape = Input(T_INDEX_64, "lengths of the axes, 1-D")

@@ -204,7 +204,7 @@ def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
 
 
 def _sizes(bins: Dimension) -> Dimension:
-    """Return how long frames may be that have so many frequencies."""
+    """Return how long frames may be that have this many frequencies."""
     return Dimension.between(max(2 * (bins.min - 1), 1), None if bins.max is None else 2 * bins.max - 1)
 
 

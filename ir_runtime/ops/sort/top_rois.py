@@ -14,7 +14,7 @@ from .._define.types import T_FLOAT
 
 @op("ExperimentalDetectronTopKROIs-6", spec="sort/experimental-detectron-top-krois-6")
 class TopKROIs(Op):
-    """The ``rois`` with the largest ``probs``, best first; zeros where there are not so many."""
+    """The ``rois`` with the largest ``probs``, best first; zeros where there are fewer."""
 
     flops_per_element = 0
     flops_per_input = {"probs": 1}

@@ -57,7 +57,7 @@ class TopKBase(Op):
         return shape, shape
 
     def evaluate(self, data: Array, k: Array) -> tuple[Array, Array]:
-        shape, _ = self.infer(Value.constant(data), Value.constant(k))  # raises if there are not so many
+        shape, _ = self.infer(Value.constant(data), Value.constant(k))  # raises if there are fewer
         axis = self.axis % data.ndim
         best = _ranking(data, axis, self.mode == "max").take(range(shape.static[axis]), axis)
         if self.sort == "index":

@@ -62,7 +62,7 @@ class Instruction(Callee):
 class Routine(Callee):
     """A function of scalars that is compiled by itself, under a symbol that other kernels call.
 
-    A `Device` is compiled anew for each kernel; for the tiles of matrix products that would take seconds.
+    A `Device` is compiled again for each kernel; for the tiles of matrix products that would take seconds.
     """
 
     def __init__(self, function: Callable[..., None], kinds: tuple[str, ...]) -> None:

@@ -154,7 +154,7 @@ NORMALIZE = Task(_normalize)
 
 @backend.accelerates(GroupNormalization)
 def group_norm(op: GroupNormalization, data: Value, scale: Value, bias: Value) -> Kernel | None:
-    """f32 of so many channels, with constant scale and bias."""
+    """f32 of this many channels, with constant scale and bias."""
     factors, shifts = scale.known(), bias.known()
     if not is_f32(data, scale, bias) or factors is None or shifts is None:
         return None

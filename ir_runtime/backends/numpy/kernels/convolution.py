@@ -30,7 +30,7 @@ __all__ = ["next_tiled_layer"]
 
 # Bytes of im2col patches for one matrix product: they stay in the L2 cache.
 PATCH_BYTES = 600_000
-# With several threads, so many times as much: they may wait for each other (GIL) after each call of NumPy.
+# With several threads, this many times as much: they may wait for each other (GIL) after each call of NumPy.
 SHARED_FACTOR = 4
 # With fewer rows than this, a product does not amortize the packing of the filters by BLAS.
 MIN_ROWS = 224

@@ -16,11 +16,11 @@ from ..tiling.tiled_layer import PaddedBuffer, TiledLayer
 
 __all__ = ["depthwise"]
 
-# A multiplication here takes as long as so many of a GEMM.
+# A multiplication here takes as long as this many of a GEMM.
 COST = 6
 # Elements of an inner loop, if a row of the feature map has as many.
 INNER_LOOP = 2048
-# A padded buffer of at most so many elements is cleared as a whole: that takes no longer than several calls for its edges.
+# A padded buffer of at most this many elements is cleared as a whole: that takes no longer than several calls for its edges.
 MAX_FILL = 1 << 17
 
 

@@ -29,7 +29,7 @@ from ..math.gemm import block_count, split_range
 from ..threading.parallel import parallel_for, thread_count
 
 __all__: list[str] = []
-# An element of a window takes as long as so many multiplications of a GEMM.
+# An element of a window takes as long as this many multiplications of a GEMM.
 ELEMENT_COST = 6
 
 
@@ -43,7 +43,7 @@ def max_pool(op: MaxPool1, data: Value) -> Kernel | None:
 def max_pool_without_indices(
     op: MaxPoolWithIndices, data: Value, unread: Collection[int] = ()
 ) -> Kernel | None:
-    """Return the same kernel, where nobody reads the indices."""
+    """Return the same kernel, where nothing reads the indices."""
     if not is_f32(data) or 1 not in unread:
         return None
     pool = _max_kernel(op)

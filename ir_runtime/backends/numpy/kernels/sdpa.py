@@ -25,7 +25,7 @@ __all__: list[str] = []
 # Scores of a block, which stay in the L2 cache for several passes; and with several threads, which may wait for each
 # other (GIL) after each call of NumPy.
 BLOCK_SCORES, SHARED_SCORES = 1 << 17, 1 << 19
-# Up to so many queries, several heads are computed together, for any number of keys.
+# Up to this many queries, several heads are computed together, for any number of keys.
 FEW_QUERIES = 4
 
 

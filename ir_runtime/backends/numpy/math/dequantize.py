@@ -105,7 +105,7 @@ class StorageFormat(ABC):
 
     @abstractmethod
     def allocate(self, blocks: int, stored: int, columns: int) -> Array:
-        """Allocate storage for so many values."""
+        """Allocate storage for this many values."""
 
     @abstractmethod
     def pack(self, values: Array) -> Array:

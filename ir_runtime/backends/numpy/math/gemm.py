@@ -9,12 +9,12 @@ from .panels import Panels
 
 __all__ = ["EPILOGUE_COST", "apply_epilogue", "block_count", "gemm", "row_blocks", "split_range"]
 
-# The epilogue of an element takes as long as so many multiplications.
+# The epilogue of an element takes as long as this many multiplications.
 EPILOGUE_COST = 32
-# A product alone is one long call, or a few: a second thread is worth it for so many times fewer multiplications.
+# A product alone is one long call, or a few: a second thread is worth it for this many times fewer multiplications.
 GEMM_WEIGHT = 4
 # Elements of a block to which the epilogue is applied while they are in the L2 cache; and where threads share them:
-# after each call of NumPy, they may wait for each other (GIL) for as long as the epilogue of so many takes.
+# after each call of NumPy, they may wait for each other (GIL) for as long as the epilogue of this many takes.
 EPILOGUE_BLOCK, SHARED_BLOCK = 1 << 17, 1 << 19
 
 
@@ -61,7 +61,7 @@ def row_blocks(out: Array) -> list[slice]:
 
 
 def block_count(elements: int, threads: int) -> int:
-    """Return in how many blocks to take so many elements: a multiple of the number of threads."""
+    """Return in how many blocks to take this many elements: a multiple of the number of threads."""
     if threads < 2:
         return max(1, elements // EPILOGUE_BLOCK)
     return max(1, elements // SHARED_BLOCK // threads) * threads

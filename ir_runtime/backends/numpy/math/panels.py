@@ -25,7 +25,7 @@ from ..threading.parallel import defer
 
 __all__ = ["TILED", "WIDTH", "Panels", "tiled_product"]
 
-# With AVX-512, OpenBLAS has kernels that do not pack, for up to so many multiplications.
+# With AVX-512, OpenBLAS has kernels that do not pack, for up to this many multiplications.
 TILED = AVX512
 UNPACKED_LIMIT = 10**6
 # Columns of a panel: two vectors of 16. A tile then has 12 rows or more for up to 2600 channels.
@@ -159,7 +159,7 @@ class GemmCall(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _split_calls(count: int, first: int, last: int, max_rows: int, max_panels: int) -> tuple[GemmCall, ...]:
-    """Split the product of so many rows and some panels into calls.
+    """Split the product of this many rows and some panels into calls.
 
     Args:
         count: the number of rows.
@@ -199,7 +199,7 @@ def _tile_rows(count: int, max_rows: int) -> int:
 
 
 def _panel_groups(first: int, last: int, max_panels: int, separate: bool) -> list[tuple[slice, int]]:
-    """Group panels, at most so many of about equal size; one call for each, or as few calls as possible."""
+    """Group panels, at most this many of about equal size; one call for each, or as few calls as possible."""
     count = last - first
     each = -(-count // -(-count // max_panels))
     if separate:

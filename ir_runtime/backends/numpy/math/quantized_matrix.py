@@ -15,9 +15,9 @@ from .gemm import apply_epilogue
 
 __all__ = ["QuantizedMatrix", "QuantizedPanel"]
 
-# To dequantize a number takes as long as so many multiplications of a GEMM.
+# To dequantize a number takes as long as this many multiplications of a GEMM.
 DEQUANTIZE_COST = 24
-# With so many rows, larger blocks are dequantized at a time: accumulators are then read and written less often. With
+# With this many rows, larger blocks are dequantized at a time: accumulators are then read and written less often. With
 # fewer, all are short calls of NumPy, after each of which threads wait for the GIL: two took 1.4 times as long as one
 # for a token of a Llama.
 MANY_ROWS, LARGE_BLOCK = 16, 1 << 19
@@ -117,7 +117,7 @@ class QuantizedMatrix:
                 apply_rows(np.multiply, numbers, panel.scale[part], scratch)
 
     def _blocks_at_once(self, columns: int, max_size: int) -> int:
-        """Return how many blocks have at most so many numbers."""
+        """Return how many blocks have at most this many numbers."""
         return max(max_size // (self.blocks.stored * columns), 1)
 
 
@@ -126,7 +126,7 @@ def _rows_of(rows: Array, blocks: slice) -> Array:
 
 
 def _round(numbers: Array, dropped_bits: int, scratch: DequantizeScratch) -> None:
-    """Round to so many bits less than f32 has, ties to even, and divide by two to that power.
+    """Round to this many bits less than f32 has, ties to even, and divide by two to that power.
 
     ``x + x / 2**dropped`` is rounded where ``x / 2**dropped`` ends, and subtracting ``x`` again is exact.
     That holds for numbers that have two bits less than f32 themselves, as products with scales have.

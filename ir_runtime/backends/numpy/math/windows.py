@@ -42,7 +42,7 @@ def windows(
 ) -> Array:
     """Return a view ``[position..., element..., C]`` of the windows over a contiguous ``x[spatial..., C]``.
 
-    With ``neighbours`` and a stride of 1 along the last spatial axis, so many neighbouring windows are joined.
+    With ``neighbours`` and a stride of 1 along the last spatial axis, this many neighbouring windows are joined.
     """
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     count = [max((n - e) // s + 1, 0) for n, e, s in zip(x.shape, extent, strides, strict=False)]

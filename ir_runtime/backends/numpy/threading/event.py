@@ -82,7 +82,7 @@ class _SpinLock:
         self.lock(1)
 
     def lock(self, attempts: int) -> bool:
-        """Try to lock it, at most so many times; return whether that succeeded."""
+        """Try to lock it, at most this many times; return whether that succeeded."""
         return self._library.lock(self._address, attempts)
 
     def unlock(self) -> None:
@@ -108,7 +108,7 @@ class _Library:
         self._search.restype = ctypes.c_void_p
 
     def lock(self, address: ctypes.c_void_p, attempts: int) -> bool:
-        """Try to lock it so many times, without the GIL."""
+        """Try to lock it this many times, without the GIL."""
         count = ctypes.byref(ctypes.c_size_t(attempts))
         return self._search(address, address, count, 0, self._try_lock) is not None
 

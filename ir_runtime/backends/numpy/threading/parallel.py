@@ -38,7 +38,7 @@ def multithreaded_blas() -> contextlib.AbstractContextManager[None]:
 
 
 def thread_count(size: int) -> int:
-    """Return the number of threads that should share so many multiplications."""
+    """Return the number of threads that should share this many multiplications."""
     return most(max_threads) if size >= MIN_PARALLEL_WORK else 1
 
 

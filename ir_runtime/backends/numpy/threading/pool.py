@@ -83,7 +83,7 @@ class Task:
             _events.append(self._done)
 
     def cancel(self) -> None:
-        """Discard the chunks that nobody has begun, and wait for the others."""
+        """Discard the chunks that have not begun, and wait for the others."""
         self._chunks.clear()
         while self._active:
             time.sleep(POLL_INTERVAL)  # the event may have been consumed by what was interrupted
@@ -133,7 +133,7 @@ class ThreadPool:
         self._lock = threading.Lock()
 
     def submit(self, task: Task, workers: int) -> None:
-        """Let so many workers help with a task."""
+        """Let this many workers help with a task."""
         if len(self._workers) < workers:
             with self._lock:
                 while len(self._workers) < workers:

@@ -17,7 +17,7 @@ __all__ = ["Tile", "TilePlan", "ping_pong", "plan_tiles"]
 
 # The most recomputation of overlapping rows, as a share of the cost of the whole chain.
 MAX_RECOMPUTE = 0.2
-# With more recomputation than this, tiles are channels instead of rows, where that is possible: multiples of so many
+# With more recomputation than this, tiles are channels instead of rows, where that is possible: multiples of this many
 # channels, the width of a panel of packed filters.
 MAX_ROW_RECOMPUTE, CHANNEL_GROUP = 0.05, 32
 

@@ -29,7 +29,7 @@ CHANNEL_AXIS = 1
 class TiledChain(KernelObject):
     """A kernel that runs one layer or several tile by tile.
 
-    ``next_layer`` makes a tiled layer of an operation behind a given layer, or declines. The data have so many
+    ``next_layer`` makes a tiled layer of an operation behind a given layer, or declines. The data have this many
     ``channels``.
     """
 
