@@ -29,6 +29,25 @@ class Op(Node):
     ``clone_with_new_inputs``, which is not called here. `ir_runtime.ops.op` declares operations that check their
     inputs, too.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> class Twice(ov.Op):
+    ...     def __init__(self, inputs):
+    ...         super().__init__(self, inputs)
+    ...     def validate_and_infer_types(self):
+    ...         self.set_output_type(0, self.get_input_element_type(0), self.get_input_partial_shape(0))
+    ...     def has_evaluate(self):
+    ...         return True
+    ...     def evaluate(self, outputs, inputs):
+    ...         outputs[0].shape = inputs[0].shape
+    ...         outputs[0].data[:] = inputs[0].data * 2
+    ...         return True
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([Twice([x]).output(0)], [x])
+    >>> ov.compile_model(model)(np.array([1, 3], np.float32))[0]
+    array([2., 6.], dtype=float32)
+
     Args:
         py_obj: the node itself, as in OpenVINO.
         inputs: what it reads; may be set later with ``set_arguments``.

@@ -9,7 +9,14 @@ __all__ = ["DiscreteTypeInfo"]
 
 @dataclass(eq=True)
 class DiscreteTypeInfo:
-    """The name of an operation as OpenVINO spells it, and the opset that introduced the version of it."""
+    """The name of an operation as OpenVINO spells it, and the opset that introduced the version of it.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> info = opset1.relu(opset1.parameter([2], np.float32)).get_type_info()
+    >>> info.name, info.version_id
+    ('Relu', 'opset1')
+    """
 
     name: str
     version_id: str

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from docs.pages import Section, linked, sections
 
-__all__ = ["BuildError", "build", "make_local", "write"]
+__all__ = ["BuildError", "build", "make_local", "run_zensical", "write"]
 
 SETTINGS = Path(__file__).with_name("zensical.toml")
 SHIM = Path(__file__).parent / "vendor" / "iframe-worker" / "shim.js"
@@ -37,6 +37,18 @@ def build(folder: Path) -> Path:
     shutil.rmtree(folder / "pages", ignore_errors=True)
     found = sections()
     write(folder, found)
+    run_zensical(folder)
+    site = folder / "site"
+    make_local(site)
+    return site
+
+
+def run_zensical(folder: Path) -> None:
+    """Build the site.
+
+    Raises:
+        BuildError: if a link or an anchor leads nowhere.
+    """
     done = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--clean", "--strict"],
         cwd=folder,
@@ -44,10 +56,12 @@ def build(folder: Path) -> Path:
         text=True,
     )
     if done.returncode:
-        raise BuildError(done.stdout + done.stderr)
-    site = folder / "site"
-    make_local(site)
-    return site
+        raise BuildError(_plain(done.stdout + done.stderr))
+
+
+def _plain(said: str) -> str:
+    """What Zensical said, without colours and without its own traceback."""
+    return re.sub(r"\x1b\[[\d;]*m", "", said).partition("Traceback (most")[0]
 
 
 def write(folder: Path, found: Sequence[Section]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from functools import cache
@@ -48,6 +49,18 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert [name for name in names if name not in modules and f"\n## {name}\n" not in text] == []
     assert "### Model.reshape\n" in text
     assert " at 0x" not in text
+
+
+def test_the_commands_that_are_mentioned_exist() -> None:
+    known = {Path(path).stem for path in texts() if path.startswith("commands/")}
+    pages = {path: text for path, text in texts().items() if not path.startswith("commands/")}
+    mentioned = {
+        (path, command)
+        for path, text in pages.items()
+        for command in re.findall(r"[`$] ?ir-runtime ([a-z][\w-]*)", text)
+    }
+    assert len(mentioned) > 20
+    assert [(path, command) for path, command in sorted(mentioned) if command not in known] == []
 
 
 @pytest.mark.parametrize(

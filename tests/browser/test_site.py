@@ -1,0 +1,61 @@
+"""The documentation, opened from disk: it searches without a network, and its links are checked when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docs.build import BuildError, build, run_zensical, write
+from docs.pages import Page, Section
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("docs"))
+
+
+@pytest.fixture
+def page(chromium: Any) -> Iterator[Any]:
+    """A page that may neither ask for anything but files, nor complain."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(20_000)
+    said: list[str] = []
+    requests: list[str] = []
+    found = context.new_page()
+    found.on("console", lambda message: said.append(message.text))
+    found.on("pageerror", lambda error: said.append(str(error)))
+    found.on("request", lambda request: requests.append(request.url))
+    yield found
+    context.close()
+    assert said == []
+    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_the_search_finds_an_operation(site: Path, page: Any) -> None:
+    page.goto((site / "index.html").as_uri())
+    page.keyboard.press("/")
+    page.keyboard.type("ReduceL2", delay=20)
+    page.get_by_text("Square root of the sum of squares").first.click()
+    page.wait_for_url("**/operations/ReduceL2-4.html*")
+    assert "Specification" in page.inner_text("article")
+
+
+def test_what_a_page_mentions_can_be_followed(site: Path, page: Any) -> None:
+    page.goto((site / "index.html").as_uri())
+    page.get_by_role("link", name="ir-runtime guide first-nan").first.click()
+    page.wait_for_url("**/guides/first-nan.html")
+    page.get_by_role("link", name="Commands").first.click()
+    page.wait_for_url("**/commands/index.html")
+
+
+@pytest.mark.parametrize(
+    ("link", "said"), [("[there](nowhere.md)", "nowhere.md"), ("[there](#nowhere)", "nowhere")]
+)
+def test_a_link_that_leads_nowhere_fails_the_build(link: str, said: str, tmp_path: Path) -> None:
+    write(tmp_path, [Section("Home", [Page("index.md", "Home", f"# Home\n\n{link}\n")])])
+    with pytest.raises(BuildError, match=said):
+        run_zensical(tmp_path)
