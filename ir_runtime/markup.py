@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-__all__ = ["element", "table", "visible"]
+__all__ = ["Shown", "element", "record_html", "table", "visible"]
 
 
 def visible(text: str) -> str:
@@ -45,3 +46,34 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]],
         rest = element("td", text=f"… and {len(kept) - most:,} more", colspan=len(header))
         body.append(element("tr", rest))
     return element("table", element("caption", text=caption), element("thead", head), element("tbody", *body))
+
+
+def record_html(text: str, record: Mapping[str, Any]) -> str:
+    """Return a report as HTML: what it says in words, and its lists as tables."""
+    parts = [element("pre", text=text)] if text else []
+    for name, rows in record.items():
+        if isinstance(rows, list) and rows and all(isinstance(row, Mapping) for row in rows):
+            header = list(rows[0])
+            parts.append(table(name, header, ([_cell(row.get(key)) for key in header] for row in rows)))
+    return element("div", *parts)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_cell(inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_cell, value))
+    return f"{value:.3g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+class Shown:
+    """Lets notebooks show a report: its text, and the lists of its ``record`` as tables."""
+
+    __slots__ = ()
+
+    def record(self) -> dict[str, Any]:
+        """For JSON."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return record_html(str(self) if type(self).__str__ is not object.__str__ else "", self.record())

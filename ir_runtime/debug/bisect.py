@@ -12,6 +12,7 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Port
 from ..ir.tensor import Array
+from ..markup import Shown
 from .compare import judged
 from .cuts import Cuts
 from .observation import Side
@@ -24,7 +25,7 @@ __all__ = ["Bisection", "bisect"]
 
 
 @dataclass(frozen=True)
-class Bisection:
+class Bisection(Shown):
     """Where an execution goes wrong.
 
     >>> import numpy as np

@@ -13,6 +13,7 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
+from ..markup import Shown
 from .caching import entry_for
 from .decisions import decides, pinned
 from .precision import emulated
@@ -59,7 +60,7 @@ class LayerCost:
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Shown):
     """What a lower precision costs.
 
     >>> import numpy as np

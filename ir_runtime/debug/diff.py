@@ -11,6 +11,7 @@ import numpy as np
 from ..api.model import Model
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
+from ..markup import Shown
 from .matching import Matching, attributes_of, match
 
 __all__ = ["Change", "Difference", "diff", "diff_with_pairs"]
@@ -56,7 +57,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(Shown):
     """All differences of two models, in the order of the old one.
 
     >>> import numpy as np

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..api.model import Model
 from ..ir.tensor import Array
+from ..markup import record_html
 from .report import Comparison
 from .tensors import computed_layers
 
@@ -64,6 +65,9 @@ class Reduced:
             "kept_weights": list(self.kept_weights), "notes": self.notes, "tests": self.tests,
             "report": self.report.record(),
         }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return record_html(str(self), self.report.record())
 
     def __str__(self) -> str:
         operations = [layer.operation for layer in computed_layers(self.model._graph)]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..markup import Shown
 from .verdict import DOUBTFUL, EXPLAINED, LOCAL
 
 __all__ = ["Comparison", "DecisionResult", "OutputResult", "UnitResult"]
@@ -152,7 +153,7 @@ class DecisionResult:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """Whether rounding explains how a side differs from f64, and if not, where that begins.
 
     >>> import numpy as np

@@ -13,6 +13,7 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Layer
 from ..ir.tensor import Array
+from ..markup import Shown
 from .precision import emulated
 from .reference import Reference, chained, computed
 from .tensors import computed_layers
@@ -92,7 +93,7 @@ class Peak:
 
 
 @dataclass(frozen=True)
-class NanTrace:
+class NanTrace(Shown):
     """What `trace_nan` found.
 
     >>> import numpy as np

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
+from ..ir.formula import Count, Formula
 from ..markup import visible
 from .items import Item
 from .memory import output_bytes
@@ -40,6 +41,7 @@ def _all(records: Records, measures: Measures) -> Iterator[Record]:
         yield by_name("error", label, "", "max", measures.errors, full=2 * _EXPLAINED)
     if measures.broken or measures.peaks:
         yield by_name("nan", "first Inf or NaN", "", "max", _reached(measures), full=1)
+    yield _overlay(records, "flops", "FLOPs", "FLOP", "sum", lambda i: _static(records.cost_of(i)))
     yield _overlay(
         records, "weights", "weights", "B", "sum", lambda i: records.constants.bytes_of(i.index) or None
     )
@@ -47,6 +49,11 @@ def _all(records: Records, measures: Measures) -> Iterator[Record]:
         records, "memory", "memory of outputs", "B", "sum", lambda i: output_bytes(i, measures.memory)
     )
     yield _overlay(records, "findings", "findings", "", "sum", lambda i: records.count_findings(i))
+
+
+def _static(count: Count | None) -> int | None:
+    """Return a count that is a number, and not 0."""
+    return count if isinstance(count, int) and count else None
 
 
 def _reached(measures: Measures) -> Mapping[str, Number]:
@@ -65,6 +72,9 @@ def _overlay(
 def notes(records: Records, measures: Measures) -> dict[int, list[str]]:
     """Return sentences about layers: what they were fused with, and where NaN begins."""
     found: dict[int, list[str]] = {}
+    for number, item in enumerate(records.items):
+        if isinstance(count := records.cost_of(item), Formula):
+            found[number] = [f"FLOPs: {visible(count.text())}"]
     for name, number in records.layers_by_name().items():
         if name in measures.fused:
             found.setdefault(number, []).append(f"computed together with {visible(measures.fused[name])}")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .._version import __version__
+from ..analysis.cost.counting import count
 from ..analysis.shapes import Shapes, shapes_in
 from ..diagnostics import Severity
 from ..markup import visible
@@ -61,7 +62,10 @@ class _Content:
         self.source, self.measures = source, measures
         self.tree: Scopes = fold(source.graph, source.values)
         self.shapes: Shapes = shapes_in(source.graph, source.values, source.types, source.constraints)
-        self.records = Records(self.tree, self.shapes, source.report)
+        cost = (
+            count(source.graph, source.values, source.types, source.constraints) if source.report.ok else None
+        )
+        self.records = Records(self.tree, self.shapes, source.report, cost)
         self.overlays = overlays(self.records, measures)
 
     def data(self) -> Record:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from ..analysis.cost.counted import Cost
 from ..analysis.shapes import Shapes
 from ..diagnostics import Diagnostics
+from ..ir.formula import Count
 from ..ir.graph import PortSpec
 from ..markup import visible
 from .constants import Constants
@@ -26,9 +28,10 @@ class Records:
         tree: how they are drawn.
         shapes: names for open lengths.
         report: what was found wrong or noteworthy.
+        cost: the arithmetic of the layers, if it was counted.
     """
 
-    def __init__(self, tree: Scopes, shapes: Shapes, report: Diagnostics) -> None:
+    def __init__(self, tree: Scopes, shapes: Shapes, report: Diagnostics, cost: Cost | None = None) -> None:
         self._tree, found = tree, tree.found
         self.items = [item for item in found.items if not item.is_constant]
         self.index = {item.index: number for number, item in enumerate(self.items)}
@@ -40,6 +43,8 @@ class Records:
         self._named = {
             (row.line, row.layer, row.port): dims(row.shape) for row in shapes.ports if not row.is_input
         }
+        layers = cost.outermost if cost is not None else ()
+        self._costs = {each.layer.id: each.flops for each in layers}
         self.findings = [_finding(each) for each in report]
         self._about: dict[str, list[int]] = {}
         for number, each in enumerate(report):
@@ -83,6 +88,10 @@ class Records:
         found = self.constants.items
         numbers = {number for number, item in enumerate(found) if item.layer.id == id and not item.base}
         return [k for k, item in enumerate(self.items) if numbers & set(self.constants.of(item.index))]
+
+    def cost_of(self, item: Item) -> Count | None:
+        """Return the FLOPs of a layer, with those of its bodies: a number, or a formula of open lengths."""
+        return None if item.base else self._costs.get(item.layer.id)
 
     def count_findings(self, item: Item) -> int | None:
         """Return how many findings are about a layer; ``None`` for none."""

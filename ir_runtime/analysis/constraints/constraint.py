@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...diagnostics import Diagnostic
+from ...markup import Shown
 from .oracle import Dim
 
 __all__ = ["Constraint", "Constraints", "Trial"]
@@ -66,7 +68,7 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class Constraints:
+class Constraints(Shown):
     """The constraints on the open lengths of a model's inputs. Iterate over it."""
 
     found: tuple[Constraint, ...] = ()
@@ -89,7 +91,7 @@ class Constraints:
     def __len__(self) -> int:
         return len(self.found)
 
-    def record(self) -> dict[str, object]:
+    def record(self) -> dict[str, Any]:
         """Return the same as plain data, for JSON."""
         return {
             "symbols": {self.inputs[dim]: name for dim, name in self.symbols.items()},

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...ir.formula import Count, Formula, total
 from ...ir.graph import Layer
+from ...markup import Shown
 from ..shapes import OpenLength
 
 __all__ = ["Cost", "LayerCount", "OperationCount", "WeightCount", "number_or_text"]
@@ -103,7 +104,7 @@ class WeightCount:
 
 
 @dataclass(frozen=True)
-class Cost:
+class Cost(Shown):
     """What one run of a model costs.
 
     Layers that are computed once, when the model is compiled, are not among them: constants, and what follows

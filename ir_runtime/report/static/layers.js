@@ -15,7 +15,7 @@ class Table {
     ];
   }
 
-  sortBy(name, down) { this.order = name; this.down = down; this.render(); }
+  sortBy(name, down) { this.order = name; this.down = down; if (!$('view-layers').hidden) this.render(); }
 
   rows() {
     const model = this.app.views[0].model, text = this.app.query, nodes = text ? model.search(text) : model.nodes, column = this.columns().find(c => c[0] === this.order);
