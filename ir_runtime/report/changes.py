@@ -39,5 +39,5 @@ def _mark(
         data["nodes"][number]["x"] = texts
     values = [len(told[number]) if number in told else None for number in range(len(records.items))]
     data["overlays"].append(
-        {"key": "change", "label": "changes", "unit": "", "kind": "sum", "values": values}
+        {"key": "change", "label": "changes", "unit": "changes", "kind": "sum", "values": values}
     )
