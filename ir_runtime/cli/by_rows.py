@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..dask.datasets import Dataset
     from ..dask.job import Job, Summary
     from ..dask.manifest import Manifest
+    from ..dask.model_source import ModelSource
     from .streaming import Streaming
 
 __all__ = ["run_streaming"]
@@ -80,7 +81,7 @@ def _planned(
         send=streaming.send_model,
         sequence_axis=streaming.sequence_axis,
     )
-    inputs = _datasets(net, files)
+    inputs = _datasets(net, runner.source, files)
     total = total_rows(inputs)
     planner = Planner.of(runner, net, {name: found.shape for name, found in inputs.items()})
     rows = min(streaming.chunk or planner.runner.batch or 32, total)
@@ -123,12 +124,15 @@ def _check_nan(types: Any) -> None:
             )
 
 
-def _datasets(net: Model, files: Sequence[str]) -> dict[str, Dataset]:
+def _datasets(net: Model, source: ModelSource, files: Sequence[str]) -> dict[str, Dataset]:
     """Return the data set of each input."""
     from ..api.names import find_port
     from ..dask.datasets import open_dataset
     from ..errors import InputError
+    from .image_options import image_options_given
+    from .image_rows import open_images
 
+    options = image_options_given()
     found: dict[str, Dataset] = {}
     for text in files:
         name, equals, path = text.partition("=")
@@ -138,7 +142,8 @@ def _datasets(net: Model, files: Sequence[str]) -> dict[str, Dataset]:
         label = find_port(net.inputs, name, "input").label if equals else free[0]
         if label in found:
             raise InputError(f"input {label!r} is given twice: {found[label].path}, {path}")
-        found[label] = open_dataset(path if equals else text, label)
+        place = path if equals else text
+        found[label] = open_images(place, label, source, options) or open_dataset(place, label)
     if missing := [port.label for port in net.inputs if port.label not in found]:
         raise InputError(
             f"inputs are missing: {', '.join(map(repr, missing))}",

@@ -23,12 +23,12 @@ from ..limits import current
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["ImageOptions", "Pictures", "picture_files"]
+__all__ = ["SUFFIXES", "ImageOptions", "Pictures", "picture_files"]
 
 Resizing = Literal["stretch", "letterbox", "crop", "none"]
 Color = Literal["rgb", "bgr", "gray"]
 
-_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 _STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"BM", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"P5", b"P6")
 _CHANNELS = {1: "gray", 3: "rgb", 4: "rgba"}
@@ -94,17 +94,17 @@ def picture_files(path: str) -> list[Path] | None:
     """
     place = Path(path)
     if place.is_dir():
-        found = sorted(each for each in place.iterdir() if each.suffix.lower() in _SUFFIXES)
+        found = sorted(each for each in place.iterdir() if each.suffix.lower() in SUFFIXES)
         if not found:
             raise InputError(
-                f"{path} has no images", hint=f"expected files that end in {', '.join(_SUFFIXES)}"
+                f"{path} has no images", hint=f"expected files that end in {', '.join(SUFFIXES)}"
             )
         return found
     if place.is_file():
         with place.open("rb") as file:
             return [place] if file.read(4).startswith(_STARTS) else None
     found = sorted(map(Path, glob.glob(path))) if glob.has_magic(path) else []
-    if len(found) > 1 and (others := [each for each in found if each.suffix.lower() not in _SUFFIXES]):
+    if len(found) > 1 and (others := [each for each in found if each.suffix.lower() not in SUFFIXES]):
         raise InputError(f"{path} matches {len(found)} files, of which {others[0]} is not an image")
     return found or None
 

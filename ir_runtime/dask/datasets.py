@@ -183,7 +183,7 @@ def _hdf5(path: str, key: str) -> Any:
 def _open_folder(path: str, name: str) -> Dataset:
     files = tuple(sorted(file for file in os.listdir(path) if file.endswith(".npy")))
     if not files:
-        raise InputError(f"the folder {path} has no .npy files")
+        raise InputError(f"the folder {path} has no .npy files and no images")
     first = _load(os.path.join(path, files[0]))
     return _Folder(path, (len(files), *first.shape), first.dtype, files)
 

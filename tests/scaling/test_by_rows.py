@@ -90,6 +90,19 @@ def test_data_sets_of_each_kind(folder: Path, make: Callable[[], str]) -> None:
     check_zarr()
 
 
+def test_folders_of_images(folder: Path) -> None:
+    from PIL import Image
+
+    x = op.parameter([-1, 3, 4, 4], np.float32, name="x")
+    ov.save_model(ov.Model([op.result(op.relu(x))], [x], "relu"), "relu.xml")
+    os.mkdir("images")
+    pixels = np.random.default_rng(3).integers(0, 256, (5, 4, 4, 3)).astype(np.uint8)
+    for index, image in enumerate(pixels):
+        Image.fromarray(image).save(f"images/{index}.png")
+    by_threads("relu.xml -i images -o out.npy --mean 100")
+    assert np.array_equal(np.load("out.npy"), np.maximum(pixels.transpose(0, 3, 1, 2) - np.float32(100), 0))
+
+
 def test_one_output_is_an_array(folder: Path) -> None:
     ov.save_model(two_inputs(), "two.xml", compress_to_fp16=False)
     np.save("y.npy", 2 * X)
