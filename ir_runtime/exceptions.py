@@ -8,15 +8,30 @@ __all__ = ["OVError", "OVTypeError", "UserInputError"]
 
 
 class OVError(Exception):
-    """The base of OpenVINO's own exceptions."""
+    """The base of OpenVINO's own exceptions.
+
+    >>> from ir_runtime.exceptions import OVError
+    >>> issubclass(OVError, Exception)
+    True
+    """
 
 
 class UserInputError(OVError):
-    """A function was given something that it does not take."""
+    """A function was given something that it does not take.
+
+    >>> from ir_runtime.exceptions import UserInputError
+    >>> issubclass(UserInputError, Exception)
+    True
+    """
 
 
 class OVTypeError(OVError, TypeError):
-    """A function was given a value of another type."""
+    """A function was given a value of another type.
+
+    >>> from ir_runtime.exceptions import OVTypeError
+    >>> issubclass(OVTypeError, Exception)
+    True
+    """
 
 
 __getattr__ = answers(__name__)

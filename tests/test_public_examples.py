@@ -8,7 +8,9 @@ from importlib import import_module
 
 import pytest
 
-MODULES = ("ir_runtime", "ir_runtime.debug", "ir_runtime.guides", "ir_runtime.helpers")
+MODULES = tuple(
+    f"ir_runtime{name}" for name in ("", ".debug", ".exceptions", ".guides", ".helpers", ".preprocess")
+)
 
 
 def named(module: str) -> list[str]:

@@ -61,6 +61,14 @@ def test_the_wheel_has_the_package_and_its_types_alone(wheel: Path) -> None:
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"ir_runtime"}
 
 
+def test_the_wheel_has_what_its_pages_are_made_of(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "ir_runtime/ops/_examples.json" in names
+    assert "ir_runtime/guides/first-nan.md" in names
+    assert "ir_runtime/explanations/IR301.md" in names
+    assert wheel.stat().st_size < 2_500_000
+
+
 def test_mypy_knows_which_names_there_are(installed: Path) -> None:
     where = installed.parents[2]
     mypy = (sys.executable, "-m", "mypy", "--cache-dir", where / "cache", "--python-executable", installed)

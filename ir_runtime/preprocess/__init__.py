@@ -35,7 +35,12 @@ __all__ = [
 
 
 def get_version() -> str:
-    """Return the version of this package."""
+    """Return the version of this package.
+
+    >>> from ir_runtime import preprocess
+    >>> type(preprocess.get_version()).__name__
+    'str'
+    """
     return __version__
 
 

@@ -41,11 +41,35 @@ class _ModelInfo:
 
 
 class InputModelInfo(_ModelInfo):
-    """What an input of the model expects."""
+    """What an input of the model expects.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.input().tensor().set_layout(ov.Layout("NHWC"))
+    >>> found = ppp.input().model().set_layout(ov.Layout("NCHW"))
+    >>> ppp.build().input().shape
+    <Shape: [1,2,2,3]>
+    """
 
 
 class OutputModelInfo(_ModelInfo):
-    """What an output of the model has."""
+    """What an output of the model has.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.output().model().set_layout(ov.Layout("NCHW"))
+    >>> found = ppp.output().tensor().set_layout(ov.Layout("NHWC"))
+    >>> ppp.build().output().shape
+    <Shape: [1,2,2,3]>
+    """
 
 
 class _TensorInfo:
@@ -67,11 +91,33 @@ class _TensorInfo:
 
 
 class OutputTensorInfo(_TensorInfo):
-    """What the user wants of an output."""
+    """What the user wants of an output.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.output().tensor().set_element_type(ov.Type.i32)
+    >>> ppp.build().output().element_type
+    <Type: 'int32_t'>
+    """
 
 
 class InputTensorInfo(_TensorInfo):
-    """What the user gives for an input."""
+    """What the user gives for an input.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.input().tensor().set_element_type(ov.Type.u8)
+    >>> ppp.build().input().element_type
+    <Type: 'uint8_t'>
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -153,7 +199,19 @@ class InputTensorInfo(_TensorInfo):
 
 
 class InputInfo:
-    """What is known of an input, and the steps that lead to it."""
+    """What is known of an input, and the steps that lead to it.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.input().tensor().set_element_type(ov.Type.u8).set_layout(ov.Layout("NHWC"))
+    >>> found = ppp.input().model().set_layout(ov.Layout("NCHW"))
+    >>> ppp.build().input().shape
+    <Shape: [1,2,2,3]>
+    """
 
     def __init__(self, parameter: Node) -> None:
         self._parameter = parameter
@@ -173,7 +231,18 @@ class InputInfo:
 
 
 class OutputInfo:
-    """What is known of an output, and the steps that follow it."""
+    """What is known of an output, and the steps that follow it.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.output().tensor().set_element_type(ov.Type.f64)
+    >>> ppp.build().output().element_type
+    <Type: 'double64'>
+    """
 
     def __init__(self, result: Node) -> None:
         self._result = result

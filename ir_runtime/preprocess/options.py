@@ -17,7 +17,12 @@ class _Choice(Enum):
 
 
 class ColorFormat(_Choice):
-    """How the colours of an image are stored. YUV formats have one plane, or several inputs."""
+    """How the colours of an image are stored. YUV formats have one plane, or several inputs.
+
+    >>> from ir_runtime.preprocess import ColorFormat
+    >>> ColorFormat.BGR.name
+    'BGR'
+    """
 
     UNDEFINED = 0
     NV12_SINGLE_PLANE = 1
@@ -40,7 +45,12 @@ class ColorFormat(_Choice):
 
 
 class ResizeAlgorithm(_Choice):
-    """How an image is resized: the modes of Interpolate."""
+    """How an image is resized: the modes of Interpolate.
+
+    >>> from ir_runtime.preprocess import ResizeAlgorithm
+    >>> ResizeAlgorithm.RESIZE_LINEAR.name
+    'RESIZE_LINEAR'
+    """
 
     RESIZE_LINEAR = 0
     RESIZE_CUBIC = 1
@@ -55,7 +65,12 @@ class ResizeAlgorithm(_Choice):
 
 
 class PaddingMode(_Choice):
-    """What a tensor is padded with: the modes of Pad."""
+    """What a tensor is padded with: the modes of Pad.
+
+    >>> from ir_runtime.preprocess import PaddingMode
+    >>> PaddingMode.CONSTANT.name
+    'CONSTANT'
+    """
 
     CONSTANT = 0
     REFLECT = 2

@@ -69,7 +69,18 @@ class _Steps(ABC):
 
 
 class PreProcessSteps(_Steps):
-    """The steps from the user's tensor to the input of the model."""
+    """The steps from the user's tensor to the input of the model.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.input().preprocess().scale(255.0)
+    >>> ov.compile_model(ppp.build())(np.full((1, 3, 2, 2), 51, np.float32))[0].max()
+    np.float32(0.2)
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -158,7 +169,18 @@ class PreProcessSteps(_Steps):
 
 
 class PostProcessSteps(_Steps):
-    """The steps from an output of the model to the user's tensor."""
+    """The steps from an output of the model to the user's tensor.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.preprocess import PrePostProcessor
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.output().postprocess().convert_element_type(ov.Type.f16)
+    >>> ppp.build().output().element_type
+    <Type: 'float16'>
+    """
 
     def _to_layout(self, layout: Layout) -> Step:
         return relayout(layout)
