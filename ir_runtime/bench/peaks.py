@@ -17,7 +17,7 @@ __all__ = ["Peaks", "measure_peaks"]
 
 _SIDE = 1024
 _COPIED = 1 << 26
-_TRIES = 5
+_TRIES = 3
 
 
 @dataclass(frozen=True)
