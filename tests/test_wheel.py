@@ -58,6 +58,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_the_package_and_its_types_alone(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "ir_runtime/py.typed" in names
+    pages = ("static/page.html", "static/graph.js", "vendor/dagrejs-dagre.js", "vendor/dagrejs-dagre.LICENSE")
+    assert {f"ir_runtime/report/{page}" for page in pages} <= set(names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"ir_runtime"}
 
 

@@ -19,6 +19,7 @@ from .._version import __version__
 from ..analysis.cost.counting import count
 from ..analysis.shapes import Shapes, shapes_in
 from ..diagnostics import Severity
+from ..files import replacing
 from ..markup import visible
 from .changes import mark_changes
 from .figures import figures
@@ -47,7 +48,8 @@ class Page:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file; return its path."""
         target = Path(path)
-        target.write_text(self.html, encoding="utf-8")
+        with replacing(target) as (file,):
+            file.write(self.html.encode())
         return target
 
     def _repr_html_(self) -> str:

@@ -182,6 +182,10 @@ def test_what_a_loop_carries_is_drawn(opened: Any) -> None:
     page = found.page
     assert page.locator(".scope", has_text="TensorIterator").count() == 1
     assert page.locator("path.back").count() == 1
+    titles = page.evaluate(
+        "report.views[0].drawn.filter(d => d.e.matches('path.edge')).map(d => d.e.textContent)"
+    )
+    assert all("inferred f32" in title for title in titles), "also behind the Results of a body"
     assert page.locator(".pill").count() >= 2
     page.locator(".pill", has_text="ReLU").click()
     assert "ReLU-1" in found.details()

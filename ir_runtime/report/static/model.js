@@ -46,7 +46,13 @@ class Model {
   }
 
   setShapes(shown) { this.showShapes = shown; this.connect(); }
-  tensor(edge) { return this.nodes[edge[0]].o[edge[1]] || [null, null, null, []]; }
+  tensor([index, port]) { // a Result of a body gives on what it reads
+    const n = this.nodes[index], source = n.i[0]?.[1];
+    if (n.o[port] || n.t !== 'Result') return n.o[port] || [null, null, null, []];
+    if (typeof source === 'number') return this.tensor([source, n.i[0][2]]);
+    const c = source ? this.data.constants[+source.slice(1)] : null;
+    return c?.s === undefined ? [null, null, null, []] : [c.e, c.s, null, []];
+  }
 
   edgeLabel(list) { // the shape of a tensor, or how many there are
     const tensors = new Map(list.map(e => [e[0] + ':' + e[1], e]));
