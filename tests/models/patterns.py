@@ -259,6 +259,16 @@ def quantized_convolutions(x: Any) -> Any:
     return quantized.asymmetric(op.add(quantized.symmetric(deep, 2.0), y), -1.5, 3)
 
 
+@pattern((1, 3, 12, 14))
+def quantized_maximum_that_others_read(x: Any) -> Any:
+    y = quantized.symmetric(x, 2.5)
+    y = op.convolution(y, quantized.quantized_weights(18, 3, 3, 3), [2, 2], [1, 1], [1, 1], [1, 1])
+    y = quantized.asymmetric(op.relu(op.add(y, quantized.bias(18))), 0, 2.2)
+    y = op.max_pool(y, [1, 1], [1, 1], [1, 1], [1, 1], [3, 3]).output(0)
+    deep = op.convolution(y, quantized.quantized_weights(18, 18, 1, 1), [1, 1], [0, 0], [0, 0], [1, 1])
+    return op.multiply(quantized.symmetric(deep, 2.0), op.sigmoid(y))
+
+
 def _compressed(name: str, compress: compressed.Compress) -> None:
     def by_rows() -> ov.Model:
         x = op.parameter([3, 64], np.float32)

@@ -6,6 +6,7 @@ layers outside the part read, too, since those layers want them as f32.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -92,6 +93,7 @@ class Source:
     port: Port
     shape: tuple[int, ...]
     quantizer: Quantizer
+    layers: list[Layer] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -110,6 +112,7 @@ class Product:
         other: levels that are added to the result, if there are any.
         sum_bounds: bounds of the sum.
         last: quantizes the sum.
+        layers: those that it computes, in order.
     """
 
     op: ForwardConvolution
@@ -123,6 +126,7 @@ class Product:
     other: Node | None = None
     sum_bounds: tuple[float, float] = (-np.inf, np.inf)
     last: Quantizer | None = None
+    layers: list[Layer] = field(default_factory=list)
 
     @property
     def quantizer(self) -> Quantizer:
@@ -137,6 +141,7 @@ class Pooled:
     op: MaxPool
     data: Node
     shape: tuple[int, ...]
+    layers: list[Layer] = field(default_factory=list)
 
     @property
     def quantizer(self) -> Quantizer:
@@ -162,12 +167,34 @@ def find_part(context: MatchContext, layer: Layer) -> Part | None:
     while True:
         search = _Search(context, shared)
         result = search.levels(Port(layer.id, 0))
-        if result is None or not any(isinstance(node, Product) for node in search.nodes):
+        nodes = [] if result is None else list(_in_order(result, set()))
+        if result is None or not any(isinstance(node, Product) for node in nodes):
             return None
-        more = search.read_elsewhere(layer)
+        layers = tuple(each for node in nodes for each in node.layers)
+        more = _read_elsewhere(context, layers, layer)
         if not more:
-            return Part(result, tuple(search.nodes), tuple({la.id: la for la in search.layers}.values()))
+            return Part(result, tuple(nodes), layers)
+        if more <= shared:
+            return None
         shared |= more
+
+
+def _in_order(node: Node, seen: set[int]) -> Iterator[Node]:
+    """Return what a node follows from, each once, behind what it reads; then the node."""
+    seen.add(id(node))
+    reads = () if isinstance(node, Source) else (node.data, node.other if isinstance(node, Product) else None)
+    for read in reads:
+        if read is not None and id(read) not in seen:
+            yield from _in_order(read, seen)
+    yield node
+
+
+def _read_elsewhere(context: MatchContext, layers: Sequence[Layer], last: Layer) -> set[Port]:
+    """Return the ports of layers but the last that other layers read."""
+    inside = {layer.id for layer in layers}
+    ports = (port for layer in layers if layer.id != last.id for port in layer.output_ports)
+    readers = context.graph.readers
+    return {port for port in ports if any(reader.layer not in inside for reader in readers(port))}
 
 
 @dataclass
@@ -186,56 +213,33 @@ class _Search:
     context: MatchContext
     shared: set[Port]
     known: dict[Port, Node | None] = field(default_factory=dict)
-    nodes: list[Node] = field(default_factory=list)
-    layers: list[Layer] = field(default_factory=list)
     depth: int = 0
 
     def levels(self, port: Port) -> Node | None:
         """Return what computes the levels of a port, ``None`` if it has none."""
         if port not in self.known:
             self.depth += 1
-            found = self.known[port] = self._levels(port)
+            self.known[port] = self._levels(port)
             self.depth -= 1
-            if found is not None:
-                self.nodes.append(found)
         return self.known[port]
-
-    def read_elsewhere(self, last: Layer) -> set[Port]:
-        """Return the ports inside the part that layers outside read."""
-        inside = {layer.id for layer in self.layers}
-        return {
-            port
-            for layer in self.layers
-            if layer.id != last.id
-            for port in layer.output_ports
-            if any(reader.layer not in inside for reader in self.context.graph.readers(port))
-        }
 
     def _levels(self, port: Port) -> Node | None:
         layer, shape = self.context.graph[port.layer], self._shape(port)
         if shape is None or port.number:
             return None
         if isinstance(layer.op, MaxPool):
-            return self._pooled(layer, shape)
+            return None if port in self.shared else self._pooled(layer, shape)
         quantizer = self._quantizer(layer)
         if quantizer is None:
             return None
         if port in self.shared or self.depth > MAX_DEPTH:
             return Source(port, shape, quantizer)
         data = self.context.sources(layer)[0]
-        before = len(self.nodes), len(self.layers)
         found: Node | None = self._product(data, quantizer, shape) or self._sum(data, quantizer, shape)
         if found is None:
-            self._forget(*before)
             found = Source(data, shape, quantizer)
-        self.layers.append(layer)
+        found.layers.append(layer)
         return found
-
-    def _forget(self, nodes: int, layers: int) -> None:
-        """Undo a walk that found nothing."""
-        dropped = set(map(id, self.nodes[nodes:]))
-        self.known = {port: node for port, node in self.known.items() if id(node) not in dropped}
-        del self.nodes[nodes:], self.layers[layers:]
 
     def _shape(self, port: Port) -> tuple[int, ...] | None:
         shape = self.context.value(port).shape
@@ -269,8 +273,7 @@ class _Search:
         # A border is of the level of zero, which must not be the largest of a window.
         if data is None or (data.quantizer.zero and any(map(any, op.pads(data.shape[2:], op.kernel)))):
             return None
-        self.layers.append(layer)
-        return Pooled(op, data, shape)
+        return Pooled(op, data, shape, [layer])
 
     def _alone(self, port: Port) -> Layer | None:
         """Return the layer of a port that one layer reads."""
@@ -306,8 +309,10 @@ class _Search:
         node = self.levels(data)
         if node is None:
             return None
-        self.layers += [layer, *reversed(layers)]
-        return Product(layer.op, node, weights, affine.factor, affine.shift, affine.bounds, quantizer, shape)
+        return Product(
+            layer.op, node, weights, affine.factor, affine.shift, affine.bounds, quantizer, shape,
+            layers=[layer, *reversed(layers)],
+        )  # fmt: skip
 
     def _affine(self, layer: Layer, affine: _Affine) -> Port | None:
         """Take a layer that multiplies or shifts each channel by a constant; return its other input."""
@@ -336,14 +341,12 @@ class _Search:
             return None
         ports = self.context.sources(layer)
         for own, other in (ports, ports[::-1]):
-            before = len(self.nodes), len(self.layers)
             product = self._own_product(own, shape)
             added = None if product is None or self._shape(other) != shape else self.levels(other)
             if product is not None and added is not None:
-                self.layers += [self.context.graph[own.layer], layer, *reversed(layers)]
+                product.layers += [self.context.graph[own.layer], layer, *reversed(layers)]
                 product.other, product.sum_bounds, product.last = added, bounds, quantizer
                 return product
-            self._forget(*before)
         return None
 
     def _own_product(self, port: Port, shape: tuple[int, ...]) -> Product | None:
