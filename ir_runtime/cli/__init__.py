@@ -41,7 +41,7 @@ the backend to use where --backend does not.
 # Each is in the module of its name.
 _COMMANDS = (
     "run", "validate", "shapes", "inspect", "cost", "profile", "bisect", "compare", "oracle", "reduce", "budget", "trace-nan", "diff", "report", "graph", "bench", "ops", "explain",
-    "guide", "kernels", "completion",
+    "guide", "kernels", "cache", "completion",
 )  # fmt: skip
 
 

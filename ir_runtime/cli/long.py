@@ -46,15 +46,13 @@ def working(label: str, as_json: bool, cache: Path | None) -> Iterator[None]:
 
 
 def cache_folder(given: str | None) -> Path | None:
-    """Return the folder that is given, or else that of the user, if platformdirs is there, which knows it."""
+    """Return the folder that is given, or else that of the user, if it is known."""
+    from ..user_cache import user_cache
+
     if given is not None:
         return Path(given)
-    try:
-        from platformdirs import user_cache_path
-
-        return user_cache_path("ir_runtime", appauthor=False) / "debug"
-    except (ImportError, RuntimeError):  # or the user has no home folder
-        return None
+    folder = user_cache()
+    return None if folder is None else folder / "debug"
 
 
 def _estimating(shown: Bar) -> Callable[[float, str], None]:

@@ -40,6 +40,7 @@ Check = Callable[..., Result]
         "bench",
         "ops",
         "completion",
+        "cache",
     ],
 )
 def test_help_has_its_text(check: Check, command: str) -> None:

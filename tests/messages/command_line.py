@@ -76,6 +76,25 @@ def folder_of_others() -> None:
         line("run net.xml --random -o out.npz")()
 
 
+def no_cache() -> None:
+    """A user without a home folder."""
+    with patch.dict(os.environ), patch("platformdirs.user_cache_path", side_effect=RuntimeError):
+        os.environ.pop("IR_RUNTIME_CACHE", None)
+        line("cache")()
+
+
+def cache_moved_onto_another() -> None:
+    """Move what is kept to where something is."""
+    with TemporaryDirectory() as folder, patch.dict(os.environ, IR_RUNTIME_CACHE=f"{folder}/here"):
+        for place in ("here", "there"):
+            Path(folder, place, "ir_runtime", "debug").mkdir(parents=True)
+        with patch("ir_runtime.cli.cache._current_kernels", return_value=None):
+            try:
+                line(f"cache --move {folder}/there")()
+            except SaidError as said:
+                raise SaidError(str(said).replace(folder, "FOLDER")) from None
+
+
 def terminal() -> None:
     """Arrays for a terminal."""
     from click import testing
@@ -112,6 +131,9 @@ REFUSALS = [
     written("bench net.xml -b 2 -layout [N"),
     written("bench"),
     written("bench net.xml -m net.xml"),
+    Call("unknown cache folder", no_cache, (SaidError,)),
+    Call("cache that is taken", cache_moved_onto_another, (SaidError,)),
+    written("cache --clean all --move there"),
     written("explain json runn"),
     written("explain json xyz"),
     written("explain IR301 run"),

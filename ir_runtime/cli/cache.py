@@ -1,0 +1,141 @@
+"""``ir-runtime cache``: what is kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from .models import as_json
+from .render import Record, clean, plain, plural, result, table
+from .terminal import show
+
+__all__ = ["cache"]
+
+_EPILOG = """\b
+ir-runtime cache
+ir-runtime cache --clean old
+ir-runtime cache --move /fast/disk
+
+Kept are compiled kernels of the backend numba, and what the debugging commands have computed, to go on from there.
+All of it is made again when it is needed. IR_RUNTIME_CACHE says where it is, if not in the user's cache folder.
+"""
+
+# Kernels are in a folder of a version, a vector target and a checksum.
+_KERNELS = re.compile(r"\d[\w.+]*-\w+-[0-9a-f]{8}")
+
+
+@dataclass(frozen=True)
+class _Kept:
+    what: str
+    path: Path
+    files: int
+    size: int
+
+    def record(self) -> Record:
+        return {"what": self.what, "folder": str(self.path), "files": self.files, "bytes": self.size}
+
+
+@click.command(epilog=_EPILOG)
+@click.option(
+    "--clean",
+    "cleaned",
+    type=click.Choice(["old", "kernels", "debug", "all"]),
+    help="Remove kernels of other versions and processors (old), all kernels, what is kept for debugging, or all.",
+)
+@click.option("--move", "target", metavar="FOLDER", help="Move all to this folder.")
+@as_json
+def cache(cleaned: str | None, target: str | None, as_json: bool) -> None:
+    """Show what is kept in the cache folder; remove or move it."""
+    from ..errors import InputError
+    from ..user_cache import user_cache
+
+    if cleaned is not None and target is not None:
+        raise click.UsageError("--clean and --move cannot be given together")
+    folder = user_cache()
+    if folder is None:
+        raise InputError(
+            "the cache folder is not known", hint="pip install platformdirs, or set IR_RUNTIME_CACHE"
+        )
+    found = list(_kept(folder))
+    if cleaned is not None:
+        _remove([each for each in found if cleaned in ("all", *_kinds(each))])
+    if target is not None:
+        folder = _move(found, Path(target).absolute())
+    found = list(_kept(folder))
+    records = [each.record() for each in found]
+    result(as_json, lambda: {"folder": str(folder), "kept": records}, lambda: _text(folder, found))
+
+
+def _kept(folder: Path) -> Iterator[_Kept]:
+    """Yield what is in the folder and belongs to this package; other files are left alone."""
+    current = _current_kernels()
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or not path.is_dir():
+            continue
+        if path.name == "debug":
+            what = "debugging"
+        elif _KERNELS.fullmatch(path.name):
+            what = "kernels" if path == current else "old kernels"
+        else:
+            continue
+        sizes = [file.stat().st_size for file in path.rglob("*") if file.is_file()]
+        yield _Kept(what, path, len(sizes), sum(sizes))
+
+
+def _kinds(kept: _Kept) -> tuple[str, ...]:
+    """Return the values of ``--clean`` that mean it, but for ``all``."""
+    return {"kernels": ("kernels",), "old kernels": ("old", "kernels"), "debugging": ("debug",)}[kept.what]
+
+
+def _current_kernels() -> Path | None:
+    """Return the folder of the kernels of this version on this processor."""
+    if not find_spec("numba") or not find_spec("platformdirs"):
+        return None
+    from ..backends import load
+
+    load("numba")
+    from ..backends.numba.jit.cache import folder
+
+    return folder()
+
+
+def _remove(found: list[_Kept]) -> None:
+    for each in found:
+        shutil.rmtree(each.path)
+    size = sum(each.size for each in found)
+    show(f"removed {plural(len(found), 'folder')}, {plain(size)} bytes", err=True)
+
+
+def _move(found: list[_Kept], target: Path) -> Path:
+    """Move folders below a folder, and say how it is found; return where they are."""
+    from ..errors import InputError
+
+    place = target / "ir_runtime"
+    if taken := next((each.path.name for each in found if (place / each.path.name).exists()), None):
+        raise InputError(f"{str(place / taken)!r} exists already")
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each in found:
+        shutil.move(each.path, place / each.path.name)
+    said = "it is found by IR_RUNTIME_CACHE, which has that value"
+    if os.environ.get("IR_RUNTIME_CACHE") != str(target):
+        said = f"it is found there with IR_RUNTIME_CACHE={target}"
+    show(f"moved {plural(len(found), 'folder')} to {clean(str(place))}; {said}", err=True)
+    return place
+
+
+def _text(folder: Path, found: list[_Kept]) -> str:
+    rows = [[each.what, each.path.name, plain(each.files), plain(each.size)] for each in found]
+    total = ["total", "", plain(sum(each.files for each in found)), plain(sum(each.size for each in found))]
+    if not found:
+        return f"nothing is kept in {clean(str(folder))}"
+    header = ["what", "folder", "files", "bytes"]
+    return table(f"Kept in {clean(str(folder))}", header, [*rows, total], right=("files", "bytes"))
