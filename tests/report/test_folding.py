@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ir_runtime as ov
@@ -209,6 +209,7 @@ def test_the_largest_scopes_are_open_while_the_picture_is_small() -> None:
     assert 20 <= shown <= 32
 
 
+@settings(max_examples=40)
 @given(
     st.lists(
         st.tuples(st.integers(0, 30), st.integers(0, 30), st.sampled_from("abc"), st.sampled_from("xyz")),
