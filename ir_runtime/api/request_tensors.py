@@ -59,19 +59,15 @@ class RequestTensors(Answers):
         """The tensor of an output; without an index, of the only one."""
         return self._output_tensor(self._compiled.output(index))
 
-    def set_input_tensor(self, index: int | Tensor, tensor: Tensor | None = None) -> None:
+    def set_input_tensor(self, index: int | Tensor | None = None, tensor: Tensor | None = None) -> None:
         """Give an input its tensor: ``set_input_tensor(tensor)`` or ``set_input_tensor(0, tensor)``."""
-        if tensor is None:
-            self._set(self._compiled.input(None), index)
-        else:
-            self._set(self._compiled.input(index), tensor)  # type: ignore[arg-type]
+        number, given = _numbered(index, tensor)
+        self._set(self._compiled.input(number), given)
 
-    def set_output_tensor(self, index: int | Tensor, tensor: Tensor | None = None) -> None:
+    def set_output_tensor(self, index: int | Tensor | None = None, tensor: Tensor | None = None) -> None:
         """Have an output written into a tensor: ``set_output_tensor(0, tensor)``."""
-        if tensor is None:
-            self._hold(self._compiled.output(None), index)
-        else:
-            self._hold(self._compiled.output(index), tensor)  # type: ignore[arg-type]
+        number, given = _numbered(index, tensor)
+        self._hold(self._compiled.output(number), given)
 
     def set_tensor(self, key: str | Output, tensor: Tensor) -> None:
         """Give an input its tensor, or an output one to be written into, by name or port."""
@@ -152,3 +148,12 @@ def _blank(port: Output) -> Tensor:
     if element is ElementType.dynamic:
         return Tensor.of(np.zeros(lengths, element.dtype), element)
     return Tensor(element, lengths)
+
+
+def _numbered(index: int | Tensor | None, tensor: Tensor | None) -> tuple[int | None, Tensor]:
+    """Return the index of a port, None for the only one, and its tensor: both may be given, or the tensor alone."""
+    if isinstance(index, Tensor) and tensor is None:
+        return None, index
+    if isinstance(tensor, Tensor) and not isinstance(index, Tensor):
+        return index, tensor
+    raise TypeError(f"expected a Tensor, or an index and a Tensor, got {index!r} and {tensor!r}")

@@ -44,8 +44,10 @@ class OVDict(Mapping[Output, Array]):
         return len(self._ports)
 
     def __contains__(self, key: object) -> bool:
+        if not isinstance(key, int | str | Output):
+            return False
         try:
-            return self[key] is not None  # type: ignore[index]
+            return self[key] is not None
         except KeyError:
             return False
 

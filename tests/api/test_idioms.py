@@ -179,6 +179,31 @@ note('type="Scaled" version="extension"' in text, 'factor="3"' in text)
 core = ov.Core(); core.add_extension(Scaled); r = core.read_model(folder / "c.xml")
 note(names(r.get_ordered_ops()), r.outputs)
 """,
+    "tensors of requests, by position and by name": """
+request = ov.compile_model(network(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
+given, taken = ov.Tensor(IMAGE), ov.Tensor(np.zeros((1, 5), np.float32))
+request.set_input_tensor(tensor=given); request.set_output_tensor(tensor=taken); request.infer(); note(taken.data)
+request.set_input_tensor(index=0, tensor=ov.Tensor(-IMAGE)); request.set_output_tensor(0, taken); request.infer(); note(taken.data)
+request.set_input_tensor(given); request.set_output_tensor(taken); request.infer(); note(taken.data)
+for wrong in ((IMAGE,), (0, IMAGE), (given, given), ()):
+    try:
+        request.set_input_tensor(*wrong)
+    except TypeError:
+        note("refused")
+""",
+    "a variable that is given itself": """
+vutil = importlib.import_module(package + ".op.util")
+info = vutil.VariableInfo(); info.variable_id = "v"; info.data_shape = ov.PartialShape([1, 2]); info.data_type = ov.Type.f32
+variable = vutil.Variable(info); x = ops.parameter([1, 2], np.float32, name="x")
+for read in (ops.read_value(ops.constant(np.float32([[1, 2]])), variable), ops.read_value(variable)):
+    total = ops.add(read, x); model = ov.Model([ops.result(total)], [ops.assign(total, variable)], [x], [variable])
+    note(read.get_attributes(), [v.info.variable_id for v in model.get_variables()])
+    request = ov.compile_model(model, "CPU").create_infer_request()
+    note([request.infer([np.float32([[1, 1]])])[0] for _ in range(2)])
+    state = request.query_state()[0]; state.state = ov.Tensor(np.float32([[10, 20]]))
+    note(request.infer([np.float32([[1, 1]])])[0], state.name, state.state.data); request.reset_state()
+    note(request.infer([np.float32([[0, 0]])])[0])
+""",
     "nodes that are evaluated": """
 p = ops.parameter([2], np.float32, name="p"); a = ops.add(p, np.float32([1, 2]), name="a")
 out = [ov.Tensor("float32", [2])]

@@ -41,6 +41,11 @@ def unfed() -> ir.Model:
     return ir.read_model(net.xml(), strict=False)
 
 
+def running() -> Any:
+    """A request."""
+    return ir.compile_model(passing()).create_infer_request()
+
+
 class Undefined(ir.Op):
     """An operation that defines nothing."""
 
@@ -152,6 +157,7 @@ REFUSALS = [
     Call("variables", lambda: counting().reshape([2], {"seen": [3]})),
     Call("variable of another shape", lambda: set_state(np.ones(3, np.float32))),
     Call("variable of another type", lambda: set_state(np.ones(2, np.float64))),
+    Call("array for a tensor", lambda: running().set_input_tensor(0, [1]), PYTHON),
     Call("operation that defines nothing", lambda: Undefined(inputs=[ir.opset13.constant(1)])),
     Call("operation that does not compute", lambda: ir.compile_model(silent())(X)),
     Call("input without an edge", lambda: unfed().get_ordered_ops()[1].input(1).get_source_output()),

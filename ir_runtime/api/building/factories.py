@@ -189,14 +189,14 @@ def _called(node: _NodeT, name: str | None) -> _NodeT:
 @overload
 def read_value(
     init_value: NodeInput,
-    variable_id: str,
+    variable_id: str | Variable,
     variable_type: TypeLike | None = None,
     variable_shape: Any = None,
     name: str | None = None,
 ) -> ReadValue: ...
 @overload
 def read_value(
-    variable_id: str,
+    variable_id: str | Variable,
     variable_type: TypeLike | None = None,
     variable_shape: Any = None,
     name: str | None = None,
@@ -205,22 +205,26 @@ def read_value(*args: Any, **kwargs: Any) -> ReadValue:
     """ReadValue-6: what a variable holds.
 
     Args:
-        *args: what it holds at first, which may be left out; the id, the element type and the shape of the variable;
-            the name of the node.
+        *args: what it holds at first, which may be left out; the variable, or its id, element type and shape; the
+            name of the node.
         **kwargs: the same by name: ``init_value``, ``variable_id``, ``variable_type``, ``variable_shape``, ``name``.
     """
-    has_value = "init_value" in kwargs or (bool(args) and not isinstance(args[0], str))
+    has_value = "init_value" in kwargs or (bool(args) and not isinstance(args[0], str | Variable))
     return _read_value(*args, **kwargs) if has_value else _read_value(None, *args, **kwargs)
 
 
 def _read_value(
     init_value: NodeInput | None,
-    variable_id: str,
+    variable_id: str | Variable,
     variable_type: TypeLike | None = None,
     variable_shape: Any = None,
     name: str | None = None,
 ) -> ReadValue:
-    variable = _variable(variable_id, variable_type, variable_shape)
+    variable = (
+        variable_id
+        if isinstance(variable_id, Variable)
+        else _variable(variable_id, variable_type, variable_shape)
+    )
     if init_value is None:
         return _called(ReadValue(variable), name)
     return _called(ReadValue(_named(init_value, name), variable), name)
