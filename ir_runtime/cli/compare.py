@@ -21,7 +21,7 @@ __all__ = ["compare"]
 _EPILOG = """\b
 ir-runtime compare net.xml --against openvino --random
 ir-runtime compare net.xml --against openvino:bf16 -i image=cat.npy
-ir-runtime compare net.xml --results theirs.npz -i image=cat.npy
+ir-runtime compare net.xml --results theirs.npz --precision f16 -i image=cat.npy
 ir-runtime compare new.xml --against old.xml --random
 
 The measure is R: by how much the error against f64 exceeds what rounding does to this model on these inputs.
@@ -49,6 +49,12 @@ inputs, is explained up to R 8. Ends with 0 if all is explained, else with 1.
     show_default=True,
     help="declared: round what the model declares as f16 or bf16 to that, also in f64.",
 )
+@click.option(
+    "--precision",
+    type=click.Choice(["f32", "bf16", "f16"]),
+    default="f32",
+    help="What --results were computed in. Default: f32.",
+)
 @fed
 @weights
 @limited
@@ -58,6 +64,7 @@ def compare(
     model: str,
     against: str | None,
     results: str | None,
+    precision: str,
     feeding: Feeding,
     weights: str | None,
     as_json: bool,
@@ -73,7 +80,7 @@ def compare(
     net = read(model, weights, limits=limits)
     feeds = feeding(net)
     with working("comparing", as_json, cache_folder(cache)):
-        found = judge(net, feeds, against or str(results), types)
+        found = judge(net, feeds, against or str(results), types, precision if results else "")
     result(as_json, found.record, lambda: str(found))
     if not found.explained:
         raise SystemExit(Exit.FINDINGS)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..api.model import Model
+from ..codes import Code
+from ..errors import InputError
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from .decisions import decides, explained_decisions, is_elementwise, jumps, pinned
@@ -35,7 +37,11 @@ RUNS = 3
 
 
 def compare(
-    model: Model, inputs: Any, side: str | Side | Mapping[Any, Any] | Sequence[Any], types: str = "real"
+    model: Model,
+    inputs: Any,
+    side: str | Side | Mapping[Any, Any] | Sequence[Any],
+    types: str = "real",
+    precision: str = "",
 ) -> Comparison:
     """Say whether rounding explains how an execution of a model differs from f64.
 
@@ -58,6 +64,8 @@ def compare(
             name (``layer``, ``layer:output``, or outputs by tensor name or index), or a sequence of the outputs;
             or a function of the inputs and the names of the tensors that returns such a mapping.
         types: ``real``, or ``declared`` if what the model declares as f16 or bf16 is to be rounded to that, also in f64.
+        precision: what a side ran in that does not say so itself, such as the arrays of another device: ``"f32"``,
+            ``"bf16"`` or ``"f16"``.
 
     Returns:
         A report. Its ``units`` are judged each by what it makes of the side's own inputs, so that the layer
@@ -68,11 +76,11 @@ def compare(
         ExecutionError: if a layer fails on the data.
         Interrupted: on Ctrl-C, with a partial report.
     """
-    return judged(model, inputs, side, types=types)[0]
+    return judged(model, inputs, side, types=types, precision=precision)[0]
 
 
 def judged(
-    model: Model, inputs: Any, side: Any, inside: bool = True, types: str = "real"
+    model: Model, inputs: Any, side: Any, inside: bool = True, types: str = "real", precision: str = ""
 ) -> tuple[Comparison, list[Array]]:
     """Compare; also return the outputs in f64, with the decisions of the side.
 
@@ -82,15 +90,21 @@ def judged(
         side: what is judged.
         inside: also look at the tensors between the layers, not at the outputs alone.
         types: ``real`` or ``declared``.
+        precision: what a side ran in that does not say so itself.
     """
     check_types(types)
     plain = Reference(model)
     feeds = plain.feeds(inputs)
     layers = computed_layers(plain.graph)
     ports = [port for layer in layers for port in layer.output_ports] if inside else []
+    if precision and precision not in ROUNDING:
+        hint = "expected f32, bf16 or f16"
+        raise InputError(f"unknown precision {precision!r}", code=Code.NO_SUCH_NAME, hint=hint)
     with within_room(model.limits):
         with stage(0, SEEN):
             seen = observed(model, plain, feeds, side, ports)
+        if precision and not seen.ran:
+            seen = replace(seen, ran=(precision,))
         work = _Work(model, plain, feeds, seen, layers, types)
         del seen  # whose tensors would stay in memory
         try:

@@ -17,6 +17,7 @@ from models.networks import NETWORKS, save
 import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime.debug.openvino_side import _Probing
+from ir_runtime.debug.precision import emulated
 from ir_runtime.debug.reference import Reference
 from ir_runtime.ir.graph import Layer, Port
 from ir_runtime.ir.tensor import Array
@@ -229,6 +230,18 @@ def test_a_layer_of_a_body_is_not_taken_for_one_outside_with_its_id(side: str) -
     report = debug.compare(_squared_then_looped(), np.float32([2, 3]), side)
     assert "squared" in [unit.name for unit in report.units]
     assert report.explained, str(report)
+
+
+def test_arrays_may_be_of_a_lower_precision(tmp_path: Path) -> None:
+    _, model, inputs = network("plain_cnn", tmp_path)
+    change = emulated("f16")
+    assert change is not None
+    results = Reference(model).run(inputs, change)
+    assert debug.compare(model, inputs, results).verdict == "unexplained"
+    report = debug.compare(model, inputs, results, precision="f16")
+    assert report.explained
+    assert report.ran == ("f16",)
+    assert debug.compare(model, inputs, [results[0] * 1.05], precision="f16").verdict == "unexplained"
 
 
 def test_a_saved_archive_is_a_side(tmp_path: Path) -> None:

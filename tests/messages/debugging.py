@@ -127,6 +127,7 @@ REFUSALS = [
     Call("side with other outputs", lambda: of_files("debug.compare(model, X, str(at / 'other.xml'))")),
     Call("side that is not installed", without_openvino),
     compare("onnxruntime:missing.onnx"),
+    Call("unknown precision of a side", lambda: debug.compare(model(), X, [X], precision="f8")),
     Call("ONNX Runtime that is not installed", lambda: of_onnx(installed=False)),
     Call("ONNX model that is none", lambda: of_onnx(text=b"text")),
     Call("ONNX model with other outputs", lambda: of_onnx(outputs=2)),

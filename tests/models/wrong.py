@@ -206,7 +206,9 @@ def _operator(draft: _Draft) -> tuple[Element, str] | None:
 
 
 def _edge(draft: _Draft) -> tuple[Element, str] | None:
-    readers = draft.of(*{layer.get("type") for layer in draft.layers.values()} - {"Result"})
+    readers = draft.of(
+        *{layer.get("type") for layer in draft.layers.values()} - {"Const", "Parameter", "Result"}
+    )
     live = draft._live()
     for layer in readers:
         edge = next(e for e in draft.edges if e.get("to-layer") == layer.get("id"))
