@@ -22,6 +22,7 @@ from ..bench.feeding import feed, readable
 from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Port
+from ..ir.pages import let_go
 from ..ir.tensor import Array
 from .faithful import observed, same_bits
 from .observation import Observation, Side
@@ -91,6 +92,9 @@ def _outputs(reference: Reference, wanted: Sequence[Port], alone: _Execution) ->
 def _saved(model: Model, folder: str) -> str:
     path = str(Path(folder) / "model.xml")
     save_model(model, path, compress_to_fp16=False)
+    for layer in model._graph.of_type("Constant"):  # OpenVINO maps and packs all of them once more
+        if layer.op is not None:
+            let_go(np.asarray(layer.op.evaluate()))
     return path
 
 

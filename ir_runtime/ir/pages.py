@@ -13,6 +13,7 @@ import mmap
 import os
 import weakref
 from typing import IO, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -37,6 +38,8 @@ class MappedFile(mmap.mmap):
     name: str
     number: int
     """Its file descriptor, which is closed with it."""
+    copies: WeakValueDictionary[tuple[int, int], Array]
+    """The copies that are in use, by where they begin and how long they are."""
 
     @classmethod
     def of(cls, file: IO[bytes], name: str) -> MappedFile:
@@ -47,6 +50,7 @@ class MappedFile(mmap.mmap):
         """
         mapped = cls(file.fileno(), 0, access=mmap.ACCESS_READ)
         mapped.name, mapped.number = name, os.dup(file.fileno())
+        mapped.copies = WeakValueDictionary()
         weakref.finalize(mapped, os.close, mapped.number)
         return mapped
 
@@ -94,7 +98,7 @@ def is_mapped(array: Array) -> bool:
 
 
 def held(array: Array) -> Array:
-    """Copy a constant from a mapped file to a read-only array; return other arrays unchanged.
+    """Copy a constant from a mapped file to a read-only array, which plans share; return other arrays unchanged.
 
     Raises:
         ParseError: if the file has become shorter, or cannot be read.
@@ -103,7 +107,10 @@ def held(array: Array) -> Array:
     if file is None or not hasattr(os, "preadv"):  # where it is missing, what is mapped cannot be cut off
         return array
     if array.flags.c_contiguous:
-        raw = file.copied(_address(array) - _address(_root(array)), array.nbytes)
+        start = _address(array) - _address(_root(array))
+        raw = file.copies.get((start, array.nbytes))
+        if raw is None:
+            raw = file.copies[start, array.nbytes] = file.copied(start, array.nbytes)
         found = raw.view(array.dtype).reshape(array.shape)
     else:  # what was folded may be a view of a constant, whose elements lie apart
         found = array.copy()

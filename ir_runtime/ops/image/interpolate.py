@@ -160,6 +160,8 @@ class Resize(InterpolateBase):
 
     def resize(self, data: Array, target: Array, axes: Array | None) -> Array:
         """Return the data, resized."""
+        if target.dtype == np.float64:  # of a model that is computed in f64 throughout
+            target = target.astype(np.float32)
         given = None if axes is None else Value.constant(axes)
         shape = self.shape(Value.constant(data), Value.constant(target), given).static
         if 0 in shape:
