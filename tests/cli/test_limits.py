@@ -8,7 +8,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -195,17 +194,32 @@ def test_python_objects_are_never_read(folder: Path, invoke: Invoke, file: str) 
     assert "Python objects, which are never read" in found.stderr
 
 
+INTERRUPTED = """
+import os, signal, sys, threading
+from ir_runtime.cli import main
+from ir_runtime.executor.plan import ExecutionPlan
+
+run = ExecutionPlan.run
+
+def interrupted(*args, **how):
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return run(*args, **how)
+
+ExecutionPlan.run = interrupted
+main(sys.argv[1:])
+"""
+"""The command line, which is interrupted once the model runs."""
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 def test_an_interrupted_run_leaves_nothing_behind(folder: Path) -> None:
     endless(folder)
     env = {**os.environ, "PYTHONPATH": str(Path(ir_runtime.__file__).parents[1])}
     with subprocess.Popen(
-        [sys.executable, "-m", "ir_runtime", "run", "endless.xml", "-i", "in.npz", "-o", "out/"],
+        [sys.executable, "-c", INTERRUPTED, "run", "endless.xml", "-i", "in.npz", "-o", "out/"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as running:  # fmt: skip
-        time.sleep(2)
-        running.send_signal(signal.SIGINT)
-        said, complaints = running.communicate(timeout=60)
+        said, complaints = running.communicate()
     assert (running.returncode, said, complaints) == (130, b"", b"interrupted\n")
     assert sorted(os.listdir(folder)) == ["endless.bin", "endless.xml", "in.npz"]
