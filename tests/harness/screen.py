@@ -22,7 +22,8 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch, line: str, columns: int = 80, rows: int = 24) -> str:
     """Return what a terminal of that size gets, with escapes; results and messages alike."""
-    monkeypatch.delenv("COLUMNS", raising=False)
+    for name in ("COLUMNS", "LINES"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     with terminal(monkeypatch, columns, rows) as said, suppress(SystemExit):
         main(shlex.split(line), prog_name="ir-runtime", standalone_mode=False)

@@ -30,8 +30,8 @@ def test_it_is_a_networkx_graph() -> None:
     graph = twice().graph
     assert isinstance(graph, nx.MultiDiGraph)
     assert list(graph.nodes) == [0, 1, 2, 3, 4]
-    assert [graph.nodes[n]["layer"].name for n in graph] == ["x", "both", "axes", "sum", "result"]
-    assert sorted(graph.edges(keys=True, data="source")) == [
+    assert [graph.nodes[n]["name"] for n in graph] == ["x", "both", "axes", "sum", "result"]
+    assert sorted(graph.edges(keys=True, data="output")) == [
         (0, 1, 0, 0), (0, 1, 1, 0), (1, 3, 0, 0), (2, 3, 1, 0), (3, 4, 0, 0),
     ]  # fmt: skip
     assert nx.is_directed_acyclic_graph(graph)
@@ -43,7 +43,7 @@ def test_edges_are_keyed_by_input_and_know_the_output() -> None:
     parts = net.layer("Split", [net.parameter("x", "4"), net.constant(0)], ["FP32 2", "FP32 2"], num_splits=2)
     net.result(net.op("Concat", parts[1], parts[0], parts[1], out="FP32 6", axis=0))
     graph = ir.read_model(net.xml(), net.weights).graph
-    assert {key: data["source"] for _, _, key, data in graph.edges(2, keys=True, data=True)} == {
+    assert {key: data["output"] for _, _, key, data in graph.edges(2, keys=True, data=True)} == {
         0: 1,
         1: 0,
         2: 1,
@@ -64,7 +64,7 @@ def test_it_is_frozen() -> None:
 
 
 def test_layers_cannot_be_changed() -> None:
-    layer = twice().graph.nodes[3]["layer"]
+    layer = twice()._graph[3]
     assert isinstance(layer, Layer)
     for thing, name in ((layer, "name"), (layer.outputs[0], "names"), (layer.where, "line")):
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -78,7 +78,7 @@ def test_layers_cannot_be_changed() -> None:
 
 
 def test_attributes_are_typed_and_as_written() -> None:
-    layer = twice().graph.nodes[3]["layer"]
+    layer = twice()._graph[3]
     assert layer.op.keep_dims is False
     assert layer.attributes == {"keep_dims": "false"}
     assert layer.op.attributes() == {"keep_dims": False}

@@ -110,7 +110,7 @@ def in_text(out: str) -> int:
 
 
 def in_json(out: str) -> int:
-    (found,) = json.loads(out)
+    (found,) = json.loads(out)["files"]
     assert {"code": "IR102", "severity": "error", "count": 4990} in found["more"]
     return sum(each["code"] == "IR102" for each in found["findings"]) + 1
 

@@ -280,12 +280,14 @@ _CANNOT_BE_ASKED = ("Broadcast", "MaxPool")
 
 def test_opsets_have_the_operations_that_openvinos_have() -> None:
     """But for the newest, of which OpenVINO has little more than what is new in it."""
-    for name in sorted({cls.name for cls in registry} - set(_CANNOT_BE_ASKED)):
+    # Other tests define operations of their own.
+    ours = {cls.name for cls in registry if cls.__module__.startswith("ir_runtime.ops.")}
+    for name in sorted(ours - set(_CANNOT_BE_ASKED)):
         first = registry.versions(name)[0].since
         for opset in {1, 2, max(first - 1, 1), NEWEST - 1}:
-            ours = resolve("Const" if name == "Constant" else name, f"opset{opset}")
+            found = resolve("Const" if name == "Constant" else name, f"opset{opset}")
             if (name, opset) not in _GAPS:
-                assert (ours is not None) == _has(name, opset), f"{name} in opset{opset}"
+                assert (found is not None) == _has(name, opset), f"{name} in opset{opset}"
     assert max(cls.since for cls in registry) == NEWEST
     assert not _has("Parameter", NEWEST + 1)
 
