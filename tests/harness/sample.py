@@ -120,10 +120,16 @@ def value(x: Any) -> Value:
 def is_sampled(cls: type[Op]) -> bool:
     """Whether a layer of it can be tried alone, on arrays.
 
-    The ends of a model cannot; nor can operations with bodies or variables: tests/models has those.
+    The ends of a model cannot; nor can operations with bodies or variables: tests/models has those. What other tests
+    have declared is none of these.
     """
     ends = ("Parameter", "Constant", "Result")
-    return cls.name not in ends and not cls.needs("visit") and not cls.needs("variables")
+    return (
+        registry.is_own(cls)
+        and cls.name not in ends
+        and not cls.needs("visit")
+        and not cls.needs("variables")
+    )
 
 
 def all_samples() -> Iterator[Sample]:

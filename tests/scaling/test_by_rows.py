@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -208,10 +207,17 @@ main(sys.argv[1:])
 """The command line, to which something happens after five chunks."""
 
 
-def start(line: str, what: str = "pass", **how: Any) -> tuple[int, str, str]:
+def heed_interrupts() -> None:
+    """Heed SIGINT, which programs in the background of a shell ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def start(
+    line: str, what: str = "pass", prepare: Callable[[], None] = heed_interrupts
+) -> tuple[int, str, str]:
     """Run by rows in another process; return its exit code, stdout and stderr."""
     command = [sys.executable, "-c", HURT.format(what=what), "run", *shlex.split(line), "--batch", str(BATCH)]
-    done = subprocess.run(command, capture_output=True, text=True, **how)
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=prepare)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -251,7 +257,7 @@ def test_a_full_disk_is_an_error_of_the_run(folder: Path) -> None:
     x = op.parameter([-1, 4000], np.float32, name="x")
     ov.save_model(ov.Model([op.result(op.relu(x))], [x], "relu"), "relu.xml")
     code, _, problems = start(
-        "relu.xml -i x.npy -o out.zarr --scheduler threads --on-error skip", preexec_fn=limit
+        "relu.xml -i x.npy -o out.zarr --scheduler threads --on-error skip", prepare=limit
     )
     assert code == 5, problems
     assert "File too large" in problems
