@@ -13,7 +13,7 @@ from harness.oracle import PLUGIN, core
 import ir_runtime
 from ir_runtime.backends import available
 from ir_runtime.ir.tensor import Array
-from models.zoo import MODELS, example_inputs, ir_path
+from models.zoo import ZOO, example_inputs, ir_path
 
 pytestmark = pytest.mark.oracle
 
@@ -22,7 +22,7 @@ PIXELS = {"faster_rcnn": 128, "ssdlite": 320, "yolo": 128, "yolo_640": 640}
 
 
 # Rounding moves a number to the next level where it is near the middle between two, and the rest follows.
-QUANTIZED = [name for name in MODELS if name.endswith("_int8")]
+QUANTIZED = [name for name in ZOO if name.endswith("_int8")]
 # Without kernels for integers, which round differently from what the model says.
 AS_WRITTEN = {**PLUGIN, "LP_TRANSFORMS_MODE": "NO"}
 
@@ -38,7 +38,7 @@ def test_levels_are_nearer_than_those_of_openvino_in_integers(name: str) -> None
         assert np.linalg.norm(found - wanted) < np.linalg.norm(theirs - wanted) / 2, backend
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in QUANTIZED])
+@pytest.mark.parametrize("name", [name for name in ZOO if name not in QUANTIZED])
 def test_agrees_with_openvino(name: str) -> None:
     path = ir_path(name)
     inputs = example_inputs(name)

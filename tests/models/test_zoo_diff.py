@@ -12,12 +12,12 @@ from lxml import etree
 
 import ir_runtime as ir
 from ir_runtime import debug
-from models.zoo import MODELS, ir_path
+from models.zoo import ZOO, ir_path
 
 pytestmark = pytest.mark.oracle
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ZOO)
 def test_only_what_changed_is_named(name: str) -> None:
     path = ir_path(name)
     old, tree = ir.read_model(path), etree.parse(path)

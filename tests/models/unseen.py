@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from models.architectures import ZOO
 from models.architectures.registry import MODELS, Arrays, image, model, normal, tokens
 
 if TYPE_CHECKING:
     from torch import nn
 
-_BEFORE = set(MODELS)
 _picture = partial(image, size=64)
 _text = partial(tokens, vocabulary=300, length=24)
 
@@ -191,5 +191,5 @@ def _sizes() -> dict[str, Any]:
     }  # fmt: skip
 
 
-UNSEEN = [name for name in MODELS if name not in _BEFORE]
+UNSEEN = [name for name in MODELS if name not in ZOO]
 """The names of the networks of this module."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # when run as a script
-from models.architectures import MODELS, Arrays
+from models.architectures import MODELS, ZOO, Arrays
 from models.architectures.repair import repair_torchvision
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(MODELS):
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
-    for name in options.names or MODELS:
+    for name in options.names or ZOO:
         if options.list:
             inputs = example_inputs(name).items()
             shapes = (f"{key}{list(MODELS[name].shape_of(key, value.shape))}" for key, value in inputs)
