@@ -8,7 +8,7 @@ CLIENTS ?= out/clients-venv
 CHROMIUM ?= /usr/bin/chromium
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup test lint type vendor index docs browser fuzz table oracle bench zoo clients clean
+.PHONY: help demo setup test lint type kernels vendor index docs browser fuzz table oracle bench zoo clients clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,8 +20,8 @@ demo: $(VENV)/run ## recognise handwritten digits with the shipped model
 
 setup: $(VENV)/test ## make the virtual environment for working on the project
 
-test: $(VENV)/test lint type ## lint, types, and all tests but the exhaustive ones
-	$(BIN)/ir-runtime kernels
+test: $(VENV)/test lint ## lint, types, and all tests but the exhaustive ones
+	$(MAKE) --no-print-directory -j 2 type kernels
 	$(BIN)/pytest -n 2 -m "not oracle"
 
 lint: $(VENV)/test ## style
@@ -30,6 +30,10 @@ lint: $(VENV)/test ## style
 
 type: $(VENV)/test ## types
 	$(BIN)/mypy
+
+# Tests that use numba need them, and are not to be held up by their compilation.
+kernels: $(VENV)/test
+	$(BIN)/ir-runtime kernels
 
 index: $(VENV)/test ## write the lists of modules, after an operation or a kernel was added or moved
 	PYTHONPATH=tests $(BIN)/python -m harness.index
