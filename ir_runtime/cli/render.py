@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from ..records import encodable
 from ..widths import display_width
 from .terminal import columns, show
 
@@ -47,7 +47,7 @@ def dump(data: Any) -> str:
 
     Numbers that JSON lacks are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
     """
-    return json.dumps(_encodable(data), indent=2, allow_nan=False)
+    return json.dumps(encodable(data), indent=2, allow_nan=False)
 
 
 def result(
@@ -61,16 +61,6 @@ def result(
         click.echo(dump({"schema": SCHEMA, **record()}))
     else:
         show(text(), pager=pager)
-
-
-def _encodable(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {str(key): _encodable(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_encodable(value) for value in data]
-    if isinstance(data, float) and not math.isfinite(data):
-        return "NaN" if math.isnan(data) else "Infinity" if data > 0 else "-Infinity"
-    return data
 
 
 def table(

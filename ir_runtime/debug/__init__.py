@@ -13,7 +13,8 @@ from .oracle import Truth, oracle
 from .progress import Interrupted
 from .reduce import reduce
 from .reduced import Reduced
-from .report import Comparison, DecisionResult, OutputResult, UnitResult
+from .report import Comparison
+from .results import DecisionResult, OutputResult, UnitResult
 from .step import Stepping, Stop, step
 from .trace_nan import NanTrace, Origin, Peak, trace_nan
 

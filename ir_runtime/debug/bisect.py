@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -12,10 +11,12 @@ from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Port
 from ..ir.tensor import Array
+from ..kernels.arrays import DType
 from ..markup import Shown
+from ..records import Record
 from .compare import judged
 from .cuts import Cuts
-from .observation import Side
+from .observation import SideLike
 from .progress import Interrupted, reached, stage
 from .reference import Reference
 from .report import Comparison
@@ -65,7 +66,7 @@ class Bisection(Shown):
         """The name of the last of them."""
         return self.layers[-1]
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         return {
             "schema": 1, "partial": self.partial, "layer": self.layer, "operation": self.operation, "layers": list(self.layers), "of": self.of,
@@ -87,7 +88,7 @@ class Bisection(Shown):
         return "\n".join(lines)
 
 
-def bisect(model: Model, inputs: Any, side: str | Side) -> Bisection:
+def bisect(model: Model, inputs: object, side: SideLike) -> Bisection:
     """Find the first layer in which an execution differs from f64 by more than rounding.
 
     The layers are cut in two again and again. Of each half only the tensors that leave it are compared, and only those
@@ -126,7 +127,7 @@ def bisect(model: Model, inputs: Any, side: str | Side) -> Bisection:
 class _Search:
     cuts: Cuts
     reference: Reference
-    side: str | Side
+    side: SideLike
     values: dict[Port, Array] = field(default_factory=dict)
     """The tensors that cross the cut before which all is well, as f64 has them."""
     runs: int = 0
@@ -183,6 +184,6 @@ class _Search:
         self.kept = max(self.kept, sum(array.nbytes for array in self.values.values()))
 
 
-def _narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
+def _narrowed(array: Array, dtype: DType) -> Array:
     with np.errstate(over="ignore"):
         return array.astype(dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..ir.graph import Layer, Port
 from ..ir.tensor import Array
 from ..markup import Shown
+from ..records import Record
 from .caching import entry_for
 from .decisions import decides, pinned
 from .precision import emulated
@@ -54,7 +55,7 @@ class LayerCost:
     operation: str
     error: float
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         return {"layer": self.layer, "operation": self.operation, "error": self.error}
 
@@ -94,7 +95,7 @@ class Budget(Shown):
         """The total as the costs of the layers predict it: the root of the sum of their squares."""
         return float(np.sqrt(sum(layer.error**2 for layer in self.layers)))
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         return {
             "schema": 1, "partial": self.partial, "to": self.to, "total": self.total, "predicted": self.predicted, "kept": list(self.kept),
@@ -112,7 +113,7 @@ class Budget(Shown):
         return "\n".join(lines)
 
 
-def budget(model: Model, inputs: Any, to: str = "bf16", keep: int = 3) -> Budget:
+def budget(model: Model, inputs: object, to: str = "bf16", keep: int = 3) -> Budget:
     """Compute each layer that multiplies matrices alone in a lower precision, and see what that does to the outputs.
 
     >>> import numpy as np
@@ -162,7 +163,7 @@ def _ordered(costs: Mapping[str, LayerCost]) -> tuple[LayerCost, ...]:
 
 
 class _Budgeting:
-    def __init__(self, model: Model, inputs: Any, to: str) -> None:
+    def __init__(self, model: Model, inputs: object, to: str) -> None:
         self._reference, self._to = Reference(model), to
         self._feeds, self._done = self._reference.feeds(inputs), 0
         self._entry = entry_for(f"budget {to}", model, self._feeds, "reference")

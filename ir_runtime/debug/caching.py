@@ -24,6 +24,7 @@ from ..errors import InputError
 from ..files import replacing
 from ..ir.graph import Graph
 from ..ir.tensor import Array
+from ..records import Json
 from ..scoped import setting
 from .matching import attributes_of
 
@@ -81,7 +82,7 @@ class Entry:
             return found["record"], arrays
         return None
 
-    def write(self, name: str, record: Any, arrays: Sequence[Array] = ()) -> None:
+    def write(self, name: str, record: Json, arrays: Sequence[Array] = ()) -> None:
         """Write a record and its arrays; a full disk is no reason to fail."""
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -111,7 +112,7 @@ def caching(folder: Path | None) -> Iterator[None]:
     cache.remove_used()
 
 
-def entry_for(kind: str, model: Model, feeds: Sequence[Array], side: Any) -> Entry | None:
+def entry_for(kind: str, model: Model, feeds: Sequence[Array], side: object) -> Entry | None:
     """Return the entry of a piece of work: the same for models and inputs with the same contents.
 
     Args:
@@ -151,7 +152,7 @@ def _add(digest: blake2b, graph: Graph) -> None:
     digest.update(repr(sorted(graph.edges)).encode())
 
 
-def _bytes(array: Array) -> Any:
+def _bytes(array: Array) -> bytes | memoryview:
     if array.dtype == object:
         return repr(array.tolist()).encode()
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

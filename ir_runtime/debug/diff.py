@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from ..api.model import Model
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
 from ..markup import Shown
+from ..records import Record
 from .matching import Matching, attributes_of, match
 
 __all__ = ["Change", "Difference", "diff", "diff_with_pairs"]
@@ -45,7 +45,7 @@ class Change:
     what: str = ""
     amount: float | None = None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         return {
             "kind": self.kind, "layer": self.layer, "operation": self.operation, "what": self.what,
@@ -83,7 +83,7 @@ class Difference(Shown):
     def __bool__(self) -> bool:
         return bool(self.changes)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         return {
             "schema": 1, "changes": [change.record() for change in self.changes], "same": self.same,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ..analysis.infer import Inferred
 from ..api.model import Model
@@ -14,12 +13,14 @@ from ..ir.graph import Edge, Graph, Layer, Port, PortSpec
 from ..ir.tensor import Array, TensorType
 from ..ops import registry
 from .reference import Recorder, Reference
-from .tensors import name_of
+from .tensors import Names, name_of
 
 __all__ = ["cut", "extract", "inputs_of"]
 
 
-def extract(model: Model, outputs: Any, inputs: Any = (), feeds: Any = None) -> tuple[Model, list[Array]]:
+def extract(
+    model: Model, outputs: Names, inputs: Names = (), feeds: object = None
+) -> tuple[Model, list[Array]]:
     """Cut the part of a model that leads from some tensors to others.
 
     >>> import numpy as np
@@ -52,7 +53,7 @@ def extract(model: Model, outputs: Any, inputs: Any = (), feeds: Any = None) -> 
     return part, inputs_of(part, starts, reference, reference.feeds(feeds))
 
 
-def _listed(asked: Any) -> list[Any]:
+def _listed(asked: Names) -> list[str | tuple[str, int] | Port]:
     return [asked] if isinstance(asked, str) else list(asked)
 
 
@@ -134,7 +135,7 @@ def _end(
     number: int,
     type: str,
     name: str,
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     inputs: tuple[PortSpec, ...],
     outputs: tuple[PortSpec, ...],
 ) -> Layer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Any
 
 from ..api.compiled import CompiledModel
 from ..api.core import compile_model
@@ -19,6 +18,7 @@ from ..report import Measures, OldModel
 from ..report.weights import histogram, sampled
 from .compare import compare
 from .diff import diff_with_pairs
+from .observation import SideLike
 from .report import Comparison
 from .trace_nan import trace_nan
 
@@ -27,11 +27,11 @@ __all__ = ["measure", "old_model"]
 
 def measure(
     model: Model,
-    inputs: Any,
+    inputs: object,
     *,
     profile: bool = False,
     runs: int = 5,
-    against: Any = None,
+    against: SideLike | None = None,
     precision: str | None = None,
     histograms: bool = False,
     backend: str | None = None,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from ..ir.graph import Port
 from ..ir.tensor import Array
@@ -13,7 +14,14 @@ from .reference import Reference
 if TYPE_CHECKING:
     from ..api.model import Model
 
-__all__ = ["Observation", "Side"]
+__all__ = ["NamedArrays", "Observation", "Side", "SideLike"]
+
+NamedArrays: TypeAlias = Mapping[Any, Array]
+"""Tensors by name (``layer`` or ``layer:output``), and outputs by tensor name or index."""
+SideLike: TypeAlias = (
+    "str | Path | Side | NamedArrays | Sequence[Array] | Callable[[list[Array], list[str]], NamedArrays]"
+)
+"""What stands for a side: a name or a path, arrays, or a function of the inputs and the names of tensors."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,7 @@ class Observation:
     unobserved: tuple[Port, ...] = ()
 
 
+@runtime_checkable
 class Side(Protocol):
     """An execution of a model that can be judged.
 

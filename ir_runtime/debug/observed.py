@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import starmap
-from typing import Any
 
 from ..api.model import Model
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from .caching import entry_for
-from .observation import Observation
+from .observation import Observation, SideLike
 from .reference import Reference
 from .sides import side_of
 
@@ -18,7 +17,7 @@ __all__ = ["observed"]
 
 
 def observed(
-    model: Model, plain: Reference, feeds: list[Array], side: Any, ports: Sequence[Port]
+    model: Model, plain: Reference, feeds: list[Array], side: SideLike, ports: Sequence[Port]
 ) -> Observation:
     """Run a side, or find what it computed in the cache."""
     entry = entry_for("observation", model, feeds, side)

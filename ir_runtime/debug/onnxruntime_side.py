@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -142,7 +143,7 @@ def _require_as_many(what: str, theirs: int, ours: int) -> None:
         )
 
 
-def _package(name: str) -> Any:
+def _package(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError:

@@ -137,7 +137,7 @@ class _Execution:
 class _Probing:
     def __init__(self, side: OpenVINO, path: str, reference: Reference, feeds: Sequence[Array]) -> None:
         try:
-            self._api: Any = import_module("openvino")
+            self._api = import_module("openvino")
         except ImportError:
             raise InputError(
                 "OpenVINO is not installed", code=Code.BAD_REQUEST, hint="pip install openvino"
@@ -174,7 +174,7 @@ class _Probing:
         model = self._core.read_model(self._path)
         count = len(model.outputs)
         probed = _probe(model, self._reference, ports, self._is_narrow)
-        config: dict[str, Any] = {"INFERENCE_PRECISION_HINT": self._side.hint, "CACHE_DIR": ""}
+        config: dict[str, str | int] = {"INFERENCE_PRECISION_HINT": self._side.hint, "CACHE_DIR": ""}
         if self._side.threads:
             config["INFERENCE_NUM_THREADS"] = self._side.threads
         compiled = self._core.compile_model(model, "CPU", config)

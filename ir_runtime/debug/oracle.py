@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,11 +10,13 @@ from ..api.model import Model
 from ..api.names import find_ports
 from ..ir.graph import Port
 from ..ir.tensor import Array
+from ..records import Record
 from .decisions import decides, pinned
+from .observation import NamedArrays
 from .progress import Interrupted
 from .reference import Recorder, Reference, as_declared, chained, check_types
 from .spilling import Room, Tensors, room_of
-from .tensors import name_of, ports_by_name
+from .tensors import Names, name_of, ports_by_name
 
 __all__ = ["Truth", "oracle"]
 
@@ -68,7 +69,7 @@ class Truth(Mapping[str, Array]):
             lines.insert(0, "PARTIAL: the run was interrupted; these layers were computed")
         return "\n".join(lines)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         tensors = [{"name": name, "shape": list(array.shape)} for name, array in self.items()]
         return {"schema": 1, "partial": self.partial, "tensors": tensors}
@@ -76,9 +77,9 @@ class Truth(Mapping[str, Array]):
 
 def oracle(
     model: Model,
-    inputs: Any,
-    layers: str | Sequence[Any] = (),
-    pin: Mapping[Any, Array] | None = None,
+    inputs: object,
+    layers: Names = (),
+    pin: NamedArrays | None = None,
     types: str = "real",
 ) -> Truth:
     """Compute a model in f64: numbers that it has in f32, f16 or bf16 are never rounded to these.
@@ -123,7 +124,7 @@ def oracle(
     return Truth(outputs, {name_of(wide.graph, port): found[port] for port in asked if port in found}, room)
 
 
-def _decisions(plain: Reference, pin: Mapping[Any, Array]) -> dict[Port, Array]:
+def _decisions(plain: Reference, pin: NamedArrays) -> dict[Port, Array]:
     """The outputs of deciding layers, among those that are given by name."""
     deciding = [layer for layer in plain.graph if decides(plain.graph, plain.types, layer)]
     names = {port: name for name, port in ports_by_name(plain.graph, deciding).items()}
@@ -133,7 +134,7 @@ def _decisions(plain: Reference, pin: Mapping[Any, Array]) -> dict[Port, Array]:
     return {port: array for port, array in given.items() if array is not None}
 
 
-def _given(pin: Mapping[Any, Array], name: str | None, output: int | None) -> Array | None:
+def _given(pin: NamedArrays, name: str | None, output: int | None) -> Array | None:
     for key in (name, output):
         if key is not None and key in pin:
             return np.asarray(pin[key])

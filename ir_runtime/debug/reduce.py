@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from ..ir.tensor import Array
 from .caching import entry_for
 from .compare import compare
 from .extract import cut, inputs_of
-from .observation import Side
+from .observation import Side, SideLike
 from .progress import Interrupted, reached, stage
 from .reduced import Reduced
 from .reference import Reference
@@ -37,7 +36,7 @@ MOST = 12
 
 
 def reduce(
-    model: Model, inputs: Any, side: str | Side, out: str | Path | None = None, keep_values: bool = False
+    model: Model, inputs: object, side: SideLike, out: str | Path | None = None, keep_values: bool = False
 ) -> Reduced:
     """Find the smallest part of a model on which a side still differs from f64 by more than rounding.
 
@@ -96,7 +95,7 @@ def reduce(
 
 
 def _reduced(
-    side: str | Side, part: Model, arrays: Sequence[Array], report: Comparison, original: int
+    side: SideLike, part: Model, arrays: Sequence[Array], report: Comparison, original: int
 ) -> Reduced:
     layers = tuple(layer.name for layer in computed_layers(part._graph))
     constants = tuple(layer.name for layer in part._graph.of_type("Constant") if _is_real(layer))
@@ -106,7 +105,7 @@ def _reduced(
 
 @dataclass
 class _Reduction:
-    side: str | Side
+    side: SideLike
     found: Reduced = field(init=False)
     """The smallest part so far."""
     tests: int = 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..api.model import Model
 from ..ir.tensor import Array
 from ..markup import record_html
+from ..records import Record
 from .report import Comparison
 from .tensors import computed_layers
 
@@ -58,7 +58,7 @@ class Reduced:
     folder: Path | None = None
     partial: bool = False
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         return {
             "schema": 1, "partial": self.partial, "side": self.side, "layers": list(self.layers), "original": self.original,

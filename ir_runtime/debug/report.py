@@ -4,152 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..markup import Shown
-from .verdict import DOUBTFUL, EXPLAINED, LOCAL
+from ..records import Record, encodable
+from .results import DecisionResult, OutputResult, UnitResult, verdict_of
 
-__all__ = ["Comparison", "DecisionResult", "OutputResult", "UnitResult"]
+__all__ = ["Comparison"]
 
 SCHEMA = 1
 SHOWN = 5
-
-
-@dataclass(frozen=True)
-class OutputResult:
-    """An output of the model.
-
-    >>> import numpy as np
-    >>> import ir_runtime as ov
-    >>> from ir_runtime import debug, opset1
-    >>> x = opset1.parameter([2], np.float32, name="x")
-    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
-    >>> inputs = [np.array([0, 1], np.float32)]
-    >>> (output,) = debug.compare(model, inputs, {0: np.array([1, 2], np.float32)}).outputs
-    >>> output.excess > 10
-    True
-
-    Args:
-        name: its name.
-        relative: the error of the side: rms of the difference from f64, divided by the rms of f64.
-        scatter: the relative error that rounding explains.
-        excess: how many times the error exceeds that (R).
-        ours: the relative error of the reference.
-    """
-
-    name: str
-    relative: float
-    scatter: float
-    excess: float
-    ours: float
-
-    @property
-    def verdict(self) -> str:
-        """``explained``, ``doubtful`` or ``unexplained``."""
-        return _verdict(self.excess)
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "name": self.name, "rel": self.relative, "scatter": self.scatter, "R": self.excess, "ours": self.ours,
-            "verdict": self.verdict,
-        }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class UnitResult:
-    """Layers between observed tensors, computed from the side's own values of what they read.
-
-    >>> import numpy as np
-    >>> import ir_runtime as ov
-    >>> from ir_runtime import debug, opset1
-    >>> x = opset1.parameter([2], np.float32, name="x")
-    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
-    >>> inputs = [np.array([0, 1], np.float32)]
-    >>> report = debug.compare(model, inputs, "reference")
-    >>> [unit.name for unit in report.units]
-    ['y']
-
-    Args:
-        name: the name of the tensor that they give.
-        operation: the operation of the last layer.
-        layers: the names of all of them, in order.
-        excess: how many times the error exceeds what rounding explains (local R).
-        relative: the error, relative to the tensor: what these layers add.
-        inherited: the relative error that their inputs bring.
-        equal: the part of the elements that equals the reference, bit for bit.
-    """
-
-    name: str
-    operation: str
-    layers: tuple[str, ...]
-    excess: float
-    relative: float
-    inherited: float
-    equal: float
-
-    @property
-    def explained(self) -> bool:
-        """Whether rounding explains the error."""
-        return self.excess <= LOCAL
-
-    @property
-    def local(self) -> float:
-        """The excess, under the name that reports use."""
-        return self.excess
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "name": self.name, "operation": self.operation, "members": list(self.layers),
-            "local": {"R": self.excess, "rel": self.relative, "equal": self.equal}, "inherited": self.inherited,
-        }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class DecisionResult:
-    """A layer that decides: compares, rounds to integers, selects.
-
-    >>> import numpy as np
-    >>> import ir_runtime as ov
-    >>> from ir_runtime import debug, opset1
-    >>> x = opset1.parameter([2], np.float32, name="x")
-    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
-    >>> inputs = [np.array([0, 1], np.float32)]
-    >>> debug.compare(model, inputs, "reference").decisions
-    ()
-
-    Args:
-        name: the name of the tensor.
-        operation: the operation.
-        differ: how many elements f64 decides otherwise, from the same inputs.
-        unexplained: how many of them no rounding of the inputs explains; ``None`` if that cannot be said.
-        of: how many elements there are.
-        levels: by how many levels of a FakeQuantize an unexplained element is off at most.
-        layers: the names of the layers between other observed tensors and this one, in order.
-    """
-
-    name: str
-    operation: str
-    differ: int
-    unexplained: int | None
-    of: int
-    levels: float | None = None
-    layers: tuple[str, ...] = ()
-
-    @property
-    def verdict(self) -> str:
-        """``explained``, ``unexplained``, or ``doubtful`` where it is one level: runtimes fuse roundings."""
-        if not self.unexplained:
-            return "explained"
-        return "doubtful" if self.levels is not None and self.levels <= 1 else "unexplained"
-
-    def record(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "layer": self.name, "operation": self.operation, "differ": self.differ,
-            "unexplained": self.unexplained, "of": self.of, "levels": self.levels, "members": list(self.layers),
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -215,7 +78,7 @@ class Comparison(Shown):
             return "unexplained"
         if self.partial:
             return "unknown"
-        found = _verdict(max((output.excess for output in self.outputs), default=0.0))
+        found = verdict_of(max((output.excess for output in self.outputs), default=0.0))
         doubtful = any(decision.verdict == "doubtful" for decision in self.decisions)
         return "doubtful" if doubtful and found == "explained" else found
 
@@ -231,7 +94,7 @@ class Comparison(Shown):
         ours = max((output.ours for output in self.outputs), default=0.0)
         return "ir_runtime" if ours <= theirs else self.side
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         return {
             "schema": SCHEMA,
@@ -251,24 +114,10 @@ class Comparison(Shown):
         """The report as JSON text; infinite and missing numbers are texts."""
         import json
 
-        return json.dumps(_plain(self.record()), indent=2)
+        return json.dumps(encodable(self.record()), indent=2)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
-
-
-def _verdict(excess: float) -> str:
-    return "explained" if excess <= EXPLAINED else "doubtful" if excess <= DOUBTFUL else "unexplained"
-
-
-def _plain(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _plain(value) for key, value in data.items()}
-    if isinstance(data, list):
-        return [_plain(value) for value in data]
-    if isinstance(data, float) and data - data != 0:
-        return "NaN" if data != data else "Infinity" if data > 0 else "-Infinity"
-    return data
 
 
 def _lines(report: Comparison) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..ir.graph import Graph, Port
 from ..ir.tensor import Array
 from ..nearest import nearest
 from .matching import match
-from .observation import Observation, Side
+from .observation import NamedArrays, Observation, Side, SideLike
 from .reference import Recorder, Reference
 from .tensors import name_of, ports_by_name
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["check_runs_parts", "side_of", "variants_of"]
 
 
-def side_of(side: Any) -> Side:
+def side_of(side: object) -> Side:
     """Return the side that a name, arrays or a function stand for.
 
     Raises:
@@ -39,8 +39,8 @@ def side_of(side: Any) -> Side:
         return _named(str(side))
     if isinstance(side, Mapping):
         return _Arrays("arrays", side)
-    if hasattr(side, "observe"):
-        return side  # type: ignore[no-any-return]
+    if isinstance(side, Side):
+        return side
     if callable(side):
         return _Function(side)
     if isinstance(side, Sequence):
@@ -52,20 +52,20 @@ def side_of(side: Any) -> Side:
     )
 
 
-def check_runs_parts(side: Any) -> None:
+def check_runs_parts(side: SideLike) -> None:
     """Check that a side can run parts of a model.
 
     Raises:
         InputError: if it stands for arrays, a function, or another model.
     """
-    if side.endswith((".npz", ".onnx", ".xml")) if isinstance(side, str) else not hasattr(side, "observe"):
+    if side.endswith((".npz", ".onnx", ".xml")) if isinstance(side, str) else not isinstance(side, Side):
         raise InputError(
             "the side must run parts of the model: expected openvino, openvino:HINT or a backend",
             code=Code.BAD_REQUEST,
         )
 
 
-def variants_of(side: Any) -> dict[str, Side]:
+def variants_of(side: SideLike) -> dict[str, Side]:
     """Return a side in other settings, where it has them: with one thread, and without fusion."""
     found = side_of(side)
     return found.variants() if hasattr(found, "variants") else {}
@@ -97,7 +97,7 @@ def _named(name: str) -> Side:
     )
 
 
-def _saved(path: str) -> dict[Any, Array]:
+def _saved(path: str) -> dict[int | str, Array]:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -192,7 +192,7 @@ class _Arrays:
     """Arrays by name, from any device."""
 
     name: str
-    arrays: Mapping[Any, Any]
+    arrays: NamedArrays
 
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
@@ -211,7 +211,7 @@ class _Arrays:
 class _Function:
     """A function of the inputs and the names of tensors."""
 
-    function: Callable[[list[Array], list[str]], Mapping[Any, Any]]
+    function: Callable[[list[Array], list[str]], NamedArrays]
 
     def observe(
         self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
@@ -226,7 +226,7 @@ def _names(reference: Reference, ports: Sequence[Port]) -> Iterator[tuple[Port, 
     return ((port, name_of(reference.graph, port)) for port in ports)
 
 
-def _output(reference: Reference, index: int, arrays: Mapping[Any, Any]) -> Array:
+def _output(reference: Reference, index: int, arrays: NamedArrays) -> Array:
     port = reference.outputs[index]
     keys = [index, *sorted(port.names), name_of(reference.graph, port._port)]
     for key in keys:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ class Stepping(Iterator[Stop]):
     array([1.      , 2.718282], dtype=float32)
     """
 
-    def __init__(self, compiled: CompiledModel, inputs: Any) -> None:
+    def __init__(self, compiled: CompiledModel, inputs: object) -> None:
         self._compiled = compiled
         self._plan: ExecutionPlan = compiled._unfused()
         self._feeds = bind(compiled._inputs, inputs, {}, compiled.strict)
@@ -143,7 +142,7 @@ class Stepping(Iterator[Stop]):
         self._results = OVDict(self._compiled.outputs, unshared(outputs, shared, self._plan.roots))
 
 
-def step(compiled: CompiledModel, inputs: Any = None) -> Stepping:
+def step(compiled: CompiledModel, inputs: object = None) -> Stepping:
     """Run a compiled model layer by layer.
 
     Nothing is folded or fused; the kernels are those of the backend. Values that are replaced must have the shapes

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from ..analysis.infer import Inferred
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
 from ..transform.widen import WIDENED
 
-__all__ = ["FLOATS", "computed_layers", "is_float", "name_of", "ports_by_name", "unit_of"]
+__all__ = ["FLOATS", "Names", "computed_layers", "is_float", "name_of", "ports_by_name", "unit_of"]
 
 FLOATS = WIDENED | {ElementType.f64}
 """The element types of numbers that are rounded."""
+
+Names: TypeAlias = "str | Iterable[str | tuple[str, int] | Port]"
+"""Tensors that a user asks for: tensor names, layer names, globs or (layer name, output)."""
 
 _SOURCES = ("Constant", "Parameter", "Result")
 

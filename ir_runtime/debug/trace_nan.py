@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from ..errors import InputError
 from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..markup import Shown
+from ..records import Record
 from .precision import emulated
 from .reference import Reference, chained, computed
 from .tensors import computed_layers
@@ -60,7 +60,7 @@ class Origin:
     largest: float | None
     inputs: tuple[tuple[float, float], ...]
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         return {
             "layer": self.layer, "operation": self.operation, "kind": self.kind, "index": list(self.index),
@@ -87,7 +87,7 @@ class Peak:
     largest: float
     part: float
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         return {"layer": self.layer, "operation": self.operation, "largest": self.largest, "part": self.part}
 
@@ -120,7 +120,7 @@ class NanTrace(Shown):
         """The layer with which it begins."""
         return self.origins[0] if self.origins else None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         return {
             "schema": 1, "precision": self.precision, "limit": LIMITS[self.precision],
@@ -140,7 +140,7 @@ class NanTrace(Shown):
         return "\n".join(lines)
 
 
-def trace_nan(model: Model, inputs: Any, precision: str = "f32", peaks: int = 5) -> NanTrace:
+def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int = 5) -> NanTrace:
     """Find the layers that make Inf or NaN of finite inputs.
 
     >>> import numpy as np

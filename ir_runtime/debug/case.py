@@ -1,0 +1,73 @@
+"""What a comparison is about: a model, its inputs, and what was observed of the side that is judged."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from dataclasses import replace
+
+from ..api.model import Model
+from ..ir.graph import Layer, Port
+from ..ir.tensor import Array
+from .decisions import decides, is_elementwise
+from .observation import Observation
+from .reference import Change, Reference, as_declared
+from .spilling import tensors as stored
+from .tensors import computed_layers
+
+__all__ = ["Case"]
+
+
+class Case:
+    """A model, its inputs, and what was observed.
+
+    Args:
+        model: the model.
+        plain: its reference.
+        feeds: an array for each input.
+        seen: what was observed; the caller must not keep its tensors, which may not fit into memory.
+        types: ``real`` or ``declared``.
+    """
+
+    def __init__(
+        self, model: Model, plain: Reference, feeds: list[Array], seen: Observation, types: str
+    ) -> None:
+        self.plain, self.wide = plain, Reference(model, wide=True)
+        """The reference in the types of the model, and in f64."""
+        self.feeds, self.seen = feeds, replace(seen, tensors={})
+        self.layers = computed_layers(plain.graph)
+        """The layers that compute."""
+        self.computed = {layer.id for layer in self.layers}
+        """Their ids."""
+        self.deciding = {layer.id: layer for layer in self.layers if decides(plain.graph, plain.types, layer)}
+        """Those that decide, by id."""
+        self.rounding: Change | None = as_declared(plain.types) if types == "declared" else None
+        """What f64 rounds to."""
+        self.tensors = self._kept(seen)
+        """What was observed of the side, also of outputs that decide."""
+
+    def _kept(self, seen: Observation) -> MutableMapping[Port, Array]:
+        kept, waiting = stored(), dict(seen.tensors)
+        while waiting:  # those that are kept in files leave memory one by one
+            port, array = waiting.popitem()
+            kept[port] = array
+        for output, array in zip(self.plain.outputs, seen.outputs, strict=True):
+            layer = self.deciding.get(output._port.layer)
+            if layer is not None and is_elementwise(layer):  # rounding may explain what it decides
+                kept.setdefault(output._port, array)
+        return kept
+
+    @property
+    def precision(self) -> str:
+        """What the side computes in."""
+        return next((name for name in ("bf16", "f16") if name in self.seen.ran), "f32")
+
+    def observed(self, layer: Layer, outputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Return the side's tensors in place of the outputs of a layer, where they were observed; flat ones get their shape."""
+        found = list(outputs)
+        for index, port in enumerate(layer.output_ports[: len(outputs)]):
+            if port in self.tensors:
+                seen = self.tensors[port]
+                if seen.ndim == 1 and seen.size == outputs[index].size:
+                    seen = self.tensors[port] = seen.reshape(outputs[index].shape)
+                found[index] = seen.astype(outputs[index].dtype, copy=False)
+        return tuple(found)

@@ -1,0 +1,152 @@
+"""What a comparison found about an output, a unit of layers, or a decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..records import Record
+from .verdict import DOUBTFUL, EXPLAINED, LOCAL
+
+__all__ = ["DecisionResult", "OutputResult", "UnitResult", "verdict_of"]
+
+
+@dataclass(frozen=True)
+class OutputResult:
+    """An output of the model.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> (output,) = debug.compare(model, inputs, {0: np.array([1, 2], np.float32)}).outputs
+    >>> output.excess > 10
+    True
+
+    Args:
+        name: its name.
+        relative: the error of the side: rms of the difference from f64, divided by the rms of f64.
+        scatter: the relative error that rounding explains.
+        excess: how many times the error exceeds that (R).
+        ours: the relative error of the reference.
+    """
+
+    name: str
+    relative: float
+    scatter: float
+    excess: float
+    ours: float
+
+    @property
+    def verdict(self) -> str:
+        """``explained``, ``doubtful`` or ``unexplained``."""
+        return verdict_of(self.excess)
+
+    def record(self) -> Record:
+        """For JSON."""
+        return {
+            "name": self.name, "rel": self.relative, "scatter": self.scatter, "R": self.excess, "ours": self.ours,
+            "verdict": self.verdict,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class UnitResult:
+    """Layers between observed tensors, computed from the side's own values of what they read.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> report = debug.compare(model, inputs, "reference")
+    >>> [unit.name for unit in report.units]
+    ['y']
+
+    Args:
+        name: the name of the tensor that they give.
+        operation: the operation of the last layer.
+        layers: the names of all of them, in order.
+        excess: how many times the error exceeds what rounding explains (local R).
+        relative: the error, relative to the tensor: what these layers add.
+        inherited: the relative error that their inputs bring.
+        equal: the part of the elements that equals the reference, bit for bit.
+    """
+
+    name: str
+    operation: str
+    layers: tuple[str, ...]
+    excess: float
+    relative: float
+    inherited: float
+    equal: float
+
+    @property
+    def explained(self) -> bool:
+        """Whether rounding explains the error."""
+        return self.excess <= LOCAL
+
+    @property
+    def local(self) -> float:
+        """The excess, under the name that reports use."""
+        return self.excess
+
+    def record(self) -> Record:
+        """For JSON."""
+        return {
+            "name": self.name, "operation": self.operation, "members": list(self.layers),
+            "local": {"R": self.excess, "rel": self.relative, "equal": self.equal}, "inherited": self.inherited,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DecisionResult:
+    """A layer that decides: compares, rounds to integers, selects.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import debug, opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.exp(x, name="y")], [x])
+    >>> inputs = [np.array([0, 1], np.float32)]
+    >>> debug.compare(model, inputs, "reference").decisions
+    ()
+
+    Args:
+        name: the name of the tensor.
+        operation: the operation.
+        differ: how many elements f64 decides otherwise, from the same inputs.
+        unexplained: how many of them no rounding of the inputs explains; ``None`` if that cannot be said.
+        of: how many elements there are.
+        levels: by how many levels of a FakeQuantize an unexplained element is off at most.
+        layers: the names of the layers between other observed tensors and this one, in order.
+    """
+
+    name: str
+    operation: str
+    differ: int
+    unexplained: int | None
+    of: int
+    levels: float | None = None
+    layers: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """``explained``, ``unexplained``, or ``doubtful`` where it is one level: runtimes fuse roundings."""
+        if not self.unexplained:
+            return "explained"
+        return "doubtful" if self.levels is not None and self.levels <= 1 else "unexplained"
+
+    def record(self) -> Record:
+        """For JSON."""
+        return {
+            "layer": self.name, "operation": self.operation, "differ": self.differ,
+            "unexplained": self.unexplained, "of": self.of, "levels": self.levels, "members": list(self.layers),
+        }  # fmt: skip
+
+
+def verdict_of(excess: float) -> str:
+    """Return ``explained``, ``doubtful`` or ``unexplained``."""
+    return "explained" if excess <= EXPLAINED else "doubtful" if excess <= DOUBTFUL else "unexplained"
