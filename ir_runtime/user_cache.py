@@ -5,17 +5,26 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["user_cache"]
+__all__ = ["VARIABLE", "chosen_cache", "user_cache"]
+
+VARIABLE = "IR_RUNTIME_CACHE"
+"""The environment variable that says where the folder is."""
+
+
+def chosen_cache() -> Path | None:
+    """Return the folder that the environment variable says; ``None`` if it is not set."""
+    place = os.environ.get(VARIABLE)
+    return Path(place) / "ir_runtime" if place else None
 
 
 def user_cache() -> Path | None:
-    """Return the folder: in ``IR_RUNTIME_CACHE``, else by the conventions of the system.
+    """Return the folder: that of the environment variable, else by the conventions of the system.
 
     Returns:
         ``None`` if the package platformdirs, which knows these, is not installed, or the user has no home folder.
     """
-    if variable := os.environ.get("IR_RUNTIME_CACHE"):
-        return Path(variable) / "ir_runtime"
+    if (chosen := chosen_cache()) is not None:
+        return chosen
     try:
         from platformdirs import user_cache_path
     except ImportError:

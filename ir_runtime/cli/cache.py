@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -118,6 +117,7 @@ def _remove(found: list[_Kept]) -> None:
 def _move(found: list[_Kept], target: Path) -> Path:
     """Move folders below a folder, and say how it is found; return where they are."""
     from ..errors import InputError
+    from ..user_cache import user_cache
 
     place = target / "ir_runtime"
     if taken := next((each.path.name for each in found if (place / each.path.name).exists()), None):
@@ -126,7 +126,7 @@ def _move(found: list[_Kept], target: Path) -> Path:
     for each in found:
         shutil.move(each.path, place / each.path.name)
     said = "it is found by IR_RUNTIME_CACHE, which has that value"
-    if os.environ.get("IR_RUNTIME_CACHE") != str(target):
+    if user_cache() != place:
         said = f"it is found there with IR_RUNTIME_CACHE={target}"
     show(f"moved {plural(len(found), 'folder')} to {clean(str(place))}; {said}", err=True)
     return place

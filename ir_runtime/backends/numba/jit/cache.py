@@ -29,6 +29,7 @@ import llvmlite.binding as llvm
 
 from ...._version import __version__
 from ....files import temporary_file
+from ....user_cache import VARIABLE, chosen_cache, user_cache
 from ..codegen.target import TARGET
 
 __all__ = ["folder", "is_cached", "load", "make_folder", "store"]
@@ -139,23 +140,13 @@ def _path() -> Path:
     Raises:
         UntrustedCacheError: if it would depend on the working directory, or the user has no home folder.
     """
-    variable = os.environ.get("IR_RUNTIME_CACHE")
-    if variable:
-        home, name = Path(variable) / "ir_runtime", "IR_RUNTIME_CACHE"
-    else:
-        home, name = _default(), "the user's cache folder"
+    home = user_cache()
+    if home is None:
+        raise UntrustedCacheError("the user has no home folder")
     if not home.is_absolute():
+        name = "the user's cache folder" if chosen_cache() is None else VARIABLE
         raise UntrustedCacheError(f"{name} must be an absolute path, got {str(home.parent)!r}")
     return home / f"{__version__}-{TARGET.name}-{_fingerprint():08x}"
-
-
-def _default() -> Path:
-    from platformdirs import user_cache_path
-
-    try:
-        return user_cache_path("ir_runtime", appauthor=False)
-    except RuntimeError as reason:  # as in a container whose user is in no list of users
-        raise UntrustedCacheError(f"the user has no home folder ({reason})") from None
 
 
 def _check(found: os.stat_result, path: Path, is_kind: Callable[[int], bool]) -> None:
