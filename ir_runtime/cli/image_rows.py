@@ -10,7 +10,8 @@ from ..api.model import Model
 from ..dask.datasets import Dataset
 from ..dask.model_source import ModelSource
 from ..ir.tensor import Array
-from .pictures import SUFFIXES, ImageOptions, Pictures, picture_files
+from .picture_files import SUFFIXES, picture_files
+from .pictures import ImageOptions, Pictures
 
 __all__ = ["open_images"]
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import glob
-import struct
-import warnings
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -18,19 +14,16 @@ from ..api.model import Model
 from ..api.nodes import Output
 from ..errors import InputError
 from ..ir.tensor import Array
-from ..limits import current
+from .picture_files import open_picture
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["SUFFIXES", "ImageOptions", "Pictures", "picture_files"]
+__all__ = ["ImageOptions", "Pictures"]
 
 Resizing = Literal["stretch", "letterbox", "crop", "none"]
 Color = Literal["rgb", "bgr", "gray"]
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
-_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
-_STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"BM", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"P5", b"P6")
 _CHANNELS = {1: "gray", 3: "rgb", 4: "rgba"}
 _COMMON = (1, 3)
 _MODES = {"rgb": "RGB", "bgr": "RGB", "gray": "L", "rgba": "RGBA"}
@@ -86,29 +79,6 @@ def _numbers(text: str | None) -> tuple[float, ...] | None:
         return None
 
 
-def picture_files(path: str) -> list[Path] | None:
-    """Return the images that a path, a folder or a pattern stands for; ``None`` if it is something else.
-
-    Raises:
-        InputError: if a folder has no images, or a pattern also matches other files.
-    """
-    place = Path(path)
-    if place.is_dir():
-        found = sorted(each for each in place.iterdir() if each.suffix.lower() in SUFFIXES)
-        if not found:
-            raise InputError(
-                f"{path} has no images", hint=f"expected files that end in {', '.join(SUFFIXES)}"
-            )
-        return found
-    if place.is_file():
-        with place.open("rb") as file:
-            return [place] if file.read(4).startswith(_STARTS) else None
-    found = sorted(map(Path, glob.glob(path))) if glob.has_magic(path) else []
-    if len(found) > 1 and (others := [each for each in found if each.suffix.lower() not in SUFFIXES]):
-        raise InputError(f"{path} matches {len(found)} files, of which {others[0]} is not an image")
-    return found or None
-
-
 @dataclass(frozen=True)
 class Pictures:
     """Images that are to be one input, those of a folder or a pattern as a batch."""
@@ -134,7 +104,7 @@ class Pictures:
         size = (known["W"], known["H"]) if {"H", "W"} <= known.keys() and how != "none" else None
         images, first = [], None
         for path in self.files:
-            image, before = _opened(path, _MODES[color])
+            image, before = open_picture(path, _MODES[color])
             first = first or before
             images.append(np.asarray(_resized(image, size, how)).reshape(*_after(image, size), -1))
         pixels = self._stacked(images)
@@ -222,49 +192,6 @@ def _guessed(lengths: Sequence[int | None]) -> str:
     return "NHWC"[-len(lengths) :] if is_last else "NCHW"[-len(lengths) :]
 
 
-def _opened(path: Path, mode: str) -> tuple[Image, str]:
-    """Read an image; also return what it was."""
-    try:
-        from PIL import Image, ImageOps
-    except ImportError:
-        hint = "pip install 'ir_runtime[image]' installs it"
-        raise InputError(
-            f"{path} is an image, which the package Pillow reads; it is not installed", hint=hint
-        ) from None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            with Image.open(path, formats=_FORMATS) as found:
-                _check_size(path, found.width, found.height)
-                before = f"{found.width}x{found.height} {found.mode}"
-                return ImageOps.exif_transpose(found).convert(mode), before
-        except Image.DecompressionBombError:
-            raise InputError(f"{path} is too large: it has more pixels than Pillow reads") from None
-        except MemoryError:
-            raise InputError(f"not enough memory for the image {path}") from None
-        except _DAMAGED as reason:
-            raise InputError(
-                f"{path} is not an image that can be read: {reason or 'it is damaged'}"
-            ) from None
-
-
-# What Pillow raises on files that are cut off or made to break it.
-_DAMAGED: tuple[type[Exception], ...] = (
-    OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error, zlib.error,
-)  # fmt: skip
-
-
-def _check_size(path: Path, width: int, height: int) -> None:
-    """Raise if the pixels of an image take more memory than allowed, before they are decoded.
-
-    Raises:
-        LimitError: if so.
-    """
-    from ..diagnostics import Location
-
-    current().check("memory", 4 * width * height, Location(str(path)))
-
-
 def _after(image: Image, size: tuple[int, int] | None) -> tuple[int, int]:
     width, height = size or image.size
     return height, width
@@ -303,5 +230,5 @@ def _scaled(port: Output, pixels: Array, options: ImageOptions) -> Array:
         if 0 in options.scale:
             raise InputError("--scale must not be 0")
         found /= np.array(options.scale, np.float32)
-    result: Any = found.astype(element.dtype)
-    return result  # type: ignore[no-any-return]
+    converted: Array = found.astype(element.dtype)
+    return converted

@@ -1,0 +1,90 @@
+"""Find and open the files of images."""
+
+from __future__ import annotations
+
+import glob
+import struct
+import warnings
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..diagnostics import Location
+from ..errors import InputError
+from ..limits import current
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["SUFFIXES", "open_picture", "picture_files"]
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+_STARTS = (b"\x89PNG", b"\xff\xd8\xff", b"BM", b"GIF8", b"RIFF", b"II*\0", b"MM\0*", b"P5", b"P6")
+# What Pillow raises on files that are cut off or made to break it.
+_DAMAGED: tuple[type[Exception], ...] = (
+    OSError, ValueError, SyntaxError, EOFError, TypeError, LookupError, ArithmeticError, AttributeError, struct.error, zlib.error,
+)  # fmt: skip
+
+
+def picture_files(path: str) -> list[Path] | None:
+    """Return the images that a path, a folder or a pattern stands for; ``None`` if it is something else.
+
+    Raises:
+        InputError: if a folder has no images, or a pattern also matches other files.
+    """
+    place = Path(path)
+    if place.is_dir():
+        found = sorted(each for each in place.iterdir() if each.suffix.lower() in SUFFIXES)
+        if not found:
+            raise InputError(
+                f"{path} has no images", hint=f"expected files that end in {', '.join(SUFFIXES)}"
+            )
+        return found
+    if place.is_file():
+        with place.open("rb") as file:
+            return [place] if file.read(4).startswith(_STARTS) else None
+    found = sorted(map(Path, glob.glob(path))) if glob.has_magic(path) else []
+    if len(found) > 1 and (others := [each for each in found if each.suffix.lower() not in SUFFIXES]):
+        raise InputError(f"{path} matches {len(found)} files, of which {others[0]} is not an image")
+    return found or None
+
+
+def open_picture(path: Path, mode: str) -> tuple[Image, str]:
+    """Read an image in a mode of Pillow; also return its size and mode in the file.
+
+    Raises:
+        InputError: if Pillow is not installed, or the file is damaged.
+        LimitError: if its pixels take more memory than allowed.
+    """
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        hint = "pip install 'ir_runtime[image]' installs it"
+        raise InputError(
+            f"{path} is an image, which the package Pillow reads; it is not installed", hint=hint
+        ) from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with Image.open(path, formats=_FORMATS) as found:
+                _check_size(path, found.width, found.height)
+                before = f"{found.width}x{found.height} {found.mode}"
+                return ImageOps.exif_transpose(found).convert(mode), before
+        except Image.DecompressionBombError:
+            raise InputError(f"{path} is too large: it has more pixels than Pillow reads") from None
+        except MemoryError:
+            raise InputError(f"not enough memory for the image {path}") from None
+        except _DAMAGED as reason:
+            raise InputError(
+                f"{path} is not an image that can be read: {reason or 'it is damaged'}"
+            ) from None
+
+
+def _check_size(path: Path, width: int, height: int) -> None:
+    """Raise if the pixels of an image take more memory than allowed, before they are decoded.
+
+    Raises:
+        LimitError: if so.
+    """
+    current().check("memory", 4 * width * height, Location(str(path)))
