@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,8 +19,9 @@ from .threads import limit_threads
 if TYPE_CHECKING:
     from ..api.model import Model
     from ..api.nodes import Output
-    from ..bench.counters import Counter
+    from ..bench.counters import Counter, ReportType
     from ..bench.report import Report
+    from ..bench.sides import Runtime
     from .feeding import Feed
 
 __all__ = ["bench"]
@@ -103,7 +104,12 @@ order of rows differs, as of objects that are equally likely, that is said.
     help="Runs at once that share the threads.",
 )
 @click.option(
-    "-nthreads", "--nthreads", type=click.IntRange(min=1), metavar="N", help="Threads of each side."
+    "-nthreads",
+    "--nthreads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    callback=limit_threads,
+    help="Threads of each side.",
 )
 @shape_option("-shape", "--shape")
 @shape_option(
@@ -164,9 +170,9 @@ def bench(
     backend: str | None,
     precision: str | None,
     counters: bool,
-    report_type: Any,
+    report_type: ReportType | None,
     report_folder: str,
-    against: Any,
+    against: Runtime | None,
     starts: int,
     cpu_time: bool,
     as_json: bool,
@@ -181,7 +187,6 @@ def bench(
     if requests > 1 and (cpu_time or api == "sync"):
         what = "--cpu-time" if cpu_time else "-api sync"
         raise click.UsageError(f"{what} is for one request at a time, not {requests}")
-    limit_threads(nthreads)
     from ..api.devices import Device
     from ..backends import awaited
     from ..bench.counters import average, counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +17,7 @@ from .shaping import shapes_of
 from .threads import limit_threads
 
 if TYPE_CHECKING:
+    from ..bench.chrome import Trace
     from ..bench.profiled import ProfileReport
     from ..bench.timed import StepTime
     from ..limits import Limits
@@ -44,7 +45,9 @@ it shows the layers of each run, the time between them, and how many threads wer
 @weights
 @click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Runs to watch.")
 @click.option("--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
-@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads to use.")
+@click.option(
+    "--threads", type=click.IntRange(min=1), metavar="N", callback=limit_threads, help="Threads to use."
+)
 @click.option("--against", type=click.Choice(["openvino"]), help="Also show OpenVINO's own counters.")
 @click.option("--chrome", metavar="FILE", help="Write a trace for Perfetto or chrome://tracing.")
 @click.option(
@@ -74,7 +77,6 @@ def profile(
     as_json: bool,
 ) -> None:
     """Measure how long each layer of MODEL takes, and what limits it."""
-    limit_threads(threads)
     from ..bench.profiling import profile as measured
     from .feeding import collect
 
@@ -97,7 +99,7 @@ def profile(
     result(as_json, found.record, lambda: "\n\n".join(_text(found, top)))
 
 
-def _save(path: str, trace: dict[str, Any]) -> None:
+def _save(path: str, trace: Trace) -> None:
     import json
 
     from .saving import save_text

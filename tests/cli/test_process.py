@@ -60,6 +60,26 @@ def test_help_imports_nothing_heavy(environment: dict[str, str], command: list[s
     assert found.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize("option", ["profile --threads", "bench -nthreads"])
+def test_the_number_of_threads_is_set_before_numpy_is_imported(
+    environment: dict[str, str], option: str
+) -> None:
+    """OpenBLAS reads it once, while NumPy is imported."""
+    command, name = option.split()
+    code = (
+        "import os, sys; from ir_runtime.cli import main\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'numpy': print(os.environ.get('OPENBLAS_NUM_THREADS'))\n"
+        f"sys.meta_path.insert(0, Finder()); main({[command, 'none.xml', name, '1']!r})"
+    )
+    kept = {key: value for key, value in environment.items() if key != "OPENBLAS_NUM_THREADS"}
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=kept, capture_output=True, encoding="utf-8", check=False
+    )
+    assert found.stdout == "1\n", found.stderr
+
+
 def test_results_and_the_rest_have_their_streams(folder: Path, process: Process) -> None:
     write_chain(folder)
     np.save("x.npy", np.ones((2, 3), np.float32))
