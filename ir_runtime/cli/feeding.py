@@ -26,7 +26,8 @@ from ..ir.tensor import Array
 from ..limits import current
 from .arrays import SAVED, check_claims
 from .image_options import image_options_given
-from .pictures import Pictures, picture_files
+from .picture_files import picture_files
+from .pictures import Pictures
 from .render import clean
 from .terminal import show
 
@@ -78,14 +79,14 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
 
 def _say_lengths(ports: Sequence[Output]) -> None:
     """Say which lengths random data has, where the model leaves them open."""
-    for port in ports:
-        if port.partial_shape.rank.is_static and port.partial_shape.is_dynamic:
-            shape = ",".join(map(str, _some_shape(port)))
-            show(
-                f"random data for {port.label!r}, which is {port.partial_shape}, is [{shape}]; "
-                f"--shape '{port.label}=[{shape}]' with other lengths changes that",
-                err=True,
-            )
+    open_ports = [
+        port for port in ports if port.partial_shape.rank.is_static and port.partial_shape.is_dynamic
+    ]
+    if open_ports:
+        given = ",".join(f"{port.label}=[{','.join(map(str, _some_shape(port)))}]" for port in open_ports)
+        show(
+            f"random data for open lengths: {clean(given)}; --shape with other lengths changes that", err=True
+        )
 
 
 def _as_feed(model: Model, port: Output, found: Feed | Pictures) -> Feed:

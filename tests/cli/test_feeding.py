@@ -106,6 +106,13 @@ def test_random_lengths_are_the_shortest_but_not_0(folder: Path, invoke: Invoke)
     assert saved(invoke, "run net.xml --random")["x"].shape == (0, 2)
 
 
+def test_open_lengths_of_random_data_are_said_once(folder: Path, invoke: Invoke) -> None:
+    write(folder, total().replace('"4"', '"?"').replace("<dim>4</dim>", "<dim>-1</dim>"))
+    assert invoke("run net.xml --random").stderr == (
+        "random data for open lengths: a=[1],b=[1]; --shape with other lengths changes that\n"
+    )
+
+
 def test_random_needs_a_rank(folder: Path, check: Check, invoke: Invoke) -> None:
     layers = [parameter(0, "x", "...").replace("<dim>-1</dim>", ""), result(1, "")]
     write(folder, net(layers, [(0, 0, 1, 0)]))
