@@ -6,10 +6,15 @@ import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..files import replacing
+from ..records import Record
 from .sides import OURS, Setting, Side
+
+if TYPE_CHECKING:
+    from ..ir.array import Array
+    from .interfaces import ProfiledLayer
 
 __all__ = ["Counter", "ReportType", "average", "counted", "write_report"]
 
@@ -29,12 +34,12 @@ class Counter:
     status: str
     ms: float
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON."""
         return asdict(self)
 
 
-def counted(setting: Setting, inputs: Sequence[Any], runs: int) -> list[list[Counter]]:
+def counted(setting: Setting, inputs: Sequence[Array], runs: int) -> list[list[Counter]]:
     """Return the counters of each of this many runs, at most `RUNS`, of this package.
 
     Args:
@@ -53,7 +58,7 @@ def counted(setting: Setting, inputs: Sequence[Any], runs: int) -> list[list[Cou
     return found
 
 
-def _counter(info: Any) -> Counter:
+def _counter(info: ProfiledLayer) -> Counter:
     return Counter(info.node_name, info.node_type, info.status.name, info.real_time.total_seconds() * 1e3)
 
 
@@ -65,8 +70,8 @@ def average(runs: Sequence[Sequence[Counter]]) -> list[Counter]:
 def write_report(
     folder: Path,
     kind: ReportType,
-    command: Sequence[tuple[str, Any]],
-    results: Sequence[tuple[str, Any]],
+    command: Sequence[tuple[str, object]],
+    results: Sequence[tuple[str, object]],
     runs: Sequence[Sequence[Counter]],
 ) -> list[Path]:
     """Write ``benchmark_report.csv``, and the counters that are asked for, as benchmark_app does; return the files.
@@ -96,7 +101,7 @@ def _rows(run: Sequence[Counter]) -> list[tuple[str, ...]]:
     return [_HEADER, *rows, ("Total", "", "", "", total, total), ()]
 
 
-def _text(rows: Sequence[Sequence[Any]]) -> str:
+def _text(rows: Sequence[Sequence[object]]) -> str:
     from io import StringIO
 
     text = StringIO()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..ir.array import Array
+    from .interfaces import Element, Port, RawTensor, Request, RuntimeApi
 
 __all__ = ["feed", "readable", "restore", "store"]
 
 
-def feed(api: Any, request: Any, inputs: Sequence[Any]) -> None:
+def feed(api: RuntimeApi, request: Request, inputs: Sequence[Array]) -> None:
     """Give each input of a request its array, which is shared where the runtime can.
 
     Raises:
@@ -21,15 +25,19 @@ def feed(api: Any, request: Any, inputs: Sequence[Any]) -> None:
         request.set_input_tensor(index, tensor)
 
 
-def _ours(api: Any, kind: Any, array: Any) -> Any:
+def _ours(api: RuntimeApi, kind: Element, array: Array) -> RawTensor:
     if array.dtype.kind == "U":
         array = array.astype(object)
     elif array.dtype.kind == "V" and array.dtype.names is None:
-        array = array.view(kind.dtype)  # as NumPy saves the types that it lacks
+        from ..ir.element import ElementType
+
+        array = array.view(
+            ElementType.parse(kind.to_string()).dtype
+        )  # as NumPy saves the types that it lacks
     return api.Tensor(array, shared_memory=True)
 
 
-def _theirs(api: Any, kind: Any, array: Any) -> Any:
+def _theirs(api: RuntimeApi, kind: Element, array: Array) -> RawTensor:
     import numpy as np
 
     if array.dtype.kind == "O":
@@ -45,7 +53,7 @@ def _theirs(api: Any, kind: Any, array: Any) -> Any:
     return tensor
 
 
-def readable(arrays: Sequence[Any], ports: Sequence[Any]) -> list[Any]:
+def readable(arrays: Sequence[Array], ports: Sequence[Port]) -> list[Array]:
     """Copy the outputs of a request, with the dtypes of this package."""
     import numpy as np
 
@@ -58,19 +66,19 @@ def readable(arrays: Sequence[Any], ports: Sequence[Any]) -> list[Any]:
     ]
 
 
-def store(inputs: Sequence[Any], folder: Path) -> Path:
+def store(inputs: Sequence[Array], folder: Path) -> Path:
     """Save arrays for another process; `restore` reads them."""
     import numpy as np
 
     path = folder / "inputs.npz"
     plain = [array.astype(str) if array.dtype.kind == "O" else array for array in inputs]
-    np.savez(path, **{str(index): array for index, array in enumerate(plain)})
+    np.savez(path, *plain)
     return path
 
 
-def restore(path: str) -> list[Any]:
-    """The arrays that `store` saved."""
+def restore(path: str) -> list[Array]:
+    """Return the arrays that `store` saved."""
     import numpy as np
 
     with np.load(path, allow_pickle=False) as saved:
-        return [saved[str(index)] for index in range(len(saved.files))]
+        return [saved[f"arr_{index}"] for index in range(len(saved.files))]

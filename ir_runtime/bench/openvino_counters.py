@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..api.model import Model
 from ..api.saving import save_model
 from ..ir.tensor import Array
+from .interfaces import CompiledNode
 from .profiled import ProfileReport
 from .sides import OPENVINO, Setting, Side
 from .timed import ComparedTime, StepTime
@@ -60,9 +61,9 @@ def _counted(side: Side, feeds: Sequence[Array], runs: int) -> tuple[list[float]
     return latencies, [_node(op, seconds) for op in side.compiled.get_runtime_model().get_ordered_ops()]
 
 
-def _node(op: Any, seconds: Mapping[str, float]) -> _Node:
+def _node(op: CompiledNode, seconds: Mapping[str, float]) -> _Node:
     info = op.get_rt_info()
-    known = {key: str(info[key].value if hasattr(info[key], "value") else info[key]) for key in info}
+    known = {key: str(getattr(info[key], "value", info[key])) for key in info}
     kind = f"{known.get('layerType', op.get_type_name())} ({known.get('primitiveType', '')})"
     layers = tuple(name for name in known.get("originalLayersNames", "").split(",") if name)
     return _Node(kind, layers, seconds.get(op.get_friendly_name(), 0.0))
@@ -79,13 +80,8 @@ def _joined(steps: Sequence[StepTime], nodes: Sequence[_Node]) -> list[ComparedT
             together.add_edges_from(((kind, number), ("layer", name)) for name in layers)
     rows = []
     for component in nx.connected_components(together):
-        members: dict[str, list[Any]] = {"step": [], "node": [], "layer": []}
-        for kind, member in component:
-            members[kind].append(member)
-        ours, theirs = (
-            [steps[i] for i in sorted(members["step"])],
-            [nodes[i] for i in sorted(members["node"])],
-        )
+        ours = [steps[member] for kind, member in sorted(component) if kind == "step"]
+        theirs = [nodes[member] for kind, member in sorted(component) if kind == "node"]
         if ours:
             rows.append(
                 ComparedTime(

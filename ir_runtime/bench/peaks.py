@@ -9,9 +9,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
+
+from ..records import Record
 
 __all__ = ["Peaks", "measure_peaks"]
 
@@ -40,7 +41,7 @@ class Peaks:
         """Return what limits them: ``compute`` or ``memory``."""
         return "compute" if flops / self.flops > bytes / self.bandwidth else "memory"
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return the same as plain data, for JSON."""
         return {"gflops": self.flops / 1e9, "gbytes_per_second": self.bandwidth / 1e9}
 

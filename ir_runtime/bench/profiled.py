@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
-from .chrome import trace_of
+from ..records import Record
+from .chrome import Trace, trace_of
 from .peaks import Peaks
 from .timed import ComparedTime, OperationTime, RunTimes, StepTime
 
@@ -59,7 +59,7 @@ class ProfileReport:
         rows = (OperationTime(name, len(times), sum(times)) for name, times in found.items())
         return tuple(sorted(rows, key=lambda row: -row.seconds))
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return the same as plain data, for JSON: times in milliseconds."""
         return {
             "model": self.model,
@@ -79,7 +79,7 @@ class ProfileReport:
         """Return the same as JSON."""
         return json.dumps(self.record(), indent=2)
 
-    def chrome_trace(self) -> dict[str, Any]:
+    def chrome_trace(self) -> Trace:
         """Return the runs in the Trace Event Format, for Perfetto and chrome://tracing."""
         return trace_of(f"{self.model}, {self.backend} backend", self.steps, self.runs, self.peaks)
 

@@ -19,7 +19,7 @@ from ..api.model import Model
 from ..api.reading import read_model
 from ..backends import awaited
 from ..errors import InputError
-from ..executor.observers import Profile
+from ..executor.observers import Profile, TimedStep
 from ..executor.step import Step
 from ..ir.graph import Graph, Port
 from ..ir.shape import PartialShape
@@ -70,7 +70,7 @@ def profile(
     feeds = _random(net, seed) if inputs is None else bind(net._const_inputs(), inputs, {}, False)
     net.reshape({index: PartialShape(array.shape) for index, array in enumerate(feeds)})
     chosen = awaited(backend, net._is_large)
-    config: dict[str, Any] = {} if threads is None else {"INFERENCE_NUM_THREADS": threads}
+    config = {} if threads is None else {"INFERENCE_NUM_THREADS": threads}
     compiled = compile_model(net, config=config, backend=chosen)
     peaks = measure_peaks(compiled.backend, threads)
     seconds, watched = _measured(compiled, feeds, runs)
@@ -199,7 +199,7 @@ class _Steps:
                 self._places[id(timed.step)] = len(self._steps)
                 self._steps.append((timed.step, timed.depth))
 
-    def _all(self) -> Iterable[Any]:
+    def _all(self) -> Iterable[TimedStep]:
         return (timed for run in self._watched for timed in run.profile.steps)
 
     def times(self) -> tuple[StepTime, ...]:

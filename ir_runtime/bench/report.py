@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..records import Record
 from .sides import OURS, Runtime, Setting, Side
 from .start import Start, measure
 from .timing import StopCondition, Timing, alternate, runner
 
 if TYPE_CHECKING:
+    from ..ir.array import Array
     from .agreement import Agreement
 
 __all__ = ["RATIOS", "Measured", "Report", "bench"]
@@ -37,7 +39,7 @@ class Measured:
     start: Start
     timing: Timing
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON: times in milliseconds, memory in bytes, throughput in inferences per second."""
         start, timing = self.start, self.timing
         return {
@@ -78,7 +80,7 @@ class Report:
         ours, theirs = map(RATIOS[name], self.sides)
         return ours / theirs if ours is not None and theirs else None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """For JSON; ``ratio`` and ``agreement`` are null without a second side."""
         found = self.agreement
         compared = {name: self.ratio(name) for name in RATIOS}
@@ -91,7 +93,7 @@ class Report:
 
 def bench(
     setting: Setting,
-    inputs: Sequence[Any],
+    inputs: Sequence[Array],
     *,
     against: Runtime | None = None,
     requests: int = 1,
@@ -130,7 +132,7 @@ def bench(
     )
 
 
-def _agreement(sides: Sequence[Side], inputs: Sequence[Any]) -> Agreement:
+def _agreement(sides: Sequence[Side], inputs: Sequence[Array]) -> Agreement:
     from .agreement import compare
 
     ours, theirs = (side.results(side.request(inputs)) for side in sides)

@@ -9,9 +9,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
+from ..records import Record
 from .feeding import feed, readable
+
+if TYPE_CHECKING:
+    from ..ir.array import Array
+    from .interfaces import Queue, Request, RuntimeApi
 
 __all__ = ["OPENVINO", "OURS", "Runtime", "Setting", "Side", "import_runtime"]
 
@@ -68,21 +73,21 @@ class Setting:
         said |= {**_F32, **hint, **precision} | (_EXACT if self.exact else {})
         return said | dict(self.config or {})
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """As a dictionary, from whose items it can be made again."""
         return asdict(self)
 
 
-def import_runtime(runtime: Runtime) -> Any:
-    """The module of a runtime.
+def import_runtime(runtime: Runtime) -> RuntimeApi:
+    """Return the module of a runtime.
 
     Raises:
         InputError: if it is not installed.
     """
     if runtime == OURS:
-        return import_module(OURS)
+        return cast("RuntimeApi", import_module(OURS))
     try:
-        return import_module(OPENVINO)
+        return cast("RuntimeApi", import_module(OPENVINO))
     except ImportError:
         from ..errors import InputError
 
@@ -126,7 +131,7 @@ class Side:
         weights = self.setting.weights
         return [self.setting.model] if weights is None else [self.setting.model, weights]
 
-    def _shapes(self) -> Any:
+    def _shapes(self) -> object:
         shapes = {key: self._api.PartialShape(text) for key, text in self.setting.shapes}
         return shapes.get(None, shapes)
 
@@ -138,27 +143,27 @@ class Side:
     @property
     def backend(self) -> str:
         """What computes: the backend of this package that was chosen, or the device."""
-        return str(self.compiled.backend) if self.runtime == OURS else "CPU"
+        return str(getattr(self.compiled, "backend", "CPU"))
 
-    def request(self, inputs: Sequence[Any]) -> Any:
-        """A request that holds an array for each input."""
+    def request(self, inputs: Sequence[Array]) -> Request:
+        """Return a request that holds an array for each input."""
         request = self.compiled.create_infer_request()
         feed(self._api, request, inputs)
         return request
 
-    def queue(self, count: int, inputs: Sequence[Any]) -> Any:
+    def queue(self, count: int, inputs: Sequence[Array]) -> Queue:
         """Return a queue of this many requests, each with an array for each input."""
         queue = self._api.AsyncInferQueue(self.compiled, count)
         for request in queue:
             feed(self._api, request, inputs)
         return queue
 
-    def results(self, request: Any) -> list[Any]:
-        """Run once from the start; copies of the outputs, as arrays that NumPy can compute with."""
+    def results(self, request: Request) -> list[Array]:
+        """Run once from the start; return copies of the outputs, as arrays that NumPy can compute with."""
         self.reset(request)
         return readable(request.infer().to_tuple(), self.compiled.outputs)
 
-    def reset(self, request: Any) -> None:
+    def reset(self, request: Request) -> None:
         """Reset the variables."""
         if self.stateful:
             request.reset_state()

@@ -15,10 +15,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .feeding import restore, store
 from .sides import Runtime, Setting, Side, import_runtime
+
+if TYPE_CHECKING:
+    from ..ir.array import Array
 
 __all__ = ["Start", "best", "environment", "measure", "peak_memory"]
 
@@ -45,7 +48,7 @@ class Start:
         return self.read + self.compile
 
 
-def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Any], times: int = 1) -> Start:
+def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Array], times: int = 1) -> Start:
     """The start of a runtime, in a process of its own.
 
     Args:
@@ -64,11 +67,16 @@ def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Any], times: in
 
 def best(starts: Sequence[Start]) -> Start:
     """The best of each figure."""
-    found: dict[str, Any] = {}
-    for name in asdict(starts[0]):
-        figures = [getattr(start, name) for start in starts]
-        found[name] = None if None in figures else min(figures)
-    return Start(**found)
+    least = {
+        name: min(getattr(start, name) for start in starts)
+        for name in ("imported", "read", "compile", "first")
+    }
+    return Start(**least, base=_least([s.base for s in starts]), peak=_least([s.peak for s in starts]))
+
+
+def _least(sizes: Sequence[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return min(known) if len(known) == len(sizes) else None
 
 
 def _measured(job: str, backend: str | None) -> Start:
@@ -117,14 +125,14 @@ def peak_memory() -> int | None:
     return most if sys.platform == "darwin" else most << 10
 
 
-def _answer(job: dict[str, Any]) -> Start:
+def _answer(runtime: Runtime, setting: Setting, path: str) -> Start:
     start = time.perf_counter()
-    api = import_runtime(job["runtime"])
+    api = import_runtime(runtime)
     _ = api.Core(), api.Tensor
     imported = time.perf_counter() - start
-    inputs = restore(job["inputs"])
+    inputs = restore(path)
     base = peak_memory()
-    side = Side(job["runtime"], Setting(**job["setting"]))
+    side = Side(runtime, setting)
     request = side.request(inputs)
     start = time.perf_counter()
     request.infer()
@@ -133,4 +141,5 @@ def _answer(job: dict[str, Any]) -> Start:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(_answer(json.load(sys.stdin)))))
+    job = json.load(sys.stdin)
+    print(json.dumps(asdict(_answer(job["runtime"], Setting(**job["setting"]), job["inputs"]))))

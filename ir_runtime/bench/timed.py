@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from ..records import Record
 from .peaks import Peaks
 
 __all__ = ["ComparedTime", "OperationTime", "RunTimes", "StepTime", "TimelineEvent"]
@@ -58,7 +58,7 @@ class StepTime:
             return None
         return peaks.bound(self.flops, self.bytes)
 
-    def record(self, peaks: Peaks, total: float) -> dict[str, Any]:
+    def record(self, peaks: Peaks, total: float) -> Record:
         """Return the same as plain data, for JSON."""
         return {
             "layer": self.name,
@@ -86,7 +86,7 @@ class OperationTime:
     steps: int
     seconds: float
 
-    def record(self, total: float) -> dict[str, Any]:
+    def record(self, total: float) -> Record:
         """Return the same as plain data, for JSON."""
         share = self.seconds / total if total else None
         return {"operation": self.operation, "steps": self.steps, "ms": self.seconds * 1e3, "share": share}
@@ -104,7 +104,7 @@ class ComparedTime:
     other: float
     """Seconds of the other runtime."""
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Return the same as plain data, for JSON."""
         return {
             "layers": list(self.layers),

@@ -7,9 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .sides import Side
+
+if TYPE_CHECKING:
+    from ..ir.array import Array
+    from .interfaces import Request
 
 __all__ = ["SequentialRunner", "QueueRunner", "Runner", "Timing", "StopCondition", "alternate", "runner"]
 
@@ -105,8 +109,8 @@ class SequentialRunner:
 
     def __init__(
         self,
-        call: Callable[[], Any],
-        before: Callable[[], Any] = lambda: None,
+        call: Callable[[], object],
+        before: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.timing = Timing()
@@ -132,7 +136,7 @@ class SequentialRunner:
 class QueueRunner:
     """Runs several requests at once, which share a compiled model."""
 
-    def __init__(self, side: Side, count: int, inputs: Sequence[Any]) -> None:
+    def __init__(self, side: Side, count: int, inputs: Sequence[Array]) -> None:
         self.timing = Timing()
         self._side, self._queue = side, side.queue(count, inputs)
         self._queue.set_callback(self._done)
@@ -157,14 +161,14 @@ class QueueRunner:
             self._queue.start_async()
         self._queue.wait_all()
 
-    def _done(self, request: Any, _: Any) -> None:
+    def _done(self, request: Request, _: object) -> None:
         if self._counts:
             self.timing.latencies.append(request.latency / 1e3)
 
 
 def runner(
     side: Side,
-    inputs: Sequence[Any],
+    inputs: Sequence[Array],
     requests: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Runner:

@@ -45,10 +45,6 @@ _COMMANDS = (
 )  # fmt: skip
 
 
-# Set by the script of `completion` when a shell asks.
-_COMPLETE = "_IR_RUNTIME_COMPLETE"
-
-
 class _Program(click.Group):
     """A group that imports commands on demand, and ends every failure in one message and an exit code."""
 
@@ -63,7 +59,7 @@ class _Program(click.Group):
         module = name.replace("-", "_")
         found: click.Command = getattr(import_module(f".{module}", __name__), module)
         found.context_class = Context
-        if _COMPLETE in os.environ:
+        if ctx.resilient_parsing:  # for a shell that completes a command line
             from .completing import attach
 
             attach(name, found)
@@ -80,7 +76,9 @@ class _Program(click.Group):
         keep_args(ctx, args)
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in _COMMANDS and not name.startswith("-"):
             from ..nearest import nearest

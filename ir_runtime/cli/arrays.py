@@ -6,7 +6,8 @@ import ast
 import math
 import os
 import zipfile
-from typing import IO, Any
+from collections.abc import Iterator
+from typing import IO
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def check_claims(file: IO[bytes], path: str, limits: Limits) -> None:
     file.seek(0)
 
 
-def _members(file: IO[bytes]) -> Any:
+def _members(file: IO[bytes]) -> Iterator[tuple[str, IO[bytes], int]]:
     """Yield the name, stream and size of each array, without decompressing it."""
     if file.read(len(MAGIC)) == MAGIC:
         file.seek(0)

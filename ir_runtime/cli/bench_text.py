@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .render import Record, clean, plural, table
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..bench.counters import Counter
+    from ..bench.counters import Counter, ReportType
     from ..bench.report import Measured, Report
 
 __all__ = ["counter_text", "report_text", "write_reports"]
@@ -77,7 +77,7 @@ def counter_text(counters: Sequence[Counter]) -> str:
 
 
 def write_reports(
-    folder: str, kind: Any, asked: Record, report: Report, runs: Sequence[Sequence[Counter]]
+    folder: str, kind: ReportType, asked: Record, report: Report, runs: Sequence[Sequence[Counter]]
 ) -> None:
     """Write the reports into a folder, and say so."""
     from pathlib import Path

@@ -18,6 +18,7 @@ from .terminal import show
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnostic
+    from ..records import Json
 
 __all__ = ["Exit", "reported"]
 
@@ -84,8 +85,8 @@ def _end(code: int, said: str, message: str = "", findings: Sequence[Diagnostic]
     if _wants_json():
         from .render import SCHEMA, dump
 
-        records = [found.record() for found in findings]
-        error = {"exit": int(code), "message": message or said, "findings": records}
+        records: list[Json] = [found.record() for found in findings]
+        error: Json = {"exit": int(code), "message": message or said, "findings": records}
         with suppress(OSError):
             click.echo(dump({"schema": SCHEMA, "error": error}))
     show(said, err=True)

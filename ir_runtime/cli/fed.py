@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from .command_types import Command
 from .image_options import image_layout, image_options
 from .shaping import shaped, shapes_of
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from ..ir.tensor import Array
 
 __all__ = ["Feeding", "data_options", "fed", "feeds_of", "input_files"]
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 Feeding: TypeAlias = "Callable[[Model], list[Array]]"
 """Reshapes a model as asked, and returns an array for each of its inputs."""
@@ -32,12 +31,12 @@ _files = click.option(
 )
 
 
-def input_files(command: _Command) -> _Command:
+def input_files(command: Command) -> Command:
     """Give a command ``--input``, and the options for inputs that are images but ``--layout``."""
     return _files(image_options(command))
 
 
-def data_options(command: _Command) -> _Command:
+def data_options(command: Command) -> Command:
     """Give a command ``--input``, ``--random``, ``--seed`` and ``--shape``, and the options for images."""
     random = click.option("--random", is_flag=True, help="Use random data for inputs without a file.")
     seed = click.option(
@@ -46,19 +45,24 @@ def data_options(command: _Command) -> _Command:
     return input_files(image_layout(random(seed(shaped(command)))))
 
 
-def fed(command: _Command) -> _Command:
+def fed(command: Command) -> Command:
     """Give a command the `data_options`. It is called with a `Feeding`."""
 
     @functools.wraps(command)
     def with_feeding(
-        *args: Any, files: Sequence[str], random: bool, seed: int, shapes: Sequence[str], **options: Any
-    ) -> Any:
+        *args: object,
+        files: Sequence[str],
+        random: bool,
+        seed: int,
+        shapes: Sequence[str],
+        **options: object,
+    ) -> object:
         def feeding(model: Model) -> list[Array]:
             return feeds_of(model, files, shapes, seed if random else None)
 
         return command(*args, feeding=feeding, **options)
 
-    return data_options(with_feeding)  # type: ignore[return-value]
+    return data_options(with_feeding)
 
 
 def feeds_of(model: Model, files: Sequence[str], shapes: Sequence[str], seed: int | None) -> list[Array]:

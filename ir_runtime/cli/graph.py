@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from .limited import limited
 from .models import read, selects, weights
-from .render import clean, dump
+from .render import Record, clean, dump
 
 if TYPE_CHECKING:
     from ..limits import Limits
@@ -67,7 +67,7 @@ def graph(
     click.echo(f"saved the graph to {clean(output)}", err=True)
 
 
-def _text(found: dict[str, Any], form: str) -> str:
+def _text(found: Record, form: str) -> str:
     from ..api.drawing.dot import dot_of
     from ..api.drawing.model_explorer import model_explorer
     from ..api.drawing.svg import svg_of

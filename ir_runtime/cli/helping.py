@@ -7,7 +7,6 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import click
 
@@ -26,10 +25,12 @@ _ARGS = f"{__name__}.args"
 class Formatter(click.HelpFormatter):
     """click's, also on narrow terminals; lines that are to stay as they are continue indented where they must."""
 
-    def __init__(self, *, width: int | None = None, max_width: int | None = None, **more: Any) -> None:
+    def __init__(
+        self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None
+    ) -> None:
         if width is None and (columns := shutil.get_terminal_size().columns) < _CLICKS_NARROWEST:
             width = max(columns - 2, _NARROWEST)
-        super().__init__(width=width, max_width=max_width, **more)
+        super().__init__(indent_increment, width, max_width)
 
     def write_text(self, text: str) -> None:
         room = max(self.width - self.current_indent, 11)
@@ -60,8 +61,7 @@ def _continued(line: str, room: int) -> str:
         return line
     start = re.match(r" *(?:\d+ +)?", line)
     indent = " " * (start.end() if start and start.end() else 2)
-    how = {"break_long_words": False, "break_on_hyphens": False, "drop_whitespace": True}
-    return textwrap.fill(line, room, subsequent_indent=indent, **how)  # type: ignore[arg-type]
+    return textwrap.fill(line, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def first_sentence(command: click.Command) -> str:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
+
+from .command_types import Command
 
 if TYPE_CHECKING:
     from .pictures import ImageOptions
 
 __all__ = ["image_layout", "image_options", "image_options_given"]
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 _KEY = "ir_runtime.images"
 
 
-def _keep(ctx: click.Context, option: click.Parameter, value: Any) -> None:
+def _keep(ctx: click.Context, option: click.Parameter, value: object) -> None:
     if value is not None and option.name is not None:
         ctx.meta.setdefault(_KEY, {})[option.name] = value
 
@@ -30,34 +31,26 @@ def _numbers(ctx: click.Context, option: click.Parameter, text: str | None) -> N
         raise click.BadParameter(f"{text!r} is not numbers such as 123.7,116.3,103.5") from None
 
 
-def image_options(command: _Command) -> _Command:
+def image_options(command: Command) -> Command:
     """Give a command ``--mean``, ``--scale``, ``--resize`` and ``--color``, for inputs that are images."""
-    kept: dict[str, Any] = {"expose_value": False, "callback": _keep}
-    numbers: dict[str, Any] = {"expose_value": False, "callback": _numbers, "metavar": "NUMBERS"}
+    kept = partial(click.option, expose_value=False, callback=_keep)
+    numbers = partial(click.option, expose_value=False, callback=_numbers, metavar="NUMBERS")
     for option in (
-        click.option(
-            "--color",
-            type=click.Choice(["rgb", "bgr", "gray"]),
-            help="Images: the order of channels.",
-            **kept,
-        ),
-        click.option(
+        kept("--color", type=click.Choice(["rgb", "bgr", "gray"]), help="Images: the order of channels."),
+        kept(
             "--resize",
             type=click.Choice(["stretch", "letterbox", "crop", "none"]),
             metavar="HOW",
             help="Images: stretch, letterbox or crop them to the size of the input, or none.",
-            **kept,
         ),
-        click.option(
-            "--scale", help="Images: then divide by this, one number or one per channel.", **numbers
-        ),
-        click.option("--mean", help="Images: subtract this, one number or one per channel.", **numbers),
+        numbers("--scale", help="Images: then divide by this, one number or one per channel."),
+        numbers("--mean", help="Images: subtract this, one number or one per channel."),
     ):
         command = option(command)
     return command
 
 
-def image_layout(command: _Command) -> _Command:
+def image_layout(command: Command) -> Command:
     """Give a command ``--layout``."""
     return click.option(
         "--layout",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -53,9 +52,11 @@ def _read(path: str) -> list[str]:
         ) from None
 
 
-def _names(found: Any) -> list[str]:
+def _names(found: object) -> list[str]:
     if isinstance(found, list):
         return [str(each) for each in found]
+    if not isinstance(found, dict):
+        raise TypeError
     numbered = {
         int(number): str(name[-1] if isinstance(name, list) else name) for number, name in found.items()
     }

@@ -6,38 +6,42 @@ import functools
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import replace
 
 import click
 
-__all__ = ["limited"]
+from .command_types import Command
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+__all__ = ["limited", "parse_size"]
 
 _UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
-class _Size(click.ParamType):  # type: ignore[type-arg]  # not generic in older versions
-    """A number of bytes: ``512M``, ``4G``, ``1.5GiB``, ``65536``."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)(?:I?B)?", str(value).strip().upper())
-        size = int(float(found[1]) * (1 << 10 * _UNITS[found[2]])) if found else 0
-        if size < 1:
-            self.fail(f"{value!r} is not a size such as 512M, 4G or 65536", param, ctx)
-        return size
+def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else parse_size(text)
 
 
-def limited(command: _Command) -> _Command:
+def parse_size(text: str) -> int:
+    """Return a number of bytes: ``512M``, ``4G``, ``1.5GiB``, ``65536``.
+
+    Raises:
+        click.BadParameter: if the text is something else.
+    """
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)(?:I?B)?", text.strip().upper())
+    size = int(float(found[1]) * (1 << 10 * _UNITS[found[2]])) if found else 0
+    if size < 1:
+        raise click.BadParameter(f"{text!r} is not a size such as 512M, 4G or 65536")
+    return size
+
+
+def limited(command: Command) -> Command:
     """Give a command ``--max-memory`` and ``--timeout``. It is called with both as ``limits``, on a timer."""
 
     @click.option(
         "--max-memory",
-        type=_Size(),
+        callback=_size,
         metavar="SIZE",
         help="The most memory to use: 512M, 4G; by default, what the machine has.",
     )
@@ -48,16 +52,19 @@ def limited(command: _Command) -> _Command:
         help="Stop after this time; by default, an hour.",
     )
     @functools.wraps(command)
-    def with_limits(*args: Any, max_memory: int | None, timeout: float | None, **options: Any) -> Any:
+    def with_limits(
+        *args: object, max_memory: int | None, timeout: float | None, **options: object
+    ) -> object:
         from ..api import core  # noqa: F401  what is interrupted while it is imported cannot be used again
         from ..limits import Limits, within
 
-        given = {"memory": max_memory, "seconds": timeout}
-        limits = Limits(**{name: most for name, most in given.items() if most is not None})  # type: ignore[arg-type]
+        limits = Limits()
+        limits = limits if max_memory is None else replace(limits, memory=max_memory)
+        limits = limits if timeout is None else replace(limits, seconds=timeout)
         with within(limits), _timer(timeout):
             return command(*args, limits=limits, **options)
 
-    return with_limits  # type: ignore[return-value]
+    return with_limits
 
 
 # Seconds by which the timer is late: where the time is looked at, too, that is told which layer runs.

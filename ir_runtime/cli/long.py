@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
@@ -14,8 +13,6 @@ from .progress import Bar, bar
 from .render import result
 
 __all__ = ["cache_folder", "cached", "working"]
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 cached = click.option(
     "--cache",

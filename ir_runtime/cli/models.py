@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import click
 
+from .command_types import Command
 from .render import failure, finding, rest
 from .terminal import show
 
@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = ["as_json", "parse_value", "port_record", "read", "selects", "strictly", "weights"]
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+PortKey: TypeAlias = str | int | tuple[int, int]
+"""A port of an example: its name, its id, or the ids of its layer and its own."""
+
+
+class PortRecord(TypedDict):
+    """An input or output of a model, for JSON."""
+
+    name: str
+    type: str
+    shape: list[int | str] | None
+
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 weights = click.option(
@@ -29,7 +39,7 @@ strictly = click.option(
 )
 
 
-def selects(command: _Command) -> _Command:
+def selects(command: Command) -> Command:
     """Give a command the options that choose an example of a page and fill its ports."""
     example = click.option(
         "--example", type=click.IntRange(min=1), metavar="N", help="Which example of a page, from 1."
@@ -71,7 +81,7 @@ def read(
     return model
 
 
-def parse_value(text: str) -> tuple[Any, list[float]]:
+def parse_value(text: str) -> tuple[PortKey, list[float]]:
     """Split ``1=2,3`` into a port and its value; ``4:1=2,3`` is port 1 of layer 4."""
     port, equals, numbers = text.rpartition("=")
     try:
@@ -90,15 +100,15 @@ def _number(text: str) -> float:
         return float(text)
 
 
-def _port(text: str) -> Any:
+def _port(text: str) -> PortKey:
     parts = text.split(":")
     if len(parts) > 2 or not all(part.isdecimal() for part in parts):
         return text
-    return int(text) if len(parts) == 1 else tuple(map(int, parts))
+    return int(text) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
 
 
-def port_record(port: Output) -> Mapping[str, Any]:
-    """An input or output for JSON."""
+def port_record(port: Output) -> PortRecord:
+    """Return an input or output for JSON."""
     from .render import shape_record
 
-    return {"name": port.label, "type": str(port.element_type), "shape": shape_record(port._type.shape)}
+    return PortRecord(name=port.label, type=str(port.element_type), shape=shape_record(port._type.shape))

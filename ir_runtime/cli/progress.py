@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,8 @@ from ..widths import shortened
 from .terminal import columns
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from ..executor.step import Observer, Step
     from ..ir.tensor import Array
 
@@ -39,7 +41,7 @@ class Bar:
         self._label, self._total, self._done = label, total, 0.0
         self._next = time.monotonic() + DELAY
         self._hidden = columns(err=True) is None
-        self._shown: Any = None
+        self._shown: Progress | None = None
 
     def advance(self, steps: float = 1, item: str = "") -> None:
         """Count steps, and show what is done next."""
@@ -93,7 +95,7 @@ def status(text: str) -> Iterator[None]:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _bar(width: int) -> Any:
+def _bar(width: int) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 

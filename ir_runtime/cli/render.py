@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from ..records import encodable
+from ..records import Json, encodable
 from ..widths import display_width
 from .terminal import columns, show
 
@@ -42,7 +42,7 @@ SHOWN = 30
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def dump(data: Any) -> str:
+def dump(data: Json) -> str:
     """Format JSON in ASCII, which any encoding can represent.
 
     Numbers that JSON lacks are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -93,8 +93,16 @@ def report(
         if not files:
             click.echo(f"note: the inputs are random numbers (seed {seed}); -i gives others", err=True)
         feeds = feeds_of(net, files, shapes, seed)
-        asked: dict[str, Any] = {"profile": profile, "runs": runs, "against": against, "precision": precision}
-        measures = measure(net, feeds, histograms=histograms, backend=backend, **asked)
+        measures = measure(
+            net,
+            feeds,
+            profile=profile,
+            runs=runs,
+            against=against,
+            precision=precision,
+            histograms=histograms,
+            backend=backend,
+        )
     elif shapes or histograms:
         measures = _unmeasured(net, shapes, histograms)
     page = net.report(output, measures, constraints=constraints, old=_beside(old, net, limits))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -213,7 +213,7 @@ def _layer_name(port: Output) -> str:
     return node.friendly_name if node.get_output_size() == 1 else f"{node.friendly_name}:{port.index}"
 
 
-def _saved(tensors: Sequence[_Tensor], target: Any) -> list[_Tensor]:
+def _saved(tensors: Sequence[_Tensor], target: Path) -> list[_Tensor]:
     from .saving import save
 
     files = save(target, {tensor.name: tensor.array for tensor in tensors})

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
+
+from .command_types import Command
 
 if TYPE_CHECKING:
     from ..ir.shape import PartialShape
 
 __all__ = ["layouts_of", "shape_option", "shaped", "shapes_of"]
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _HELP = "Reshape an input first: data=[1..8,3,?,?], or 1,3,224,224 for the only one. Repeatable."
 
@@ -21,7 +21,7 @@ _HELP = "Reshape an input first: data=[1..8,3,?,?], or 1,3,224,224 for the only 
 _NAMED = re.compile(r"\s*([^\[\]=]*?)\s*=?\s*\[([^\[\]]*)\]\s*")
 
 
-def shape_option(*names: str, into: str = "shapes", help: str = _HELP) -> Callable[[_Command], _Command]:
+def shape_option(*names: str, into: str = "shapes", help: str = _HELP) -> Callable[[Command], Command]:
     """An option that takes shapes of inputs, and the argument of the command that gets them."""
     return click.option(
         *names,
@@ -32,7 +32,7 @@ def shape_option(*names: str, into: str = "shapes", help: str = _HELP) -> Callab
     )
 
 
-def shaped(command: _Command) -> _Command:
+def shaped(command: Command) -> Command:
     """Give a command ``--shape``; `shapes_of` reads what it is given."""
     return shape_option("--shape")(command)
 

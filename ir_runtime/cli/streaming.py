@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
+
+from .command_types import Command
 
 if TYPE_CHECKING:
     from ..dask.job import OnError
 
 __all__ = ["Streaming", "is_store", "streams"]
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Streaming:
         return any(value not in (None, False) for value in vars(self).values())
 
 
-def streams(command: _Command) -> Callable[..., Any]:
+def streams(command: Command) -> Command:
     """Give a command the options of runs by rows, as ``streaming``."""
 
     @click.option(
@@ -82,7 +82,7 @@ def streams(command: _Command) -> Callable[..., Any]:
     @click.option("--send-model", is_flag=True, help="Send the model to workers that do not see its file.")
     @functools.wraps(command)
     def with_streaming(
-        *args: Any,
+        *args: object,
         batch: int | None,
         chunk: int | None,
         scheduler: str | None,
@@ -91,8 +91,8 @@ def streams(command: _Command) -> Callable[..., Any]:
         on_error: OnError | None,
         sequence_axis: int | None,
         send_model: bool,
-        **options: Any,
-    ) -> Any:
+        **options: object,
+    ) -> object:
         streaming = Streaming(batch, chunk, scheduler, workers, resume, on_error, sequence_axis, send_model)
         return command(*args, streaming=streaming, **options)
 

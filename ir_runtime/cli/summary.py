@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..ir.element import ElementType
 from ..ir.tensor import Array
+
+if TYPE_CHECKING:
+    from .render import Record
 
 __all__ = ["Summary", "summarize"]
 
@@ -28,7 +31,7 @@ class Summary:
     inf: int = 0
     top: tuple[tuple[int, float | int], ...] | None = None
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """The same for JSON."""
         top = None if self.top is None else [{"index": i, "value": v} for i, v in self.top]
         return {**asdict(self), "top": top}
@@ -65,5 +68,5 @@ def _top(array: Array) -> tuple[tuple[int, float | int], ...] | None:
     return tuple((int(i), _python(scores[i])) for i in best)
 
 
-def _python(value: Any) -> float | int:
+def _python(value: np.generic) -> float | int:
     return float(value) if value.dtype.kind == "f" else int(value)

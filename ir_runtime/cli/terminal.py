@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -40,7 +39,6 @@ def show(text: str, *, err: bool = False, pager: bool = False) -> None:
         return
     fitting = wrapped(text, width)
     if pager and not err and fitting.count("\n") + 2 > shutil.get_terminal_size().lines:
-        os.environ.setdefault("LESS", "FRX")
         context = click.get_current_context(silent=True)
         click.echo_via_pager(fitting, color=None if context is None else context.color)
         return
@@ -63,7 +61,12 @@ def _wrapped(line: str, width: int) -> str:
     indent = line[: len(line) - len(line.lstrip())]
     # Escapes take no place: they are put back where their word ends up.
     hidden: list[str] = []
-    plain = _ESCAPE.sub(lambda m: hidden.append(m[0]) or "\0", line)  # type: ignore[func-returns-value]
+
+    def hide(match: re.Match[str]) -> str:
+        hidden.append(match[0])
+        return "\0"
+
+    plain = _ESCAPE.sub(hide, line)
     lines = textwrap.wrap(
         plain,
         width,

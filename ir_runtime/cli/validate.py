@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -22,6 +22,7 @@ from .terminal import show
 
 if TYPE_CHECKING:
     from ..diagnostics import Diagnostics
+    from ..ir.shape import PartialShape
     from ..limits import Limits
 
 __all__ = ["validate"]
@@ -32,6 +33,8 @@ ir-runtime validate 'models/**/*.xml' --strict --format sarif > findings.sarif
 ir-runtime validate net.xml --shape 'data=[1..8,3,?,?]'
 ir-runtime explain IR301
 """
+
+_Item = TypeVar("_Item")
 
 _LARGE = 2 << 20
 _FORMATS = ("text", "json", "sarif", "github")
@@ -87,8 +90,7 @@ def validate(
         raise click.UsageError("--weights needs exactly one MODEL")
     if max_findings is not None:
         limits = replace(limits, findings=max_findings)
-    how = {"weights": weights, "shapes": shapes_of(shapes) or None, "limits": limits}
-    check = partial(_check, how=how, strict=strict)
+    check = partial(_check, weights=weights, shapes=shapes_of(shapes), limits=limits, strict=strict)
     each = _each if form == "text" else _nothing
     reports = []
     with _reports(check, files, jobs) as checked:
@@ -116,12 +118,18 @@ def _matching(pattern: str) -> list[str]:
     return found
 
 
-def _check(file: str, how: Mapping[str, Any], strict: bool) -> Diagnostics:
+def _check(
+    file: str,
+    weights: str | None,
+    shapes: Mapping[str | int | None, PartialShape],
+    limits: Limits,
+    strict: bool,
+) -> Diagnostics:
     from ..api.validating import validate as check
     from ..command_line import for_command_line
 
     with for_command_line():  # also in a process of the pool
-        report = check(file, **how)
+        report = check(file, weights=weights, shapes=shapes or None, limits=limits)
     if strict:
         report.escalate()
     return report
@@ -154,7 +162,7 @@ def _worthwhile(files: Sequence[str]) -> int:
     return (os.cpu_count() or 1) if size > _LARGE else 1
 
 
-def _counted(items: Iterable[Any], shown: Bar) -> Iterator[Any]:
+def _counted(items: Iterable[_Item], shown: Bar) -> Iterator[_Item]:
     """Count what is yielded; results are printed on an empty line."""
     for item in items:
         shown.erase()

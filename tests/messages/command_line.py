@@ -123,6 +123,7 @@ REFUSALS = [
     written("run net.xml -i image=other.npz", {**IMAGE, "other.npz": saved(a=(1,), b=(1,))}),
     written("run net.xml --random --timeout 0.000001"),
     written("run net.xml --random --max-memory 1"),
+    written("run net.xml --random --max-memory 12Q"),
     written("run page.txt", {"page.txt": TWO_EXAMPLES}),
     written("validate folder", {}),
     Call("folder that is not writable", folder_of_others, (SaidError,)),

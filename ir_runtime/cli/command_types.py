@@ -1,0 +1,10 @@
+"""The type of the functions that decorators turn into commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+__all__ = ["Command"]
+
+Command: TypeAlias = Callable[..., object]
