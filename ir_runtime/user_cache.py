@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["VARIABLE", "chosen_cache", "user_cache"]
-
-VARIABLE = "IR_RUNTIME_CACHE"
-"""The environment variable that says where the folder is."""
+__all__ = ["chosen_cache", "user_cache"]
 
 
 def chosen_cache() -> Path | None:
-    """Return the folder that the environment variable says; ``None`` if it is not set."""
-    place = os.environ.get(VARIABLE)
+    """Return the folder that ``IR_RUNTIME_CACHE`` says; ``None`` if it is not set."""
+    place = os.environ.get("IR_RUNTIME_CACHE")
     return Path(place) / "ir_runtime" if place else None
 
 
 def user_cache() -> Path | None:
-    """Return the folder: that of the environment variable, else by the conventions of the system.
+    """Return the folder: that of ``IR_RUNTIME_CACHE``, else by the conventions of the system.
 
     Returns:
         ``None`` if the package platformdirs, which knows these, is not installed, or the user has no home folder.

@@ -29,7 +29,7 @@ import llvmlite.binding as llvm
 
 from ...._version import __version__
 from ....files import temporary_file
-from ....user_cache import VARIABLE, chosen_cache, user_cache
+from ....user_cache import chosen_cache, user_cache
 from ..codegen.target import TARGET
 
 __all__ = ["folder", "is_cached", "load", "make_folder", "store"]
@@ -144,7 +144,7 @@ def _path() -> Path:
     if home is None:
         raise UntrustedCacheError("the user has no home folder")
     if not home.is_absolute():
-        name = "the user's cache folder" if chosen_cache() is None else VARIABLE
+        name = "the user's cache folder" if chosen_cache() is None else "IR_RUNTIME_CACHE"
         raise UntrustedCacheError(f"{name} must be an absolute path, got {str(home.parent)!r}")
     return home / f"{__version__}-{TARGET.name}-{_fingerprint():08x}"
 
