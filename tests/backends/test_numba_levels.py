@@ -18,8 +18,8 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.target import TARGET
 from ir_runtime.backends.numba.kernels import _int8_layers, quantized_network
-from ir_runtime.backends.numba.kernels._int8_graph import Node, Part, Pooled, Product, Quantizer, Source
 from ir_runtime.backends.numba.kernels._int8_layers import requantization
+from ir_runtime.backends.numba.kernels._int8_nodes import Node, Part, Pooled, Product, Quantizer, Source
 from ir_runtime.backends.numba.kernels._int8_tile import LevelBounds
 from ir_runtime.backends.numba.kernels._int8_weights import IntegerWeights
 from ir_runtime.ir.graph import Port

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 
@@ -18,147 +17,21 @@ from ....ops.activation.clipped import Clamp, ReLU
 from ....ops.arithmetic.binary import Add, Multiply, Subtract
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ....ops.elementwise import Binary
-from ....ops.pooling.windowed import MaxPool1, MaxPool8, MaxPool14
 from ....ops.quantization import FakeQuantize
 from ... import MatchContext
-from ...common.fake_quantize import QuantizeParameter, quantize_parameters
+from ...common.fake_quantize import quantize_parameters
 from ...common.post_op import constant_row
+from ._int8_nodes import MaxPool, Node, Part, Pooled, Product, Quantizer, Source
 from ._int8_weights import IntegerWeights, integer_weights
 from ._int8_windows import FORMS
 
-__all__ = ["MaxPool", "Node", "Part", "Product", "Quantizer", "Source", "find_part"]
+__all__ = ["find_part"]
 
 MAX_LEVEL = 255
 # How far the level that stands for zero may be from an integer.
 ZERO_TOLERANCE = 1e-3
 # Levels that follow from one another, before those in between are taken from outside: the search is recursive.
 MAX_DEPTH = 64
-MaxPool: TypeAlias = MaxPool1 | MaxPool8 | MaxPool14
-
-
-@dataclass(frozen=True)
-class Quantizer:
-    """A FakeQuantize with one number for each limit: ``value = scale * (level - zero)``.
-
-    Args:
-        parameters: each `QuantizeParameter`.
-        scale: what a level of the result is worth.
-        zero: the level that stands for zero.
-    """
-
-    parameters: Array
-    scale: float
-    zero: int
-
-    @property
-    def steps(self) -> int:
-        """The highest level."""
-        return int(self.parameters[QuantizeParameter.STEPS])
-
-    @property
-    def low(self) -> float:
-        """Where levels begin."""
-        return float(self.parameters[QuantizeParameter.LOW])
-
-    @property
-    def step(self) -> float:
-        """What is between two levels of the data."""
-        return float(self.parameters[QuantizeParameter.WIDTH]) / self.steps
-
-    def levels(self, x: Array) -> Array:
-        """Return the levels of f32, as integers that are f32."""
-        bottom, top, low, width, steps, *_ = self.parameters
-        found = x.clip(bottom, top)
-        found -= low
-        found /= width
-        found *= steps
-        np.rint(found, out=found)
-        return found
-
-    def values(self) -> Array:
-        """Return what each level becomes, as the operation computes it."""
-        _, _, _, _, steps, span, first, *_ = self.parameters
-        values: Array = np.arange(self.steps + 1, dtype=np.float32) / steps * span + first
-        return values
-
-    def level_of(self, bound: float) -> int:
-        """Return the level of a number, which may be infinite."""
-        return int(self.levels(np.array([bound], np.float32))[0])
-
-
-@dataclass(eq=False)
-class Source:
-    """Numbers from outside the part, and how they are quantized."""
-
-    port: Port
-    shape: tuple[int, ...]
-    quantizer: Quantizer
-    layers: list[Layer] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class Product:
-    """A convolution of levels, its scale, bias and bounds, a residual, and the quantizer of the result.
-
-    Args:
-        op: the operation.
-        data: its data.
-        weights: its integer weights.
-        factor: multiplies each channel.
-        shift: is added to each channel, after that.
-        bounds: of the result, before it is quantized.
-        first: quantizes it.
-        shape: of the result.
-        other: levels that are added to the result, if there are any.
-        sum_bounds: bounds of the sum.
-        last: quantizes the sum.
-        layers: those that it computes, in order.
-    """
-
-    op: ForwardConvolution
-    data: Node
-    weights: IntegerWeights
-    factor: Array
-    shift: Array
-    bounds: tuple[float, float]
-    first: Quantizer
-    shape: tuple[int, ...]
-    other: Node | None = None
-    sum_bounds: tuple[float, float] = (-np.inf, np.inf)
-    last: Quantizer | None = None
-    layers: list[Layer] = field(default_factory=list)
-
-    @property
-    def quantizer(self) -> Quantizer:
-        """How levels of the result are to be read."""
-        return self.last or self.first
-
-
-@dataclass(eq=False)
-class Pooled:
-    """The largest levels under windows."""
-
-    op: MaxPool
-    data: Node
-    shape: tuple[int, ...]
-    layers: list[Layer] = field(default_factory=list)
-
-    @property
-    def quantizer(self) -> Quantizer:
-        """How levels of the result are to be read."""
-        return self.data.quantizer
-
-
-Node: TypeAlias = Source | Product | Pooled
-
-
-@dataclass(frozen=True)
-class Part:
-    """A quantized part: what computes its result, its nodes and layers, each behind those that it reads."""
-
-    result: Node
-    nodes: tuple[Node, ...]
-    layers: tuple[Layer, ...]
 
 
 def find_part(context: MatchContext, layer: Layer) -> Part | None:
@@ -216,7 +89,7 @@ class _Search:
     depth: int = 0
 
     def levels(self, port: Port) -> Node | None:
-        """Return what computes the levels of a port, ``None`` if it has none."""
+        """Return the node that computes the levels of a port, ``None`` if it has none."""
         if port not in self.known:
             self.depth += 1
             self.known[port] = self._levels(port)

@@ -13,8 +13,8 @@ from ..codegen.levels import GROUP
 from ..codegen.vectors import LANES
 from ..threading.parallel import threads
 from ._int8_gemm import LEVELS_GEMM, LevelsGemmJob, chunk_rows, pack_levels
-from ._int8_graph import Pooled, Product, Quantizer
 from ._int8_maps import LevelMap
+from ._int8_nodes import Pooled, Product, Quantizer
 from ._int8_tile import LevelBounds
 from ._int8_windows import FORMS, LEVELS_WINDOWS, MAXIMUM, LevelsWindowsJob, pack_depthwise
 

@@ -24,9 +24,10 @@ from ..codegen.levels import GROUP, IS_FAST
 from ..codegen.vectors import LANES
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED
-from ._int8_graph import Node, Part, Pooled, Product, Source, find_part
+from ._int8_graph import find_part
 from ._int8_layers import Bound, bind
 from ._int8_maps import LevelMap
+from ._int8_nodes import Node, Part, Pooled, Product, Source
 
 __all__: list[str] = []
 
