@@ -1,4 +1,4 @@
-"""Everything that is measured against OpenVINO: networks, a language model, dynamic shapes, chains, streams, starts.
+"""Everything that is measured against OpenVINO: networks, kinds of networks, a language model, dynamic shapes, chains, streams, starts.
 
 Names choose rows by their first column; without any, all are measured.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import chain
 import dynamic
+import kinds
 import language
 import models
 import start
@@ -14,4 +15,4 @@ import streams
 from shared import program
 
 if __name__ == "__main__":
-    program(models.PART, language.PART, dynamic.PART, chain.PART, streams.PART, start.PART)()
+    program(models.PART, kinds.PART, language.PART, dynamic.PART, chain.PART, streams.PART, start.PART)()
