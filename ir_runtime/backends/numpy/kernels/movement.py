@@ -1,4 +1,4 @@
-"""Gather, Pad, Split and Concat: parts of a tensor as views, where they are known when compiling."""
+"""Gather, Split and Concat: parts of a tensor as views, where they are known when compiling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
 from ....ops.movement.concat import Concat
 from ....ops.movement.gather import Gather, Gather1, Gather7, GatherBase
-from ....ops.movement.pad import Pad1, Pad12, PadBase
 from ....ops.movement.slice import Slice
 from ....ops.movement.split import Split, VariadicSplit
 from ....ops.movement.strided_slice import StridedSlice
@@ -75,15 +74,6 @@ def _in_range(data: Value, axis: int, indices: Array) -> bool:
     """Return whether indices are certainly in the range of an axis."""
     length = data.shape[axis].min
     return bool(((-length <= indices) & (indices < length)).all()) if data.shape[axis].is_static else False
-
-
-@backend.accelerates(Pad1, Pad12)
-def no_padding(op: PadBase, data: Value, begin: Value, end: Value, *fill: Value) -> Kernel | None:
-    """Return the identity for a padding of zero elements, which exporters write."""
-    before, after = begin.known(), end.known()
-    if before is None or after is None or before.any() or after.any():
-        return None
-    return Unary(lambda x: x, view=True) if data.shape.rank == before.size == after.size else None
 
 
 @backend.accelerates(Split, VariadicSplit)

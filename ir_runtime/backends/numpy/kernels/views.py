@@ -1,4 +1,4 @@
-"""Reshape, Transpose, Squeeze and Slice as views that are prepared when compiling.
+"""Reshape, Transpose, Broadcast, Squeeze and Slice as views that are prepared when compiling.
 
 Their parameters are constant. If the shape of the data is static, a view is one call of NumPy; if it is dynamic, the
 call is cached by shape. Layers with the same parameters share the function.
@@ -17,6 +17,7 @@ from ....errors import IRError
 from ....ir.shape import PartialShape
 from ....ir.tensor import Array, Value
 from ....ops import Op
+from ....ops.movement.broadcast import Broadcast, Broadcast1
 from ....ops.movement.slice import Slice
 from ....ops.movement.strided_slice import StridedSlice
 from ....ops.movement.transpose import Transpose
@@ -104,6 +105,20 @@ def _dynamic_reshape(op: Reshape) -> Kernel:
             return op.evaluate(x, shape)  # which raises
 
     return accepting(kernel, any_lengths)
+
+
+@backend.accelerates(Broadcast, Broadcast1)
+def broadcast(op: Broadcast | Broadcast1, data: Value, target: Value, *mapping: Value) -> Kernel | None:
+    """Return a kernel for a constant target whose last axes are those of the data."""
+    known = target.known()
+    if known is None or mapping or op.mode == "pdpd":
+        return None
+    return unary_kernel(data.shape, lambda shape: op.evaluate(shape_only(shape), known).shape, _broadcast)
+
+
+@lru_cache(MAX_SHARED)
+def _broadcast(lengths: Shape) -> Callable[[Any], Any]:
+    return lambda x: np.broadcast_to(x, lengths)
 
 
 @backend.accelerates(Transpose)

@@ -1,0 +1,174 @@
+"""Embedding bags: sums and means of rows of a table, which are added up in registers."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.sparse.embedding import (
+    EmbeddingBagOffsets,
+    EmbeddingBagOffsetsSum,
+    EmbeddingBagPacked,
+    EmbeddingBagPackedSum,
+    OffsetBags,
+    PackedBags,
+)
+from ... import Kernel
+from ...common.layout import is_f32
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import device, instruction, types
+from ..codegen.memory import fetch_add, load_i64, store_i64
+from ..codegen.vectors import F32, I64, Emit, Load, Store
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import Task, contiguous, load_args
+from ._rows import copy_row
+
+__all__: list[str] = []
+
+# Numbers that are added up from which on several threads are faster.
+MIN_PARALLEL_WORK = 1 << 16
+
+_ONE = np.ones(1, np.float32)
+
+
+class BagsJob(Descriptor):
+    """The job of `BAGS`; ``refused`` is set where an index or an offset is out of range."""
+
+    bags: i64
+    count: i64
+    rows: i64
+    width: i64
+    default: i64
+    is_mean: i64
+    weights: i64
+    weight_step: i64
+    refused: i64
+
+
+@instruction(*[types.int64] * 9)
+def _add_up(  # noqa: PLR0913 (values in registers)
+    emit: Emit, table: Any, size: Any, indices: Any, count: Any, weights: Any, step: Any, divisor: Any, width: Any,
+    out: Any,
+) -> None:  # fmt: skip
+    """Store the weighted sum of ``count`` rows, which are ``size`` bytes long, divided by an integer."""
+    builder = emit.builder
+    divisors = emit.splat(builder.sitofp(divisor, F32))
+
+    def body(offset: Any, load: Load, store: Store) -> None:
+        with emit.loop(count, [indices, weights, emit.constant(0)]) as (_, (index, weight, total), following):
+            row = emit.at(table, builder.mul(emit.load(index, I64), size))
+            factor = emit.splat(emit.load(weight, F32))
+            more = emit.fma(load(emit.at(row, offset)), factor, total)
+            following += [emit.at(index, 8), emit.at(weight, step), more]
+        store(emit.divide(following[2], divisors), emit.at(out, offset))
+
+    emit.vector_loop(width, body)
+
+
+@device
+def _is_inside(indices: int, first: int, last: int, rows: int) -> bool:
+    """Return whether all indices are those of rows."""
+    inside = True
+    for i in range(first, last):
+        index = load_i64(indices, i)
+        inside = inside and 0 <= index < rows
+    return inside
+
+
+def _bags(call: int) -> None:
+    """Add up bags; a unit is one bag."""
+    job, out, table, indices, offsets, counter = load_args(call)
+    bags, count = load_i64(job, BagsJob.bags), load_i64(job, BagsJob.count)
+    rows, width = load_i64(job, BagsJob.rows), load_i64(job, BagsJob.width)
+    weights, step = load_i64(job, BagsJob.weights), load_i64(job, BagsJob.weight_step)
+    default, size = load_i64(job, BagsJob.default), 4 * width
+    bag = fetch_add(counter)
+    while bag < bags:
+        first = load_i64(offsets, bag)
+        last = load_i64(offsets, bag + 1) if bag + 1 < bags else count
+        if not 0 <= first <= last <= count or not _is_inside(indices, first, last, rows):
+            store_i64(job, BagsJob.refused, 1)
+        elif first == last and default >= 0:
+            copy_row(table + default * size, width, out + bag * size)
+        else:
+            divisor = max(last - first, 1) if load_i64(job, BagsJob.is_mean) != 0 else 1
+            _add_up(
+                table, size, indices + 8 * first, last - first, weights + step * first, step, divisor, width,
+                out + bag * size,
+            )  # fmt: skip
+        bag = fetch_add(counter)
+
+
+BAGS = Task(_bags)
+"""Adds up rows of A at the indices of B, in bags that begin at the offsets of C."""
+
+
+@backend.accelerates(EmbeddingBagOffsetsSum, EmbeddingBagOffsets)
+def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: Value) -> Kernel | None:
+    """f32 bags of any lengths; where an index or an offset is out of range, the reference refuses it."""
+    if not _is_supported(table, indices, *others[1:]) or offsets.shape.rank != 1:
+        return None
+    BAGS.prepare()
+    is_mean = op.reduction == "mean"
+
+    def kernel(table: Array, indices: Array, offsets: Array, *others: Array) -> Array:
+        default = int(others[0].item()) if others else -1
+        found = _reduced(table, indices, offsets, is_mean, default, others[1] if len(others) > 1 else None)
+        return op.evaluate(table, indices, offsets, *others) if found is None else found
+
+    return accepting(kernel, any_lengths)
+
+
+@backend.accelerates(EmbeddingBagPackedSum, EmbeddingBagPacked)
+def packed_bags(op: PackedBags, table: Value, indices: Value, *weights: Value) -> Kernel | None:
+    """f32 bags of equal lengths; where an index is out of range, the reference refuses it."""
+    if not _is_supported(table, indices, *weights):
+        return None
+    BAGS.prepare()
+    is_mean = op.reduction == "mean"
+
+    def kernel(table: Array, indices: Array, *weights: Array) -> Array:
+        offsets = _equal_offsets(*indices.shape)
+        found = _reduced(table, indices, offsets, is_mean, -1, weights[0] if weights else None)
+        return op.evaluate(table, indices, *weights) if found is None else found
+
+    return accepting(kernel, any_lengths)
+
+
+def _is_supported(table: Value, indices: Value, *weights: Value) -> bool:
+    return is_f32(table, *weights) and bool(table.shape.rank) and indices.shape.rank is not None
+
+
+@lru_cache(maxsize=64)
+def _equal_offsets(bags: int, length: int) -> Array:
+    return np.arange(bags, dtype=np.int64) * length
+
+
+def _reduced(
+    table: Array, indices: Array, offsets: Array, is_mean: bool, default: int, weights: Array | None
+) -> Array | None:
+    """Return the bags, ``None`` if the reference has to refuse the numbers."""
+    count, (rows, *lengths) = len(offsets), table.shape
+    if default >= rows or (weights is not None and (is_mean or weights.shape != indices.shape)):
+        return None
+    out = np.empty((count, *lengths), np.float32)
+    factors = _ONE if weights is None else contiguous(weights)
+    width = math.prod(lengths)
+    job = BagsJob.fill(
+        bags=count, count=indices.size, rows=rows, width=width, default=default, is_mean=is_mean,
+        weights=factors.ctypes.data, weight_step=0 if weights is None else factors.itemsize, refused=0,
+    )  # fmt: skip
+    shared = threads() if indices.size * width >= MIN_PARALLEL_WORK else 1
+    parallel_for(BAGS.address, job, out, contiguous(table), _words(indices), _words(offsets), shared)
+    return None if job["refused"][0] else out
+
+
+def _words(numbers: Array) -> Array:
+    """Return integers as contiguous i64."""
+    return np.ascontiguousarray(numbers, np.int64)

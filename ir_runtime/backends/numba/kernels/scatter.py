@@ -1,0 +1,134 @@
+"""Sums of elements scattered along an axis, as graph networks add up messages: in order, without indices for other axes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.movement.scatter import ScatterElementsUpdate12
+from ... import Kernel
+from ...common.layout import is_f32
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+from ..codegen.descriptor import Descriptor, i64
+from ..codegen.language import device
+from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32, store_i64
+from ..threading.parallel import parallel_for, threads
+from ..threading.task import UNUSED, Task, contiguous, load_args
+from ._packed_epilogue import add_rows
+
+__all__: list[str] = []
+
+# Columns of a unit, and updates from which on several threads are faster.
+COLUMNS_PER_UNIT = 64
+MIN_PARALLEL_WORK = 1 << 15
+
+
+class ScatterJob(Descriptor):
+    """The job of `SCATTER`: data ``[blocks, length, columns]``, and ``count`` indices in place of ``length``.
+
+    Strides of the indices are in elements; ``refused`` is set where one is out of range.
+    """
+
+    blocks: i64
+    length: i64
+    columns: i64
+    count: i64
+    block_stride: i64
+    row_stride: i64
+    column_stride: i64
+    refused: i64
+
+
+@device
+def _place(indices: int, at: int, length: int) -> int:
+    """Return an index counted from the front, or -1 if it is out of range."""
+    index = load_i64(indices, at)
+    if index < 0:
+        index += length
+    return index if 0 <= index < length else -1
+
+
+@device
+def _scatter_columns(job: int, out: int, indices: int, updates: int, first: int, count: int) -> None:
+    """Add the updates of some columns of a block; addresses are those of the block."""
+    length, columns = load_i64(job, ScatterJob.length), load_i64(job, ScatterJob.columns)
+    along, across = load_i64(job, ScatterJob.row_stride), load_i64(job, ScatterJob.column_stride)
+    for row in range(load_i64(job, ScatterJob.count)):
+        if across == 0:
+            place = _place(indices, row * along, length)
+            if place < 0:
+                store_i64(job, ScatterJob.refused, 1)
+            else:
+                add_rows(out + 4 * (place * columns + first), updates + 4 * (row * columns + first), count)
+            continue
+        for column in range(first, first + count):
+            place = _place(indices, row * along + column * across, length)
+            if place < 0:
+                store_i64(job, ScatterJob.refused, 1)
+            else:
+                at = place * columns + column
+                store_f32(out, at, load_f32(out, at) + load_f32(updates, row * columns + column))
+
+
+def _scatter(call: int) -> None:
+    """Add updates; a unit is a block of neighbouring columns."""
+    job, out, indices, updates, _, counter = load_args(call)
+    columns, count = load_i64(job, ScatterJob.columns), load_i64(job, ScatterJob.count)
+    parts = (columns + COLUMNS_PER_UNIT - 1) // COLUMNS_PER_UNIT
+    unit = fetch_add(counter)
+    while unit < load_i64(job, ScatterJob.blocks) * parts:
+        block = unit // parts
+        first = (unit - block * parts) * COLUMNS_PER_UNIT
+        _scatter_columns(
+            job, out + 4 * block * load_i64(job, ScatterJob.length) * columns,
+            indices + 8 * block * load_i64(job, ScatterJob.block_stride), updates + 4 * block * count * columns,
+            first, min(COLUMNS_PER_UNIT, columns - first),
+        )  # fmt: skip
+        unit = fetch_add(counter)
+
+
+SCATTER = Task(_scatter)
+"""Adds the updates B to the result at the indices A."""
+
+
+@backend.accelerates(ScatterElementsUpdate12)
+def scatter_sum(
+    op: ScatterElementsUpdate12, data: Value, indices: Value, updates: Value, axis: Value
+) -> Kernel | None:
+    """f32 sums along a known axis; where an index is out of range, the reference refuses it."""
+    known, rank = axis.ints(), data.shape.rank
+    if not is_f32(data, updates) or op.reduction != "sum" or not op.use_init_val or not known or not rank:
+        return None
+    if not rank == indices.shape.rank == updates.shape.rank or not -rank <= known[0] < rank:
+        return None
+    SCATTER.prepare()
+    along = known[0] % rank
+
+    def kernel(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
+        lead, tail = data.shape[:along], data.shape[along + 1 :]
+        count, columns = indices.shape[along], math.prod(tail)
+        if not indices.shape == updates.shape == (*lead, count, *tail):
+            return op.evaluate(data, indices, updates, axis)
+        out, is_repeated = np.array(data, order="C"), _is_repeated(indices, along)
+        places = indices.reshape(*lead, count, -1)[..., 0] if is_repeated else indices
+        across = 1 if is_repeated else columns
+        job = ScatterJob.fill(
+            blocks=math.prod(lead), length=data.shape[along], columns=columns, count=count, block_stride=count * across,
+            row_stride=across, column_stride=not is_repeated, refused=0,
+        )  # fmt: skip
+        shared = threads() if updates.size >= MIN_PARALLEL_WORK else 1
+        words = np.ascontiguousarray(places, np.int64)
+        parallel_for(SCATTER.address, job, out, words, contiguous(updates), UNUSED, shared)
+        return op.evaluate(data, indices, updates, axis) if job["refused"][0] else out
+
+    return accepting(kernel, any_lengths)
+
+
+def _is_repeated(indices: Array, axis: int) -> bool:
+    """Return whether indices are broadcast along all axes behind one."""
+    behind = zip(indices.shape[axis + 1 :], indices.strides[axis + 1 :], strict=True)
+    several = indices.ndim > axis + 1 and indices.size > 0
+    return several and all(length == 1 or not stride for length, stride in behind)

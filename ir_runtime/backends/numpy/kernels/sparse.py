@@ -1,0 +1,81 @@
+"""Embedding bags and scattered sums: rows that belong together are reduced by one call of NumPy."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.movement.scatter import ScatterElementsUpdate12
+from ....ops.sparse.embedding import EmbeddingBagOffsets, EmbeddingBagOffsetsSum, OffsetBags
+from ... import Kernel
+from ...common.layout import is_f32
+from ...core.lengths import accepting, any_lengths
+from .._backend import backend
+
+__all__: list[str] = []
+
+
+@backend.accelerates(EmbeddingBagOffsetsSum, EmbeddingBagOffsets)
+def bags(op: OffsetBags, table: Value, indices: Value, offsets: Value, *others: Value) -> Kernel | None:
+    """Return a kernel for f32 sums without weights; empty bags, and numbers out of range, are left to the reference."""
+    if not is_f32(table) or not table.shape.rank or len(others) > 1 or op.reduction != "sum":
+        return None
+
+    def kernel(table: Array, indices: Array, offsets: Array, *others: Array) -> Array:
+        if not _are_filled(indices, offsets, len(table)):
+            return op.evaluate(table, indices, offsets, *others)
+        sums: Array = np.add.reduceat(table.take(indices, 0), offsets, 0)
+        return sums
+
+    return accepting(kernel, any_lengths)
+
+
+def _are_filled(indices: Array, offsets: Array, rows: int) -> bool:
+    """Return whether every bag has an index, and all are those of rows."""
+    if not indices.ndim == offsets.ndim == 1 or not offsets.size or not indices.size:
+        return False
+    ends = np.append(offsets[1:], indices.size)
+    ascending = offsets[0] >= 0 and bool((ends > offsets).all())
+    return ascending and bool(indices.min() >= 0) and bool(indices.max() < rows)
+
+
+@backend.accelerates(ScatterElementsUpdate12)
+def scatter_sum(
+    op: ScatterElementsUpdate12, data: Value, indices: Value, updates: Value, axis: Value
+) -> Kernel | None:
+    """Return a kernel for f32 sums along a known axis; they are computed in f64, as `numpy.bincount` does."""
+    known, rank = axis.ints(), data.shape.rank
+    if not is_f32(data, updates) or op.reduction != "sum" or not op.use_init_val or not known or not rank:
+        return None
+    if not rank == indices.shape.rank == updates.shape.rank or not -rank <= known[0] < rank:
+        return None
+    along = known[0] % rank
+
+    def kernel(data: Array, indices: Array, updates: Array, axis: Array) -> Array:
+        length, shape = (
+            data.shape[along],
+            (*data.shape[:along], indices.shape[along], *data.shape[along + 1 :]),
+        )
+        if not indices.shape == updates.shape == shape or not indices.size:
+            return op.evaluate(data, indices, updates, axis)
+        lowest = indices.min()
+        if lowest < -length or indices.max() >= length:
+            return op.evaluate(data, indices, updates, axis)  # which raises
+        if lowest < 0:
+            indices = np.where(indices < 0, indices + length, indices)
+        stride, others = _positions(data.shape, along)
+        places = (indices * np.int64(stride) + others).reshape(-1)
+        sums = np.bincount(places, updates.reshape(-1), data.size).reshape(data.shape)
+        return np.add(data, sums, dtype=np.float64).astype(np.float32)
+
+    return accepting(kernel, any_lengths)
+
+
+@lru_cache(maxsize=64)
+def _positions(shape: tuple[int, ...], along: int) -> tuple[int, Array]:
+    """Return the elements between neighbours along an axis, and where each row along it begins."""
+    places = np.arange(math.prod(shape)).reshape(shape)
+    return math.prod(shape[along + 1 :]), places.take([0], along)
