@@ -78,14 +78,18 @@ def apply_pruning_transformation(model: Model) -> NoReturn:
     _refuse("apply_pruning_transformation")
 
 
-def compress_quantize_weights_transformation(model: Model) -> NoReturn:
-    """Refuse to store weights that are quantized in fewer bits."""
-    _refuse("compress_quantize_weights_transformation")
+def compress_quantize_weights_transformation(model: Model) -> None:
+    """Store weights that a FakeQuantize quantizes to 3 to 256 levels in 4 or 8 bits."""
+    from ..api.rewriting.quantized_weights import CompressQuantizeWeights
+
+    CompressQuantizeWeights().run_on_model(model)
 
 
-def convert_sequence_to_tensor_iterator_transformation(model: Model) -> NoReturn:
-    """Refuse to turn recurrent layers into loops."""
-    _refuse("convert_sequence_to_tensor_iterator_transformation")
+def convert_sequence_to_tensor_iterator_transformation(model: Model) -> None:
+    """Turn LSTM, GRU and RNN sequences of one direction into loops over their cells."""
+    from ..api.rewriting.sequences import ConvertSequenceToTensorIterator
+
+    ConvertSequenceToTensorIterator().run_on_model(model)
 
 
 def paged_attention_transformation(model: Model, *settings: Any, **more: Any) -> NoReturn:
@@ -93,9 +97,11 @@ def paged_attention_transformation(model: Model, *settings: Any, **more: Any) ->
     _refuse("paged_attention_transformation")
 
 
-def stateful_to_stateless_transformation(model: Model) -> NoReturn:
-    """Refuse to turn variables into inputs and outputs."""
-    _refuse("stateful_to_stateless_transformation")
+def stateful_to_stateless_transformation(model: Model) -> None:
+    """Turn the variables of a language model, whose entries the input ``beam_idx`` selects, into inputs and outputs."""
+    from ..api.building.state import make_stateless
+
+    make_stateless(model)
 
 
 def _refuse(name: str) -> NoReturn:

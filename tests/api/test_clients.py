@@ -261,18 +261,3 @@ def test_inputs_become_variables(package: str) -> None:
     request = ov.compile_model(model, "CPU").create_infer_request()
     found = [request.infer([np.float32([1, -1])])[0].tolist() for _ in range(3)]
     assert found == [[1, 0], [2, 0], [3, 0]]
-
-
-REFUSED = [
-    "apply_pruning_transformation", "compress_quantize_weights_transformation",
-    "convert_sequence_to_tensor_iterator_transformation", "paged_attention_transformation",
-    "stateful_to_stateless_transformation",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_other_transformations_refuse_when_they_are_called(name: str) -> None:
-    ours = of("ir_runtime", "_offline_transformations")
-    assert hasattr(of("openvino", "_offline_transformations"), name)
-    with pytest.raises(RuntimeError, match=f"{name} is not available"):
-        getattr(ours, name)(None)

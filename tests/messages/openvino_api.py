@@ -6,6 +6,7 @@ from harness.refusals import Call
 
 import ir_runtime as ir
 from ir_runtime import _offline_transformations, properties
+from ir_runtime import opset13 as ops
 from ir_runtime.utils.node_factory import NodeFactory
 from messages.calls import passing
 
@@ -20,6 +21,12 @@ def exported() -> bytes:
     blob = compiled().export_model()
     assert blob is not None
     return blob.getvalue()
+
+
+def beams() -> ir.Model:
+    """A model in which ``beam_idx`` selects rows of an input."""
+    x, rows = ops.parameter([4, 2], "f32", name="x"), ops.parameter([-1], "i32", name="beam_idx")
+    return ir.Model([ops.gather(x, rows, 0, name="rows")], [x, rows])
 
 
 def imported(program: str) -> None:
@@ -47,6 +54,13 @@ REFUSALS = [
     Call("operation by a mistyped name", lambda: NodeFactory("opset1").create("Addd", [])),
     Call("operation by another name", lambda: NodeFactory("opset1").create("Qqqqqqqq", [])),
     Call("transformation", lambda: _offline_transformations.apply_pruning_transformation(passing())),
+    Call(
+        "variables without beams",
+        lambda: _offline_transformations.stateful_to_stateless_transformation(passing()),
+    ),
+    Call(
+        "beams of no variable", lambda: _offline_transformations.stateful_to_stateless_transformation(beams())
+    ),
     Call("conversion", lambda: ir.convert_model("model.onnx")),
     Call("device that is not available", lambda: compiled("GPU")),
     Call("device in small letters", lambda: compiled("cpu")),

@@ -1,7 +1,8 @@
-"""Turn inputs and outputs of a model into variables, which outlive a run."""
+"""Turn inputs and outputs of a model into variables, which outlive a run, and back."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -9,11 +10,11 @@ from ...codes import Code
 from ...errors import InputError
 from ..editing import Editing
 from ..names import unknown_name
-from ..nodes import Node
-from .ends import Assign, ReadValue
+from ..nodes import Node, Output
+from .ends import Assign, Parameter, ReadValue, Result
 from .variables import Variable, VariableInfo
 
-__all__ = ["Pairs", "make_stateful"]
+__all__ = ["Pairs", "make_stateful", "make_stateless"]
 
 Pairs: TypeAlias = "Mapping[str, str] | Iterable[tuple[Node, Node]]"
 """Inputs with the outputs whose values they get in the next run: names of tensors, or Parameters and Results."""
@@ -69,3 +70,70 @@ def _replace(model: Editing, parameter: Node, result: Node, id: str) -> None:
     model.remove_result(result)
     model.add_sinks([assign])
     model.add_variables([variable])
+
+
+# The variable of a cache of keys or values: optimum-intel names it after the input and the output that it was.
+_CACHE = re.compile(
+    r"(?P<input>past_key_values\.(?P<layer>\d+)\.(?P<part>key|value))(?P<output>present\.\d+\.\w+)"
+)
+_BEAMS = "beam_idx"
+
+
+def make_stateless(model: Editing) -> None:
+    """Let the variables of a language model be inputs and outputs.
+
+    Those are the variables whose entries the input ``beam_idx`` selects; the model loses that input.
+
+    Args:
+        model: the model, which is changed.
+
+    Raises:
+        InputError: if the model has no such input, or it selects entries of something else.
+    """
+    beams = next((node for node in model.parameters if _BEAMS in node.output(0).names), None)
+    if beams is None:
+        raise InputError(
+            f"the model has no input {_BEAMS!r}, which selects entries of its variables",
+            code=Code.BAD_REQUEST,
+            hint="variables of other models cannot be turned into inputs",
+        )
+    targets = [target.get_node() for target in beams.output(0).target_inputs]
+    gathers = {_variable_of(node): node for node in targets if node.type == "Gather"}
+    assigns = [node for node in model.sinks if isinstance(node, Assign) and node.get_variable_id() in gathers]
+    model.remove_parameter(beams)
+    for assign in sorted(assigns, key=lambda node: _place(node.get_variable_id())):
+        _expose(model, assign, gathers[assign.get_variable_id()].output(0))
+    model.validate_nodes_and_infer_types()
+
+
+def _variable_of(gather: Node) -> str:
+    read = gather.input_value(0).node
+    if not isinstance(read, ReadValue):
+        raise InputError(
+            f"{_BEAMS!r} must select entries of a variable, but {gather.friendly_name!r} reads a {read.type}",
+            code=Code.BAD_REQUEST,
+        )
+    return read.get_variable_id()
+
+
+def _place(id: str) -> tuple[int, str]:
+    """Order caches by their layers, keys before values."""
+    found = _CACHE.fullmatch(id)
+    return (int(found["layer"]), found["part"]) if found else (0, "")
+
+
+def _expose(model: Editing, assign: Assign, selected: Output) -> None:
+    id = assign.get_variable_id()
+    found = _CACHE.fullmatch(id)
+    names = (found["input"], found["output"]) if found else (f"input_restored.{id}", f"output_restored.{id}")
+    parameter = Parameter(selected.element_type, selected.partial_shape)
+    selected.replace(parameter.output(0))
+    result = Result(assign.input_value(0))
+    model.remove_sink(assign)
+    model.add_parameters([parameter])
+    model.add_results([result])
+    for node, name in zip((parameter, result), names, strict=True):
+        node.set_friendly_name(name)
+        node.output(0).set_names([name])
+    if (variable := model.get_variable_by_id(id)) is not None:
+        model.remove_variable(variable)
