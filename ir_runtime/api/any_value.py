@@ -28,7 +28,7 @@ class OVAny:
 
     __slots__ = ("_value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self._value = plain(value)
 
     @property
@@ -40,7 +40,7 @@ class OVAny:
         """Return the value as Python has it."""
         return self._value
 
-    def set(self, value: Any) -> None:
+    def set(self, value: object) -> None:
         """Replace the value.
 
         Raises:
@@ -48,7 +48,7 @@ class OVAny:
         """
         self._value = plain(value)
 
-    def astype(self, dtype: Any) -> Any:
+    def astype(self, dtype: object) -> Any:
         """Return the value as a ``bool``, ``int``, ``float`` or ``str``, or a ``dict`` of further values.
 
         Raises:
@@ -65,7 +65,7 @@ class OVAny:
             raise _not_convertible(value, dtype)
         return _number(value, dtype)
 
-    def aslist(self, dtype: Any = str) -> list[Any]:
+    def aslist(self, dtype: object = str) -> list[Any]:
         """Return a list, also of the words of a text.
 
         Raises:
@@ -92,17 +92,17 @@ class OVAny:
     def __len__(self) -> int:
         return len(self._value)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return self._value[key]
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self._value[key] = plain(value)
 
     def __repr__(self) -> str:
         return "<OVAny class>"  # as OpenVINO shows every one
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return what stands for a value in runtime information; what is not a number, text or list of them as it is.
 
     Raises:
@@ -119,7 +119,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def wrapped(entries: Mapping[str, Any]) -> Entries:
+def wrapped(entries: Mapping[str, object]) -> Entries:
     """Return nested entries with every value in an `OVAny`."""
     return {
         name: wrapped(entry) if isinstance(entry, Mapping) else OVAny(entry)
@@ -127,7 +127,7 @@ def wrapped(entries: Mapping[str, Any]) -> Entries:
     }
 
 
-def _number(value: Any, dtype: type) -> Any:
+def _number(value: object, dtype: type) -> Any:
     if dtype is bool and not isinstance(value, bool):
         word = str(value).lower()
         if not isinstance(value, str) or word not in _TRUE | _FALSE:
@@ -148,6 +148,6 @@ def _integer(value: Any) -> int:
         return int(float(value))
 
 
-def _not_convertible(value: Any, dtype: Any) -> InputError:
+def _not_convertible(value: object, dtype: object) -> InputError:
     wanted = getattr(dtype, "__name__", repr(dtype))
     return InputError(f"{value!r} cannot be converted to {wanted}", code=Code.BAD_REQUEST)

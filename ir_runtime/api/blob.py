@@ -39,7 +39,7 @@ def write_blob(model: Model) -> bytes:
     return _HEAD.pack(_MAGIC, _VERSION, *map(len, body), digest) + b"".join(body)
 
 
-def read_blob(blob: Any, limits: Limits = DEFAULT) -> Model:
+def read_blob(blob: object, limits: Limits = DEFAULT) -> Model:
     """Return the model of a blob.
 
     Args:

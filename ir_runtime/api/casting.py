@@ -30,7 +30,7 @@ def describe(port: Output) -> str:
     return f"{port.label!r} ({port.element_type}{port._type.shape})"
 
 
-def as_array(port: Output, value: Any, strict: bool = False) -> Array:
+def as_array(port: Output, value: object, strict: bool = False) -> Array:
     """Return the array for an input.
 
     Args:
@@ -153,7 +153,7 @@ def _texts(port: Output, array: Array) -> Array:
     return flat.reshape(found.shape)
 
 
-def _from_python(port: Output, value: Any) -> Array:
+def _from_python(port: Output, value: object) -> Array:
     """Python numbers and nested lists of them, where nothing is lost."""
     wanted = port.element_type
     try:

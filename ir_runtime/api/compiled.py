@@ -59,7 +59,7 @@ class CompiledModel(Executable):
         model: Model,
         backend: str | None = None,
         outputs: Iterable[str | tuple[str, int] | Output] | str | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         *,
         device: str = CPU,
         limits: Limits | None = None,
@@ -84,7 +84,7 @@ class CompiledModel(Executable):
 
     def __call__(
         self,
-        inputs: Any = None,
+        inputs: object = None,
         share_inputs: bool = True,
         share_outputs: bool = False,
         *,
@@ -111,7 +111,7 @@ class CompiledModel(Executable):
         every_layer = bool(observers or patch)
         return self._run(inputs, {}, observers, every_layer, self._variables, self._patch(patch))
 
-    def infer_new_request(self, inputs: Any = None) -> OVDict:
+    def infer_new_request(self, inputs: object = None) -> OVDict:
         """Run once, on a request of its own."""
         return self._run(inputs, {})
 
@@ -132,7 +132,7 @@ class CompiledModel(Executable):
             return self._model.friendly_name
         return describe(name, self.config, self.backend) if found is None else found
 
-    def set_property(self, properties: Mapping[str, Any]) -> None:
+    def set_property(self, properties: Mapping[str, object]) -> None:
         """Refuse to change what is compiled, as OpenVINO does.
 
         Raises:

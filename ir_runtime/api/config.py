@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
@@ -13,7 +12,7 @@ from .callers import warn
 __all__ = ["check_config", "describe", "unknown_property", "wants_f16"]
 
 
-def check_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
+def check_config(config: Mapping[str, object] | None) -> dict[str, object]:
     """Return properties with their values as OpenVINO returns them; warn of one that is not followed.
 
     Raises:
@@ -31,7 +30,7 @@ def check_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
     return found
 
 
-def _read(name: str, value: Any) -> Any:
+def _read(name: str, value: object) -> object:
     from ..properties import Property
     from .supported import ACCEPTED
 
@@ -65,12 +64,12 @@ def _refused(name: str) -> InputError:
     return InputError(message, code=Code.BAD_REQUEST, hint="omit it: models run on the CPU")
 
 
-def wants_f16(config: Mapping[str, Any]) -> bool:
+def wants_f16(config: Mapping[str, object]) -> bool:
     """Whether properties ask for f32 to be computed in f16."""
     return str(config.get("INFERENCE_PRECISION_HINT")) == "f16"
 
 
-def describe(name: str, config: Mapping[str, Any], backend: str | None = None) -> Any:
+def describe(name: str, config: Mapping[str, object], backend: str | None = None) -> object:
     """Return the value of a property: what was set, or what it is by itself.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ..codes import Code
 from ..errors import UnsupportedError
@@ -23,7 +23,7 @@ def refuse(what: str) -> NoReturn:
     )
 
 
-def convert_model(input_model: Any = None, *args: Any, **settings: Any) -> NoReturn:
+def convert_model(input_model: object = None, *args: object, **settings: object) -> NoReturn:
     """Refuse to convert a model of another framework, as `refuse` says.
 
     >>> import ir_runtime as ov
@@ -42,7 +42,7 @@ def convert_model(input_model: Any = None, *args: Any, **settings: Any) -> NoRet
 class Converter:
     """A part of OpenVINO's conversion of models; programs may name it and derive from it, but not make one."""
 
-    def __new__(cls, *args: Any, **settings: Any) -> NoReturn:
+    def __new__(cls, *args: object, **settings: object) -> NoReturn:
         """Refuse, as `refuse` says.
 
         Raises:

@@ -32,7 +32,7 @@ __all__ = ["Core", "compile_model", "read_fragment", "read_fragments", "read_mod
 def compile_model(
     model: Model | SourceLike,
     device_name: str | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, object] | None = None,
     *,
     weights: WeightsLike | None = None,
     backend: str | None = None,
@@ -92,7 +92,7 @@ class Core(Answers):
     """
 
     def __init__(self, xml_config_file: str = "") -> None:
-        self._config: dict[str, dict[str, Any]] = {}
+        self._config: dict[str, dict[str, object]] = {}
         with suppress(InputError):  # of a backend that is not there; compiling says so
             prepare()
 
@@ -109,7 +109,7 @@ class Core(Answers):
         self,
         model: SourceLike,
         weights: WeightsLike | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         *,
         strict: bool | None = None,
         limits: Limits = DEFAULT,
@@ -121,7 +121,7 @@ class Core(Answers):
         self,
         model: Model | SourceLike,
         device_name: str | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         *,
         weights: WeightsLike | None = None,
         backend: str | None = None,
@@ -137,9 +137,9 @@ class Core(Answers):
 
     def import_model(
         self,
-        model_stream: Any,
+        model_stream: object,
         device_name: str | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         *,
         backend: str | None = None,
         limits: Limits = DEFAULT,
@@ -163,7 +163,7 @@ class Core(Answers):
         return self.compile_model(model, device_name, config, backend=backend)
 
     def query_model(
-        self, model: Model, device_name: str, config: Mapping[str, Any] | None = None
+        self, model: Model, device_name: str, config: Mapping[str, object] | None = None
     ) -> dict[str, str]:
         """Which layers a device can run, by name."""
         Device.of(device_name, config)
@@ -187,7 +187,7 @@ class Core(Answers):
             raise InputError(message, code=Code.BAD_REQUEST, hint=f"ask {found.name} or each of its devices")
         return self._described(found.name, name)
 
-    def _described(self, device: str, name: str) -> Any:
+    def _described(self, device: str, name: str) -> object:
         from .supported import names_of
 
         config = self._set_for(device)
@@ -199,7 +199,7 @@ class Core(Answers):
             return device
         return describe(name, config)
 
-    def set_property(self, device_name: Any, properties: Any = None) -> None:
+    def set_property(self, device_name: object, properties: object = None) -> None:
         """Set properties for what is compiled later: ``set_property("CPU", {...})``.
 
         Args:
@@ -209,7 +209,7 @@ class Core(Answers):
         Raises:
             InputError: if the property or the device is unknown.
         """
-        device, given = ("", device_name) if properties is None else (device_name, properties)
+        device, given = ("", device_name) if properties is None else (str(device_name), properties)
         if isinstance(given, tuple) and len(given) == 2:
             given = dict([given])
         if not isinstance(given, Mapping):
@@ -219,7 +219,7 @@ class Core(Answers):
         name = Device.named(device).name if device else ""
         self._config[name] = self._config.get(name, {}) | check_config(given)
 
-    def _set_for(self, *devices: str) -> dict[str, Any]:
+    def _set_for(self, *devices: str) -> dict[str, object]:
         """What was set for every device, and for these; that of the first comes before that of the others."""
         found = dict(self._config.get("", {}))
         for device in reversed(devices):
@@ -238,7 +238,7 @@ class Core(Answers):
         """
         self._config.pop(Device.of(device_name).name, None)
 
-    def register_plugin(self, plugin_name: str, device_name: str, config: Any = None) -> None:
+    def register_plugin(self, plugin_name: str, device_name: str, config: object = None) -> None:
         """Refuse OpenVINO's compiled plugins.
 
         Raises:
@@ -254,7 +254,7 @@ class Core(Answers):
         """Refuse OpenVINO's compiled plugins, as `register_plugin`."""
         self.register_plugin(xml_config_file, "")
 
-    def add_extension(self, extension: Any) -> None:
+    def add_extension(self, extension: object) -> None:
         """Let models have operations: subclasses of `Op`; those declared with `ir_runtime.ops.op` are there already.
 
         Raises:

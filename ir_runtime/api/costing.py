@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..analysis.cost.counted import Cost
 from ..analysis.cost.counting import count
 from ..limits import within
 from ..reader.source import SourceLike
 from .model import Model
 from .reading import read_model
-from .reshaping import ShapeLike
+from .reshaping import PortShapes
+from .shapes import ShapeLike
 
 __all__ = ["cost"]
 
 
-def cost(model: SourceLike | Model, shapes: ShapeLike | Mapping[Any, ShapeLike] | None = None) -> Cost:
+def cost(model: SourceLike | Model, shapes: ShapeLike | PortShapes | None = None) -> Cost:
     """Count the arithmetic, the parameters and the memory of one run of a model, without running it.
 
     >>> import ir_runtime

@@ -56,7 +56,7 @@ class Op(Node):
     class_type_info: ClassVar[DiscreteTypeInfo | None] = None
     _operations: ClassVar[dict[tuple[str, str], type[CustomOperation]]] = {}
 
-    def __init__(self, py_obj: object = None, inputs: Sequence[Any] | None = None) -> None:
+    def __init__(self, py_obj: object = None, inputs: Sequence[object] | None = None) -> None:
         self._build_incomplete(new_layer(self._bound(), 0), [])
         self.layer = replace(self.layer, version=self.get_type_info().version_id)
         if inputs:
@@ -80,7 +80,7 @@ class Op(Node):
         """What ``visit_attributes`` tells."""
         return kept_attributes(self)
 
-    def visit_attributes(self, visitor: Any) -> bool:
+    def visit_attributes(self, visitor: object) -> bool:
         """Give the attributes to ``visitor.on_attributes`` as a dictionary; there are none by default."""
         return True
 
@@ -110,7 +110,7 @@ class Op(Node):
 
     def inferred(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
         """Return the types of the outputs for inputs."""
-        before: dict[str, Any] = {name: vars(self)[name] for name in _STATE if name in vars(self)}
+        before = {name: vars(self)[name] for name in _STATE if name in vars(self)}
         try:
             self._home = None
             self._own_sources = [Output(_Given(value), 0) for value in inputs]

@@ -28,7 +28,7 @@ class CustomNode(Protocol):
     def evaluate(self, output_values: list[Tensor], input_values: list[Tensor]) -> bool:
         """Compute the outputs into tensors."""
 
-    def visit_attributes(self, visitor: Any) -> bool:
+    def visit_attributes(self, visitor: object) -> bool:
         """Give the attributes to the ``on_attributes`` of a visitor, which may change them."""
 
 

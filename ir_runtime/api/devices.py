@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
@@ -29,7 +28,7 @@ class Device:
     """The devices named after the colon."""
 
     @classmethod
-    def of(cls, name: str | None, config: Mapping[str, Any] | None = None) -> Device:
+    def of(cls, name: str | None, config: Mapping[str, object] | None = None) -> Device:
         """Read the name of a device to compile for.
 
         Args:
@@ -72,7 +71,7 @@ class Device:
         return tuple(dict.fromkeys((self.name, *self.others)))
 
 
-def _priorities(config: Mapping[str, Any]) -> tuple[str, ...]:
+def _priorities(config: Mapping[str, object]) -> tuple[str, ...]:
     given = str(config.get("MULTI_DEVICE_PRIORITIES", ""))
     return tuple(_kind(each) for each in given.split(",") if each and not each.startswith("-"))
 

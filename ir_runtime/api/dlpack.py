@@ -23,7 +23,7 @@ _VERSIONED, _VERSIONED_HEADER = b"dltensor_versioned", 32
 
 _CPU = 1
 # kDLBfloat, kDLFloat8_e4m3fn, kDLFloat8_e5m2 and kDLFloat8_e8m0fnu, with their bits.
-_TYPES: dict[tuple[int, int], type[Any]] = {
+_TYPES: dict[tuple[int, int], type[np.generic]] = {
     (4, 16): ml_dtypes.bfloat16,
     (10, 8): ml_dtypes.float8_e4m3fn,
     (12, 8): ml_dtypes.float8_e5m2,
@@ -49,7 +49,7 @@ class _Tensor(ctypes.Structure):
 class _Memory:
     """What NumPy makes an array of; it keeps the capsule alive, and so the memory."""
 
-    def __init__(self, capsule: object, interface: dict[str, Any]) -> None:
+    def __init__(self, capsule: object, interface: dict[str, object]) -> None:
         self.capsule, self.__array_interface__ = capsule, interface
 
 
@@ -104,7 +104,7 @@ def _of_other_type(source: Any) -> Array:
         )
     shape = tuple(tensor.shape[: tensor.ndim])
     size = tensor.bits // 8
-    interface = {
+    interface: dict[str, object] = {
         "data": ((tensor.data or 0) + tensor.byte_offset, False),
         "shape": shape,
         "strides": tuple(n * size for n in tensor.strides[: tensor.ndim]) if tensor.strides else None,

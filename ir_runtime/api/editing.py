@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 
 from ..analysis.infer import Inferred, infer
 from ..analysis.state import check_assigned, variables_of
@@ -41,7 +41,7 @@ class Editing(View):
 
     def _start(self, document: Document, nodes: GraphNodes, report: Diagnostics) -> None:
         self._document, self.friendly_name = document, document.name
-        self._rt_info: Mapping[str, Any] = document.rt_info
+        self._rt_info: Mapping[str, object] = document.rt_info
         self._table, self._report = nodes, report
         self._members: Members | None = None
         self._seen, self._edited = -1, 0
@@ -49,7 +49,7 @@ class Editing(View):
         self._contradicted: Diagnostics | None = None
         self._declared_variables: list[Variable] = []
 
-    def _entries(self) -> Mapping[str, Any]:
+    def _entries(self) -> Mapping[str, object]:
         return self._rt_info
 
     def _replace_rt_info(self, entries: Entries) -> None:
@@ -160,7 +160,7 @@ class Editing(View):
         self._update_nodes()
 
     @abstractmethod
-    def raise_if_invalid(self) -> Any:
+    def raise_if_invalid(self) -> Self:
         """Raise what is wrong with the model."""
 
     @property
@@ -219,7 +219,7 @@ class Editing(View):
         """Remove a variable; the layers that read and assign it stay."""
         self._declared_variables = [each for each in self._declared_variables if each is not variable]
 
-    def add_results(self, results: Iterable[Node]) -> None:
+    def add_results(self, results: Iterable[Node | Output]) -> None:
         """Add outputs: Results, or nodes and outputs that they are to take."""
         self._edit().results += as_results(results)
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..absent import Answers
 from ..backends import load
@@ -49,7 +49,7 @@ class Executable(Answers):
         self,
         model: View,
         backend: str | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         limits: Limits | None = None,
         strict: bool = False,
     ) -> None:
@@ -57,7 +57,7 @@ class Executable(Answers):
         self.strict = strict
         self.limits = limits or model._document.limits
         self._streams = Streams.of(self.config)
-        self._requested_backend = backend or self.config.get("BACKEND")
+        self._requested_backend = backend or _text(self.config.get("BACKEND"))
         self.backend, self._chain = load(self._requested_backend, model._is_large)
         self._inputs = model._const_inputs()
         self._outputs = model._const_outputs()
@@ -109,7 +109,7 @@ class Executable(Answers):
 
     def _run(
         self,
-        inputs: Any,
+        inputs: object,
         kept: Mapping[Output, Tensor],
         observers: Sequence[Observer] = (),
         every_layer: bool = False,
@@ -170,3 +170,7 @@ class Executable(Answers):
         """In a child process, forget the runs of other threads."""
         self._lock, me = threading.Lock(), get_ident()
         self._running = {run: thread for run, thread in self._running.items() if thread == me}
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
@@ -18,7 +17,7 @@ __all__ = ["bind"]
 
 
 def bind(
-    ports: Sequence[Output], inputs: Any, kept: Mapping[Output, Tensor], strict: bool = False
+    ports: Sequence[Output], inputs: object, kept: Mapping[Output, Tensor], strict: bool = False
 ) -> list[Array]:
     """One array for each input, in order.
 
@@ -31,7 +30,7 @@ def bind(
     Raises:
         InputError: if an input is missing, unknown, given twice, or has another type or shape.
     """
-    given: dict[Output, Any] = dict(kept)
+    given: dict[Output, object] = dict(kept)
     seen: set[Output] = set()
     for port, value in _pairs(ports, inputs):
         if port in seen:
@@ -46,7 +45,7 @@ def bind(
     return [as_array(port, given[port], strict) for port in ports]
 
 
-def _pairs(ports: Sequence[Output], inputs: Any) -> Iterator[tuple[Output, Any]]:
+def _pairs(ports: Sequence[Output], inputs: object) -> Iterator[tuple[Output, object]]:
     if inputs is None:
         return
     if isinstance(inputs, Mapping):
@@ -62,7 +61,7 @@ def _pairs(ports: Sequence[Output], inputs: Any) -> Iterator[tuple[Output, Any]]
         yield ports[0], inputs
 
 
-def _same(ports: Sequence[Output], key: Any) -> Any:
+def _same(ports: Sequence[Output], key: object) -> int | str | Output:
     if isinstance(key, int | str | Output):
         return key
     raise InputError(
@@ -76,7 +75,7 @@ def _all(ports: Iterable[Output]) -> str:
     return "its inputs are " + ", ".join(map(describe, ports))
 
 
-def _is_data(port: Output, values: Sequence[Any]) -> bool:
+def _is_data(port: Output, values: Sequence[object]) -> bool:
     """Whether a sequence is itself the data, as in ``compiled([1.0, 2.0])``, and not one scalar for each input."""
     if not values:
         return False
@@ -86,9 +85,11 @@ def _is_data(port: Output, values: Sequence[Any]) -> bool:
     return not scalar and all(isinstance(v, numbers.Number | str | bytes) for v in values)
 
 
-def _is_table(port: Output, rows: Sequence[Any]) -> bool:
+def _is_table(port: Output, rows: Sequence[object]) -> bool:
     """Whether lists are the rows of the data, as OpenVINO takes them; else the first one is that of the only input."""
-    if not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
+    lists = [row for row in rows if isinstance(row, list)]
+    width = len(lists[0]) if lists else 0
+    if len(lists) != len(rows) or any(len(row) != width for row in lists):
         return False
-    simple = all(isinstance(v, numbers.Number | str | bytes) for row in rows for v in row)
-    return simple and port._type.shape.contains((len(rows), len(rows[0])))
+    simple = all(isinstance(v, numbers.Number | str | bytes) for row in lists for v in row)
+    return simple and port._type.shape.contains((len(lists), width))

@@ -14,7 +14,7 @@ from ..ir.graph import Layer
 from ..ir.tensor import Array
 from .descriptor import DescriptorTensor
 from .evaluating import evaluated
-from .node_ports import InputBase, OutputBase
+from .node_ports import AnyInput, AnyOutput
 from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape
 from .tensor import Tensor
@@ -33,8 +33,8 @@ class AttributeVisitor(Protocol):
         """Take attributes by their names."""
 
 
-_Output = TypeVar("_Output", bound=OutputBase[Any, Any])
-_Input = TypeVar("_Input", bound=InputBase[Any, Any])
+_Output = TypeVar("_Output", bound=AnyOutput)
+_Input = TypeVar("_Input", bound=AnyInput)
 
 
 class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
@@ -48,16 +48,7 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         """The name of the layer."""
         return self.layer.name
 
-    @property
-    def name(self) -> str:
-        """The name of the layer."""
-        return self.layer.name
-
     def get_friendly_name(self) -> str:
-        """The name of the layer."""
-        return self.layer.name
-
-    def get_name(self) -> str:
         """The name of the layer."""
         return self.layer.name
 
@@ -90,7 +81,7 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         stored = ("offset", "size") if self.layer.type == "Constant" else ()
         return {name: _plain(value) for name, value in found.items() if name not in stored}
 
-    def _entries(self) -> Mapping[str, Any]:
+    def _entries(self) -> Mapping[str, object]:
         return self.layer.rt_info
 
     @property
@@ -245,7 +236,7 @@ def _at(items: Sequence[_Item], index: int, message: str) -> _Item:
     return items[index]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, shape.PartialShape):
         return [-1] if value.rank is None else [d.min if d.is_static else -1 for d in value]
     if isinstance(value, tuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from ..codes import Code
 from ..errors import InputError
@@ -27,7 +26,7 @@ def layout_of(layer: Layer, index: int) -> Layout:
 def with_layout(layer: Layer, index: int, layout: Layout) -> Layer:
     """Return the layer with another layout of an output; an empty one removes what the file says."""
     specs = list(layer.outputs)
-    info: dict[str, Any] = {key: entry for key, entry in specs[index].rt_info.items() if key != _ENTRY}
+    info = {key: entry for key, entry in specs[index].rt_info.items() if key != _ENTRY}
     if not layout.empty:
         info[_ENTRY] = {"version": "0", _ENTRY: str(layout)}
     specs[index] = replace(specs[index], rt_info=info)

@@ -149,7 +149,7 @@ class Model(Reshaping):
         declared = [error for error in report.errors if error.code in DECLARED]
         return sorted([*declared, *errors], key=lambda error: error.line or 0)
 
-    def add_outputs(self, outputs: Any) -> list[Output]:
+    def add_outputs(self, outputs: object) -> list[Output]:
         """Also compute these: tensor names, layer names, globs, (layer name, output) or ports.
 
         Returns:
@@ -162,17 +162,17 @@ class Model(Reshaping):
         name_ends(Members(results=list(more.values())))
         return [(known | more)[output].output(0) for output in dict.fromkeys(wanted)]
 
-    def _asked(self, item: Any) -> list[Output]:
+    def _asked(self, item: object) -> list[Output]:
         if isinstance(item, Output):
             return [item.node.input_value(0) if item.node.type == "Result" else item]
         return list(map(self._nodes().output, self._ports([item])))
 
-    def _compute_also(self, outputs: Any) -> None:
+    def _compute_also(self, outputs: object) -> None:
         """Have outputs without Results, which only running knows."""
         known = {output._port for output in self._const_outputs()}
         self._added += [port for port in self._ports(_listed(outputs)) if port not in known]
 
-    def _ports(self, asked: Any) -> list[Port]:
+    def _ports(self, asked: Iterable[Any]) -> list[Port]:
         nodes = self._nodes()
         return find_ports(
             nodes.graph, [self._port(item) if isinstance(item, Output) else item for item in asked]
@@ -218,7 +218,7 @@ class Model(Reshaping):
         self,
         output_tensors: Sequence[Tensor],
         input_tensors: Sequence[Tensor],
-        evaluation_context: Any = None,
+        evaluation_context: object = None,
     ) -> bool:
         """Compute the outputs by the plain definition of each layer, into tensors, which get their shapes.
 
@@ -240,7 +240,7 @@ class Model(Reshaping):
     def __copy__(self) -> Model:
         raise TypeError("a model cannot be copied in part: use copy.deepcopy, or clone")
 
-    def __deepcopy__(self, memo: Any) -> Model:
+    def __deepcopy__(self, memo: object) -> Model:
         return self.clone()
 
     def __enter__(self) -> Model:

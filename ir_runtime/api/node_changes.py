@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..codes import Code
 from ..errors import InputError
@@ -15,16 +15,16 @@ from ..ir.graph import Layer, PortSpec
 from ..ir.tensor import TensorType, Value
 from .building.layer import changed
 from .layers import LayerInfo
-from .node_ports import InputBase, OutputBase
-from .shapes import PartialShape
+from .node_ports import AnyInput, AnyOutput
+from .shapes import ShapeLike
 
 __all__ = ["EDITS", "UNKNOWN", "NodeChanges"]
 
 UNKNOWN = Value(TensorType(ElementType.dynamic, shapes.PartialShape.dynamic()))
 """What is known of an output before anything is inferred."""
 
-_Output = TypeVar("_Output", bound=OutputBase[Any, Any])
-_Input = TypeVar("_Input", bound=InputBase[Any, Any])
+_Output = TypeVar("_Output", bound=AnyOutput)
+_Input = TypeVar("_Input", bound=AnyInput)
 
 
 class Edits:
@@ -58,7 +58,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         """Infer the outputs from what is read."""
 
     @abstractmethod
-    def _outputs_of(self, value: Any) -> list[_Output]:
+    def _outputs_of(self, value: object) -> list[_Output]:
         """Return the tensors that are read for an argument."""
 
     @property
@@ -91,7 +91,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
             self._take([*self._own_sources, None])
         self.input(index).replace_source_output(source)
 
-    def set_arguments(self, arguments: Sequence[Any]) -> None:
+    def set_arguments(self, arguments: Sequence[object]) -> None:
         """Read these tensors only."""
         self._edit()
         sources = [source for argument in arguments for source in self._outputs_of(argument)]
@@ -105,7 +105,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         specs = [*self.layer.inputs, *map(PortSpec, range(len(self.layer.inputs), len(sources)))]
         self.layer = replace(self.layer, inputs=tuple(specs[: len(sources)]))
 
-    def set_attribute(self, name: str, value: Any) -> None:
+    def set_attribute(self, name: str, value: object) -> None:
         """Change an attribute of the operation.
 
         Raises:
@@ -130,9 +130,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         """Infer the outputs from what is read; as `validate_and_infer_types`."""
         self.validate_and_infer_types()
 
-    def set_output_type(
-        self, index: int, element_type: ElementType, shape: PartialShape | Sequence[Any] | str
-    ) -> None:
+    def set_output_type(self, index: int, element_type: ElementType, shape: ShapeLike) -> None:
         """Set the type of an output; it holds until types are inferred again."""
         self._edit()
         if index >= len(self._own_values):

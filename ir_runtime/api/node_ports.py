@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ..codes import Code
 from ..errors import InputError
@@ -23,7 +23,7 @@ from .shapes import PartialShape, Shape
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["InputBase", "OutputBase", "PortNode"]
+__all__ = ["AnyInput", "AnyOutput", "InputBase", "OutputBase", "PortNode"]
 
 
 class PortNode(Protocol):
@@ -32,7 +32,7 @@ class PortNode(Protocol):
     layer: Layer
 
     @property
-    def _sources(self) -> Sequence[OutputBase[Any, Any] | None]:
+    def _sources(self) -> Sequence[AnyOutput | None]:
         """The tensors that it reads."""
 
     def _value(self, index: int) -> Value:
@@ -44,7 +44,7 @@ class PortNode(Protocol):
     def _rename(self, index: int, names: tuple[str, ...]) -> None:
         """Name the tensor of an output."""
 
-    def _targets(self, index: int) -> Iterable[InputBase[Any, Any]]:
+    def _targets(self, index: int) -> Iterable[AnyInput]:
         """Yield the inputs that read an output."""
 
     def _edit(self) -> Layer:
@@ -55,8 +55,12 @@ class PortNode(Protocol):
 
 
 _Node = TypeVar("_Node", bound=PortNode)
-_Input = TypeVar("_Input", bound="InputBase[Any, Any]")
-_Output = TypeVar("_Output", bound="OutputBase[Any, Any]")
+AnyOutput: TypeAlias = "OutputBase[Any, Any]"
+AnyInput: TypeAlias = "InputBase[Any, Any]"
+"""Ports of nodes of any class."""
+
+_Input = TypeVar("_Input", bound=AnyInput)
+_Output = TypeVar("_Output", bound=AnyOutput)
 
 
 class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input]):
@@ -118,7 +122,7 @@ class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input])
         """The tensor, whose names can be changed."""
         return self.tensor
 
-    def _entries(self) -> Mapping[str, Any]:
+    def _entries(self) -> Mapping[str, object]:
         spec = self._node.layer.outputs[self._index : self._index + 1]
         return spec[0].rt_info if spec else {}
 
@@ -230,7 +234,7 @@ class InputBase(HasRTInfo, Generic[_Node, _Output]):
         """The element type."""
         return self.get_source_output().element_type
 
-    def _entries(self) -> Mapping[str, Any]:
+    def _entries(self) -> Mapping[str, object]:
         return self._node.layer.inputs[self._index].rt_info
 
     def _replace_rt_info(self, entries: Entries) -> None:

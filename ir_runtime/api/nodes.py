@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 from weakref import WeakSet
 
 from ..analysis.infer import Inferred
@@ -60,7 +60,7 @@ class Output(OutputBase["Node", "Input"]):
     (<Shape: [2,3]>, <Type: 'float32'>, 'y')
     """
 
-    def _binary(self, type: str, left: Any, right: Any) -> Node:
+    def _binary(self, type: str, left: object, right: object) -> Node:
         return Node.create(type, 1, [left, right])
 
 
@@ -101,7 +101,7 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
     _shown_class: ClassVar[str] = ""
     """The name of the class in OpenVINO, where it is not that of the operation."""
 
-    def __init_subclass__(cls, type: str = "", **kwargs: Any) -> None:
+    def __init_subclass__(cls, type: str = "", **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if type:
             Node._classes[type] = cls
@@ -120,7 +120,7 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
 
     @staticmethod
     def create(
-        type: str, opset: int, inputs: Iterable[Any] = (), attributes: Mapping[str, Any] | None = None
+        type: str, opset: int, inputs: Iterable[object] = (), attributes: Mapping[str, object] | None = None
     ) -> Node:
         """Create an operation on tensors, nodes or numbers.
 
@@ -248,7 +248,7 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
         """Return the operation of the layer as it is now, which has that name in its graph."""
         return self.layer.op
 
-    def _outputs_of(self, value: Any) -> list[Output]:
+    def _outputs_of(self, value: object) -> list[Output]:
         return as_outputs(value)
 
     def _update(self) -> None:
@@ -268,7 +268,7 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
             more = [PortSpec(first + i) for i in range(len(former), len(values))]
             self.layer = replace(self.layer, outputs=(*former, *more))
 
-    def _binary(self, type: str, left: Any, right: Any) -> Node:
+    def _binary(self, type: str, left: object, right: object) -> Node:
         return Node.create(type, 1, [left, right])
 
     def outputs(self) -> list[Output]:
@@ -290,7 +290,7 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
         return f"<{self._shown_class or self.get_type_name()}: {self.layer.name!r} ({', '.join(shapes + element)})>"
 
 
-def as_outputs(value: Any) -> list[Output]:
+def as_outputs(value: object) -> list[Output]:
     """Return the tensors that an operation reads for an argument: all of a node, or a Constant for numbers."""
     if isinstance(value, Output):
         return [value]
@@ -301,7 +301,7 @@ def as_outputs(value: Any) -> list[Output]:
     return made.outputs()
 
 
-def as_output(value: Any) -> Output:
+def as_output(value: object) -> Output:
     """Return the only tensor of an argument."""
     found = as_outputs(value)
     if len(found) != 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from .names import unknown_name
 
 __all__ = ["Replacements", "checked", "patch_of"]
 
-Replacements: TypeAlias = Mapping[str, Callable[..., Any]]
+Replacements: TypeAlias = Mapping[str, Callable[..., object]]
 """By the name of a layer, a function of its outputs that returns what is read in their place; ``None`` for no change."""
 
 
@@ -38,13 +38,13 @@ def patch_of(graph: Graph, replacements: Replacements) -> Patch:
         found = replacements[layer.name](*outputs)
         if found is None:
             return outputs
-        several = isinstance(found, tuple | list) and len(outputs) > 1
-        return checked(layer, found if several else [found], outputs)
+        arrays = found if isinstance(found, tuple | list) and len(outputs) > 1 else [found]
+        return checked(layer, arrays, outputs)
 
     return patch
 
 
-def checked(layer: Layer, arrays: Sequence[Any], outputs: Sequence[Array]) -> tuple[Array, ...]:
+def checked(layer: Layer, arrays: Sequence[object], outputs: Sequence[Array]) -> tuple[Array, ...]:
     """Return the replaced outputs of a layer as arrays of the types and shapes that the layer has.
 
     Raises:

@@ -43,10 +43,10 @@ class AsyncInferQueue(Answers):
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
         self._requests = [model.create_infer_request() for _ in range(jobs or model._streams.threads)]
         self._idle = deque(range(len(self._requests)))
-        self._callback: Callable[[InferRequest, Any], None] | None = None
+        self._callback: Callable[[InferRequest, Any], object] | None = None
         self._failed: dict[int, None] = {}
         """Requests whose runs failed; who waits for one of them itself, is told there."""
-        self._userdata: list[Any] = [None] * len(self._requests)
+        self._userdata: list[object] = [None] * len(self._requests)
         self._renew()
         register(self)
 
@@ -54,11 +54,11 @@ class AsyncInferQueue(Answers):
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
 
-    def set_callback(self, callback: Callable[[InferRequest, Any], None]) -> None:
+    def set_callback(self, callback: Callable[[InferRequest, Any], object]) -> None:
         """Call ``callback(request, userdata)`` after each run."""
         self._callback = callback
 
-    def start_async(self, inputs: Any = None, userdata: Any = None, share_inputs: bool = False) -> None:
+    def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
         """Run on the request that has been idle longest; waits for one if all are busy.
 
         Raises:
@@ -137,7 +137,7 @@ class AsyncInferQueue(Answers):
             del self._failed[number]
         raise reason
 
-    def _done(self, request: InferRequest, userdata: Any) -> None:
+    def _done(self, request: InferRequest, userdata: object) -> None:
         if self._callback is not None:
             self._callback(request, userdata)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..command_line import on_command_line
 from ..diagnostics import Diagnostics
@@ -29,7 +29,7 @@ __all__ = ["no_collection", "read_fragment", "read_fragments", "read_model"]
 def read_model(
     model: SourceLike,
     weights: WeightsLike | None = None,
-    config: Mapping[str, Any] | None = None,
+    config: Mapping[str, object] | None = None,
     *,
     strict: bool | None = None,
     limits: Limits = DEFAULT,

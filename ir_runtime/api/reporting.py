@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..diagnostics import Diagnostics
 
@@ -105,7 +105,7 @@ _SECONDS = 5.0
 """How long a report looks for constraints."""
 
 
-def model_html(model: Any) -> str:
+def model_html(model: Reported) -> str:
     """Return what a notebook shows of a model."""
     from ..report import summary
 

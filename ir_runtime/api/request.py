@@ -40,7 +40,7 @@ class Request(RequestTensors):
         super().__init__(compiled)
         self._variables: dict[str, Array] = {}
         self._background: Background | None = None
-        self._callback: Callable[[Any], None] | None = None
+        self._callback: Callable[[Any], object] | None = None
         self._profile: Profile | None = None
         self.latency = 0.0
         """How long the last run took, in milliseconds."""
@@ -49,7 +49,7 @@ class Request(RequestTensors):
 
     def infer(
         self,
-        inputs: Any = None,
+        inputs: object = None,
         share_inputs: bool = False,
         share_outputs: bool = False,
         *,
@@ -73,7 +73,7 @@ class Request(RequestTensors):
         self._expect_idle()
         return self._run(self._take(inputs, share_inputs), tuple(observers))
 
-    def start_async(self, inputs: Any = None, userdata: Any = None, share_inputs: bool = False) -> None:
+    def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
         """Start a run in the background; `wait` for it.
 
         What it raises, or its callback, is raised once: by `wait`, or where nothing waits, by the next run.
@@ -85,8 +85,8 @@ class Request(RequestTensors):
 
     def _start(
         self,
-        inputs: Any,
-        userdata: Any,
+        inputs: object,
+        userdata: object,
         share: bool,
         callback: Callable[[], None],
         after: Callable[[], None],
@@ -104,7 +104,7 @@ class Request(RequestTensors):
             run.cancel()
             raise
 
-    def _take(self, inputs: Any, share: bool) -> list[Array]:
+    def _take(self, inputs: object, share: bool) -> list[Array]:
         """Return one array for each input, and keep given ones for later runs."""
         arrays = bind(self.model_inputs, inputs, self._input_values, self._compiled.strict)
         for port, array in zip(self.model_inputs, arrays, strict=True):
@@ -147,7 +147,7 @@ class Request(RequestTensors):
         self._raise_failure()
         return True
 
-    def set_callback(self, callback: Callable[[Any], None], userdata: Any = None) -> None:
+    def set_callback(self, callback: Callable[[Any], object], userdata: object = None) -> None:
         """Call ``callback(userdata)`` after each run in the background."""
         self._callback, self.userdata = callback, userdata
 

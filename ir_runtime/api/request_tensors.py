@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -77,7 +76,9 @@ class RequestTensors(Answers):
         else:
             self._hold(port, tensor)
 
-    def set_tensors(self, tensors: Mapping[Any, Tensor]) -> None:
+    def set_tensors(
+        self, tensors: Mapping[str, Tensor] | Mapping[Output, Tensor] | Mapping[str | Output, Tensor]
+    ) -> None:
         """Give several inputs and outputs their tensors, by name or port."""
         for key, tensor in tensors.items():
             self.set_tensor(key, tensor)
@@ -116,12 +117,12 @@ class RequestTensors(Answers):
             )
         return find_port([*self.model_inputs, *self.model_outputs], key, "tensor")
 
-    def _set(self, port: Output, tensor: Any) -> None:
+    def _set(self, port: Output, tensor: object) -> None:
         held = tensor if isinstance(tensor, Tensor) else Tensor(tensor, shared_memory=True)
         as_array(port, held)
         self._input_values[port] = held
 
-    def _hold(self, port: Output, tensor: Any) -> None:
+    def _hold(self, port: Output, tensor: object) -> None:
         if not isinstance(tensor, Tensor) or tensor.element_type is not port.element_type:
             raise InputError(f"output {port.label!r} must be written into a Tensor of {port.element_type}")
         self._output_values[port] = tensor

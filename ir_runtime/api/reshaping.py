@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -18,10 +18,12 @@ from ..limits import Limits, within
 from .editing import Editing
 from .names import find_port, unknown_name
 from .nodes import Output
+from .shapes import ShapeLike
 
-__all__ = ["Reshaping", "ShapeLike"]
+__all__ = ["PortShapes", "Reshaping"]
 
-ShapeLike: TypeAlias = "PartialShape | Sequence[Any] | str"
+PortShapes: TypeAlias = "Mapping[Any, ShapeLike]"
+"""Shapes by index, name or port; ``Any``, since a mapping to them by one kind of keys is not one by any kind."""
 
 
 class Reshaping(Editing):
@@ -43,7 +45,7 @@ class Reshaping(Editing):
 
     def reshape(
         self,
-        shapes: ShapeLike | Mapping[Any, ShapeLike],
+        shapes: ShapeLike | PortShapes,
         variables_shapes: Mapping[str, ShapeLike] | None = None,
     ) -> None:
         """Give inputs and variables other shapes, and infer everything again.
@@ -98,7 +100,7 @@ class Reshaping(Editing):
         shapes = {name: _shape(shape) for name, shape in given.items()}
         return with_variables(self._graph, shapes) if shapes else self._graph
 
-    def _reshaped(self, given: Mapping[Any, ShapeLike]) -> Iterator[tuple[Output, TensorType]]:
+    def _reshaped(self, given: PortShapes) -> Iterator[tuple[Output, TensorType]]:
         inputs = self.inputs
         for key, shape in given.items():
             port = find_port(inputs, key, "input")

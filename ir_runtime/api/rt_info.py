@@ -33,7 +33,7 @@ class RTMap(MutableMapping[str, Any]):
 
     def __init__(
         self,
-        read: Callable[[], Mapping[str, Any]] | None = None,
+        read: Callable[[], Mapping[str, object]] | None = None,
         write: Callable[[Entries], None] | None = None,
     ) -> None:
         self._own: Entries = {}
@@ -45,11 +45,11 @@ class RTMap(MutableMapping[str, Any]):
     def _set_own(self, entries: Entries) -> None:
         self._own = entries
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> OVAny | Entries:
         entry = self._read()[name]
         return wrapped(plain(entry)) if isinstance(entry, Mapping) else OVAny(entry)
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         self._write({**self._read(), name: plain(value)})
 
     def __delitem__(self, name: str) -> None:
@@ -74,7 +74,7 @@ class HasRTInfo(Answers):
     """What has runtime information, which is replaced, and never changed in place."""
 
     @abstractmethod
-    def _entries(self) -> Mapping[str, Any]:
+    def _entries(self) -> Mapping[str, object]:
         """The runtime information."""
 
     @abstractmethod
@@ -102,7 +102,7 @@ class HasRTInfo(Answers):
             return False
         return True
 
-    def set_rt_info(self, value: Any, path: str | Sequence[str]) -> None:
+    def set_rt_info(self, value: object, path: str | Sequence[str]) -> None:
         """Change the entry at a path, or add it.
 
         Raises:
@@ -110,11 +110,12 @@ class HasRTInfo(Answers):
         """
         *way, last = _names(path)
         changed: Entries = plain(self._entries())
-        entries: Any = changed
+        entries = changed
         for name in way:
-            entries = entries.setdefault(name, {})
-            if not isinstance(entries, dict):
+            further = entries.setdefault(name, {})
+            if not isinstance(further, dict):
                 raise InputError(f"entry {name!r} of rt_info has no further entries", code=Code.BAD_REQUEST)
+            entries = further
         entries[last] = {} if value is None else plain(value)
         self._replace_rt_info(changed)
 
@@ -123,7 +124,7 @@ def _names(path: str | Sequence[str]) -> list[str]:
     return [path] if isinstance(path, str) else list(path)
 
 
-def _found(entries: Any, path: Sequence[str]) -> Any:
+def _found(entries: object, path: Sequence[str]) -> object:
     for name in path:
         if not isinstance(entries, Mapping) or name not in entries:
             # openvino-model-api looks for the words of OpenVINO.

@@ -7,8 +7,8 @@ gets or gives is a copy; these classes cannot be hashed, so that none of them en
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, SupportsIndex, TypeAlias, overload
+from collections.abc import Iterable, Iterator
+from typing import SupportsIndex, TypeAlias, overload
 
 from ..absent import Answers
 from ..codes import Code
@@ -213,11 +213,12 @@ class PartialShape(shape.PartialShape, Answers):
     def __copy__(self) -> PartialShape:
         return PartialShape.copy_of(self)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> PartialShape:
+    def __deepcopy__(self, memo: object) -> PartialShape:
         return PartialShape.copy_of(self)
 
 
-ShapeLike: TypeAlias = "shape.PartialShape | Sequence[Any] | str"
+ShapeLike: TypeAlias = "Iterable[DimensionLike] | str"
+"""A `PartialShape`, its text, or its lengths."""
 
 
 def _shape_of(other: ShapeLike) -> shape.PartialShape:

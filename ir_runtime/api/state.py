@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..absent import Answers
@@ -33,7 +31,7 @@ class VariableState(Answers):
         return Tensor(self._values[self.name], type=self._type.element)
 
     @state.setter
-    def state(self, value: Any) -> None:
+    def state(self, value: object) -> None:
         tensor = value if isinstance(value, Tensor) else Tensor(value)
         fits = self._type.element in (ElementType.dynamic, ElementType.from_dtype(tensor.data.dtype))
         if not fits or not self._type.shape.contains(tensor.shape):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
-from typing import Any
 
 from .._version import __version__
 from ..properties import CacheMode, CompatibilityCheck, Property, device, hint, intel_auto, intel_cpu, log
@@ -97,7 +96,7 @@ def names_of(device: str, compiled: bool = False) -> dict[str, str]:
     return {name: "RO" if name in fixed else "RW" for name in names}
 
 
-def compiled_value(name: str, device: str, streams: Streams, config: Mapping[str, Any]) -> Any:
+def compiled_value(name: str, device: str, streams: Streams, config: Mapping[str, object]) -> object:
     """Return the value of a property that a compiled model computes, or has in a form of its own; or None."""
     if name == "SUPPORTED_PROPERTIES":
         return names_of(device, compiled=True)
@@ -116,18 +115,18 @@ def compiled_value(name: str, device: str, streams: Streams, config: Mapping[str
     return None
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A value as OpenVINO's compiled models show some of theirs."""
     if isinstance(value, bool):
         return "YES" if value else "NO"
     return str(getattr(value, "name", value))
 
 
-def default(name: str) -> Any:
+def default(name: str) -> object:
     """Return the value of a property that is not set, or None where it has none."""
     from ..ir.element import ElementType
 
-    known: dict[str, Any] = {
+    known: dict[str, object] = {
         "ACTIVATIONS_SCALE_FACTOR": 0.0,
         "ALLOW_AUTO_BATCHING": True,
         "AUTO_BATCH_TIMEOUT": 1000,

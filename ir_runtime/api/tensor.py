@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -17,13 +17,7 @@ from .shapes import Shape
 from .tensor_content import TensorContent
 from .tensor_data import as_numpy, decoded, element_of, reinterpreted, zeros
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["Tensor"]
-
-# What std::string takes, which OpenVINO counts for each string of a tensor.
-_STRING_BYTES = 32
 
 
 class Tensor(TensorContent):
@@ -40,18 +34,18 @@ class Tensor(TensorContent):
 
     @overload
     def __init__(
-        self, array: Any, /, shared_memory: bool = False, *, type: ElementType | None = None
+        self, array: object, /, shared_memory: bool = False, *, type: ElementType | None = None
     ) -> None: ...
     @overload
-    def __init__(self, array: Any, /, shape: Sequence[int], type: ElementType = ...) -> None: ...
+    def __init__(self, array: object, /, shape: Sequence[int], type: ElementType = ...) -> None: ...
     @overload
-    def __init__(self, array: Any, /, *, shape: Sequence[int], shared_memory: bool = False) -> None: ...
+    def __init__(self, array: object, /, *, shape: Sequence[int], shared_memory: bool = False) -> None: ...
     @overload
-    def __init__(self, port: TypedPort, /, array: Any = None) -> None: ...
+    def __init__(self, port: TypedPort, /, array: object = None) -> None: ...
     @overload
     def __init__(self, other: Tensor, /, begin: Sequence[int], end: Sequence[int]) -> None: ...
     @overload
-    def __init__(self, **named: Any) -> None: ...
+    def __init__(self, **named: object) -> None: ...
     def __init__(self, *given: Any, **named: Any) -> None:
         """Make a tensor.
 
@@ -82,7 +76,7 @@ class Tensor(TensorContent):
         made._hold(array, is_shared=False)
         return made
 
-    def _init_of_port(self, port: TypedPort, array: Any = None) -> None:
+    def _init_of_port(self, port: TypedPort, array: object = None) -> None:
         self._element = port.element_type
         shape = [d.min if d.is_static else 0 for d in port._type.shape] if port._type.shape.rank else ()
         if array is None:
@@ -93,9 +87,15 @@ class Tensor(TensorContent):
             raise _mismatch(self._element, given)
         self._hold(reinterpreted(given, self._element, shape), is_shared=True)
 
-    def _init_of_region(self, other: Tensor, begin: Any = None, end: Any = None, **named: Any) -> None:
+    def _init_of_region(
+        self,
+        other: Tensor,
+        begin: Sequence[int] | None = None,
+        end: Sequence[int] = (),
+        shared_memory: bool = False,
+    ) -> None:
         if begin is None:
-            self._init_of_array(other._data, named.get("shared_memory", False), type=other._element)
+            self._init_of_array(other._data, shared_memory, type=other._element)
             return
         first, last = Shape(begin), Shape(end)
         if not len(first) == len(last) == other._data.ndim or any(
@@ -105,7 +105,7 @@ class Tensor(TensorContent):
         self._element = other._element
         self._hold(other._data[tuple(map(slice, first, last))], is_shared=True)
 
-    def _init_of_type(self, type: Any, shape: Sequence[int] = ()) -> None:
+    def _init_of_type(self, type: object, shape: Sequence[int] = ()) -> None:
         self._element = type if isinstance(type, ElementType) else ElementType.from_dtype(type)
         self._hold(zeros(self._element, Shape(shape)), is_shared=False)
 
@@ -159,7 +159,7 @@ class Tensor(TensorContent):
                 hint="give it an array of that shape, or let it have memory of its own",
             )
 
-    def copy_from(self, source: Any) -> None:
+    def copy_from(self, source: object) -> None:
         """Take the contents of an array or tensor of the same element type, and its shape.
 
         Raises:

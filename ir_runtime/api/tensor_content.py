@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..absent import Answers
 from ..codes import Code
@@ -80,7 +81,7 @@ class TensorContent(Answers):
         return decoded(self._strings())
 
     @str_data.setter
-    def str_data(self, strings: Any) -> None:
+    def str_data(self, strings: object) -> None:
         self._fill(strings)
 
     @property
@@ -89,7 +90,7 @@ class TensorContent(Answers):
         return encoded(self._strings())
 
     @bytes_data.setter
-    def bytes_data(self, strings: Any) -> None:
+    def bytes_data(self, strings: object) -> None:
         self._fill(strings)
 
     def _strings(self) -> Array:
@@ -97,7 +98,7 @@ class TensorContent(Answers):
             raise InputError(f"a tensor of {self._element} does not hold strings", code=Code.BAD_REQUEST)
         return self._data
 
-    def _fill(self, strings: Any) -> None:
+    def _fill(self, strings: object) -> None:
         """Replace all strings."""
         given, held = np.asarray(strings), self._strings()
         if given.size != held.size or given.dtype.kind not in "SUTO":
@@ -130,7 +131,7 @@ class TensorContent(Answers):
         """The number of bytes, packed."""
         return self.byte_size
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         return np.array(self._data, dtype, copy=copy)
 
     @property

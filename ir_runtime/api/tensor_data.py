@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ..kernels.strings import decode
 __all__ = ["as_numpy", "decoded", "element_of", "encoded", "reinterpreted", "unpacked", "zeros"]
 
 
-def as_numpy(value: Any) -> Array:
+def as_numpy(value: object) -> Array:
     """Return an array of what a program has, without copying where the memory can be shared.
 
     That is any array, buffer or memory map, and what speaks the array interface or DLPack, such as a torch tensor.

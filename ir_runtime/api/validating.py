@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..diagnostics import Diagnostics
 from ..errors import InputError, IRError, ValidationError
 from ..limits import DEFAULT, Limits, within
@@ -14,7 +11,8 @@ from ..reader.source import SourceLike, open_source
 from ..reader.weights import WeightsLike
 from .model import Model
 from .reading import no_collection
-from .reshaping import ShapeLike
+from .reshaping import PortShapes
+from .shapes import ShapeLike
 
 __all__ = ["validate"]
 
@@ -23,7 +21,7 @@ def validate(
     model: SourceLike | Model,
     weights: WeightsLike | None = None,
     *,
-    shapes: ShapeLike | Mapping[Any, ShapeLike] | None = None,
+    shapes: ShapeLike | PortShapes | None = None,
     limits: Limits = DEFAULT,
 ) -> Diagnostics:
     """Find what is wrong with a model, without running it.
@@ -52,7 +50,7 @@ def validate(
 def _validated(
     model: SourceLike | Model,
     weights: WeightsLike | None,
-    shapes: ShapeLike | Mapping[Any, ShapeLike] | None,
+    shapes: ShapeLike | PortShapes | None,
     limits: Limits,
 ) -> Diagnostics:
     from ..reader.excerpt import Excerpts
@@ -79,7 +77,7 @@ def _validated(
     return report
 
 
-def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | Mapping[Any, ShapeLike] | None) -> None:
+def _examine(model: Model, report: Diagnostics, shapes: ShapeLike | PortShapes | None) -> None:
     """Add findings beyond those of reading and inference."""
     from ..analysis.constraints.solver import check_lengths
     from ..analysis.validate.audit import audit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Port
@@ -199,10 +199,6 @@ class View(HasRTInfo, ABC):
     def get_output_element_type(self, index: int) -> ElementType:
         """The element type of an output."""
         return self.output(index).element_type
-
-    def get_variables(self) -> list[Any]:
-        """The variables of the model."""
-        return []
 
     def _is_large(self) -> bool:
         """Whether its tensors, constants and activations, are worth loading machine code for."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ...ir.graph import Graph
 from ...reader.model import Document
@@ -66,30 +66,32 @@ def _in_order(lists: Sequence[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return dict(zip((name for name in order if name in free), lists, strict=False))
 
 
-def _has_variables(second: Sequence[Any], third: Sequence[Any]) -> bool:
+def _has_variables(second: Sequence[object], third: Sequence[object]) -> bool:
     if third:
         return isinstance(third[0], Variable)
     return bool(second) and all(isinstance(each, Parameter) for each in second)
 
 
-def as_results(given: Any) -> list[Node]:
+def as_results(given: Node | Output | Iterable[Node | Output]) -> list[Node]:
     """Return Results, which take the outputs that are given where they are none."""
     ends = [given] if isinstance(given, Node | Output) else given
     return [end if isinstance(end, Result) else Result(_first(end)) for end in ends]
 
 
-def _first(end: Any) -> Output:
+def _first(end: object) -> Output:
     if isinstance(end, Output):
         return end
-    node: Node = _checked(end, Node, "results")
-    return node.output(0)
+    return _checked(end, Node, "results").output(0)
 
 
-def _node(sink: Any) -> Node:
+def _node(sink: object) -> Node:
     return sink.node if isinstance(sink, Output) else _checked(sink, Node, "sinks")
 
 
-def _checked(value: Any, kind: type[Any], what: str) -> Any:
+_Kind = TypeVar("_Kind")
+
+
+def _checked(value: object, kind: type[_Kind], what: str) -> _Kind:
     if not isinstance(value, kind):
         raise TypeError(_expected(f"{type(value).__name__} among the {what}"))
     return value

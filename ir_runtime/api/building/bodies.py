@@ -50,7 +50,7 @@ class BodyNode(Node):
     _loaded: dict[str, _Branch] | None = None
     _special: Sequence[int] = (-1, -1)
 
-    def _start(self, type: str, sources: Iterable[Any]) -> None:
+    def _start(self, type: str, sources: Iterable[object]) -> None:
         self._build_incomplete(incomplete(type, self.opset), [as_output(source) for source in sources])
         self._loaded = {}
 
@@ -96,7 +96,7 @@ class BodyNode(Node):
         self._branches[name] = _Branch(body, known.inputs if known else [], known.outputs if known else [])
         self._infer_if_complete()
 
-    def _read(self, value: Any) -> int:
+    def _read(self, value: object) -> int:
         """Read one more tensor, and return the index of the input."""
         self._edit()
         self.set_argument(len(self._own_sources), as_output(value))

@@ -8,6 +8,7 @@ from typing import Any
 from ...codes import Code
 from ...errors import InputError
 from ...ir.port_map import Cut
+from ..editing import Editing
 from ..nodes import Node, Output
 from .bodies import BodyNode, InputDescription, cut_of, named_cut, place_of, result_of
 from .descriptions import (
@@ -32,11 +33,11 @@ class If(BodyNode, type="If"):
     def __init__(self, execution_condition: Node | Output | None = None) -> None:
         self._start("If", [] if execution_condition is None else [execution_condition])
 
-    def set_then_body(self, body: Any) -> None:
+    def set_then_body(self, body: Editing) -> None:
         """Give the node the body that runs where the condition holds."""
         self._set("then_body", body)
 
-    def set_else_body(self, body: Any) -> None:
+    def set_else_body(self, body: Editing) -> None:
         """Give the node the body that runs where the condition does not hold."""
         self._set("else_body", body)
 
@@ -164,7 +165,7 @@ class TensorIterator(_Repeated, type="TensorIterator"):
     def __init__(self) -> None:
         self._start("TensorIterator", [])
 
-    def set_body(self, body: Any) -> None:
+    def set_body(self, body: Editing) -> None:
         """Give the node its body."""
         self._set("body", body)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...codes import Code
 from ...errors import InputError
@@ -13,7 +13,7 @@ from ...ir.element import ElementType
 from ...ir.tensor import Array
 from ..layout import Layout
 from ..nodes import Node, Output, as_output
-from ..shapes import PartialShape
+from ..shapes import PartialShape, ShapeLike
 from ..tensor import Tensor
 from ..vectors import Strides
 from .layer import array_of, changed, constant, operation
@@ -22,7 +22,7 @@ from .variables import Variable
 __all__ = ["Assign", "Constant", "Parameter", "ReadValue", "Result", "element_of"]
 
 
-def element_of(given: Any) -> ElementType:
+def element_of(given: object) -> ElementType:
     """Return the element type for a type, a NumPy dtype or a Python type.
 
     Raises:
@@ -66,17 +66,17 @@ class Parameter(_End, type="Parameter"):
     <PartialShape: [1,?]>
     """
 
-    def __init__(self, element_type: Any, shape: Any) -> None:
+    def __init__(self, element_type: object, shape: ShapeLike) -> None:
         element, partial = element_of(element_type), PartialShape(shape)
         self._build(operation("Parameter", 1, {"element_type": element, "shape": partial}), ())
 
-    def set_element_type(self, element_type: Any) -> None:
+    def set_element_type(self, element_type: object) -> None:
         """Give the input another element type."""
         self._edit()
         self.layer = changed(self.layer, "element_type", element_of(element_type))
         self._update()
 
-    def set_partial_shape(self, partial_shape: Any) -> None:
+    def set_partial_shape(self, partial_shape: ShapeLike) -> None:
         """Give the input another shape."""
         self._edit()
         self.layer = changed(self.layer, "shape", PartialShape(partial_shape))
@@ -88,7 +88,7 @@ class Parameter(_End, type="Parameter"):
         return self.output(0).partial_shape
 
     @partial_shape.setter
-    def partial_shape(self, shape: Any) -> None:
+    def partial_shape(self, shape: ShapeLike) -> None:
         self.set_partial_shape(shape)
 
     @property
@@ -97,7 +97,7 @@ class Parameter(_End, type="Parameter"):
         return self.output(0).element_type
 
     @element_type.setter
-    def element_type(self, element_type: Any) -> None:
+    def element_type(self, element_type: object) -> None:
         self.set_element_type(element_type)
 
 
@@ -112,7 +112,12 @@ class Constant(Node, type="Constant"):
     """
 
     def __init__(
-        self, value: Any, shape: Any = None, values: Any = None, *, shared_memory: bool = False
+        self,
+        value: object,
+        shape: Sequence[int] | None = None,
+        values: object = None,
+        *,
+        shared_memory: bool = False,
     ) -> None:
         if isinstance(value, ElementType):
             array = _filled(value, tuple(shape or ()), values)
@@ -132,7 +137,7 @@ class Constant(Node, type="Constant"):
         found = super().get_data().reshape(-1)
         return found.astype(np.int8) if found.dtype == np.bool_ else found
 
-    def get_data(self, *, dtype: Any = None, copy: bool = False) -> Array:
+    def get_data(self, *, dtype: DTypeLike | None = None, copy: bool = False) -> Array:
         """The contents, as another dtype if one is given; ``copy`` makes them the caller's own."""
         found = super().get_data()
         return found.astype(found.dtype if dtype is None else dtype, copy=copy)
@@ -164,13 +169,10 @@ class Constant(Node, type="Constant"):
         return self.get_tensor_view()
 
 
-def _filled(element: ElementType, shape: Sequence[int], values: Any) -> Array:
+def _filled(element: ElementType, shape: Sequence[int], values: object) -> Array:
     """Return an array of numbers, or of one number everywhere."""
-    flat = np.empty(np.size(values), object) if element is ElementType.string else None
-    if flat is not None:
-        flat[:] = np.asarray(values, object).reshape(-1)
-    else:
-        flat = np.asarray(values).reshape(-1).astype(element.dtype)
+    is_text = element is ElementType.string
+    flat = (np.array(values, object) if is_text else np.asarray(values).astype(element.dtype)).reshape(-1)
     if flat.size == 1:
         return np.broadcast_to(flat, shape).copy() if shape else flat.reshape(())
     count = int(np.prod(shape, dtype=np.int64))
@@ -195,7 +197,7 @@ class Assign(Node, type="Assign"):
 
     _shown_class = "assign"
 
-    def __init__(self, new_value: Any, variable: Variable | str, name: str = "") -> None:
+    def __init__(self, new_value: object, variable: Variable | str, name: str = "") -> None:
         said = variable if isinstance(variable, str) else variable.info.variable_id
         self._build(operation("Assign", 6, {"variable_id": said}), [as_output(new_value)])
         if name:
@@ -211,7 +213,7 @@ class ReadValue(Node, type="ReadValue"):
 
     _shown_class = "read_value"
 
-    def __init__(self, new_value: Any, variable: Variable | None = None) -> None:
+    def __init__(self, new_value: object, variable: Variable | None = None) -> None:
         inputs = [] if isinstance(new_value, Variable) else [as_output(new_value)]
         held = new_value if isinstance(new_value, Variable) else variable
         if held is None:
@@ -223,7 +225,7 @@ class ReadValue(Node, type="ReadValue"):
         return self.layer.attributes["variable_id"]
 
 
-def _number_text(number: Any) -> str:
+def _number_text(number: object) -> str:
     if isinstance(number, float):
         return {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(text := f"{number:g}", text)
     return str(int(number)) if isinstance(number, bool) else str(number)

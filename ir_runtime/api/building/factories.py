@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -12,7 +12,7 @@ from ...codes import Code
 from ...errors import InputError
 from ...ir.element import ElementType
 from ..nodes import Node, Output, as_outputs
-from ..shapes import PartialShape
+from ..shapes import PartialShape, ShapeLike
 from ..tensor import Tensor
 from .control import If, Loop, TensorIterator
 from .ends import Assign, Constant, Parameter, ReadValue, Result, element_of
@@ -36,7 +36,7 @@ __all__ = [
 
 NodeInput: TypeAlias = "Node | Output | ArrayLike"
 """What an operation reads: the outputs of a node, an output, or numbers that become a Constant."""
-TypeLike: TypeAlias = "ElementType | str | type[Any] | np.dtype[Any]"
+TypeLike: TypeAlias = "ElementType | str | type | np.dtype[Any]"
 """An element type, its name, or the NumPy or Python type that stands for it."""
 
 # What OpenVINO assumes of each spatial axis where a factory is not told.
@@ -49,14 +49,14 @@ _STAND_INS = {
     ("EmbeddingSegmentsSum", 4): (-1, 1),
 }
 # The numbers that NonMaxSuppression has where a factory is not told.
-_NO_LIMITS: Mapping[int, Any] = {2: np.int64(0), 3: np.float32(0), 4: np.float32(0)}
+_NO_LIMITS: Mapping[int, np.generic] = {2: np.int64(0), 3: np.float32(0), 4: np.float32(0)}
 
 
 def make(
     type: str,
     opset: int,
     inputs: Sequence[NodeInput | None],
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     name: str | None = None,
 ) -> Node:
     """Create an operation.
@@ -102,15 +102,15 @@ def _named(value: NodeInput, name: str | None) -> NodeInput:
     return node
 
 
-def _per_axis(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _per_axis(attributes: Mapping[str, object]) -> dict[str, object]:
     absent = [name for name in _PER_AXIS if name in attributes and attributes[name] is None]
-    if not absent or "strides" not in attributes or attributes["strides"] is None:
+    strides = attributes.get("strides")
+    if not absent or not isinstance(strides, Sized):
         return dict(attributes)
-    axes = len(attributes["strides"])
-    return {**attributes, **{name: [_PER_AXIS[name]] * axes for name in absent}}
+    return {**attributes, **{name: [_PER_AXIS[name]] * len(strides) for name in absent}}
 
 
-def parameter(shape: Any, dtype: TypeLike = np.float32, name: str | None = None) -> Parameter:
+def parameter(shape: ShapeLike, dtype: TypeLike = np.float32, name: str | None = None) -> Parameter:
     """Parameter-1: an input of the model.
 
     Args:
@@ -191,14 +191,14 @@ def read_value(
     init_value: NodeInput,
     variable_id: str | Variable,
     variable_type: TypeLike | None = None,
-    variable_shape: Any = None,
+    variable_shape: ShapeLike | None = None,
     name: str | None = None,
 ) -> ReadValue: ...
 @overload
 def read_value(
     variable_id: str | Variable,
     variable_type: TypeLike | None = None,
-    variable_shape: Any = None,
+    variable_shape: ShapeLike | None = None,
     name: str | None = None,
 ) -> ReadValue: ...
 def read_value(*args: Any, **kwargs: Any) -> ReadValue:
@@ -217,7 +217,7 @@ def _read_value(
     init_value: NodeInput | None,
     variable_id: str | Variable,
     variable_type: TypeLike | None = None,
-    variable_shape: Any = None,
+    variable_shape: ShapeLike | None = None,
     name: str | None = None,
 ) -> ReadValue:
     variable = (
@@ -230,7 +230,7 @@ def _read_value(
     return _called(ReadValue(_named(init_value, name), variable), name)
 
 
-def _variable(id: str, type: Any, shape: Any) -> Variable:
+def _variable(id: str, type: TypeLike | None, shape: ShapeLike | None) -> Variable:
     info = VariableInfo()
     info.variable_id = id
     info.data_type = ElementType.dynamic if type is None else element_of(type)

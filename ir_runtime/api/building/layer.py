@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -57,7 +56,7 @@ def incomplete(type: str, opset: int) -> Layer:
     )
 
 
-def operation(type: str, opset: int | None, attributes: Mapping[str, Any]) -> Op:
+def operation(type: str, opset: int | None, attributes: Mapping[str, object]) -> Op:
     """Return an operation with its attributes, given by their names in files or in Python.
 
     Raises:
@@ -76,7 +75,7 @@ def operation(type: str, opset: int | None, attributes: Mapping[str, Any]) -> Op
     return cls.parse({**cls.omitted_defaults(given), **given}, **payloads)
 
 
-def changed(layer: Layer, name: str, value: Any) -> Layer:
+def changed(layer: Layer, name: str, value: object) -> Layer:
     """Return a layer with another value of an attribute."""
     assert isinstance(layer.op, Op)
     cls = type(layer.op)
@@ -98,7 +97,7 @@ def constant(array: Array, element: ElementType | None = None) -> Op:
     return cls(element_type=found, shape=PartialShape(array.shape), offset=0, size=size, value=array)
 
 
-def array_of(value: Any) -> Array:
+def array_of(value: object) -> Array:
     """Return numbers as an array of which a Constant can be made.
 
     Raises:
@@ -121,7 +120,7 @@ def named(specs: Sequence[PortSpec], index: int, names: Sequence[str]) -> tuple[
     return tuple(replace(s, names=tuple(names)) if i == index else s for i, s in enumerate(specs))
 
 
-def informed(specs: Sequence[PortSpec], index: int, rt_info: Mapping[str, Any]) -> tuple[PortSpec, ...]:
+def informed(specs: Sequence[PortSpec], index: int, rt_info: Mapping[str, object]) -> tuple[PortSpec, ...]:
     """Return ports of which one has other runtime information."""
     return tuple(replace(s, rt_info=rt_info) if i == index else s for i, s in enumerate(specs))
 
@@ -152,7 +151,7 @@ def _xml_name(cls: type[Op], name: str) -> str:
     )
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return a value as files write it."""
     if isinstance(value, PartialShape):
         return attribute_text(value)

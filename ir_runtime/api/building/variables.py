@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
 
@@ -14,11 +12,11 @@ class VariableInfo:
     """The id, the shape and the type of a variable."""
 
     def __init__(self) -> None:
-        self.data_shape: Any = PartialShape.dynamic()
+        self.data_shape: PartialShape = PartialShape.dynamic()
         self.data_type: ElementType = ElementType.dynamic
         self.variable_id = ""
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, object]:
         """Return them by the names that a ReadValue has for them."""
         return {
             "variable_id": self.variable_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ...codes import Code
 from ...errors import InputError
@@ -71,14 +71,14 @@ class MatcherPass(PassBase):
     """
 
     def __init__(
-        self, matcher: Matcher | None = None, callback: Callable[[Matcher], Any] | None = None
+        self, matcher: Matcher | None = None, callback: Callable[[Matcher], object] | None = None
     ) -> None:
         self._matcher: Matcher | None = None
         self._new_nodes: list[Node] = []
         if matcher is not None and callback is not None:
             self.register_matcher(matcher, callback)
 
-    def register_matcher(self, matcher: Matcher, callback: Callable[[Matcher], Any]) -> None:
+    def register_matcher(self, matcher: Matcher, callback: Callable[[Matcher], object]) -> None:
         """Say what to do where a pattern matches."""
         self._matcher, self._callback = matcher, callback
         self._name = self._name or matcher.get_name()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from ...codes import Code
 from ...diagnostics import Location
 from ...errors import InputError
 from ...ir.graph import Layer, PortSpec
-from ...ops import load_extensions, registry
+from ...ops import Op, load_extensions, registry
 from ..node_changes import UNKNOWN
 from ..nodes import Node, Output, as_outputs
 from .predicates import Condition, Predicate
 
 __all__ = ["AnyInput", "Optional", "Or", "Pattern", "WrapType", "known_type"]
+
+Sources: TypeAlias = "Node | Output | Sequence[Node | Output]"
+"""What an operation reads: patterns of its only input, or of all."""
 
 _OPSET = "opset"
 _NEWEST = 17
@@ -23,7 +26,7 @@ _NEWEST = 17
 class Pattern(Node):
     """A node that stands for others, of one output of any type."""
 
-    def __init__(self, inputs: Sequence[Any] = (), predicate: Condition | None = None) -> None:
+    def __init__(self, inputs: Sequence[object] = (), predicate: Condition | None = None) -> None:
         name = type(self).__name__
         layer = Layer(-1, name, name, "", None, Location(layer=name), outputs=(PortSpec(0),))
         sources = [source for each in inputs for source in as_outputs(each)]
@@ -66,18 +69,18 @@ class WrapType(Pattern):
     def __init__(
         self,
         type_names: str | Sequence[str] | None = None,
-        inputs: Any = None,
+        inputs: Sources | Condition | None = None,
         predicate: Condition | None = None,
         *,
         type_name: str | None = None,
-        input: Any = None,
+        input: Sources | Condition | None = None,
         pred: Condition | None = None,
     ) -> None:
         names = type_names if type_names is not None else type_name
         if names is None:
             raise TypeError("expected the type of an operation, such as 'opset13.Relu'")
         given = input if inputs is None else inputs
-        if callable(given) and not isinstance(given, Node | Output):
+        if not isinstance(given, Node | Output | Sequence | None):
             given, predicate = None, given
         listed = [] if given is None else [given] if isinstance(given, Node | Output) else list(given)
         super().__init__(listed, predicate or pred)
@@ -92,7 +95,7 @@ class Optional(WrapType):
     """As `WrapType`; or, where that does not match, what its first input is to match."""
 
 
-def known_type(name: str) -> type[Any]:
+def known_type(name: str) -> type[Op]:
     """Return the operation of a name such as ``opset13.Relu``.
 
     Raises:

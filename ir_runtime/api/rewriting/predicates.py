@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType
@@ -34,7 +34,7 @@ class Predicate:
         predicate: a function of the output, or of the symbols found so far and the output; without it, all fit.
     """
 
-    def __init__(self, predicate: Callable[..., Any] | None = None) -> None:
+    def __init__(self, predicate: Callable[..., object] | None = None) -> None:
         self._predicate = predicate
         code = getattr(predicate, "__code__", None)
         bound = 1 if hasattr(predicate, "__self__") else 0
@@ -49,7 +49,7 @@ class Predicate:
         return bool(self._predicate(output))
 
 
-Condition: TypeAlias = "Predicate | Callable[[Output], Any]"
+Condition: TypeAlias = "Predicate | Callable[[Output], object]"
 
 
 def consumers_count(count: int) -> Predicate:
@@ -107,7 +107,7 @@ def type_matches_any(types: Iterable[ElementType]) -> Predicate:
     return Predicate(lambda output: output.element_type in wanted)
 
 
-def attrs_match(attributes: Mapping[str, Any]) -> Predicate:
+def attrs_match(attributes: Mapping[str, object]) -> Predicate:
     """The operation has these attributes."""
 
     def holds(output: Output) -> bool:
