@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from numpy.typing import NDArray
-
+from ..arrays import Array
 from .element import ElementType
 from .packing import unpack
 
 __all__ = ["Array", "Packed"]
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ..arrays import DType
 from .packing import packed_size
 
 __all__ = ["ElementType"]
@@ -205,9 +206,9 @@ class ElementType(Enum):
         """Return whether some tensor fits both."""
         return self.merge(other) is not None
 
-    def to_dtype(self) -> np.dtype[Any]:
+    def to_dtype(self) -> DType:
         """Return the NumPy dtype of arrays of this type."""
-        found: np.dtype[Any] = self.dtype
+        found: DType = self.dtype
         return found
 
     def to_string(self) -> str:

@@ -45,7 +45,7 @@ class Operation(Protocol):
         """Return the attributes of the layer by name."""
         ...
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: object) -> Self:
         """Return the same operation with some of its attributes, or payloads, changed."""
         ...
 

@@ -10,15 +10,16 @@ the high parts of all of it, each from the high end of its byte::
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ..arrays import Array
 
 __all__ = ["pack", "packed_size", "unpack"]
 
-Bytes = NDArray[Any]
-Codes = NDArray[Any]
+Bytes: TypeAlias = Array
+Codes: TypeAlias = Array
 
 # Bits of the low and of the high part; a group fills three bytes.
 _SPLIT = {3: (2, 1), 6: (4, 2)}

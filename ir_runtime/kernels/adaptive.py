@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .arrays import Array
+from ..arrays import Array
 
 __all__ = ["largest", "totals", "windows"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import deadline
-from .arrays import Array
+from ..arrays import Array
 
 __all__ = ["areas", "descending", "greedy_nms", "iou", "decode_deltas", "soft_nms", "as_float"]
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from ..arrays import Array
 from ..limits import check_array_size
-from .arrays import Array
 from .matmul import accumulator_dtype, from_accumulator
 
 __all__ = ["convolve", "pad_spatial", "windows_of"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array
+from ..arrays import Array
 from .matmul import accumulator_dtype, from_accumulator
 
 __all__ = ["deconvolve"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array
+from ..arrays import Array
 from .matmul import from_accumulator
 
 __all__ = ["deformable_convolution"]

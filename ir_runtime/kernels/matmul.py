@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arrays import Array, DType
+from ..arrays import Array, DType
 
 __all__ = ["matmul", "accumulator_dtype"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .. import deadline
+from ..arrays import Array, DType
 from ..limits import check_array_size
-from .arrays import Array, DType
 from .convolution import pad_spatial
 from .statistics import lowest
 

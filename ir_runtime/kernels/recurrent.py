@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import deadline
-from .arrays import Array
+from ..arrays import Array
 from .matmul import accumulator_dtype
 from .special import sigmoid
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arrays import Array
+from ..arrays import Array
 
 __all__ = ["bilinear", "inside", "sample_offsets"]
 

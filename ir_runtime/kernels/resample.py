@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import Array, DType
+from ..arrays import Array, DType
 from .matmul import from_accumulator
 
 __all__ = ["Axis", "Filter", "Taps", "along_each", "cubic_weights", "resample", "rounded"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arrays import Array
+from ..arrays import Array
 
 __all__ = ["rotated_nms", "rotated_iou"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .arrays import Array, DType
+from ..arrays import Array, DType
 
 __all__ = ["erf", "erfinv", "gelu", "log_softmax", "sigmoid", "softmax"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .arrays import Array, DType
+from ..arrays import Array, DType
 
 __all__ = ["accumulator", "count", "highest", "lowest", "mean", "sum_along", "compute_dtype"]
 

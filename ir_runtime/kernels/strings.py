@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .arrays import Array
+from ..arrays import Array
 
 __all__ = ["header_size", "pack_strings", "decode", "unpack_strings"]
 

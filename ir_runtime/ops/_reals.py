@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ def _converted(numbers: Sequence[int | None], element: ElementType, absent: floa
     return np.where([n is None for n in numbers], absent, known).astype(element.dtype)
 
 
-def from_reals(bounds: Bounds, source: ElementType, target: ElementType) -> Any:
+def from_reals(bounds: Bounds, source: ElementType, target: ElementType) -> Array | Bounds | None:
     """Bounds on real numbers as numbers of another type: whole ones as intervals."""
     if target.real:
         return Bounds(convert(bounds.lower, target, source), convert(bounds.upper, target, source))

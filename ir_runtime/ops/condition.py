@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..arrays import DType
 from ..ir.dimension import Dimension, Interval
 from ..ir.element import ElementType
 from ..ir.formula import Count, log2, maximum
@@ -18,7 +19,8 @@ from ..ir.tensor import Array, TensorType, Value, objects
 from ._bodies import T_OUTER, Visit, check_one, check_ties, feeds_of, given, only
 from ._broadcast import Rule, align, broadcast_shapes
 from ._define.bounds import UNDECIDED, Number, choose
-from ._define.operation import MAX_PROPAGATED, Element, Input, Op, Output, attr, body_field, op
+from ._define.operation import Element, Input, Op, Output, attr, body_field, op
+from ._define.propagation import MAX_PROPAGATED, Propagated
 from ._define.types import NUMBERS, T_ANY, T_BOOLEAN, T_PLAIN, T, check_index_types
 from ._lengths import check_vector
 from .elementwise import BROADCAST, contents, propagate_elements
@@ -51,7 +53,7 @@ class Select(Op):
             condition, otherwise = align(condition, then.ndim), align(otherwise, then.ndim)
         return np.where(condition, then, otherwise)
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         """Contents from those that the condition picks; the others may be unknown."""
         if all(value.known() is not None for value in inputs):
             return super().propagate(*inputs)
@@ -132,7 +134,7 @@ class Bucketize(Op):
         return operands.result * log2(size(operands.inputs[1]))
 
 
-def _ordinary(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _ordinary(dtype: DType) -> DType:
     return dtype if dtype.kind in "iuf" else np.dtype(np.float32)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from ._broadcast import Rule, align, broadcast_shapes
 from ._define.bounds import Number, fit
-from ._define.operation import MAX_PROPAGATED, Input, Op, Output, attr
+from ._define.operation import Input, Op, Output, attr
+from ._define.propagation import MAX_PROPAGATED, Propagated
 from ._define.types import T
 
 __all__ = ["BROADCAST", "Binary", "RealUnary", "Unary", "propagate_elements", "contents"]
@@ -42,7 +43,7 @@ class Unary(Op):
         """Return bounds of the result for an integer of which only bounds may be known."""
         return Interval()
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         """Propagate contents; element by element where some have only bounds."""
         (data,) = inputs
         if data.known() is not None or data.bounds is not None:
@@ -104,7 +105,7 @@ class Binary(Op):
         """Return bounds of the result for integers of which only bounds may be known."""
         return Interval()
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         """Propagate contents; element by element where some have only bounds."""
         a, b = inputs
         if a.bounds is not None or b.bounds is not None:

@@ -68,7 +68,8 @@ class Recurrent(Op):
 
     def verify(self) -> None:
         """Require a function for each place of one."""
-        wanted = len(type(self).schema()["activations"].default)
+        usual = self.schema()["activations"].default
+        wanted = len(usual) if isinstance(usual, tuple) else 0
         if len(self.activations) < wanted:
             raise ValueError(
                 f"attribute 'activations' must name {wanted} functions, not {len(self.activations)}: "

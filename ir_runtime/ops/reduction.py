@@ -17,6 +17,7 @@ from ..kernels.statistics import accumulator, compute_dtype, highest, lowest, me
 from ._axes import axes_of, normalize_axes, reduced_shape
 from ._define.bounds import Number, maximum, minimum
 from ._define.operation import Input, Op, Output, attr, op
+from ._define.propagation import Propagated
 from ._define.types import T_BOOLEAN, T_INDEX, T
 from .elementwise import propagate_elements
 
@@ -50,7 +51,7 @@ class Reduction(Op):
         reduced = self.reduce(data, normalize_axes(axes_of(axes), data.ndim))
         return np.asarray(reduced).astype(data.dtype, copy=False)
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         """Contents from contents; bounds on sums and products wrap around in their type, as these do."""
         found = super().propagate(*inputs)
         if not isinstance(found, np.ndarray) or found.dtype != object:
@@ -133,7 +134,7 @@ class ReduceProd(UfuncReduction):
     ufunc = np.multiply
     symbolic = True
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         """As of all reductions; of real numbers, while none may be negative."""
         bounds = inputs[0].bounds
         return None if bounds is not None and (bounds.lower < 0).any() else super().propagate(*inputs)

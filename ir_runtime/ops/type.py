@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ir.dimension import Dimension
@@ -11,7 +9,8 @@ from ..ir.element import ElementType
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, TensorType, Value
 from ..kernels.strings import decode, header_size, pack_strings
-from ._define.operation import MAX_PROPAGATED, Element, InferenceError, Input, Op, Output, attr, op
+from ._define.operation import Element, InferenceError, Input, Op, Output, attr, op
+from ._define.propagation import MAX_PROPAGATED, Propagated
 from ._define.types import EVERY, Types, elements
 from ._lengths import check_vector
 from ._reals import from_reals, to_reals
@@ -59,7 +58,7 @@ class Convert(Op):
         (source,) = elements((data,), types)
         return convert(data, self.destination_type, source)
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         """Return the contents, or their bounds, which become real numbers and whole ones again."""
         (data,) = inputs
         if data.bounds is not None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from types import MappingProxyType
 
+from ..cached import cached_by_class
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location
 from ..errors import IRError, LimitError, ParseError, ValidationError
@@ -152,7 +152,7 @@ class LayerReader:
     ) -> Mapping[str, Body]:
         """Return the bodies of the layer, by the names of their attributes."""
         found = {}
-        for name in () if cls is None else _body_names(cls):  # type: ignore[arg-type]
+        for name in () if cls is None else _body_names(cls):
             inside = element.find(name)
             if inside is None:
                 raise ParseError(f"<{name}> of the layer is missing", code=Code.BAD_ELEMENT, where=where)
@@ -178,7 +178,7 @@ class LayerReader:
             message, hint = unknown_operation(type, version)
             self.report.error(Code.UNKNOWN_OPERATION, message, where, hint)
             return None
-        known = _attribute_names(cls)  # type: ignore[arg-type]  # classes can be hashed
+        known = _attribute_names(cls)
         if not data.keys() <= known:
             self._unknown_attributes(cls, data, known, where)
         if omitted := cls.omitted_defaults(data):
@@ -238,13 +238,13 @@ class LayerReader:
         return self.built[said]
 
 
-@lru_cache
+@cached_by_class
 def _attribute_names(cls: type[Op]) -> frozenset[str]:
     """Return the names of an operation's attributes in files."""
     return frozenset(attribute.xml for attribute in cls.schema().values())
 
 
-@lru_cache
+@cached_by_class
 def _body_names(cls: type[Op]) -> tuple[str, ...]:
     return tuple(name for name in PORT_MAPS if name in cls.schema())
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..absent import answers
 from ..api.building.ends import Constant
 from ..api.nodes import Node, Output
+from ..arrays import DType
 from ..exceptions import OVTypeError
 from ..ir.element import ElementType
 from ..ir.tensor import Array
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 NumericData: TypeAlias = int | float | Array
-NumericType: TypeAlias = type | np.dtype[Any]
+NumericType: TypeAlias = type | DType
 ScalarData: TypeAlias = int | float
 TensorShape: TypeAlias = list[int]
 NodeInput: TypeAlias = Node | int | float | Array
@@ -72,7 +73,7 @@ def get_element_type_str(data_type: Any) -> str:
     return str(get_element_type(data_type))
 
 
-def get_dtype(openvino_type: ElementType) -> np.dtype[Any]:
+def get_dtype(openvino_type: ElementType) -> DType:
     """Return the type of NumPy of an element type.
 
     Raises:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from functools import cache, lru_cache
-from typing import Any
 
 import numpy as np
 
+from ...arrays import DType
 from ...ir.element import ElementType
 from ...ir.tensor import Array, Value
 from ...limits import check_array_size
@@ -115,7 +115,7 @@ def repeat_row(row: Array) -> Array:
 
 
 @lru_cache(256)
-def _shared_row(number: bytes, dtype: np.dtype[Any]) -> Array:
+def _shared_row(number: bytes, dtype: DType) -> Array:
     """Return one row for all layers that use the same number."""
     return _repeated_row(np.frombuffer(number, dtype))
 

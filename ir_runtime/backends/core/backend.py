@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
@@ -26,9 +25,9 @@ class Backend:
     """A name and, per operation, functions that offer a kernel or decline with ``None``."""
 
     name: str
-    offers: dict[type[Any], list[Offer]] = field(default_factory=dict)
-    packed: dict[type[Any], list[Offer]] = field(default_factory=dict)
-    patterns: dict[type[Any], list[Pattern]] = field(default_factory=dict)
+    offers: dict[type, list[Offer]] = field(default_factory=dict)
+    packed: dict[type, list[Offer]] = field(default_factory=dict)
+    patterns: dict[type, list[Pattern]] = field(default_factory=dict)
     around: Callable[[], AbstractContextManager[object]] = nullcontext
     """What its kernels want around a run, such as a number of threads."""
     compiling: Callable[[], AbstractContextManager[object]] = nullcontext

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from ...ir.operation import Operation
 from ...ir.tensor import Array, Value
@@ -50,5 +50,5 @@ class KernelObject(ABC):
         return self
 
     @abstractmethod
-    def __call__(self, *arrays: Array) -> Any:
+    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
         """Compute the outputs of the layers."""

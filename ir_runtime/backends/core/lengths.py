@@ -8,7 +8,7 @@ those of caches do. A kernel that can tell by a few comparisons therefore says s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from ...ir.tensor import Array
 
@@ -43,7 +43,7 @@ def filter_lengths(channels: int, extents: Sequence[int]) -> Accepts:
     """The first input has this many channels, and room for a window without padding along every spatial axis."""
     lowest = tuple(extents)
 
-    def accepts(x: Array, *_: Any) -> bool:
+    def accepts(x: Array, *_: object) -> bool:
         _, found, *lengths = x.shape
         return found == channels and all(map(int.__ge__, lengths, lowest))
 

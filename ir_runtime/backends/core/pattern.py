@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ...ir.graph import Graph, Layer, Port
 from ...ir.tensor import Value
+from .kernel import Kernel
 
 __all__ = ["Fusion", "MatchContext", "Pattern", "Refusal"]
 
@@ -29,7 +30,7 @@ class Fusion:
 
     layers: tuple[Layer, ...]
     reads: tuple[Port, ...]
-    kernel: Callable[..., Any]
+    kernel: Kernel
     pattern: str = field(default="", compare=False)
 
 

@@ -21,7 +21,14 @@ __all__ = ["MISSING", "Attribute", "attr", "blob_field", "body_field", "raise_in
 # Strings up to this length are cached; longer ones would let a file fill memory.
 _MAX_CACHED = 64
 
-MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING"})()
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING = _Missing()
+"""The default of an attribute that has none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,8 +36,8 @@ class Attribute:
     """One attribute: its type, and what `attr` declares, field by field."""
 
     name: str
-    type: Any
-    default: Any = MISSING
+    type: object
+    default: object = MISSING
     gt: float | None = None
     ge: float | None = None
     le: float | None = None
@@ -39,7 +46,7 @@ class Attribute:
     external: bool = False
     default_with_warning: str | None = None
     """The default that OpenVINO uses where a file omits it though the specification requires it."""
-    choices: tuple[Any, ...] = field(init=False, default=(), repr=False)
+    choices: tuple[object, ...] = field(init=False, default=(), repr=False)
     """The values that an enumeration, or each item of a list of them, may have."""
     bounded: bool = field(init=False, default=False, repr=False)
     """Whether numbers must be greater or smaller than others."""
@@ -53,7 +60,7 @@ class Attribute:
         """Whether a layer must have it."""
         return self.default is MISSING and not self.external
 
-    def parse(self, text: str) -> Any:
+    def parse(self, text: str) -> object:
         """Read it from a string in a file; `ValueError` says what is allowed."""
         try:
             value = _parse_cached(self, text) if len(text) <= _MAX_CACHED else _parse(self.type, text)
@@ -61,7 +68,7 @@ class Attribute:
             raise ValueError(f"{self.allows()}, not {text!r}{near}") from None
         return self.check(value, text)
 
-    def check(self, value: Any, text: str | None = None) -> Any:
+    def check(self, value: object, text: str | None = None) -> object:
         """Return the value, or raise `ValueError` if it is not allowed; ``text`` is how a file says it."""
         if value is MISSING:
             raise ValueError(f"is missing; it {self.allows()}")
@@ -76,7 +83,7 @@ class Attribute:
             raise ValueError(f"{self.allows()}, not {_quoted(value, text)}")
         return value
 
-    def _within(self, item: Any) -> bool:
+    def _within(self, item: float) -> bool:
         return (
             (self.gt is None or item > self.gt)
             and (self.ge is None or item >= self.ge)
@@ -98,7 +105,7 @@ class Attribute:
 
 
 def attr(
-    default: Any = MISSING,
+    default: object = MISSING,
     *,
     gt: float | None = None,
     ge: float | None = None,
@@ -153,36 +160,36 @@ def read_schema(cls: type) -> Mapping[str, Attribute]:
     return types.MappingProxyType(schema)
 
 
-def _annotated(cls: type) -> dict[str, Any]:
+def _annotated(cls: type) -> dict[str, object]:
     """Names and types, those of bases first; what many classes inherit is read once."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for base in reversed(cls.__mro__):
         found |= _annotated_here(base)
     return found
 
 
 @cache
-def _annotated_here(cls: type) -> dict[str, Any]:
-    said: dict[str, Any] = get_annotations(cls, eval_str=True)
-    return {name: kind for name, kind in said.items() if not (name.startswith("_") or _is_shared(kind))}
+def _annotated_here(cls: type) -> dict[str, object]:
+    annotations = get_annotations(cls, eval_str=True).items()
+    return {name: kind for name, kind in annotations if not (name.startswith("_") or _is_shared(kind))}
 
 
-def _is_shared(kind: Any) -> bool:
+def _is_shared(kind: object) -> bool:
     return get_origin(kind) is ClassVar
 
 
-def _choices(kind: Any) -> tuple[Any, ...]:
+def _choices(kind: object) -> tuple[object, ...]:
     item = get_args(kind)[0] if get_origin(kind) is tuple else kind
     return get_args(item) if get_origin(item) is Literal else ()
 
 
 @lru_cache(4096)
-def _parse_cached(attribute: Attribute, text: str) -> Any:
+def _parse_cached(attribute: Attribute, text: str) -> object:
     """Parse a string with caching: attribute values repeat."""
     return _parse(attribute.type, text)
 
 
-def _parse(kind: Any, text: str) -> Any:
+def _parse(kind: object, text: str) -> object:
     """Names are taken to the letter, as OpenVINO takes them; what stands around numbers does not count."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
@@ -195,6 +202,8 @@ def _parse(kind: Any, text: str) -> Any:
         return _boolean(text)
     if kind is int:
         return _integer(text.strip())
+    if not isinstance(kind, type):
+        raise TypeError(f"attributes cannot be of type {kind}")
     try:
         return ElementType.of_attribute(text) if kind is ElementType else kind(text)
     except ValueError:
@@ -216,7 +225,7 @@ def _boolean(text: str) -> bool:
         raise ValueError("") from None
 
 
-def _choose(choices: tuple[Any, ...], text: str) -> Any:
+def _choose(choices: tuple[object, ...], text: str) -> object:
     # OpenVINO compares the names of enumerations without regard to case.
     by_text = {str(choice).lower(): choice for choice in choices}
     if text.lower() not in by_text:
@@ -224,11 +233,11 @@ def _choose(choices: tuple[Any, ...], text: str) -> Any:
     return by_text[text.lower()]
 
 
-def _quoted(value: Any, text: str | None) -> str:
+def _quoted(value: object, text: str | None) -> str:
     return repr(_text(value) if text is None else text)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return a value as files write it."""
     if isinstance(value, tuple):
         return ",".join(map(_text, value))
@@ -240,7 +249,7 @@ def _suggestion(text: str, choices: Iterable[str]) -> str:
     return f"; did you mean {near!r}?" if near else ""
 
 
-def _kind(kind: Any) -> str:
+def _kind(kind: object) -> str:
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return _kind(next(a for a in args if a is not type(None)))
@@ -253,7 +262,7 @@ def _kind(kind: Any) -> str:
     return _SINGULAR.get(kind, f"a {getattr(kind, '__name__', kind)}")
 
 
-_SINGULAR = {
+_SINGULAR: Mapping[object, str] = {
     int: "an integer",
     float: "a number",
     bool: "true or false",
@@ -261,4 +270,4 @@ _SINGULAR = {
     ElementType: "an element type",
     PartialShape: "a shape",
 }
-_PLURAL = {int: "integers", float: "numbers", str: "strings", bool: "true or false"}
+_PLURAL: Mapping[object, str] = {int: "integers", float: "numbers", str: "strings", bool: "true or false"}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 import types
+from collections.abc import Mapping
 from linecache import getlines
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Literal, Union, get_args, get_origin
 
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
+from ...records import Record
 from .attributes import Attribute
 from .examples import recorded
 from .operation import Element, Input, Op, Output
@@ -58,7 +60,7 @@ def _line(cls: type[Op], path: Path) -> int:
     return next(found, 0) or inspect.getsourcelines(cls)[1]
 
 
-def record(cls: type[Op]) -> dict[str, Any]:
+def record(cls: type[Op]) -> Record:
     """Return the page as plain data, for JSON."""
     return {
         "operation": cls.versioned_name(),
@@ -87,7 +89,7 @@ def _flops_per_element(cls: type[Op]) -> int | None:
     return cls.flops_per_element if counted else None
 
 
-def _tests(cls: type[Op]) -> dict[str, Any] | None:
+def _tests(cls: type[Op]) -> Record | None:
     """Return an example that ran, and what the samples were compared with."""
     found = recorded(cls.versioned_name()) if group(cls) else None
     if found is None:
@@ -102,7 +104,7 @@ def _tests(cls: type[Op]) -> dict[str, Any] | None:
     }
 
 
-def _input_record(port: Input) -> dict[str, Any]:
+def _input_record(port: Input) -> Record:
     return {
         "name": port.name,
         "type": port.element.name,
@@ -112,11 +114,11 @@ def _input_record(port: Input) -> dict[str, Any]:
     }
 
 
-def _output_record(port: Output) -> dict[str, Any]:
+def _output_record(port: Output) -> Record:
     return {"name": port.name, "type": _type(port), "variadic": port.variadic, "doc": _text(port.doc)}
 
 
-def _attribute_record(a: Attribute) -> dict[str, Any]:
+def _attribute_record(a: Attribute) -> Record:
     return {
         "name": a.xml,
         "kind": _kind(a.type),
@@ -152,7 +154,7 @@ def _text(doc: str) -> str:
     return doc.replace("``", "`")
 
 
-def _kind(kind: Any) -> str:
+def _kind(kind: object) -> str:
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return " | ".join(_kind(a) for a in args if a is not type(None))
@@ -161,12 +163,18 @@ def _kind(kind: Any) -> str:
     if origin is tuple:
         item = _kind(args[0])
         return f"({item})[]" if " " in item else f"{item}[]"
-    return {ElementType: "element type", PartialShape: "shape", bool: "boolean", str: "string"}.get(
-        kind, getattr(kind, "__name__", str(kind))
-    )
+    return _NAMES.get(kind, getattr(kind, "__name__", str(kind)))
 
 
-def _plain(value: Any) -> Any:
+_NAMES: Mapping[object, str] = {
+    ElementType: "element type",
+    PartialShape: "shape",
+    bool: "boolean",
+    str: "string",
+}
+
+
+def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

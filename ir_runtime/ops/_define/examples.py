@@ -9,7 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from ...records import Record
 
 __all__ = ["Recorded", "Samples", "Tensor", "recorded"]
 
@@ -56,7 +58,7 @@ def recorded(name: str) -> Recorded | None:
 
 
 @cache
-def _every() -> Mapping[str, Any]:
+def _every() -> Mapping[str, Record]:
     text = files("ir_runtime.ops").joinpath("_examples.json").read_text(encoding="utf-8")
-    found: Mapping[str, Any] = json.loads(text)
+    found: Mapping[str, Record] = json.loads(text)
     return found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
+from ...cached import cached_by_class
 from ...errors import InferenceError
 from ...ir.element import ElementType
 from ...ir.formula import Count, total
@@ -18,7 +19,7 @@ from ...ir.signature import Element, Input, Output, bind, port_at
 from ...ir.tensor import TensorType, Value
 from .._index import MODULES
 from .attributes import Attribute, attr, blob_field, body_field, raise_invalid, read_schema
-from .monotonicity import propagate_bounds
+from .propagation import MAX_PROPAGATED, Propagated, propagate_contents
 from .registry import Registry
 from .values import keywords_of, to_value
 
@@ -34,9 +35,6 @@ __all__ = [
     "op",
     "registry",
 ]
-
-# Contents are propagated through shape arithmetic only: tensors with more elements than this are data.
-MAX_PROPAGATED = 4096
 
 
 @dataclass_transform(
@@ -73,6 +71,7 @@ class Op:
     flops_per_input: ClassVar[Mapping[str, int]] = {}
     """Arithmetic operations for each element of inputs, by their names."""
     _needs: ClassVar[frozenset[str]] = frozenset()
+    _schema: ClassVar[Mapping[str, Attribute]] = {}
     _declared: ClassVar[Mapping[str, Input | Output]] = {}
     """The ports that this class declares itself."""
 
@@ -88,7 +87,7 @@ class Op:
         cls.outputs = tuple(p for p in ports if isinstance(p, Output))
         cls._needs = keywords_of(cls.evaluate)
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, **values: object) -> None:
         problems = []
         for name, attribute in self.schema().items():
             value = values.pop(name, attribute.default)
@@ -101,7 +100,7 @@ class Op:
         raise_invalid(problems)
         self._verify()
 
-    def _set(self, fields: Mapping[str, Any]) -> Self:
+    def _set(self, fields: Mapping[str, object]) -> Self:
         """Set attributes that are valid one by one, and verify them together."""
         vars(self).update(fields)
         self._verify()
@@ -123,11 +122,11 @@ class Op:
     def schema(cls) -> Mapping[str, Attribute]:
         """Return the attributes in declaration order; read from the annotations on first use."""
         if "_schema" not in vars(cls):
-            cls._schema = read_schema(cls)  # type: ignore[attr-defined]
-        return cls._schema  # type: ignore[attr-defined,no-any-return]
+            cls._schema = read_schema(cls)
+        return cls._schema
 
     @classmethod
-    def parse(cls, data: Mapping[str, str], /, **payloads: Any) -> Self:
+    def parse(cls, data: Mapping[str, str], /, **payloads: object) -> Self:
         """Build from the strings of a ``<data>`` element; unknown names are ignored.
 
         Raises:
@@ -153,9 +152,9 @@ class Op:
     @classmethod
     def omitted_defaults(cls, data: Mapping[str, str]) -> dict[str, str]:
         """Return OpenVINO's defaults of attributes that a file omits though the specification requires them."""
-        return {xml: text for xml, text in _omitted_defaults(cls) if xml not in data}  # type: ignore[arg-type]  # classes can be hashed
+        return {xml: text for xml, text in _omitted_defaults(cls) if xml not in data}
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: object) -> Self:
         """Return the same operation with some of its attributes, or payloads, changed."""
         return type(self).__new__(type(self))._set({**vars(self), **changes})
 
@@ -216,25 +215,12 @@ class Op:
         """Return `evaluate`, bound to the element types of the inputs if it needs them."""
         return partial(self.evaluate, types=tuple(types)) if self.needs("types") else self.evaluate
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         """Propagate contents: return arrays of numbers or intervals, or ``None`` if unknown.
 
-        By default, run `evaluate` on the known contents of the inputs. ``TypeError`` means that the
-        arithmetic is not defined on intervals, and so that nothing is known.
+        By default, run `evaluate` on the known contents of the inputs.
         """
-        if any(v.bounds is not None for v in inputs):
-            return propagate_bounds(self, inputs) if self.pure else None
-        if not self.pure or not inputs or any(v.data is None or v.data.size > MAX_PROPAGATED for v in inputs):
-            return None
-        intervals = any(v.known() is None for v in inputs)
-        if intervals and not self.symbolic:
-            return None
-        try:
-            return self.evaluator([v.element for v in inputs])(*(v.data for v in inputs))
-        except TypeError:
-            if not intervals:
-                raise
-            return None
+        return propagate_contents(self, inputs)
 
     def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
         """Check the inputs against the declaration, then infer the type of each output."""
@@ -267,7 +253,8 @@ class Op:
         if isinstance(port.element, ElementType):
             return port.element
         if isinstance(port.element, str):
-            return vars(self)[port.element]  # type: ignore[no-any-return]
+            named: ElementType = vars(self)[port.element]
+            return named
         return bound.get(port.element.name, ElementType.dynamic)
 
     def _verify(self) -> None:
@@ -277,14 +264,10 @@ class Op:
             raise_invalid([str(problem)])
 
 
-@cache
+@cached_by_class
 def _omitted_defaults(cls: type[Op]) -> tuple[tuple[str, str], ...]:
-    every = cls.schema().values()
-    return tuple(
-        (attribute.xml, attribute.default_with_warning)
-        for attribute in every
-        if attribute.default_with_warning is not None
-    )
+    found = ((attribute.xml, attribute.default_with_warning) for attribute in cls.schema().values())
+    return tuple((xml, text) for xml, text in found if text is not None)
 
 
 registry: Registry[type[Op]] = Registry(__package__.rpartition(".")[0], MODULES)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
+from ...records import Record
 from .describe import record
 from .operation import Op
 
 __all__ = ["page"]
 
 _WIDTH = 100
-Record = Mapping[str, Any]
 
 
 def page(cls: type[Op]) -> str:
@@ -77,7 +76,7 @@ def _allowed(attribute: Record) -> Iterator[str]:
             yield f"{sign} {attribute[key]:g}"
 
 
-def _default(value: Any) -> str:
+def _default(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import signature
 from types import CodeType
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from .bounds import fit
 __all__ = ["keywords_of", "to_value"]
 
 
-def keywords_of(function: Callable[..., Any]) -> frozenset[str]:
+def keywords_of(function: Callable[..., object]) -> frozenset[str]:
     """Return the names of the keyword-only parameters of a function."""
     code: CodeType | None = getattr(function, "__code__", None)
     if code is None or hasattr(function, "__wrapped__"):

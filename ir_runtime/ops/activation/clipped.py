@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from ...arrays import DType
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.shape import PartialShape
@@ -14,6 +14,7 @@ from ...ir.tensor import Array, Value
 from ...kernels.statistics import compute_dtype
 from .._define.bounds import Number, maximum, minimum
 from .._define.operation import Input, Op, Output, attr, op
+from .._define.propagation import Propagated
 from .._define.types import T_ANY, T_FLOAT, T
 from .._pointwise import Pointwise
 from ..elementwise import contents, propagate_elements
@@ -61,7 +62,7 @@ class Clamp(Pointwise):
         low, high = self.within(x.dtype) if x.dtype.kind in "iu" else (self.min, self.max)
         return np.asarray(np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high)))
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         (data,) = inputs
         numbers = contents(data)
         if data.known() is not None or numbers is None:
@@ -69,7 +70,7 @@ class Clamp(Pointwise):
         low, high = self.within(data.element.dtype)
         return propagate_elements(lambda x: minimum(maximum(x, low), high), data.element, numbers)
 
-    def within(self, dtype: np.dtype[Any]) -> tuple[int, int]:
+    def within(self, dtype: DType) -> tuple[int, int]:
         """Return the bounds on integers of a type."""
         limits = np.iinfo(dtype)
         low, high = (min(max(bound, limits.min), limits.max) for bound in (self.min, self.max))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from ...errors import ExecutionError
-from ...ir.tensor import Array, Value
+from ...ir.tensor import Array, Bounds, Value
 from .._broadcast import align
 from .._define.bounds import Number, absolute, maximum, minimum, power, quotient, remainder
 from .._define.operation import Input, attr, op
+from .._define.propagation import Propagated
 from .._define.types import T
 from ..elementwise import Binary
 
@@ -39,7 +39,7 @@ class Division(Binary):
             raise ExecutionError(_BY_ZERO)
         return super().evaluate(a, b)
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         try:
             return super().propagate(*inputs)
         except ExecutionError:
@@ -96,12 +96,14 @@ class Divide(Division):
     def bounds(self, x: Number, y: Number) -> Number:
         return quotient(x, y, self.m_pythondiv)
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         """Contents from contents; about a quotient whose divisor may be 0, nothing is known."""
         found, divisor = super().propagate(*inputs), inputs[1].bounds
-        if divisor is None or found is None:
+        if divisor is None or not isinstance(found, tuple):
             return found
         (quotients,) = found
+        if not isinstance(quotients, Bounds):
+            return quotients
         whole = (divisor.lower > 0) | (divisor.upper < 0)
         if self.auto_broadcast == "pdpd":
             whole = align(whole, quotients.lower.ndim)

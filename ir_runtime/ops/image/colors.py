@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...arrays import DType
 from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
@@ -53,7 +54,7 @@ def even(length: Dimension, what: str, shape: PartialShape) -> Dimension:
     return found
 
 
-def bounded(x: Array, dtype: np.dtype[Any]) -> Array:
+def bounded(x: Array, dtype: DType) -> Array:
     """As colours of a type: from 0 to 255, integers rounded, halves up."""
     limited = x.clip(0, 255)
     return (np.floor(limited + np.float32(0.5)) if dtype.kind == "u" else limited).astype(dtype)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...codes import Code
@@ -12,7 +10,8 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
 from .._axes import normalize_axis
-from .._define.operation import MAX_PROPAGATED, Input, Op, Output, attr, op
+from .._define.operation import Input, Op, Output, attr, op
+from .._define.propagation import MAX_PROPAGATED, Propagated
 from .._define.types import T_ANY
 
 
@@ -57,7 +56,7 @@ class Concat(Op):
     def evaluate(self, *parts: Array) -> Array:
         return np.concatenate(parts, axis=self.axis)
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         if any(v.bounds is not None for v in inputs):
             return super().propagate(*inputs)
         if all(v.data is None for v in inputs):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ...arrays import DType
 from ...errors import InferenceError
 from ...ir.dimension import Interval
 from ...ir.element import ElementType
@@ -17,7 +18,7 @@ from ...ir.operands import Operands, size
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
 from ...kernels.statistics import highest, lowest
-from .._define.bounds import maximum, minimum
+from .._define.bounds import Number, maximum, minimum
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import INTEGERS, T_INDEX, T_INDEX_64, T_PLAIN
 from ._indices import axis_input, check_inside, check_tuples, flat_positions, positions
@@ -32,7 +33,7 @@ _COMBINE_BOOLEAN = {
     "min": np.logical_and,
     "max": np.logical_or,
 }
-_COMBINE_BOUNDS: dict[str, Callable[[Any, Any], Any]] = {
+_COMBINE_BOUNDS: dict[str, Callable[[Number, Number], Number]] = {
     "sum": operator.add,
     "sub": operator.sub,
     "prod": operator.mul,
@@ -271,7 +272,7 @@ def _apply(target: Array, where: tuple[Array, ...], updates: Array, reduction: s
         combine[reduction].at(target, where, updates)
 
 
-def _neutral(dtype: np.dtype[Any], reduction: str) -> Any:
+def _neutral(dtype: DType, reduction: str) -> Any:
     """Return what a reduction starts from. Of floating-point types it is finite, as in the reference."""
     if reduction in ("sum", "prod", "mean"):
         return dtype.type(reduction == "prod")

@@ -10,6 +10,7 @@ from ...ir.dimension import Dimension, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value, objects
 from .._define.operation import Input, Op, Output, attr, op
+from .._define.propagation import Propagated
 from .._define.types import T_ANY, T_INDEX
 from .._lengths import common_count, count_of, listed
 from ._slicing import FAR, Bound, bounds_of, python_slice, sliced
@@ -79,7 +80,7 @@ class StridedSlice(Op):
         region: Array = data[self.index(data.shape, begin, end, strides)]
         return region
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         """As usual; a number of begin or end need not be known where a mask is in its place."""
         data, begin, end, *strides = inputs
         begin = _masked(begin, self.begin_mask)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd, prod
-from typing import Any
 
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, DimensionLike, Interval
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Bounds, Value
 from .._define.operation import Input, Op, Output, attr, op
+from .._define.propagation import Propagated
 from .._define.types import T_ANY, T_SHAPE
 from .._lengths import check_vector, count_of, listed, product
 
@@ -58,7 +58,7 @@ class Reshape(Op):
             raise _impossible(PartialShape(data.shape), [int(n) for n in shape.flat], self.special_zero)
         return data.reshape(lengths)
 
-    def propagate(self, *inputs: Value) -> Any:
+    def propagate(self, *inputs: Value) -> Propagated:
         """Return the contents stay what they are, wherever the new shape is certain."""
         contents, bounds, shape = inputs[0].data, inputs[0].bounds, self.infer(*inputs)
         if not shape.is_static:

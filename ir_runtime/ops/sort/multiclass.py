@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from ...arrays import DType
 from ...errors import InferenceError
 from ...ir.dimension import Dimension, Interval
 from ...ir.element import ElementType
@@ -30,7 +31,7 @@ class KeptBoxes(NamedTuple):
         return KeptBoxes(*(column[order] for column in self))
 
 
-def nothing(dtype: np.dtype[Any]) -> KeptBoxes:
+def nothing(dtype: DType) -> KeptBoxes:
     """No rows."""
     none = np.zeros(0, np.int64)
     return KeptBoxes(none, none, none, np.zeros(0, dtype))

@@ -14,13 +14,16 @@ import math
 from collections.abc import Callable
 from operator import itemgetter
 from struct import Struct
-from typing import Annotated, Any, ClassVar, get_type_hints
+from typing import Annotated, ClassVar, TypeVar, get_type_hints
 
 import numpy as np
 
+from ....arrays import DType
 from ....ir.tensor import Array
 
-__all__ = ["Descriptor", "concatenate", "f32", "i64"]
+__all__ = ["Descriptor", "concatenate", "f32", "i64", "keeping"]
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
 
 i64 = Annotated[int, np.int64]
 """A 64-bit integer or address; the attribute of the class is the index for `load_i64`."""
@@ -35,9 +38,9 @@ class Descriptor:
     counted in 8-byte words; ``Annotated[int, (np.int64, (3,))]`` is an array.
     """
 
-    dtype: ClassVar[np.dtype[Any]]
+    dtype: ClassVar[DType]
     words: ClassVar[int]
-    _select: ClassVar[Callable[[dict[str, Any]], tuple[Any, ...]]]
+    _select: ClassVar[Callable[[dict[str, object]], tuple[object, ...]]]
     _pack: ClassVar[Callable[..., bytes]]
     _nested: ClassVar[bool]
 
@@ -56,7 +59,7 @@ class Descriptor:
             setattr(cls, name, cls.dtype.fields[name][1] // min(kind.base.itemsize, 8))
 
     @classmethod
-    def fill(cls, **values: Any) -> Array:
+    def fill(cls, **values: object) -> Array:
         """Return an array of one record with these values of all its fields, tuples for nested ones.
 
         Raises:
@@ -81,19 +84,25 @@ def concatenate(*records: Array) -> Array:
     return np.frombuffer(b"".join(record.tobytes() for record in records), np.int64)
 
 
-def _dtype(kind: Any) -> np.dtype[Any]:
+def keeping(function: _Function, *arrays: object) -> _Function:
+    """Let a function hold the arrays that its descriptors point to."""
+    vars(function)["kept"] = arrays
+    return function
+
+
+def _dtype(kind: np.typing.DTypeLike | type[Descriptor]) -> DType:
     return kind.dtype if isinstance(kind, type) and issubclass(kind, Descriptor) else np.dtype(kind)
 
 
-def _format(kind: np.dtype[Any]) -> str:
+def _format(kind: DType) -> str:
     """Return the format of a field for `struct`, which aligns as C does."""
     if kind.fields:
         return "".join(_format(kind.fields[name][0]) for name in kind.names or ())
     return kind.base.char.replace("l", "q") * math.prod(kind.shape)
 
 
-def _flat(record: tuple[Any, ...]) -> list[Any]:
-    values: list[Any] = []
+def _flat(record: tuple[object, ...]) -> list[object]:
+    values: list[object] = []
     for value in record:
         if type(value) is tuple:
             values += value

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from .vectors import Value
 
 __all__ = [
     "ROUTINES",
@@ -26,23 +29,32 @@ __all__ = [
     "types",
 ]
 
-types: Any = SimpleNamespace(int64="int64", float32="float32", void="void")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+types = SimpleNamespace(int64="int64", float32="float32", void="void")
 """Names of numba types, for the parameters and results of kernels."""
 
 
 class Callee:
     """A function that kernels can call by name."""
 
-    def __init__(self, function: Callable[..., Any], kinds: tuple[str, ...] = ()) -> None:
+    def __init__(self, function: Callable[..., object], kinds: tuple[str, ...] = ()) -> None:
         self.function, self.kinds = function, kinds
 
 
-class Device(Callee):
+class Device(Callee, Generic[_P, _T]):
     """A function that is compiled into each kernel that calls it; Python can call it, too."""
 
-    def __call__(self, *arguments: Any) -> Any:
+    function: Callable[_P, _T]
+
+    def __init__(self, function: Callable[_P, _T]) -> None:
+        super().__init__(function)
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Call the Python function."""
-        return self.function(*arguments)
+        return self.function(*args, **kwargs)
 
 
 class Instruction(Callee):
@@ -54,9 +66,13 @@ class Instruction(Callee):
         returns: the type of the result.
     """
 
-    def __init__(self, function: Callable[..., Any], kinds: tuple[str, ...], returns: str) -> None:
+    def __init__(self, function: Callable[..., Value | None], kinds: tuple[str, ...], returns: str) -> None:
         super().__init__(function, kinds)
         self.returns = returns
+
+    if TYPE_CHECKING:  # only kernels call it
+
+        def __call__(self, *arguments: Value) -> Value: ...
 
 
 class Routine(Callee):
@@ -71,6 +87,10 @@ class Routine(Callee):
         self.name = f"ir_runtime_{place.replace('.', '_')}"
         ROUTINES[self.name] = self
 
+    if TYPE_CHECKING:  # only kernels call it
+
+        def __call__(self, *arguments: Value) -> None: ...
+
     def dependencies(self) -> Iterator[Routine]:
         """Return the routines that it calls, directly or through devices."""
         return _called(self.function, set())
@@ -80,7 +100,7 @@ ROUTINES: dict[str, Routine] = {}
 """All routines by symbol name."""
 
 
-def _called(function: Callable[..., Any], seen: set[Device]) -> Iterator[Routine]:
+def _called(function: Callable[..., object], seen: set[Device[..., object]]) -> Iterator[Routine]:
     for name in function.__code__.co_names:
         known = function.__globals__.get(name)
         if isinstance(known, Routine):
@@ -90,17 +110,17 @@ def _called(function: Callable[..., Any], seen: set[Device]) -> Iterator[Routine
             yield from _called(known.function, seen)
 
 
-def device(function: Callable[..., Any]) -> Any:
+def device(function: Callable[_P, _T]) -> Device[_P, _T]:
     """Declare a function that is compiled into the kernels that call it."""
     return Device(function)
 
 
-def routine(*kinds: str) -> Callable[[Callable[..., None]], Any]:
+def routine(*kinds: str) -> Callable[[Callable[..., None]], Routine]:
     """Declare a routine: a function that takes scalars of these types and returns nothing."""
     return lambda function: Routine(function, kinds)
 
 
-def instruction(*kinds: str, returns: str = "void") -> Callable[[Callable[..., Any]], Any]:
+def instruction(*kinds: str, returns: str = "void") -> Callable[[Callable[..., Value | None]], Instruction]:
     """Declare a function that emits LLVM IR as an instruction that kernels can call.
 
     Args:

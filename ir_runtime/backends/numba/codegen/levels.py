@@ -6,20 +6,17 @@ bits, and a lane adds 2 products (`pmaddwd`, whose sums never saturate). Sums ar
 
 from __future__ import annotations
 
-from typing import Any
-
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
+from ....arrays import DType
 from .target import TARGET
-from .vectors import I32, INTS, LANES, VECTOR, Emit
+from .vectors import I32, INTS, LANES, VECTOR, Emit, Value
 
 __all__ = [
     "GROUP", "IS_FAST", "LEVEL_DTYPE", "LEVEL_SIZE", "WEIGHT_DTYPE", "dot", "load_levels", "max_levels", "store_levels", "to_levels",
 ]  # fmt: skip
-
-Value = Any
 
 _FEATURES = llvm.get_host_cpu_features()
 _HAS_VNNI = bool(
@@ -30,8 +27,8 @@ _EMULATES_VNNI = TARGET.name == "avx512" and not _FEATURES.get("avx512f")
 
 GROUP = 4 if TARGET.name in ("avx512", "avx2") and (_HAS_VNNI or _EMULATES_VNNI) else 2
 """Levels of a 32-bit lane."""
-LEVEL_DTYPE: np.dtype[Any] = np.dtype(np.uint8 if GROUP == 4 else np.uint16)
-WEIGHT_DTYPE: np.dtype[Any] = np.dtype(np.int8 if GROUP == 4 else np.int16)
+LEVEL_DTYPE: DType = np.dtype(np.uint8 if GROUP == 4 else np.uint16)
+WEIGHT_DTYPE: DType = np.dtype(np.int8 if GROUP == 4 else np.int16)
 LEVEL_SIZE = LEVEL_DTYPE.itemsize
 
 _BITS = 8 * LEVEL_SIZE

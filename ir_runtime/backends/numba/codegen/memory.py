@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .language import device, instruction, types
-from .vectors import F32, I64, Emit
+from .vectors import F32, I64, Emit, Value
 
 __all__ = [
     "alloc", "barrier", "fetch_add", "fetch_sub", "free", "load_atomic", "load_f32", "load_i64", "store_atomic",
     "store_f32", "store_i64",
 ]  # fmt: skip
-
-Value = Any
 
 
 @instruction(types.int64, types.int64, returns=types.int64)

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from llvmlite import ir
 
 from .target import TARGET
 
-__all__ = ["LANES", "Emit", "Load", "Store"]
+__all__ = ["LANES", "Emit", "Load", "Store", "Value"]
 
 LANES = TARGET.lanes
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 VECTOR, INTS = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
 
-Value = Any  # llvmlite is not typed
+Value: TypeAlias = ir.Value
+"""A value of LLVM IR; any object for type checkers, as llvmlite is not typed."""
 Load = Callable[[Value], Value]
 Store = Callable[[Value, Value], None]
 
@@ -27,7 +28,7 @@ Store = Callable[[Value, Value], None]
 class Emit:
     """An emitter of LLVM IR. Addresses and counts are i64; offsets are in bytes."""
 
-    builder: Any
+    builder: ir.IRBuilder
 
     def i64(self, n: int) -> Value:
         """Return an i64 constant."""
@@ -56,7 +57,7 @@ class Emit:
             return address if offset == 0 else self.builder.add(address, self.i64(offset))
         return self.builder.add(address, offset)
 
-    def load(self, address: Value, kind: Any = VECTOR) -> Value:
+    def load(self, address: Value, kind: ir.Type = VECTOR) -> Value:
         """Load a value; vectors are aligned to one element only."""
         found = self.builder.load(self.builder.inttoptr(address, ir.PointerType(kind)), typ=kind)
         found.align = 8 if kind == I64 else 4
@@ -141,7 +142,7 @@ class Emit:
         self.builder.store(ir.Constant(kind, None), place)
         return self.builder.ptrtoint(place, I64)
 
-    def function(self, name: str, returns: Any, *kinds: Any) -> Value:
+    def function(self, name: str, returns: ir.Type | None, *kinds: ir.Type) -> Value:
         """Declare a function; ``returns`` is ``None`` for no result."""
         kind = ir.FunctionType(ir.VoidType() if returns is None else returns, kinds)
         return self.builder.module.globals.get(name) or ir.Function(self.builder.module, kind, name)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import llvmlite.binding as llvm
 
 from ..codegen.language import Routine
@@ -50,7 +48,7 @@ def _entry(routine: Routine, inner: str) -> str:
     return _ENTRY.format(inner=inner, name=routine.name, kinds=", ".join(kinds), named=named)
 
 
-def _optimise(module: Any, machine: Any) -> None:
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     """Run LLVM's passes with numba's settings, once per routine, after linking: calls are inlined, dead code is removed."""
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization, options.slp_vectorization = True, False
@@ -58,7 +56,7 @@ def _optimise(module: Any, machine: Any) -> None:
     builder.getModulePassManager().run(module, builder)
 
 
-def _check_symbols(routine: Routine, module: Any) -> None:
+def _check_symbols(routine: Routine, module: llvm.ModuleRef) -> None:
     known = {*RUNTIME_SYMBOLS, *(needed.name for needed in routine.dependencies())}
     foreign = [
         function.name

@@ -5,21 +5,24 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import llvmlite.binding as llvm
+
+if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
 
 __all__ = ["RUNTIME_SYMBOLS", "target_machine"]
 
 
-def _yield() -> Any:
+def _yield() -> CFuncPtr:
     """Return the C function that lets another thread run."""
     if sys.platform == "win32":
         return ctypes.windll.kernel32.SwitchToThread
     return ctypes.CDLL(None).sched_yield
 
 
-RUNTIME_SYMBOLS: dict[str, Callable[[], Any]] = {
+RUNTIME_SYMBOLS: dict[str, Callable[[], CFuncPtr]] = {
     "ir_runtime_allocate": lambda: ctypes.pythonapi.PyMem_RawMalloc,
     "ir_runtime_free": lambda: ctypes.pythonapi.PyMem_RawFree,
     "ir_runtime_yield": _yield,
@@ -27,7 +30,7 @@ RUNTIME_SYMBOLS: dict[str, Callable[[], Any]] = {
 """C functions that kernels may call; the raw memory functions of Python need no lock of the interpreter."""
 
 
-def target_machine() -> Any:
+def target_machine() -> llvm.TargetMachine:
     """Return LLVM's target machine for this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()

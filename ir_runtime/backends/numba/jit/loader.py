@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import llvmlite.binding as llvm
 
@@ -13,6 +13,9 @@ from ....forks import in_child, register
 from ..codegen.language import ROUTINES, Routine
 from .cache import is_cached, load, store
 from .host import RUNTIME_SYMBOLS, target_machine
+
+if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
 
 __all__ = ["Loader", "build", "loader", "missing"]
 
@@ -31,7 +34,7 @@ def build(routine: Routine) -> bytes:
     return code
 
 
-def _address(function: Any) -> int:
+def _address(function: CFuncPtr) -> int:
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import TypeAlias, TypeVar
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 from numba.core import (
     codegen,
@@ -37,13 +38,16 @@ from ..codegen.vectors import Emit
 
 __all__ = ["translate"]
 
+_Known: TypeAlias = "Device[..., object] | Instruction | Routine"
+_Number = TypeVar("_Number", int, float)
+
 # LLVM may contract a * b + c, but not reorder arithmetic: rounding and polynomials rely on the order.
 _FASTMATH = cpu.FastMathOptions({"nsz", "contract"})
 # Passes for closures and overloads, which kernels do not have.
 _UNNEEDED = (untyped_passes.InlineClosureLikes, typed_passes.InlineOverloads)
 
 
-def translate(routine: Routine) -> tuple[Any, str]:
+def translate(routine: Routine) -> tuple[llvm.ModuleRef, str]:
     """Translate a routine to an LLVM module with all that it calls, not optimised, and the name of its function there.
 
     Raises:
@@ -59,15 +63,17 @@ def translate(routine: Routine) -> tuple[Any, str]:
 
 
 @cache
-def _type_of(callee: Any) -> Any:
+def _type_of(callee: _Known) -> _CalleeType:
     return _CalleeType(callee)
 
 
-def _types(kinds: Sequence[str]) -> tuple[Any, ...]:
+def _types(kinds: Sequence[str]) -> tuple[types.Type, ...]:
     return tuple(getattr(types, kind) for kind in kinds)
 
 
-def _lower(function: Callable[..., Any], kinds: Sequence[Any], returns: Any = None) -> Any:
+def _lower(
+    function: Callable[..., object], kinds: Sequence[types.Type], returns: types.Type | None = None
+) -> compiler.CompileResult:
     """Lower a function for arguments of these types; the type of the result is inferred unless it is given."""
     flags = compiler.Flags()
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_rewrites = True
@@ -76,7 +82,7 @@ def _lower(function: Callable[..., Any], kinds: Sequence[Any], returns: Any = No
 
 
 @cache
-def _contexts() -> tuple[Any, Any]:
+def _contexts() -> tuple[_Typing, _Lowering]:
     """Return numba's typing and lowering contexts."""
     typed = _Typing()
     register_number_classes(typed.insert_global)
@@ -88,9 +94,9 @@ def _contexts() -> tuple[Any, Any]:
 class _Passes(compiler.Compiler):
     """Numba's passes without those that kernels do not need."""
 
-    def define_pipelines(self) -> list[Any]:
+    def define_pipelines(self) -> list[compiler.PassManager]:
         """Return the pipelines of the base class, filtered."""
-        managers: list[Any] = super().define_pipelines()
+        managers: list[compiler.PassManager] = super().define_pipelines()
         for manager in managers:
             manager.passes = [known for known in manager.passes if known[0] not in _UNNEEDED]
             manager.finalize()
@@ -100,7 +106,7 @@ class _Passes(compiler.Compiler):
 class _Library(codegen.AOTCodeLibrary):
     """Lowered functions and their callees, linked but not optimised."""
 
-    def _optimize_functions(self, ll_module: Any) -> None:
+    def _optimize_functions(self, ll_module: llvm.ModuleRef) -> None:
         ll_module.data_layout = self._codegen._data_layout  # linking needs it
 
     def _optimize_final_module(self) -> None:
@@ -116,12 +122,12 @@ class _Typing(typing.Context):
 
     def init(self) -> None:
         """Called by the base class."""
-        self._resolved: dict[Any, Any] = {}
+        self._resolved: dict[tuple[object, ...], typing.templates.Signature | None] = {}
 
     def load_additional_registries(self) -> None:
         """Register nothing but the built-in types."""
 
-    def resolve_value_type(self, val: Any) -> Any:
+    def resolve_value_type(self, val: object) -> types.Type:
         """Return the type of a global; fields of a descriptor are constants, like those of a module."""
         if isinstance(val, type) and issubclass(val, Descriptor):
             return types.Module(val)
@@ -129,7 +135,9 @@ class _Typing(typing.Context):
             return _type_of(_min if val is min else _max)
         return _type_of(val) if isinstance(val, Callee) else super().resolve_value_type(val)
 
-    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+    def resolve_function_type(
+        self, func: object, args: tuple[types.Type, ...], kws: object
+    ) -> typing.templates.Signature | None:
         """Return the signature of a call; those of operators are cached, which numba does not do."""
         if kws or isinstance(func, _CalleeType):
             return super().resolve_function_type(func, args, kws)
@@ -150,7 +158,7 @@ class _Lowering(cpu.CPUContext):
         """Register only what kernels use."""
         from numba.cpython import builtins, numbers, rangeobj, tupleobj  # noqa: F401  # registered by importing
 
-    def post_lowering(self, mod: Any, library: Any) -> None:
+    def post_lowering(self, mod: ir.Module, library: object) -> None:
         """Set the fast-math flags; numba would link its runtime, too."""
         fastmathpass.rewrite_module(mod, self.fastmath)
 
@@ -158,17 +166,19 @@ class _Lowering(cpu.CPUContext):
 class _CalleeType(types.Callable, types.Dummy):
     """The type of one `Callee`, by which numba resolves and lowers calls of it."""
 
-    def __init__(self, callee: Device | Instruction | Routine) -> None:
+    def __init__(self, callee: _Known) -> None:
         self.callee = callee
-        self._signatures: dict[tuple[Any, ...], Any] = {}
+        self._signatures: dict[tuple[types.Type, ...], typing.templates.Signature] = {}
         super().__init__(f"{type(callee).__name__}({callee.function.__qualname__})")
 
     @property
-    def key(self) -> Any:
+    def key(self) -> _Known:
         """Types are equal if their keys are."""
         return self.callee
 
-    def get_call_type(self, context: Any, args: Sequence[Any], kws: Any) -> Any:
+    def get_call_type(
+        self, context: _Typing, args: Sequence[types.Type], kws: object
+    ) -> typing.templates.Signature:
         """Return the signature of a call; a `Device` is lowered when it is first called with these types."""
         expected = len(self.callee.kinds)
         if not isinstance(self.callee, Device) and len(args) != expected:
@@ -178,11 +188,11 @@ class _CalleeType(types.Callable, types.Dummy):
             self._signatures[kinds] = _declare(self.callee, kinds)
         return self._signatures[kinds]
 
-    def get_call_signatures(self) -> tuple[list[Any], bool]:
+    def get_call_signatures(self) -> tuple[list[typing.templates.Signature], bool]:
         """Return the known signatures, for numba's messages."""
         return list(self._signatures.values()), True
 
-    def get_impl_key(self, sig: Any) -> Any:
+    def get_impl_key(self, sig: typing.templates.Signature) -> _Known:
         """Return the key under which `_declare` registered the lowering."""
         return self.callee
 
@@ -190,7 +200,7 @@ class _CalleeType(types.Callable, types.Dummy):
 datamodel.register_default(_CalleeType)(datamodel.models.OpaqueModel)
 
 
-def _declare(callee: Device | Instruction | Routine, kinds: Sequence[Any]) -> Any:
+def _declare(callee: _Known, kinds: Sequence[types.Type]) -> typing.templates.Signature:
     """Register how a call is lowered, and return its signature."""
     _, lowering = _contexts()
     if isinstance(callee, Device):
@@ -206,21 +216,25 @@ def _declare(callee: Device | Instruction | Routine, kinds: Sequence[Any]) -> An
     return signature
 
 
-def _instruction_lowering(known: Instruction) -> Callable[..., Any]:
+def _instruction_lowering(known: Instruction) -> Callable[..., ir.Value]:
     """Return the function that lowers a call of an instruction."""
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(
+        context: _Lowering, builder: ir.IRBuilder, _: object, values: Sequence[ir.Value]
+    ) -> ir.Value:
         found = known.function(Emit(builder), *values)
         return context.get_dummy_value() if known.returns == "void" else found
 
     return generate
 
 
-def _routine_lowering(known: Routine) -> Callable[..., Any]:
+def _routine_lowering(known: Routine) -> Callable[..., ir.Value]:
     """Return the function that lowers a call of a routine: to a call of a symbol, which the loader resolves."""
     words = [ir.FloatType() if kind == "float32" else ir.IntType(64) for kind in known.kinds]
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def generate(
+        context: _Lowering, builder: ir.IRBuilder, _: object, values: Sequence[ir.Value]
+    ) -> ir.Value:
         kind = ir.FunctionType(ir.VoidType(), words)
         declared = builder.module.globals.get(known.name) or ir.Function(builder.module, kind, known.name)
         builder.call(declared, values)
@@ -230,10 +244,10 @@ def _routine_lowering(known: Routine) -> Callable[..., Any]:
 
 
 @Device
-def _min(a: Any, b: Any) -> Any:
+def _min(a: _Number, b: _Number) -> _Number:
     return b if b < a else a
 
 
 @Device
-def _max(a: Any, b: Any) -> Any:
+def _max(a: _Number, b: _Number) -> _Number:
     return b if b > a else a

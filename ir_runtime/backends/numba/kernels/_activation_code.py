@@ -10,19 +10,16 @@ import math
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
-from typing import Any
 
 from llvmlite import ir
 
 from ..codegen.language import instruction, routine, types
-from ..codegen.vectors import INTS, LANES, VECTOR, Emit, Load, Store
+from ..codegen.vectors import INTS, LANES, VECTOR, Emit, Load, Store, Value
 
 __all__ = ["ActivationKind", "apply_activation", "exp"]
 
 # exp(x) underflows to subnormal numbers below.
 _LEAST = -86.6
-
-Value = Any
 Formula = Callable[[Emit, Value, Value, Value], Value]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..codegen.language import device
@@ -15,7 +13,7 @@ __all__ = ["multiply_panels", "pack_rows", "pack_transposed", "zero_tail"]
 
 
 @device
-def _next_panel(columns: int) -> Any:
+def _next_panel(columns: int) -> tuple[int, int]:
     """Return the vectors of the next panel, and its columns, of those that are left."""
     count = (columns + LANES - 1) // LANES
     vectors = WIDE if count >= WIDE else TALL if count >= TALL else SINGLE

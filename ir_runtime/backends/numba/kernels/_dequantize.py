@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from llvmlite import ir
 
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import alloc, load_i64
-from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit
+from ..codegen.vectors import F32, INTS, LANES, VECTOR, Emit, Value
 from ._quantized import BITS, LANE_ORDER, NIBBLES_PER_LANE, PANEL_COLUMNS, MatrixRecord, Storage
 from ._quantized_column import Column, load_word
 from ._rows import transpose_vectors
 
 __all__ = ["permute_row", "dot_column", "dequantize_columns"]
-
-Value = Any
 
 # Independent accumulators.
 ACCUMULATORS = 4

@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
-from typing import Any
 
 from ..codegen.descriptor import Descriptor, f32, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_f32, load_i64
-from ..codegen.vectors import F32, Emit, Load, Store
+from ..codegen.vectors import F32, Emit, Load, Store, Value
 from ..threading.task import Task, load_args
 from ._activation_code import apply_activation
 from ._quantize_code import fake_quantize
 
 __all__ = ["BLOCK", "RUN_PROGRAM", "Opcode", "Instruction", "ProgramJob"]
-
-Value = Any
 
 # Elements of a block.
 BLOCK = 4096

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any
 
 from ....cached import cached_property
 from ....ir.operation import Operation
@@ -165,6 +164,6 @@ class FusedKernel(KernelObject):
         """Return the kernel, with packed weights."""
         return self._kernel
 
-    def __call__(self, *arrays: Array) -> Any:
+    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
         """Build the kernel if needed, and run it."""
         return self._kernel(*arrays)

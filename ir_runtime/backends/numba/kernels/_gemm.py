@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -108,14 +108,20 @@ class Gemm:
     depth: int
     zeros: Array
     packed_epilogue: PackedEpilogue = field(init=False)
-    _jobs: dict[Any, tuple[Array, int, Any]] = field(default_factory=dict)
+    _jobs: dict[tuple[Hashable, int], tuple[Array, int, tuple[Array, Array]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "packed_epilogue", PackedEpilogue.of(self.epilogue))
         GEMM.prepare()
 
     def run(
-        self, x: Array, out: Array, extras: Sequence[Array], axis: int, key: Any, describe: Callable[[], Rows]
+        self,
+        x: Array,
+        out: Array,
+        extras: Sequence[Array],
+        axis: int,
+        key: Hashable,
+        describe: Callable[[], Rows],
     ) -> None:
         """Multiply rows of ``x`` and write the results to ``out``, both contiguous.
 
@@ -137,7 +143,7 @@ class Gemm:
         first, second = self.packed_epilogue.extra_arrays(extras, axis)
         parallel_for(GEMM.address, job, out, x, first, second, shared)
 
-    def _job(self, count: int, rows: Rows) -> tuple[Array, int, Any]:
+    def _job(self, count: int, rows: Rows) -> tuple[Array, int, tuple[Array, Array]]:
         """Return a job, how many threads share it, and the arrays that it points to."""
         windows = np.zeros(1, np.int64) if rows.windows is None else rows.windows.record()
         work = rows.rows * self.columns * (self.taps * self.depth + self.packed_epilogue.cost)

@@ -8,8 +8,6 @@ element outside is that of a row of zeros. So nothing is copied or padded.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..codegen.language import device
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
@@ -30,7 +28,7 @@ def _matrix_rows(places: int, base: int, rows: int, apart: int) -> None:
 
 
 @device
-def _window(g: int, index: int) -> Any:
+def _window(g: int, index: int) -> tuple[int, int, int, int]:
     """Return the image of a window, and its position along three axes."""
     deep, tall = load_i64(g, WindowRecord.out), load_i64(g, WindowRecord.out + 1)
     wide = load_i64(g, WindowRecord.out + 2)

@@ -7,15 +7,12 @@ rows, too, one tap after the other. The right operand is packed in panels, in th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from ..codegen.language import instruction, routine, types
+from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.target import TARGET
-from ..codegen.vectors import I64, LANES, Emit, Load, Store
+from ..codegen.vectors import I64, LANES, Emit, Load, Store, Value
 
 __all__ = ["ROW_MULTIPLE", "SINGLE", "TALL", "WIDE", "gemm_panel"]
-
-Value = Any
 
 WIDE, TALL, SINGLE = TARGET.wide[1], TARGET.tall[1], 1
 """Vectors of the three kinds of panels; tall and single ones are the same on some targets."""
@@ -107,7 +104,7 @@ def _store_tile(
             store(value, emit.at(emit.at(out, step), 4 * LANES * j))
 
 
-def _panel_instruction(longest: int, vectors: int) -> Any:
+def _panel_instruction(longest: int, vectors: int) -> Instruction:
     """Return the instruction for all rows by one panel: the longest tiles first, then shorter ones.
 
     Arguments as those of a tile, with the number of rows first, and the row stride of the residual.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Bound(NamedTuple):
     address: int
     job: Array
     large: bool
-    kept: Any
+    kept: object
 
 
 def bind(node: Product | Pooled, data: LevelMap, out: LevelMap, other: LevelMap) -> Bound:
@@ -122,7 +123,12 @@ def _maximum(node: Pooled, data: LevelMap, out: LevelMap) -> Bound:
 
 
 def _windows(
-    node: Product | Pooled, data: LevelMap, out: LevelMap, form: int, kernel: Any, arrays: dict[str, Array]
+    node: Product | Pooled,
+    data: LevelMap,
+    out: LevelMap,
+    form: int,
+    kernel: Sequence[int],
+    arrays: dict[str, Array],
 ) -> Bound:
     (above, _), (left, _) = node.op.pads(node.data.shape[2:], kernel)
     down, across = node.op.strides

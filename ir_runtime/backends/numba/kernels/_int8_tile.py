@@ -7,20 +7,17 @@ and maps may have borders. All columns of a panel are stored: channels are padde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
 from ..codegen.descriptor import Descriptor, f32
-from ..codegen.language import instruction, routine, types
+from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.levels import LEVEL_SIZE, dot, load_levels, store_levels, to_levels
 from ..codegen.target import TARGET
-from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit
+from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Value
 from ._gemm_tile import SINGLE, TALL, WIDE
 
 __all__ = ["LevelBounds", "levels_panel", "requantized"]
-
-Value = Any
 
 _WIDE_ROWS, _TALL_ROWS = TARGET.wide[0], TARGET.tall[0]
 
@@ -101,7 +98,7 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
     return following[1:]
 
 
-def _panel_instruction(longest: int, vectors: int) -> Any:
+def _panel_instruction(longest: int, vectors: int) -> Instruction:
     """Return the instruction for all rows by one panel: the longest tiles first, then shorter ones."""
 
     def write(  # noqa: PLR0913 (values in registers)

@@ -7,7 +7,6 @@ computed by FMA, which has twice as many units as integer products of two taps w
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -16,14 +15,12 @@ from ..codegen.descriptor import i64
 from ..codegen.language import device, instruction, types
 from ..codegen.levels import LEVEL_SIZE, load_levels, max_levels, store_levels
 from ..codegen.memory import fetch_add, load_i64
-from ..codegen.vectors import LANES, Emit
+from ..codegen.vectors import LANES, Emit, Value
 from ..threading.task import Task, load_args
 from ._int8_maps import MapJob
 from ._int8_tile import bounds_at, requantized
 
 __all__ = ["FORMS", "LEVELS_WINDOWS", "MAXIMUM", "LevelsWindowsJob", "pack_depthwise"]
-
-Value = Any
 
 # Windows of a row of the result that are computed at a time.
 WIDE = 4

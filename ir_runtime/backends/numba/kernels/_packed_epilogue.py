@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from ....ir.tensor import Array
 from ...common.layout import moveaxis
 from ..codegen.descriptor import Descriptor, concatenate, f32, i64
-from ..codegen.language import device, instruction, routine, types
+from ..codegen.language import Instruction, device, instruction, routine, types
 from ..codegen.memory import load_f32, load_i64
-from ..codegen.vectors import Emit, Load, Store
+from ..codegen.vectors import Emit, Load, Store, Value
 from ..threading.task import UNUSED, contiguous
 from ._activation_code import ActivationKind, apply_activation
 from ._epilogue import MAX_EXTRAS, Epilogue, PostOpKind, TilePostOp
@@ -132,11 +131,11 @@ def _padded(post_op: TilePostOp, columns: int) -> TilePostOp:
     return replace(post_op, row=np.pad(row, sides))
 
 
-def _row_instruction(name: str, combine: Callable[[Emit, Any, Any], Any]) -> Any:
+def _row_instruction(name: str, combine: Callable[[Emit, Value, Value], Value]) -> Instruction:
     """Return an instruction ``(out, other, count)`` that combines two rows element by element, in place."""
 
-    def write(emit: Emit, out: Any, other: Any, count: Any) -> None:
-        def body(offset: Any, load: Load, store: Store) -> None:
+    def write(emit: Emit, out: Value, other: Value, count: Value) -> None:
+        def body(offset: Value, load: Load, store: Store) -> None:
             place = emit.at(out, offset)
             store(combine(emit, load(place), load(emit.at(other, offset))), place)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class PackedMatrix:
     groups: int
     size: int
     padded: int
-    kept: tuple[Any, ...]
+    kept: tuple[object, ...]
 
     @property
     def panels(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -12,7 +11,7 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import fetch_add, load_f32, load_i64, store_f32
-from ..codegen.vectors import INTS, LANES, Emit
+from ..codegen.vectors import INTS, LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
 from ._gemm_tile import SINGLE, TALL, WIDE
@@ -124,7 +123,7 @@ def allocate_panels(
     return PackedPanels(aligned_empty(start), biases, np.array(table, np.int64).reshape(-1, Panel.words))
 
 
-def _transposed(emit: Emit, vectors: list[Any]) -> list[Any]:
+def _transposed(emit: Emit, vectors: list[Value]) -> list[Value]:
     """Transpose a square of vectors by interleaving halves repeatedly."""
     count = len(vectors)
     lanes = [lane for pair in zip(range(count), range(count, 2 * count), strict=True) for lane in pair]
@@ -136,7 +135,9 @@ def _transposed(emit: Emit, vectors: list[Any]) -> list[Any]:
 
 
 @instruction(*[types.int64] * 5)
-def _pack_square(emit: Emit, target: Any, apart: Any, source: Any, by_column: Any, factors: Any) -> None:
+def _pack_square(
+    emit: Emit, target: Value, apart: Value, source: Value, by_column: Value, factors: Value
+) -> None:
     """Pack `LANES` columns of `LANES` rows that are contiguous."""
     scale = emit.load(factors)
     places = [emit.at(source, emit.builder.mul(by_column, emit.i64(i))) for i in range(LANES)]
@@ -145,7 +146,7 @@ def _pack_square(emit: Emit, target: Any, apart: Any, source: Any, by_column: An
 
 
 @instruction(*[types.int64] * 3)
-def _pack_row(emit: Emit, target: Any, source: Any, factors: Any) -> None:
+def _pack_row(emit: Emit, target: Value, source: Value, factors: Value) -> None:
     """Pack `LANES` contiguous columns of one row."""
     emit.store(emit.multiply(emit.load(source), emit.load(factors)), target)
 

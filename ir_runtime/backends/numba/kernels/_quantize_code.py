@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...common.fake_quantize import QuantizeParameter as P
 from ..codegen.language import instruction, types
 from ..codegen.target import TARGET
-from ..codegen.vectors import F32, Emit, Load, Store
+from ..codegen.vectors import F32, Emit, Load, Store, Value
 
 __all__ = ["fake_quantize"]
-
-Value = Any
 
 
 def _quantized(emit: Emit, x: Value, p: list[Value]) -> Value:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any
 
 from llvmlite import ir
 
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.target import TARGET
-from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit
+from ..codegen.vectors import I32, INTS, LANES, VECTOR, Emit, Value
 
 __all__ = [
     "BITS",
@@ -23,8 +22,6 @@ __all__ = [
     "splat_bits",
     "round_mantissa",
 ]
-
-Value = Any
 
 PANEL_VECTORS = TARGET.wide[1]
 PANEL_COLUMNS = PANEL_VECTORS * LANES
@@ -83,7 +80,7 @@ def splat_bits(value: int) -> Value:
     return ir.Constant(INTS, [value] * LANES)
 
 
-def _load_unaligned(emit: Emit, address: Value, kind: Any) -> Value:
+def _load_unaligned(emit: Emit, address: Value, kind: ir.Type) -> Value:
     """Load from an unaligned address."""
     found = emit.load(address, kind)
     found.align = 1

@@ -6,17 +6,13 @@ table of 16 numbers that is computed once for a group.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from ..codegen.target import TARGET
-from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit
+from ..codegen.vectors import F32, I32, I64, INTS, LANES, VECTOR, Emit, Value
 from ._quantized import MatrixRecord, Storage, load_quantized, round_mantissa, round_to_f16, splat_bits
 
 __all__ = ["Column", "load_word"]
-
-Value = Any
 
 
 def load_word(emit: Emit, words: Value, index: int) -> Value:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from ..codegen.language import instruction, types
-from ..codegen.vectors import Emit, Load, Store
+from ..codegen.language import Instruction, instruction, types
+from ..codegen.vectors import Emit, Load, Store, Value
 
 __all__ = [
     "add_rows",
@@ -17,10 +16,8 @@ __all__ = [
     "update_cell_state",
 ]
 
-Value = Any
 
-
-def _row_instruction(count: int, how: Callable[..., Value]) -> Any:
+def _row_instruction(count: int, how: Callable[..., Value]) -> Instruction:
     """Return an instruction ``(out, *rows, length, low, high)`` that combines ``count`` rows element by element."""
 
     def write(emit: Emit, out: Value, *given: Value) -> None:

@@ -11,7 +11,6 @@ an LSTM are in the order f, i, o, c.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 
@@ -33,8 +32,6 @@ from ._recurrent_rows import (
 )
 
 __all__ = ["RUN_STEPS", "CellKind"]
-
-Value = Any
 _INFINITY = np.float32(np.inf)
 
 

@@ -6,10 +6,9 @@ Reductions have several accumulators. The second pass reads a row that is in the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from ..codegen.language import instruction, types
-from ..codegen.vectors import F32, LANES, Emit, Load, Store
+from ..codegen.language import Instruction, instruction, types
+from ..codegen.vectors import F32, LANES, Emit, Load, Store, Value
 from ._activation_code import exp
 
 __all__ = [
@@ -22,8 +21,6 @@ __all__ = [
     "sum_squares",
     "sum_row",
 ]
-
-Value = Any
 # Accumulators of a reduction.
 ACCUMULATORS = 4
 
@@ -105,7 +102,7 @@ def softmax_terms(
     emit.store(most, emit.at(about, 4))
 
 
-def _in_place(how: Callable[[Emit, Value, Value], Value]) -> Any:
+def _in_place(how: Callable[[Emit, Value, Value], Value]) -> Instruction:
     """Return an instruction ``(out, count, number)`` that changes a row in place."""
 
     def write(emit: Emit, out: Value, count: Value, other: Value) -> None:

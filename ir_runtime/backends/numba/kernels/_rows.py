@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
 from ..codegen.language import instruction, types
-from ..codegen.vectors import F32, I32, LANES, Emit, Load, Store
+from ..codegen.vectors import F32, I32, LANES, Emit, Load, Store, Value
 
 __all__ = ["copy_row", "dot_rows", "add_weighted_rows", "transpose_vectors", "transpose_square"]
-
-Value = Any
 
 
 @instruction(*[types.int64] * 3)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ....ir.tensor import Array
 from ....ops.window import SlidingWindow
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import device, instruction, types
-from ..codegen.vectors import LANES, VECTOR, Emit
+from ..codegen.language import Instruction, device, instruction, types
+from ..codegen.vectors import LANES, VECTOR, Emit, Value
 
 __all__ = [
     "drop_padding",
@@ -31,8 +30,6 @@ __all__ = [
     "general_window",
     "pad_channels",
 ]
-
-Value = Any
 Emitter = Callable[..., None]
 """Emits one way of a `sliding_window` instruction."""
 Combine = Callable[[Emit, Value, Value, Value], Value]
@@ -73,7 +70,7 @@ def geometry(
 
 
 @device
-def window_range(first: Value, length: Value, dilation: Value, kernel: Value) -> Any:
+def window_range(first: int, length: int, dilation: int, kernel: int) -> tuple[int, int]:
     """Return the range of the elements of a window from ``first`` on that lie inside ``length``."""
     low = (-first + dilation - 1) // dilation if first < 0 else 0
     high = (length - first + dilation - 1) // dilation if length > first else 0
@@ -81,7 +78,7 @@ def window_range(first: Value, length: Value, dilation: Value, kernel: Value) ->
     return low, max(high, low)
 
 
-def sliding_window(ways: Mapping[int, Emitter]) -> Any:
+def sliding_window(ways: Mapping[int, Emitter]) -> Instruction:
     """Return an instruction that computes neighbouring windows, in one of several ways.
 
     Arguments: the number of the way; data, bytes between rows and between columns; weights; rows; result and

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -61,7 +60,7 @@ class Winograd:
     panels: PackedPanels = field(init=False)
     packed_epilogue: PackedEpilogue = field(init=False)
     _kept: tuple[Array, Array, Array, Array] = field(init=False)
-    _jobs: dict[Any, Any] = field(default_factory=dict)
+    _jobs: dict[tuple[int, ...], tuple[Array, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         w = np.ascontiguousarray(self.filters)

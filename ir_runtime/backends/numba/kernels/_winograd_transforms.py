@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,14 +10,12 @@ from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
-from ..codegen.vectors import I64, LANES, Emit
+from ..codegen.vectors import I64, LANES, Emit, Value
 from ..threading.parallel import parallel_for, threads
 from ..threading.task import UNUSED, Task, load_args
 from ._panels import PackedPanels, Panel, allocate_panels
 
 __all__ = ["TILE_ELEMENTS", "transform_output", "transform_input", "transform_filters"]
-
-Value = Any
 
 TILE_ELEMENTS = 36
 """Elements of a tile."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....ops.pooling.adaptive import AdaptiveAvgPool
@@ -14,7 +14,7 @@ from ... import Kernel
 from ...common.layout import channels_first, channels_last, is_f32
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, i64
-from ..codegen.language import instruction, types
+from ..codegen.language import Instruction, instruction, types
 from ..codegen.memory import fetch_add, load_i64
 from ..codegen.vectors import LANES, Emit
 from ..threading.parallel import parallel_for, threads
@@ -45,11 +45,18 @@ class AdaptivePoolJob(Descriptor):
     vectors: i64
 
 
-def _rectangle_mean(abreast: int) -> Any:
+def _rectangle_mean(abreast: int) -> Instruction:
     """Return an instruction for the mean over a rectangle for several vectors of channels, summed row by row."""
 
     def write(
-        emit: Emit, x: Any, down: Any, right: Any, rows: Any, columns: Any, y: Any, factor: Any
+        emit: Emit,
+        x: ir.Value,
+        down: ir.Value,
+        right: ir.Value,
+        rows: ir.Value,
+        columns: ir.Value,
+        y: ir.Value,
+        factor: ir.Value,
     ) -> None:
         zeros = [emit.constant(0)] * abreast
         with emit.loop(rows, [x, *zeros]) as (_, (begin, *totals), below):

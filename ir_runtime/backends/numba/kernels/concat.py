@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -46,7 +45,7 @@ class Part(Descriptor):
 
 
 @instruction(*[types.int64] * 3)
-def _memcpy(emit: Emit, x: Any, size: Any, out: Any) -> None:
+def _memcpy(emit: Emit, x: ir.Value, size: ir.Value, out: ir.Value) -> None:
     """Copy ``size`` bytes with memcpy of the C library."""
     pointer = ir.PointerType()
     places = [emit.builder.inttoptr(place, pointer) for place in (out, x)]

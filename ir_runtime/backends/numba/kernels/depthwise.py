@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import GroupConvolution
@@ -51,7 +51,7 @@ _PADDED = 10
 _GENERAL, _GENERAL_FEW, _GENERAL_ONE = 7, 8, 9
 
 
-def _multiply_add(emit: Emit, sum: Any, x: Any, w: Any) -> Any:
+def _multiply_add(emit: Emit, sum: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
     return emit.fma(x, w, sum)
 
 

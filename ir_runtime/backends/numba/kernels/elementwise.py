@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -36,6 +36,9 @@ MAX_PLANS = 16
 OPERAND_SLOTS = (1, 2)
 
 
+_Layout: TypeAlias = tuple[tuple[int, ...], ...]
+
+
 @dataclass(frozen=True)
 class ElementwiseChain(KernelObject):
     """A kernel of element-wise layers, the first of which takes ``arity`` inputs.
@@ -45,7 +48,7 @@ class ElementwiseChain(KernelObject):
 
     ops: tuple[ElementwiseOp, ...]
     arity: int
-    _plans: dict[Any, _Plan | None] = field(default_factory=dict, compare=False)
+    _plans: dict[_Layout, _Plan | None] = field(default_factory=dict, compare=False)
     accepts = staticmethod(any_lengths)
 
     def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
@@ -87,7 +90,7 @@ class ElementwiseChain(KernelObject):
         )
         return out.transpose(plan.back)
 
-    def _remember(self, key: Any, x: Array, others: Sequence[Array]) -> _Plan | None:
+    def _remember(self, key: _Layout, x: Array, others: Sequence[Array]) -> _Plan | None:
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
         plan = self._plans[key] = _plan(self.ops, x, [other.shape for other in others])
@@ -96,7 +99,7 @@ class ElementwiseChain(KernelObject):
     def _op_by_op(self, arrays: Sequence[Array]) -> Array:
         """Evaluate the operations one by one: for operands that broadcast the result or need too many axes."""
         first = self.ops[0]
-        found: Any = first.op.evaluate(*arrays[: self.arity])
+        found: Array = first.op.evaluate(*arrays[: self.arity])
         start = self.arity
         for op_ in self.ops[1:]:
             inputs = list(arrays[start : start + op_.inputs])

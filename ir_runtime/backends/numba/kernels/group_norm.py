@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
+from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....ops.normalization import MVN, GroupNormalization
@@ -16,7 +16,7 @@ from ...common.layout import channels_first, channels_last, is_f32
 from ...core.lengths import any_lengths
 from .._backend import backend
 from ..codegen.descriptor import Descriptor, f32, i64
-from ..codegen.language import device, instruction, types
+from ..codegen.language import Instruction, device, instruction, types
 from ..codegen.memory import alloc, fetch_add, free, load_f32, load_i64, store_f32
 from ..codegen.vectors import LANES, Emit, Load, Store
 from ..threading.parallel import parallel_for, threads
@@ -32,11 +32,19 @@ ROWS = 64
 MIN_CHANNELS = 4 * LANES
 
 
-def _column_reduction(term: Callable[[Emit, Any, Any, Any], Any]) -> Any:
+def _column_reduction(term: Callable[[Emit, ir.Value, ir.Value, ir.Value], ir.Value]) -> Instruction:
     """Return an instruction ``(x, stride, rows, count, sums, means)`` that adds a term of each row to the sums."""
 
-    def write(emit: Emit, x: Any, stride: Any, rows: Any, count: Any, sums: Any, means: Any) -> None:
-        def body(offset: Any, load: Load, store: Store) -> None:
+    def write(
+        emit: Emit,
+        x: ir.Value,
+        stride: ir.Value,
+        rows: ir.Value,
+        count: ir.Value,
+        sums: ir.Value,
+        means: ir.Value,
+    ) -> None:
+        def body(offset: ir.Value, load: Load, store: Store) -> None:
             place, mean = emit.at(sums, offset), load(emit.at(means, offset))
             with emit.loop(rows, [emit.at(x, offset), emit.constant(0)]) as (_, (at, sum), following):
                 following += [emit.at(at, stride), term(emit, sum, load(at), mean)]
@@ -47,7 +55,7 @@ def _column_reduction(term: Callable[[Emit, Any, Any, Any], Any]) -> Any:
     return instruction(*[types.int64] * 6)(write)
 
 
-def _square(emit: Emit, sum: Any, x: Any, mean: Any) -> Any:
+def _square(emit: Emit, sum: ir.Value, x: ir.Value, mean: ir.Value) -> ir.Value:
     more = emit.subtract(x, mean)
     return emit.fma(more, more, sum)
 
@@ -60,11 +68,19 @@ _column_sums, _column_squares = (
 
 @instruction(*[types.int64] * 8)
 def _normalize_columns(  # noqa: PLR0913 (values in registers)
-    emit: Emit, x: Any, stride: Any, rows: Any, count: Any, out: Any, means: Any, factors: Any, shifts: Any
+    emit: Emit,
+    x: ir.Value,
+    stride: ir.Value,
+    rows: ir.Value,
+    count: ir.Value,
+    out: ir.Value,
+    means: ir.Value,
+    factors: ir.Value,
+    shifts: ir.Value,
 ) -> None:
     """Compute ``(x - mean) * factor + shift`` for rows ``means``, ``factors`` and ``shifts``."""
 
-    def body(offset: Any, load: Load, store: Store) -> None:
+    def body(offset: ir.Value, load: Load, store: Store) -> None:
         mean, factor, shift = (load(emit.at(row, offset)) for row in (means, factors, shifts))
         with emit.loop(rows, [emit.at(x, offset), emit.at(out, offset)]) as (_, (at, target), following):
             store(emit.fma(emit.subtract(load(at), mean), factor, shift), target)
@@ -91,7 +107,7 @@ class GroupNormJob(Descriptor):
 
 
 @device
-def _mean(sums: int, first: int, width: int, size: int) -> Any:
+def _mean(sums: int, first: int, width: int, size: int) -> np.float32:
     """Return the mean of a group from the sums of its channels, and reset these to 0."""
     total = np.float32(0)
     for c in range(first, first + width):
@@ -184,7 +200,7 @@ def _kernel(groups: int | None, mode: Mode, eps: float, others: int, epilogue: E
     ]
 
     @lru_cache(maxsize=16)
-    def job_for(images: int, channels: int, size: int) -> tuple[Array, Any]:
+    def job_for(images: int, channels: int, size: int) -> tuple[Array, list[Array]]:
         width = channels // groups if groups else 1
         several = math.lcm(width, LANES)
         most = min(several * -(-MIN_CHANNELS // several), channels)

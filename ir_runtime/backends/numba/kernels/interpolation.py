@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
+from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....kernels.resample import Taps
@@ -16,7 +16,7 @@ from ... import Kernel
 from ...common.interpolation import ResizePlan, resize, resize_kernel
 from ...common.layout import is_f32
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, i64
+from ..codegen.descriptor import Descriptor, i64, keeping
 from ..codegen.language import instruction, types
 from ..codegen.memory import alloc, fetch_add, free, load_i64, store_i64
 from ..codegen.vectors import F32, I64, Emit, Load, Store
@@ -30,13 +30,11 @@ MIN_PARALLEL_WORK = 1 << 17
 # Taps of an element, along both axes, beyond which one axis after the other is faster.
 MAX_TAPS = 36
 
-Number = Any
-
 
 @instruction(*[types.int64] * 8)
 def blend(  # noqa: PLR0913 (values in registers)
-    emit: Emit, out: Number, lines: Number, weights: Number, tall: Number, columns: Number, factors: Number,
-    wide: Number, count: Number,
+    emit: Emit, out: ir.Value, lines: ir.Value, weights: ir.Value, tall: ir.Value, columns: ir.Value, factors: ir.Value,
+    wide: ir.Value, count: ir.Value,
 ) -> None:  # fmt: skip
     """Compute the channels of one element: a weighted sum of ``tall`` rows of ``wide`` columns each.
 
@@ -44,10 +42,10 @@ def blend(  # noqa: PLR0913 (values in registers)
     """
     none = emit.constant(0)
 
-    def at(place: Number, index: Number, kind: Any, size: int) -> Number:
+    def at(place: ir.Value, index: ir.Value, kind: ir.Type, size: int) -> ir.Value:
         return emit.load(emit.at(place, emit.builder.mul(index, emit.i64(size))), kind)
 
-    def body(offset: Number, load: Load, store: Store) -> None:
+    def body(offset: ir.Value, load: Load, store: Store) -> None:
         with emit.loop(tall, [none]) as (i, (total,), below):
             row = emit.at(at(lines, i, I64, 8), offset)
             with emit.loop(wide, [none]) as (j, (part,), following):
@@ -137,7 +135,6 @@ def _kernel(plan: ResizePlan) -> Callable[[Array], Array]:
         row_offsets=tall[0].ctypes.data, row_weights=tall[1].ctypes.data,
         column_offsets=wide[0].ctypes.data, column_weights=wide[1].ctypes.data,
     )  # fmt: skip
-    kept = (tall, wide)
     work = math.prod(plan.after) * taps
 
     def run(rows: Array) -> Array:
@@ -146,8 +143,7 @@ def _kernel(plan: ResizePlan) -> Callable[[Array], Array]:
         parallel_for(RESIZE.address, job, y.reshape(-1), contiguous(rows), UNUSED, UNUSED, shared)
         return y
 
-    run.kept = kept  # type: ignore[attr-defined]
-    return run
+    return keeping(run, tall, wide)
 
 
 def _taps(step: Taps | None, length: int, size: int) -> tuple[Array, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -38,7 +37,7 @@ class ShuffleJob(Descriptor):
 
 
 @instruction(types.int64, types.int64, types.int64)
-def _interleave(emit: Emit, x: Any, other: Any, y: Any) -> None:
+def _interleave(emit: Emit, x: ir.Value, other: ir.Value, y: ir.Value) -> None:
     """Interleave a vector from each of two addresses."""
     first, second = emit.load(x), emit.load(other)
     for part in range(2):

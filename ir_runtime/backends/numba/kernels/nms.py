@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -27,13 +26,12 @@ __all__: list[str] = []
 # Candidates from which on several threads are faster.
 MIN_PARALLEL_WORK = 1 << 11
 
-Number = Any
 # Numbers of a box: its corners and its area.
 BOX_FIELDS = 5
 
 
 @instruction(*[types.int64] * 3, types.float32, returns=types.int64)
-def _any_overlap(emit: Emit, box: Number, others: Number, apart: Number, limit: Number) -> Number:
+def _any_overlap(emit: Emit, box: ir.Value, others: ir.Value, apart: ir.Value, limit: ir.Value) -> ir.Value:
     """Return whether one of a vector of boxes overlaps a box with an IoU of at least ``limit``, which is above 0.
 
     ``others`` has a row for each number of a box. A box with NaN overlaps nothing. Rounded as in the reference.
@@ -42,7 +40,7 @@ def _any_overlap(emit: Emit, box: Number, others: Number, apart: Number, limit: 
     ours = [emit.splat(emit.load(emit.at(box, 4 * i), F32)) for i in range(BOX_FIELDS)]
     theirs = [emit.load(emit.at(others, builder.mul(apart, emit.i64(i)))) for i in range(BOX_FIELDS)]
 
-    def side(i: int) -> Number:
+    def side(i: int) -> ir.Value:
         low, high = emit.maximum(ours[i], theirs[i]), emit.minimum(ours[i + 2], theirs[i + 2])
         return emit.maximum(emit.subtract(high, low), emit.constant(0))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from ...common.layout import is_f32
 from ...core.lengths import accepting, any_lengths
 from ...patterns.rms_norm import RMSNorm, match_rms_norm
 from .._backend import backend
-from ..codegen.descriptor import Descriptor, f32, i64
+from ..codegen.descriptor import Descriptor, f32, i64, keeping
 from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, load_i64
 from ..threading.parallel import parallel_for, threads
@@ -58,11 +57,12 @@ class SoftmaxJob(Descriptor):
 
 
 @device
-def reciprocal_deviation(variance: Any, eps: float, mode: int) -> Any:
+def reciprocal_deviation(variance: np.float32, eps: np.float32, mode: int) -> np.float32:
     """Return the factor for a variance or mean of squares; ``mode`` is a `Mode`."""
     if mode == 0:
         return np.float32(1)
-    return np.float32(1) / (sqrt(variance) + eps if mode == 2 else sqrt(variance + eps))
+    deviation: np.float32 = sqrt(variance) + eps if mode == 2 else sqrt(variance + eps)
+    return np.float32(1) / deviation
 
 
 def _normalize(call: int) -> None:
@@ -173,8 +173,7 @@ def normalization_kernel(mode: Mode, eps: float, others: int) -> Kernel:
                 )  # fmt: skip
             return y
 
-        kernel.kept = (rows, packed)  # type: ignore[attr-defined]
-        return kernel
+        return keeping(kernel, rows)
 
     return FusedKernel(make, accepts=any_lengths)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+from llvmlite import ir
 
 from ....ir.tensor import Array, Value
 from ....kernels.statistics import lowest
@@ -55,12 +55,12 @@ _LOWEST = float(lowest(np.dtype(np.float32)))
 _UNREAD = np.empty(0)
 
 
-def _max(emit: Emit, found: Any, x: Any, _: Any) -> Any:
+def _max(emit: Emit, found: ir.Value, x: ir.Value, _: ir.Value) -> ir.Value:
     """Return the maximum, ignoring NaN."""
     return emit.builder.select(emit.builder.fcmp_ordered(">", x, found), x, found)
 
 
-def _add(emit: Emit, found: Any, x: Any, _: Any) -> Any:
+def _add(emit: Emit, found: ir.Value, x: ir.Value, _: ir.Value) -> ir.Value:
     return emit.add(found, x)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,10 +60,10 @@ class _Definition:
         self._layers = [(layer, context.sources(layer)) for layer in part.layers]
 
     def __call__(self, *arrays: Array) -> Array:
-        found: dict[Port, Any] = dict(zip(self._reads, arrays, strict=True))
+        found: dict[Port, Array] = dict(zip(self._reads, arrays, strict=True))
         for layer, sources in self._layers:
             assert layer.op is not None
-            result: Any = layer.op.evaluate(*(found[source] for source in sources))
+            result: Array | tuple[Array, ...] = layer.op.evaluate(*(found[source] for source in sources))
             found[Port(layer.id, 0)] = result[0] if isinstance(result, tuple) else result
         last: Array = found[Port(self._layers[-1][0].id, 0)]
         return last
@@ -84,7 +84,7 @@ class QuantizedNetwork(KernelObject):
             self._prepared.append(_Network(self.part, self.definition, self.places))
         return self._prepared[0]
 
-    def __call__(self, *arrays: Array) -> Any:
+    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
         """Build the kernel if needed, and run it."""
         return self.prepare()(*arrays)
 
@@ -130,7 +130,7 @@ class _Network:
         return steps
 
     def __call__(self, *arrays: Array) -> Array:
-        levels: list[Any] = [None] * len(self._maps)
+        levels = [UNUSED] * len(self._maps)
         for index, place, quantizer in self._sources:
             found = quantizer.levels(channels_last(arrays[place]))
             if np.isnan(found.max()):
@@ -144,7 +144,7 @@ class _Network:
                 address, job, levels[out], levels[data], levels[other], UNUSED, count if large else 1
             )
             for index in done:
-                levels[index] = None
+                levels[index] = UNUSED
         return channels_first(self._values[self._maps[self._result].inside(levels[self._result])])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -184,7 +183,7 @@ def _aligned(op: ROIAlign3 | ROIAlign9, x: Array, rois: Array, entries: Array) -
     return channels_first(y)
 
 
-def _samples(op: ROIAlign3 | ROIAlign9, size: Array, bins: int) -> Any:
+def _samples(op: ROIAlign3 | ROIAlign9, size: Array, bins: int) -> Array:
     """Return the samples of a bin along an axis as floats: there may be very many."""
     if op.sampling_ratio:
         return np.full(len(size), op.sampling_ratio, np.float64)

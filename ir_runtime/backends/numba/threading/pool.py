@@ -11,10 +11,9 @@ import ctypes
 import platform
 import threading
 import weakref
-from _thread import allocate_lock
-from collections.abc import Sequence
+from _thread import LockType, allocate_lock
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -22,13 +21,11 @@ from ....forks import in_child, register
 from ....ir.tensor import Array
 from ..codegen.language import device, instruction, routine, types
 from ..codegen.memory import fetch_add, fetch_sub, load_atomic, load_i64, store_atomic, store_i64
-from ..codegen.vectors import I32, I64, Emit
+from ..codegen.vectors import I32, I64, Emit, Value
 from ..jit.loader import loader
 from .task import CALL_WORDS, store_args
 
 __all__ = ["ThreadPool", "acquire", "dispatcher", "release"]
-
-Value = Any
 
 # Words of a pool: the number of the current call, its address (0 for none) and the task; how many workers may still
 # join it, and how many are in it; whether a run goes on; whether the pool is shut down. Then, on a cache line for each
@@ -140,14 +137,14 @@ def _data_offset() -> int:
 
 
 @cache
-def dispatcher() -> Any:
+def dispatcher() -> Callable[..., None]:
     """Return `dispatch` for Python: it takes arrays, and runs without the interpreter's lock."""
-    kinds: list[Any] = [ctypes.c_int64, ctypes.c_int64, *[ctypes.py_object] * 5, ctypes.c_int64]
+    kinds: list[type] = [ctypes.c_int64, ctypes.c_int64, *[ctypes.py_object] * 5, ctypes.c_int64]
     return ctypes.CFUNCTYPE(None, *kinds)(loader().address(dispatch))
 
 
 @cache
-def _worker_loop() -> Any:
+def _worker_loop() -> Callable[[int, int], None]:
     return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(loader().address(worker_loop))
 
 
@@ -190,7 +187,7 @@ class ThreadPool:
         self._forked = True
 
 
-def _work(words: Array, worker: int, lock: Any) -> None:
+def _work(words: Array, worker: int, lock: LockType) -> None:
     """Run a worker thread; it holds no reference to its pool."""
     loop, address = _worker_loop(), int(words.ctypes.data)
     while True:
@@ -200,7 +197,7 @@ def _work(words: Array, worker: int, lock: Any) -> None:
         loop(address, worker)
 
 
-def _shut_down(words: Array, locks: Sequence[Any]) -> None:
+def _shut_down(words: Array, locks: Sequence[LockType]) -> None:
     words[_SHUT_DOWN], words[_RUN_ACTIVE] = 1, 0
     for lock in locks:
         if lock.locked():

@@ -15,7 +15,6 @@ thread waits for one that has not arrived.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -67,7 +66,7 @@ def store_args(call: int, job: int, out: int, a: int, b: int, c: int) -> None:
 
 
 @device
-def load_args(call: int) -> Any:
+def load_args(call: int) -> tuple[int, int, int, int, int, int]:
     """Load the addresses of the job, the result, three inputs, and the counters."""
     return (
         load_i64(call, 0), load_i64(call, 1), load_i64(call, 2), load_i64(call, 3), load_i64(call, 4),

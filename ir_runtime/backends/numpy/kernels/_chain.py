@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ....arrays import DType
 from ....cached import cached_property
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
@@ -191,7 +192,7 @@ def broadcast_kernel(ufunc: np.ufunc, other: Value, data: Value) -> Callable[...
 
 
 @lru_cache(256)
-def _shared_ufunc(ufunc: np.ufunc, number: bytes, dtype: np.dtype[Any]) -> Callable[..., Array]:
+def _shared_ufunc(ufunc: np.ufunc, number: bytes, dtype: DType) -> Callable[..., Array]:
     """Return a function that layers with the same number share."""
     return _bind_ufunc(ufunc, np.frombuffer(number, dtype).reshape(()))
 

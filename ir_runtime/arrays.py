@@ -1,4 +1,4 @@
-"""Types of arrays whose element type is known only when a kernel runs."""
+"""Types of arrays whose element type is known only when a model is read or run."""
 
 from __future__ import annotations
 
