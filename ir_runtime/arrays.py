@@ -7,9 +7,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "DType"]
+__all__ = ["Array", "DType", "Float"]
 
 Array: TypeAlias = NDArray[Any]
 """An array of any element type."""
 DType: TypeAlias = np.dtype[Any]
 """Any element type, as NumPy has it."""
+Float: TypeAlias = "np.floating[Any]"
+"""An element of an array of real numbers."""

@@ -179,7 +179,7 @@ class Dimension(Interval):
 
     @classmethod
     def dynamic(cls) -> Dimension:
-        """Any length."""
+        """A dimension of unknown length."""
         return cls()
 
     @property

@@ -52,8 +52,10 @@ class ElementType(Enum):
     string = "string", np.object_, 0
     dynamic = "dynamic", np.void, 0
 
-    def __init__(self, label: str, dtype: type[Any], bits: int) -> None:
-        self.label, self.dtype, self.bits = label, np.dtype(dtype), bits  # type: ignore[misc]
+    dtype: DType
+
+    def __init__(self, label: str, dtype: type, bits: int) -> None:
+        self.label, self.dtype, self.bits = label, np.dtype(dtype), bits
 
     @classmethod
     def _missing_(cls, value: object) -> ElementType | None:
@@ -102,10 +104,10 @@ class ElementType(Enum):
         Raises:
             ValueError: if there is none, as for complex numbers.
         """
-        dtype = np.dtype(dtype)
-        found = cls.string if dtype.kind in "SUT" else _BY_DTYPE.get(dtype.newbyteorder("="))
+        given = np.dtype(dtype)
+        found = cls.string if given.kind in "SUT" else _BY_DTYPE.get(given.newbyteorder("="))
         if found is None:
-            raise ValueError(f"NumPy dtype {dtype} has no element type in OpenVINO")
+            raise ValueError(f"NumPy dtype {given} has no element type in OpenVINO")
         return found
 
     @property
@@ -208,8 +210,7 @@ class ElementType(Enum):
 
     def to_dtype(self) -> DType:
         """Return the NumPy dtype of arrays of this type."""
-        found: DType = self.dtype
-        return found
+        return self.dtype
 
     def to_string(self) -> str:
         """Return the name as files write it."""

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Never, TypeAlias
 
 from ..cached import cached_property
 from ..diagnostics import Location
@@ -17,10 +17,14 @@ from .tensor import TensorType
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["Body", "Edge", "Graph", "Layer", "Port", "PortSpec", "bodies_of"]
+__all__ = ["Body", "Edge", "Graph", "Layer", "Port", "PortSpec", "RtInfo", "bodies_of"]
 
 
-def _nothing() -> Mapping[str, Any]:
+RtInfo: TypeAlias = Mapping[str, object]
+"""Runtime information, by name: texts, or further mappings; programs may set other objects."""
+
+
+def _nothing() -> Mapping[str, Never]:
     return MappingProxyType({})
 
 
@@ -46,7 +50,7 @@ class PortSpec:
     type: TensorType | None = None
     names: tuple[str, ...] = ()
     line: int | None = None
-    rt_info: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    rt_info: RtInfo = field(default_factory=_nothing, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Layer:
     inputs: tuple[PortSpec, ...] = ()
     outputs: tuple[PortSpec, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=_nothing)
-    rt_info: Mapping[str, Any] = field(default_factory=_nothing, repr=False)
+    rt_info: RtInfo = field(default_factory=_nothing, repr=False)
 
     @classmethod
     def inserted(

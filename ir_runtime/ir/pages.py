@@ -12,7 +12,7 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
-from typing import IO, Any
+from typing import IO
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -146,5 +146,4 @@ def _root(array: Array) -> Array:
 
 
 def _address(array: Array) -> int:
-    interface: dict[str, Any] = array.__array_interface__
-    return int(interface["data"][0])
+    return int(array.__array_interface__["data"][0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import overload
 
 from ..diagnostics import one_line
 from .dimension import Dimension, DimensionLike
@@ -161,7 +161,7 @@ class PartialShape(Sequence[Dimension]):
     def __hash__(self) -> int:
         return hash(self._bounds())
 
-    def _is_listed(self, lengths: Sequence[Any]) -> bool:
+    def _is_listed(self, lengths: Iterable[DimensionLike]) -> bool:
         try:
             return self == PartialShape(lengths)
         except (TypeError, ValueError):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .array import Array
 from .dimension import Dimension, Interval
@@ -68,7 +68,7 @@ class Value:
     """Weights that stay quantized; for kernels that take them so."""
 
     @classmethod
-    def constant(cls, data: Any, element: ElementType | None = None) -> Value:
+    def constant(cls, data: ArrayLike, element: ElementType | None = None) -> Value:
         """Return the value of a tensor with known contents."""
         array = np.asarray(data)
         return cls(

@@ -6,12 +6,11 @@ A box is four numbers in the last axis: two corners, each coordinate of the firs
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from .. import deadline
-from ..arrays import Array
+from ..arrays import Array, Float
 
 __all__ = ["areas", "descending", "greedy_nms", "iou", "decode_deltas", "soft_nms", "as_float"]
 
@@ -116,9 +115,7 @@ def greedy_nms(
     return np.concatenate(kept) if kept else np.zeros(0, np.int64)
 
 
-def _candidates(
-    a: Array, b: Array, more: np.floating[Any], limit: np.floating[Any]
-) -> Iterator[tuple[Array, Array]]:
+def _candidates(a: Array, b: Array, more: Float, limit: Float) -> Iterator[tuple[Array, Array]]:
     """Return the pairs of boxes, given in columns with their areas, that may overlap by the limit.
 
     The overlap is ``shared / (areas - shared)``, so it is the limit where ``shared`` is a part of the areas.
@@ -150,9 +147,7 @@ def _candidates(
         yield one, other + start
 
 
-def _sides(
-    low: Array, high: Array, lows: Array, highs: Array, more: np.floating[Any], out: Array, edge: Array
-) -> None:
+def _sides(low: Array, high: Array, lows: Array, highs: Array, more: Float, out: Array, edge: Array) -> None:
     """Return the lengths of the intersections along an axis."""
     np.minimum(high, highs, out=out)
     np.maximum(low, lows, out=edge)
@@ -170,7 +165,7 @@ def _first_come(suppresses: Array) -> list[int]:
     return np.flatnonzero(left).tolist()
 
 
-def _overlaps_of(a: Array, b: Array, more: np.floating[Any], touching: bool) -> Array:
+def _overlaps_of(a: Array, b: Array, more: Float, touching: bool) -> Array:
     """As `iou`, of boxes that are given in columns, with their areas."""
     width, height = np.minimum(a[2], b[2]), np.minimum(a[3], b[3])
     width -= np.maximum(a[0], b[0])

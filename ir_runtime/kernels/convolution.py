@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..arrays import Array
+from ..arrays import Array, Float
 from ..limits import check_array_size
 from .matmul import accumulator_dtype, from_accumulator
 
@@ -54,7 +54,7 @@ def windows_of(x: Array, kernel: Sequence[int], strides: Sequence[int], dilation
     return every[(slice(None), slice(None), *(slice(None, None, s) for s in steps))]
 
 
-def pad_spatial(x: Array, pads: Sequence[tuple[int, int]], fill: float = 0) -> Array:
+def pad_spatial(x: Array, pads: Sequence[tuple[int, int]], fill: float | Float = 0) -> Array:
     """Pad the trailing axes of ``x[N, C, ...]`` with ``fill``."""
     if not any(map(any, pads)):
         return x

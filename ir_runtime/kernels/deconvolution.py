@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from types import EllipsisType
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def deconvolve(
     return from_accumulator(y.reshape(len(x), groups * outputs, *lengths), x.dtype)
 
 
-def _last(places: Iterable[Any]) -> Any:
+def _last(places: Iterable[int | slice]) -> tuple[EllipsisType | int | slice, ...]:
     """Return an index into the last axes."""
     return ..., *places
 

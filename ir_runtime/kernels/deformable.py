@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ def _sample(planes: Array, y: Array, x: Array, zeros: bool) -> Array:
     """Sample ``planes[P, C, Y, X]`` at points ``[P, positions]``: ``[P, C, positions]``."""
     height, width = planes.shape[2:]
     flat = planes.reshape(*planes.shape[:2], height * width)
-    least: Any = np.greater if zeros else np.greater_equal
+    least: np.ufunc = np.greater if zeros else np.greater_equal
     edge = -1 if zeros else 0
     inside = least(y, edge) & least(x, edge) & (y < height) & (x < width)
     y, x = np.where(inside, y, 0), np.where(inside, x, 0)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from .. import deadline
-from ..arrays import Array, DType
+from ..arrays import Array, DType, Float
 from ..limits import check_array_size
 from .convolution import pad_spatial
 from .statistics import lowest
@@ -65,7 +64,7 @@ class Windows:
             yield offset, tuple(self.positions(axis, e) for axis, e in enumerate(element))
 
 
-def pool(x: Array, ufunc: np.ufunc, start: Any, windows: Windows) -> Array:
+def pool(x: Array, ufunc: np.ufunc, start: float | Float, windows: Windows) -> Array:
     """Reduce ``x[N, C, ...]`` under each window with an associative ufunc, one axis after the other.
 
     ``start`` is the identity of the ufunc, which fills the padding.

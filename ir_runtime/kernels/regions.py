@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Float
 
 __all__ = ["bilinear", "inside", "sample_offsets"]
 
 
-def sample_offsets(bins: int, samples: int, size: Array) -> Array:
+def sample_offsets(bins: int, samples: int, size: Array | Float) -> Array:
     """Return the positions of samples in equal bins of a length: [bins, samples]."""
     step = size / bins
     each = step / max(samples, 1)

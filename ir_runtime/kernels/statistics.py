@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from ..arrays import Array, DType
+from ..arrays import Array, DType, Float
 
 __all__ = ["accumulator", "count", "highest", "lowest", "mean", "sum_along", "compute_dtype"]
 
@@ -27,17 +26,17 @@ def compute_dtype(dtype: DType) -> DType:
     return dtype if dtype.kind in "Oiub" or dtype.itemsize >= 4 else np.dtype(np.float32)
 
 
-def lowest(dtype: DType) -> Any:
+def lowest(dtype: DType) -> float | Float:
     """Return the lowest finite number of a dtype."""
     return _limits(dtype).min
 
 
-def highest(dtype: DType) -> Any:
+def highest(dtype: DType) -> float | Float:
     """Return the highest finite number of a dtype."""
     return _limits(dtype).max
 
 
-def _limits(dtype: DType) -> Any:
+def _limits(dtype: DType) -> np.iinfo[np.integer] | ml_dtypes.finfo:
     return np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ..codes import Code
 from ..errors import ExecutionError, InferenceError
@@ -33,6 +33,8 @@ __all__ = [
 
 T_OUTER = Element("T", EVERY, "any type, on each port", shared=False)
 
+_Tensor = TypeVar("_Tensor")
+
 Visit: TypeAlias = Callable[[Body, Mapping[int, Any]], Mapping[int, Any]]
 """Infers or runs a body: from what each Parameter receives to what each Result gives."""
 
@@ -46,20 +48,21 @@ def check_one(value: Value, name: str) -> None:
         raise InferenceError(f"{name} must be one number or truth value, not of shape {value.shape}")
 
 
-def only(array: Array, name: str) -> Any:
+def only(array: Array, name: str) -> float:
     """Return the element of a tensor that must have one."""
     if array.size != 1:
         shape = PartialShape(array.shape)
         raise ExecutionError(f"{name} must be one number or truth value, not of shape {shape}")
-    return array.item()
+    found: float = array.item()
+    return found
 
 
-def feeds_of(body: Body, every: Sequence[Any]) -> dict[int, Any]:
+def feeds_of(body: Body, every: Sequence[_Tensor]) -> dict[int, _Tensor]:
     """Return what each Parameter of a body receives whole, given all inputs of the layer."""
     return {i.parameter: every[i.port] for i in body.inputs if i.cut is None and i.port < len(every)}
 
 
-def given(body: Body, results: Mapping[int, Any], count: int) -> list[Any]:
+def given(body: Body, results: Mapping[int, _Tensor], count: int) -> list[_Tensor]:
     """Return what each output of the layer takes from the Results of a body."""
     by_port = {o.port: o.result for o in body.outputs}
     missing = set(range(count)) - by_port.keys()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ class Iterations:
     body: Body
     every: Sequence[Array]
     visit: Visit
-    feeds: dict[int, Any] = field(default_factory=dict)
+    feeds: dict[int, Array] = field(default_factory=dict)
     results: Mapping[int, Array] = field(default_factory=dict)
     parts: dict[BodyOutput, list[Array]] = field(default_factory=dict)
     done: int = 0
@@ -82,8 +81,7 @@ class Iterations:
             return self.results[output.result]
         for edge in self.body.back_edges:
             if edge.result == output.result and edge.parameter in self.feeds:
-                last: Array = self.feeds[edge.parameter]
-                return last
+                return self.feeds[edge.parameter]
         raise ExecutionError(
             f"there was no iteration, so output {output.port}, counted from 0, has no value: it is what the last "
             f"iteration gives"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -177,7 +177,7 @@ class If(Op):
         results = visit(body, feeds_of(body, (condition, *values)))
         return tuple(given(body, results, self._count()))
 
-    def _results(self, body: Body, every: tuple[Value, ...], visit: Visit) -> Mapping[int, Any]:
+    def _results(self, body: Body, every: tuple[Value, ...], visit: Visit) -> Mapping[int, Value]:
         check_ties(body)
         return visit(body, feeds_of(body, every))
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TypeAlias
+
+from numpy.typing import ArrayLike
 
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location
@@ -32,7 +34,8 @@ from .weights import Weights
 
 __all__ = ["Page", "Values", "read_fragments"]
 
-Values = Mapping[Any, Any]
+Key: TypeAlias = int | str | tuple[int, int]
+Values: TypeAlias = Mapping[Key, ArrayLike]
 """Values by port id, by (layer id, port id), or by the name of the port."""
 
 
@@ -118,7 +121,7 @@ class _Builder:
     limits: Limits
     layers: dict[int, Layer] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
-    used: set[Any] = field(default_factory=set)
+    used: set[Key] = field(default_factory=set)
     free: Iterator[int] = field(default_factory=count)
 
     def build(self, excerpt: Excerpt) -> Document:
@@ -190,14 +193,16 @@ class _Builder:
             self.layers[source.id] = source
             self.edges.append(Edge(Port(source.id, 0), Port(layer.id, index)))
 
-    def _given(self, keys: Iterable[Any]) -> Any:
+    def _given(self, keys: Iterable[Key]) -> ArrayLike | None:
         for key in keys:
             if key in self.values:
                 self.used.add(key)
                 return self.values[key]
         return None
 
-    def _source(self, name: str, given: Any, type: ElementType, spec: PortSpec, where: Location) -> Layer:
+    def _source(
+        self, name: str, given: ArrayLike | None, type: ElementType, spec: PortSpec, where: Location
+    ) -> Layer:
         number = next(self.free)
         found = None
         if given is not None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from .. import deadline
 from ..codes import Code
 from ..deadline import check_periodically
 from ..diagnostics import Diagnostics, Location, Mark
 from ..errors import ParseError
-from ..ir.graph import Graph, Layer
+from ..ir.graph import Graph, Layer, RtInfo
 from ..limits import DEFAULT, Limits
 from .document import Element, integer
 from .edges import Wiring, read_edges
@@ -34,7 +32,7 @@ class Document:
     name: str
     file: str
     version: int
-    rt_info: Mapping[str, Any]
+    rt_info: RtInfo
     weights: Weights = field(default_factory=Weights)
     limits: Limits = DEFAULT
     """The limits it was read with, which also apply to running it."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
+from ..ir.graph import RtInfo
 from .document import Element, attributes
 
 __all__ = ["NO_INFO", "rt_info", "tensor_names"]
@@ -23,22 +22,22 @@ def tensor_names(text: str | None) -> tuple[str, ...]:
     return tuple(n.replace("\\,", ",") for n in re.split(r"(?<!\\),", text))
 
 
-def rt_info(element: Element) -> Mapping[str, Any]:
+def rt_info(element: Element) -> RtInfo:
     """Return ``<rt_info>`` as nested read-only mappings of strings."""
     info = next(element.iterchildren("rt_info"), None)
     return NO_INFO if info is None else _entries(info)
 
 
-NO_INFO: Mapping[str, Any] = MappingProxyType({})
+NO_INFO: RtInfo = MappingProxyType({})
 
 
-def _entries(element: Element) -> Mapping[str, Any]:
+def _entries(element: Element) -> RtInfo:
     return MappingProxyType(
         {str(child.get("name", child.tag)): _entry(child) for child in element.iterchildren("*")}
     )
 
 
-def _entry(element: Element) -> Any:
+def _entry(element: Element) -> RtInfo | str:
     if len(element):
         return _entries(element)
     rest = {key: value for key, value in attributes(element).items() if key != "name"}

@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, TypeAlias
 
 from ..codes import Code
 from ..diagnostics import Location
@@ -87,13 +87,13 @@ def _read(source: SourceLike, limits: Limits) -> Source:
         return _read_path(os.fspath(source), limits)
     if not hasattr(source, "read"):
         raise TypeError(f"a model must be a path, bytes or an open file, got {type(source).__name__}")
-    data: Any = source.read(limits.xml_bytes + 1)
+    data = source.read(limits.xml_bytes + 1)
     name = getattr(source, "name", None)
     shown = name if isinstance(name, str) else "<file>"
     return Source(data.encode() if isinstance(data, str) else bytes(data), shown, _path_of(source, shown))
 
 
-def _path_of(file: Any, name: str) -> Path | None:
+def _path_of(file: IO[bytes] | IO[str], name: str) -> Path | None:
     """Return the path of an open file, to find the .bin beside it; members of archives have names but no path."""
     try:
         return Path(name) if os.path.samestat(os.fstat(file.fileno()), os.stat(name)) else None

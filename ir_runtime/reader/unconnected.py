@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from lxml.etree import Comment
+from numpy.typing import ArrayLike
 
 from ..codes import Code
 from ..diagnostics import Diagnostics, Location
@@ -54,7 +54,7 @@ def comment_value(port: Element, spec: PortSpec) -> list[float] | float | None:
 def constant(
     number: int,
     name: str,
-    given: Any,
+    given: ArrayLike,
     element: ElementType,
     spec: PortSpec,
     where: Location,
@@ -88,7 +88,7 @@ def parameter(number: int, name: str, element: ElementType, spec: PortSpec, wher
     return _outer(number, name, Parameter(element_type=element, shape=shape), where)
 
 
-def _array(given: Any, element: ElementType, spec: PortSpec, where: Location) -> Array:
+def _array(given: ArrayLike, element: ElementType, spec: PortSpec, where: Location) -> Array:
     """Return the value as an array, if the element type can represent it."""
     try:
         numbers = np.asarray(given)

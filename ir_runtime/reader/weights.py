@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,12 @@ WeightsLike: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | Array"
 class Weights:
     """The bytes of a ``.bin``, read-only; ``None`` if the model has none."""
 
-    def __init__(self, data: Any = None, name: str = "", missing: str = "") -> None:
+    def __init__(
+        self,
+        data: bytes | bytearray | memoryview | MappedFile | Array | None = None,
+        name: str = "",
+        missing: str = "",
+    ) -> None:
         self.name, self.missing = name, missing
         self._file = data if isinstance(data, MappedFile) else None
         self.data: Array | None = None
@@ -132,7 +137,7 @@ def open_weights(weights: WeightsLike | None, model: Path | None) -> Weights:
     tensor = getattr(weights, "data", None)
     if isinstance(tensor, np.ndarray):  # a Tensor, as OpenVINO takes
         return open_weights(tensor, model)
-    data: Any = weights.read() if hasattr(weights, "read") else weights
+    data = weights.read() if hasattr(weights, "read") else weights
     if not isinstance(data, bytes | bytearray):
         raise TypeError(
             f"weights must be a path, bytes, an array or a binary file, got {type(data).__name__}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ..ir.graph import Layer
 from ..ir.shape import PartialShape
@@ -14,7 +13,7 @@ __all__ = ["attribute_text", "attribute_texts"]
 _NAMESPACE = "{"  # how names in a namespace begin; an IR has none
 
 
-def attribute_texts(layer: Layer, changed: Mapping[str, Any]) -> dict[str, str]:
+def attribute_texts(layer: Layer, changed: Mapping[str, object]) -> dict[str, str]:
     """Return the attributes of a layer by their names in files.
 
     Args:
@@ -36,7 +35,7 @@ def attribute_texts(layer: Layer, changed: Mapping[str, Any]) -> dict[str, str]:
     return texts
 
 
-def attribute_text(value: Any) -> str:
+def attribute_text(value: object) -> str:
     """Format a value as in files.
 
     >>> attribute_text((1, 2)), attribute_text(True), attribute_text(PartialShape("?,1..8"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import IO
 
 from ..analysis.infer import Inferred
 from ..ir.element import ElementType
-from ..ir.graph import Body, Graph, Layer, Port, PortSpec
+from ..ir.graph import Body, Graph, Layer, Port, PortSpec, RtInfo
 from ..ir.tensor import TensorType
 from .attributes import attribute_texts
 from .bodies import write_back_edges, write_port_map
@@ -34,7 +34,7 @@ class Content:
     name: str
     graph: Graph
     known: Inferred
-    rt_info: Mapping[str, Any]
+    rt_info: RtInfo
     declared: bool = True
 
 
@@ -97,7 +97,7 @@ class _GraphWriter:
             for body in bodies:
                 self._body(layer, body)
 
-    def _changed(self, layer: Layer) -> dict[str, Any]:
+    def _changed(self, layer: Layer) -> dict[str, object]:
         """Return attributes that depend on more than the operation."""
         if layer.type == "Constant":
             op = vars(layer.op)

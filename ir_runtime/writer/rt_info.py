@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from ..ir.graph import RtInfo
 from .printer import Printer, is_tag
 
 __all__ = ["text_of", "write_layer_info", "write_model_info"]
 
 
-def write_model_info(out: Printer, info: Mapping[str, Any]) -> None:
+def write_model_info(out: Printer, info: RtInfo) -> None:
     """Write the entries of a model: strings, or nested entries."""
     if not info:
         out.element("rt_info")
@@ -19,7 +19,7 @@ def write_model_info(out: Printer, info: Mapping[str, Any]) -> None:
         _entries(out, info)
 
 
-def write_layer_info(out: Printer, info: Mapping[str, Any]) -> None:
+def write_layer_info(out: Printer, info: RtInfo) -> None:
     """Write the entries of a layer or a port, which have a version and other attributes."""
     if not info:
         return
@@ -35,7 +35,7 @@ def write_layer_info(out: Printer, info: Mapping[str, Any]) -> None:
                     _entries(out, entry)
 
 
-def _are_attributes(entry: Mapping[str, Any]) -> bool:
+def _are_attributes(entry: RtInfo) -> bool:
     """Return whether the reader restores the same entries from an element with these attributes."""
     plain = all(
         not isinstance(value, Mapping) and is_tag(name) and name != "name" for name, value in entry.items()
@@ -43,7 +43,7 @@ def _are_attributes(entry: Mapping[str, Any]) -> bool:
     return plain and entry.keys() != {"value"}
 
 
-def _entries(out: Printer, info: Mapping[str, Any]) -> None:
+def _entries(out: Printer, info: RtInfo) -> None:
     for name, entry in info.items():
         tag, head = (name, {}) if is_tag(name) else ("info", {"name": name})
         if not isinstance(entry, Mapping):
@@ -55,7 +55,7 @@ def _entries(out: Printer, info: Mapping[str, Any]) -> None:
                 _entries(out, entry)
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Return a value as files have it."""
     if isinstance(value, bool):
         return "YES" if value else "NO"

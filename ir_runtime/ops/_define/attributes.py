@@ -202,8 +202,7 @@ def _parse(kind: object, text: str) -> object:
         return _boolean(text)
     if kind is int:
         return _integer(text.strip())
-    if not isinstance(kind, type):
-        raise TypeError(f"attributes cannot be of type {kind}")
+    assert isinstance(kind, type)
     try:
         return ElementType.of_attribute(text) if kind is ElementType else kind(text)
     except ValueError:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ...arrays import Float
 from ...ir.tensor import Array
 
 __all__ = ["bins", "covers", "points", "rounded"]
@@ -16,7 +15,7 @@ def rounded(numbers: Array) -> Array:
     return np.asarray(np.trunc(numbers + np.copysign(numbers.dtype.type(0.5), numbers)))
 
 
-def bins(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]]:
+def bins(first: Float, last: Float, count: int, length: int) -> list[tuple[int, int]]:
     """Return where each of equal bins begins and ends, of elements from ``first`` to ``last``."""
     size = np.maximum(last - first + 1, 1) / count
     steps = np.arange(count + 1, dtype=first.dtype) * size
@@ -25,7 +24,7 @@ def bins(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]
     return list(zip(begins.tolist(), ends.tolist(), strict=True))
 
 
-def covers(first: Any, last: Any, count: int, length: int) -> list[tuple[int, int]]:
+def covers(first: Float, last: Float, count: int, length: int) -> list[tuple[int, int]]:
     """Return the elements that each of equal bins between two places touches."""
     size = (last - first) / count
     steps = first + np.arange(count + 1, dtype=first.dtype) * size
@@ -34,7 +33,7 @@ def covers(first: Any, last: Any, count: int, length: int) -> list[tuple[int, in
     return list(zip(begins.tolist(), ends.tolist(), strict=True))
 
 
-def points(first: Any, last: Any, count: int, length: int, *, exact: bool = True) -> Array:
+def points(first: Float, last: Float, count: int, length: int, *, exact: bool = True) -> Array:
     """Points from ``first`` to ``last``, in parts of a length, as places; one alone is in the middle."""
     of = first.dtype.type
     far = of(length - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -268,9 +268,10 @@ class DetectionOutputBase(Op):
             for label in np.unique(labels[order]).tolist()
         ]
 
-    def _suppress(self, boxes: Array, label: int, places: Array) -> Any:
+    def _suppress(self, boxes: Array, label: int, places: Array) -> Array:
         of_class = boxes[label if len(boxes) > 1 else 0]
-        return places[greedy_nms(of_class[places], self.nms_threshold)]
+        kept: Array = places[greedy_nms(of_class[places], self.nms_threshold)]
+        return kept
 
 
 @op("DetectionOutput-1", spec="detection/detectionoutput-1")

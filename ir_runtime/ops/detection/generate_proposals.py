@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class GenerateProposalsBase(Op):
         anchors: Array,
         deltas: Array,
         scores: Array,
-        smallest: Any,
+        smallest: Array,
         extra: tuple[float, float],
     ) -> tuple[Array, Array]:
         """Return the boxes kept of an image, given anchors and deltas [n, 4] and scores [n].

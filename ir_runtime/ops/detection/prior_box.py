@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from ...arrays import Float
 from ...errors import InferenceError
 from ...ir.dimension import Interval
 from ...ir.element import ElementType
@@ -24,10 +25,10 @@ MOST_SIDE = 1e9
 class Prior(NamedTuple):
     """A box: how far its centre is from that of its place, half its sides, and whether it stays in the image."""
 
-    x: Any
-    y: Any
-    width: Any
-    height: Any
+    x: Float | int
+    y: Float | int
+    width: Float
+    height: Float
     clip: bool = False
 
 
@@ -219,7 +220,7 @@ class PriorBoxBase(PriorBoxes):
         return ratios
 
 
-def _spread(size: Any, density: int, root: Any) -> list[Prior]:
+def _spread(size: Float, density: int, root: Float) -> list[Prior]:
     """Boxes of a size, side by side in a square of that size."""
     shift = np.float32(int(size / density)) if density else np.float32(0)
     first = shift / 2 - int(size) // 2

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from ...arrays import Float
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.formula import Count
@@ -84,7 +85,7 @@ class ROIAlignBase(Op):
         """Return the value of each bin, from samples [C, bins, samples, bins, samples]."""
         return np.asarray(values.mean(axis=(2, 4), dtype=values.dtype))
 
-    def grid(self, height: Any, width: Any) -> tuple[Array, Array]:
+    def grid(self, height: Float, width: Float) -> tuple[Array, Array]:
         """Where samples lie in a region of this size, from its corner: [bins, samples, 1, 1] and [bins, samples]."""
         down, across = samples_of(height, width, self.pooled_h, self.pooled_w, self.sampling_ratio)
         return (
@@ -169,8 +170,8 @@ class ROIAlignRotated(ROIAlignBase):
         return down * cosine - across * sine + (y - half), down * sine + across * cosine + (x - half)
 
 
-def samples_of(height: Any, width: Any, down: int, across: int, ratio: int) -> tuple[int, int]:
-    """Return how many points there are along each axis of a bin, of this many that a region is divided into."""
+def samples_of(height: Float, width: Float, down: int, across: int, ratio: int) -> tuple[int, int]:
+    """Return the number of sampling points along each axis of a bin, in a region of ``down`` by ``across`` bins."""
     if not (math.isfinite(height) and math.isfinite(width)):
         raise InferenceError(f"rois hold a region of {height:g} by {width:g}; a finite size is expected")
     counts = (ratio or max(math.ceil(height / down), 0), ratio or max(math.ceil(width / across), 0))
@@ -184,7 +185,7 @@ def samples_of(height: Any, width: Any, down: int, across: int, ratio: int) -> t
 
 
 def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "regions") -> Dimension:
-    """Return how many regions, or the like, there are, each of this many numbers."""
+    """Return the number of regions, or the like; each is a row of ``numbers`` numbers."""
     if rois.shape.rank is None:
         return Dimension()
     if rois.shape.rank != 2 or not rois.shape[1].contains(numbers):

@@ -7,11 +7,11 @@ of one channel and three halves of the height, if they come in one tensor.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ...arrays import DType
+from ...arrays import DType, Float
 from ...codes import Code
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
@@ -113,9 +113,10 @@ class YUVToRGB(Op):
         return bounded(np.stack(colors, -1), y.dtype)
 
 
-def light_type(x: Array) -> Any:
+def light_type(x: Array) -> type[Float]:
     """Return the NumPy scalar to write factors in."""
-    return precise(x[:0]).dtype.type
+    found: type[Float] = precise(x[:0]).dtype.type
+    return found
 
 
 class NV12ToRGBBase(YUVToRGB):

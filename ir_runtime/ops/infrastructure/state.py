@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class _AssignBase(_Stateful):
     def infer(self, new_value: Value) -> PartialShape:
         return new_value.shape
 
-    def evaluate(self, new_value: Array, *, variables: Variables) -> Any:
+    def evaluate(self, new_value: Array, *, variables: Variables) -> Array:
         variables[self.variable_id] = new_value
         return new_value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import EllipsisType
 from typing import Any
 
 from ...errors import InferenceError
@@ -18,7 +19,7 @@ from ._slicing import FAR, Bound, bounds_of, python_slice, sliced
 _MASK = "where 1, {}; entry by entry of begin, 0 where it is too short"
 
 
-def _mask(what: str, *default: Any, default_with_warning: str | None = None) -> Any:
+def _mask(what: str, *default: tuple[int, ...], default_with_warning: str | None = None) -> Any:
     return attr(*default, ge=0, le=1, doc=_MASK.format(what), default_with_warning=default_with_warning)
 
 
@@ -89,7 +90,7 @@ class StridedSlice(Op):
 
     def index(
         self, shape: tuple[int, ...], begin: Array, end: Array, strides: Array | None = None
-    ) -> tuple[Any, ...]:
+    ) -> tuple[slice | int | EllipsisType | None, ...]:
         """Return the region as NumPy takes it."""
         steps = [1] * begin.size if strides is None else strides.tolist()
         index: list[slice | int | None] = []
