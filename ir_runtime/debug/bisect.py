@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..api.model import Model
+from ..arrays import DType
 from ..codes import Code
 from ..errors import InputError
 from ..ir.graph import Port
 from ..ir.tensor import Array
-from ..kernels.arrays import DType
 from ..markup import Shown
 from ..records import Record
 from .compare import judged

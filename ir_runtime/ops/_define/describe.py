@@ -12,9 +12,8 @@ from typing import Literal, Union, get_args, get_origin
 
 from ...ir.element import ElementType
 from ...ir.shape import PartialShape
-from ...records import Record
 from .attributes import Attribute
-from .examples import recorded
+from .examples import Described, recorded
 from .operation import Element, Input, Op, Output
 
 __all__ = ["TESTED_AGAINST", "group", "link", "record", "source", "summary"]
@@ -60,7 +59,7 @@ def _line(cls: type[Op], path: Path) -> int:
     return next(found, 0) or inspect.getsourcelines(cls)[1]
 
 
-def record(cls: type[Op]) -> Record:
+def record(cls: type[Op]) -> Described:
     """Return the page as plain data, for JSON."""
     return {
         "operation": cls.versioned_name(),
@@ -89,7 +88,7 @@ def _flops_per_element(cls: type[Op]) -> int | None:
     return cls.flops_per_element if counted else None
 
 
-def _tests(cls: type[Op]) -> Record | None:
+def _tests(cls: type[Op]) -> Described | None:
     """Return an example that ran, and what the samples were compared with."""
     found = recorded(cls.versioned_name()) if group(cls) else None
     if found is None:
@@ -104,7 +103,7 @@ def _tests(cls: type[Op]) -> Record | None:
     }
 
 
-def _input_record(port: Input) -> Record:
+def _input_record(port: Input) -> Described:
     return {
         "name": port.name,
         "type": port.element.name,
@@ -114,11 +113,11 @@ def _input_record(port: Input) -> Record:
     }
 
 
-def _output_record(port: Output) -> Record:
+def _output_record(port: Output) -> Described:
     return {"name": port.name, "type": _type(port), "variadic": port.variadic, "doc": _text(port.doc)}
 
 
-def _attribute_record(a: Attribute) -> Record:
+def _attribute_record(a: Attribute) -> Described:
     return {
         "name": a.xml,
         "kind": _kind(a.type),

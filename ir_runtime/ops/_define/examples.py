@@ -9,11 +9,12 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from ...records import Record
+__all__ = ["Described", "Recorded", "Samples", "Tensor", "recorded"]
 
-__all__ = ["Recorded", "Samples", "Tensor", "recorded"]
+Described: TypeAlias = dict[str, Any]
+"""An operation, or a part of it, as data for JSON."""
 
 
 class Tensor(NamedTuple):
@@ -58,7 +59,7 @@ def recorded(name: str) -> Recorded | None:
 
 
 @cache
-def _every() -> Mapping[str, Record]:
+def _every() -> Mapping[str, Described]:
     text = files("ir_runtime.ops").joinpath("_examples.json").read_text(encoding="utf-8")
-    found: Mapping[str, Record] = json.loads(text)
+    found: Mapping[str, Described] = json.loads(text)
     return found

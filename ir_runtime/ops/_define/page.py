@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...records import Record
 from .describe import record
+from .examples import Described
 from .operation import Op
 
 __all__ = ["page"]
@@ -19,7 +19,7 @@ def page(cls: type[Op]) -> str:
     return "\n".join(_page(record(cls))) + "\n"
 
 
-def _page(found: Record) -> Iterator[str]:
+def _page(found: Described) -> Iterator[str]:
     yield f"# {found['operation']}"
     yield ""
     yield from (textwrap.fill(line, _WIDTH) for line in found["doc"].splitlines())
@@ -50,20 +50,20 @@ def _item(text: str) -> str:
     )
 
 
-def _input(port: Record) -> str:
+def _input(port: Described) -> str:
     said = [f"type {port['type']}", *["optional"] * port["optional"], *["any number"] * port["variadic"]]
     return _entry(port["name"], said, port["doc"])
 
 
-def _output(port: Record) -> str:
+def _output(port: Described) -> str:
     return _entry(port["name"], [f"type {port['type']}", *["any number"] * port["variadic"]], port["doc"])
 
 
-def _attribute(attribute: Record) -> str:
+def _attribute(attribute: Described) -> str:
     return _entry(attribute["name"], [attribute["kind"], *_allowed(attribute)], attribute["doc"])
 
 
-def _allowed(attribute: Record) -> Iterator[str]:
+def _allowed(attribute: Described) -> Iterator[str]:
     if not attribute["required"]:
         default = attribute["default"]
         yield "optional" if default is None else f"default {_default(default)}"
@@ -84,7 +84,7 @@ def _default(value: object) -> str:
     return repr(value) if value == "" else str(value)
 
 
-def _element(element: Record) -> str:
+def _element(element: Described) -> str:
     return _entry(element["name"], element["allowed"], "")
 
 
@@ -92,7 +92,7 @@ def _entry(name: str, said: Sequence[str], doc: str) -> str:
     return f"`{name}`: {', '.join(said)}" + (f"; {doc}" if doc else "")
 
 
-def _example(tests: Record) -> Iterator[str]:
+def _example(tests: Described) -> Iterator[str]:
     yield "\n## Example\n"
     yield f"```xml\n{tests['example']}\n```"
     for side in ("inputs", "outputs"):
@@ -100,7 +100,7 @@ def _example(tests: Record) -> Iterator[str]:
         yield f"\n{side.capitalize()}:\n\n```text\n{tensors}\n```"
 
 
-def _flops(tests: Record, per_element: int | None) -> Iterator[str]:
+def _flops(tests: Described, per_element: int | None) -> Iterator[str]:
     said = []
     if per_element is not None:
         said.append(
@@ -116,12 +116,12 @@ def _flops(tests: Record, per_element: int | None) -> Iterator[str]:
         yield "; ".join(said) + "."
 
 
-def _tensor(tensor: Record) -> str:
+def _tensor(tensor: Described) -> str:
     shape = ",".join(map(str, tensor["shape"]))
     return f"{tensor['port']}  {tensor['type']} [{shape}]\n{tensor['text']}"
 
 
-def _tested(samples: Record | None, against: str) -> Iterator[str]:
+def _tested(samples: Described | None, against: str) -> Iterator[str]:
     yield "\n## Tested against\n"
     if samples is None:
         yield f"{against}, in whole models."
