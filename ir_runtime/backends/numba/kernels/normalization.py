@@ -156,20 +156,22 @@ def normalization_kernel(mode: Mode, eps: float, others: int) -> Kernel:
             None if row is None else np.ascontiguousarray(row) for row in (epilogue.scale, epilogue.shift)
         ]
         scale, shift = (0 if row is None else row.ctypes.data for row in rows)
-        job = NormalizationJob.fill(
-            rows=0, length=0, rows_per_unit=0, mode=mode, scale=scale, shift=shift, epsilon=eps,
-            epilogue_words=packed.words.ctypes.data, epilogue_numbers=packed.numbers.ctypes.data,
-        )  # fmt: skip
+
+        @lru_cache(maxsize=64)
+        def job_for(rows: int, length: int) -> Array:
+            return NormalizationJob.fill(
+                rows=rows, length=length, rows_per_unit=max(UNIT_SIZE // length, 1), mode=mode, scale=scale,
+                shift=shift, epsilon=eps, epilogue_words=packed.words.ctypes.data,
+                epilogue_numbers=packed.numbers.ctypes.data,
+            )  # fmt: skip
 
         def kernel(x: Array, *rest: Array) -> Array:
             y = np.empty(x.shape, np.float32)
             if y.size:
                 length, (one, two) = x.shape[-1], packed.extra_arrays(rest[others:], -1)
-                now = job.copy()
-                now["rows"], now["length"] = y.size // length, length
-                now["rows_per_unit"] = max(UNIT_SIZE // length, 1)
+                job = job_for(y.size // length, length)
                 parallel_for(
-                    _NORMALIZE.address, now, y.reshape(-1), contiguous(x), one, two, _threads(y.size)
+                    _NORMALIZE.address, job, y.reshape(-1), contiguous(x), one, two, _threads(y.size)
                 )  # fmt: skip
             return y
 

@@ -177,7 +177,7 @@ class _QuantizedMatmul:
             **matrix.record, column_scale=_address(self._scale), panels=matrix.panels, rows=1,
             bias=_address(self._bias), epilogue_words=0 if idle else _address(self._epilogue.words),
             epilogue_numbers=_address(self._epilogue.numbers),
-        )  # fmt: skip
+        ).view(np.int64)  # fmt: skip
 
     def with_row_epilogue(self, x: Array, w: Array, epilogue: RowEpilogue) -> Array:
         """Multiply and apply an epilogue of NumPy: if the last panel has more columns than the result."""
@@ -205,7 +205,7 @@ class _QuantizedMatmul:
 
     def _many_rows(self, x: Array, y: Array, others: Array) -> None:
         job = self._job.copy()
-        job["rows"] = len(x)
+        job[QuantizedJob.rows] = len(x)
         places = x.ctypes.data + np.arange(len(x), dtype=np.int64) * (4 * x.shape[1])
         count = _threads(y.size * x.shape[1], self._matrix.panels)
         scratch = np.empty(count * (DEPTH_BLOCK * PANEL_COLUMNS + 16), np.float32)
