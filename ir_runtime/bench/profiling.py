@@ -21,7 +21,7 @@ from ..backends import awaited
 from ..errors import InputError
 from ..executor.observers import Profile, TimedStep
 from ..executor.step import Step
-from ..ir.graph import Graph, Port
+from ..ir.graph import Graph, Layer, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import Array, Value
 from .peaks import measure_peaks
@@ -143,13 +143,19 @@ class _Sizes:
     cost: Cost
 
     def __post_init__(self) -> None:
-        self._counts: Mapping[str, LayerCount] = {layer.name: layer for layer in self.cost.layers}
+        self._counts: Mapping[tuple[str, bool], LayerCount] = {
+            (layer.name, bool(layer.within)): layer for layer in self.cost.layers
+        }
         self._graph: Graph = self.compiled._model._graph
         self._values: Mapping[Port, Value] = self.compiled._model._values
 
-    def flops(self, step: Step) -> int | None:
+    def _count(self, layer: Layer, inside: bool) -> LayerCount | None:
+        """Return what was counted of a layer of the model itself, or of one inside of a body."""
+        return self._counts.get((layer.name, inside))
+
+    def flops(self, step: Step, inside: bool) -> int | None:
         """Return the FLOPs of all layers of a step."""
-        counts = [self._counts[layer.name].flops for layer in step.layers if layer.name in self._counts]
+        counts = [found.flops for layer in step.layers if (found := self._count(layer, inside)) is not None]
         numbers = [count for count in counts if isinstance(count, int)]
         return sum(numbers) if len(numbers) == len(counts) else None
 
@@ -166,7 +172,7 @@ class _Sizes:
 
     def _within_body(self, step: Step) -> int | None:
         """Return the bytes of a step that is a single layer of a body."""
-        found = self._counts.get(step.layer.name)
+        found = self._count(step.layer, True)
         if (
             found is None
             or step.also
@@ -178,8 +184,8 @@ class _Sizes:
 
     def within(self, step: Step) -> str:
         """Return the body that a step is in."""
-        found = self._counts.get(step.layer.name)
-        return found.within if found is not None else ""
+        found = self._count(step.layer, True)
+        return found.within if found is not None else "body"
 
 
 class _Steps:
@@ -223,8 +229,8 @@ class _Steps:
             pattern=step.pattern,
             seconds=median(map(sum, runs)),
             calls=sum(map(len, runs)) / len(runs),
-            within=(self._sizes.within(step) or "body") if depth else "",
-            flops=self._sizes.flops(step),
+            within=self._sizes.within(step) if depth else "",
+            flops=self._sizes.flops(step, bool(depth)),
             bytes=self._sizes.bytes(step),
         )
 

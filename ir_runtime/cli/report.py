@@ -96,13 +96,16 @@ def report(
         measures = measure(
             net,
             feeds,
-            profile=profile,
-            runs=runs,
             against=against,
             precision=precision,
             histograms=histograms,
             backend=backend,
         )
+        if profile:
+            from ..bench.profiling import profile as profiled
+            from ..bench.reported import with_profile
+
+            measures = with_profile(measures, profiled(net, feeds, runs=runs, backend=backend))
     elif shapes or histograms:
         measures = _unmeasured(net, shapes, histograms)
     page = net.report(output, measures, constraints=constraints, old=_beside(old, net, limits))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ..markup import element, visible
 from .charts import Bar, Block, bars, flame, histogram_svg, staircase
 from .images import pictures
 from .memory import memory_of
 from .records import Record, Records
-from .scopes import Scopes
+from .scopes import Scope, Scopes
 from .source import Measures
 from .weights import BINS, histogram
 
@@ -24,14 +25,9 @@ def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Me
     """Return the charts as HTML."""
     known = {overlay["key"]: overlay for overlay in overlays}
     parts: list[str] = []
-    for key, title, written in (
-        ("time", "Time", _time_text),
-        ("flops", "Operations of arithmetic", _count_text),
-        ("weights", "Weights", size_text),
-    ):
+    for key, written in (("time", _time_text), ("flops", _count_text), ("weights", size_text)):
         if key in known:
-            values = [value or 0 for value in known[key]["values"]]
-            parts += _by_scope(tree, records, title, values, written)
+            parts += _by_scope(tree, records, known[key], written)
     if (memory := memory_of(tree.found, measures.memory)) is not None:
         worst = tree.found.items[memory.layers[memory.used.index(max(memory.used))]].layer
         parts.append(
@@ -44,19 +40,23 @@ def figures(tree: Scopes, records: Records, overlays: list[Record], measures: Me
 
 
 def _by_scope(
-    tree: Scopes, records: Records, title: str, values: list[float], written: Callable[[float], str]
+    tree: Scopes, records: Records, overlay: Record, written: Callable[[float], str]
 ) -> Iterator[str]:
-    total = sum(values)
+    values = [value or 0 for value in overlay["values"]]
+    inclusive = bool(overlay.get("inclusive"))
+    own = [0 if inclusive and item.base else v for item, v in zip(records.items, values, strict=True)]
+    total = sum(own)
     if not total:
         return
 
     def text(value: float) -> str:
         return f"{written(value)}, {100 * value / total:.1f} %"
 
-    root, depth = _block(tree, records, values, 0, text)
+    title = overlay["label"][0].upper() + overlay["label"][1:]
+    root, depth = _Blocks(tree, records, values, inclusive, text).of(0)
     yield flame(f"{title} by scope", root, depth)
     by_type: dict[str, float] = defaultdict(float)
-    for item, value in zip(records.items, values, strict=True):
+    for item, value in zip(records.items, own, strict=True):
         by_type[item.layer.type] += value
     rows = [
         Bar(visible(name), value, text(value))
@@ -71,40 +71,55 @@ def _by_scope(
     )  # fmt: skip
 
 
-def _block(
-    tree: Scopes,
-    records: Records,
-    values: list[float],
-    number: int,
-    text: Callable[[float], str],
-    level: int = 1,
-) -> tuple[Block, int]:
-    """Return the block of a scope, and how many rows it takes."""
-    scope = tree.scopes[number]
-    inside, deepest = [], level
-    if level < _DEEPEST:
+@dataclass(frozen=True)
+class _Blocks:
+    """The blocks of a flame chart.
+
+    Args:
+        tree: the scopes.
+        records: the layers.
+        values: the number of each layer.
+        inclusive: whether the number of a layer with bodies includes those of the layers in them.
+        text: how a number is written.
+    """
+
+    tree: Scopes
+    records: Records
+    values: list[float]
+    inclusive: bool
+    text: Callable[[float], str]
+
+    def of(self, number: int, level: int = 1) -> tuple[Block, int]:
+        """Return the block of a scope, and how many rows it takes."""
+        scope = self.tree.scopes[number]
+        if level >= _DEEPEST:
+            return self._block(number, self._total(number), ()), level
+        inside, deepest = [], level
         for inner in scope.scopes:
-            block, depth = _block(tree, records, values, inner, text, level + 1)
+            block, depth = self.of(inner, level + 1)
             inside.append(block)
             deepest = max(deepest, depth)
         for index in scope.layers:
-            node = records.index[index]
-            if values[node]:
-                name = tree.found.items[index].layer.type
-                inside.append(Block(visible(name), values[node], text(values[node]), ("node", node)))
+            node = self.records.index[index]
+            if value := self.values[node]:
+                name = visible(self.tree.found.items[index].layer.type)
+                inside.append(Block(name, value, self.text(value), ("node", node)))
                 deepest = max(deepest, level + 1)
-        total = sum(block.value for block in inside)
-    else:
-        total = _total(tree, records, values, number)
-    if scope.owner >= 0 and not inside:
-        total = values[records.index[scope.owner]]
-    return Block(visible(scope.label) or "the model", total, text(total), ("scope", number), inside), deepest
+        return self._block(number, self._owned(scope, sum(block.value for block in inside)), inside), deepest
 
+    def _block(self, number: int, total: float, inside: Sequence[Block]) -> Block:
+        label = visible(self.tree.scopes[number].label) or "the model"
+        return Block(label, total, self.text(total), ("scope", number), inside)
 
-def _total(tree: Scopes, records: Records, values: list[float], number: int) -> float:
-    scope = tree.scopes[number]
-    own = sum(values[records.index[index]] for index in scope.layers)
-    return own + sum(_total(tree, records, values, inner) for inner in scope.scopes)
+    def _owned(self, scope: Scope, inside: float) -> float:
+        """Return the total of a scope, with the number of the layer whose bodies it is."""
+        own = self.values[self.records.index[scope.owner]] if scope.owner >= 0 else 0
+        return max(own, inside) if self.inclusive else own + inside
+
+    def _total(self, number: int) -> float:
+        scope = self.tree.scopes[number]
+        own = sum(self.values[self.records.index[index]] for index in scope.layers)
+        return self._owned(scope, own + sum(map(self._total, scope.scopes)))
 
 
 def _histograms(records: Records, measures: Measures) -> Iterator[str]:

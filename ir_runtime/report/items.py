@@ -10,7 +10,7 @@ from ..analysis.infer import Inferred
 from ..ir.graph import Body, Graph, Layer, Port
 from ..ir.tensor import Value
 
-__all__ = ["Edge", "Item", "Items", "Part", "Path", "items_of"]
+__all__ = ["Edge", "Item", "Items", "Part", "Path", "body_path", "items_of"]
 
 
 class Part(NamedTuple):
@@ -145,6 +145,16 @@ def parts_of(item: Item, body: Body | None = None) -> Path:
     if body is None or len(item.bodies) == 1:
         return (own,)
     return (own, Part(body.name.removesuffix("_body"), item.index, body.name))
+
+
+def body_path(found: Items, item: Item) -> str:
+    """Return the bodies that a layer is in, as `ir_runtime.analysis.cost` names them: ``loop/body``."""
+    names: list[str] = []
+    for part in item.base:
+        owner = found.items[part.owner]
+        body = owner.bodies[0].name if len(owner.bodies) == 1 else part.body
+        names += [owner.layer.name, body] if body else []
+    return "/".join(names)
 
 
 def visible_edges(found: Items) -> Iterator[Edge]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from ..ir.formula import Count, Formula
+from ..ir.formula import Formula
 from ..markup import visible
 from .items import Item
+from .lengths import Lengths
 from .memory import output_bytes
 from .records import Record, Records
 from .source import Measures
@@ -20,12 +21,16 @@ _EXPLAINED = 8
 """R up to which rounding explains the error of a layer."""
 
 
-def overlays(records: Records, measures: Measures) -> list[Record]:
-    """Return the overlays for which there are numbers."""
-    return [overlay for overlay in _all(records, measures) if any(v is not None for v in overlay["values"])]
+def overlays(records: Records, measures: Measures, lengths: Lengths) -> list[Record]:
+    """Return the overlays for which there are numbers; formulas are evaluated at some lengths."""
+    return [
+        overlay
+        for overlay in _all(records, measures, lengths)
+        if any(v is not None for v in overlay["values"])
+    ]
 
 
-def _all(records: Records, measures: Measures) -> Iterator[Record]:
+def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Record]:
     def by_name(
         key: str, label: str, unit: str, kind: str, known: Mapping[str, Number], **more: float
     ) -> Record:
@@ -34,14 +39,26 @@ def _all(records: Records, measures: Measures) -> Iterator[Record]:
 
         return _overlay(records, key, label, unit, kind, value) | more
 
+    def time(item: Item) -> Number:
+        name, within = item.layer.name, records.within(item)
+        return measures.inner.get((within, name)) if within else measures.times.get(name)
+
     if measures.times:
-        yield by_name("time", "time", "ms", "sum", measures.times)
+        yield _overlay(records, "time", "time", "ms", "sum", time) | {"inclusive": 1}
     if measures.errors:
         label = f"error against {visible(measures.against)} (R)"
         yield by_name("error", label, "", "max", measures.errors, full=2 * _EXPLAINED)
     if measures.broken or measures.peaks:
         yield by_name("nan", "first Inf or NaN", "", "max", _reached(measures), full=1)
-    yield _overlay(records, "flops", "FLOPs", "FLOP", "sum", lambda i: _static(records.cost_of(i)))
+    flops = _overlay(
+        records,
+        "flops",
+        _flops_label(lengths),
+        "FLOP",
+        "sum",
+        lambda i: lengths.at(records.cost_of(i)) or None,
+    )
+    yield flops | {"inclusive": 1}
     yield _overlay(
         records, "weights", "weights", "B", "sum", lambda i: records.constants.bytes_of(i.index) or None
     )
@@ -51,9 +68,8 @@ def _all(records: Records, measures: Measures) -> Iterator[Record]:
     yield _overlay(records, "findings", "findings", "", "sum", lambda i: records.count_findings(i))
 
 
-def _static(count: Count | None) -> int | None:
-    """Return a count that is a number, and not 0."""
-    return count if isinstance(count, int) and count else None
+def _flops_label(lengths: Lengths) -> str:
+    return f"FLOPs at {visible(str(lengths))}" if lengths.values else "FLOPs"
 
 
 def _reached(measures: Measures) -> Mapping[str, Number]:
@@ -76,6 +92,8 @@ def notes(records: Records, measures: Measures) -> dict[int, list[str]]:
         if isinstance(count := records.cost_of(item), Formula):
             found[number] = [f"FLOPs: {visible(count.text())}"]
     for name, number in records.layers_by_name().items():
+        if name in measures.rates:
+            found.setdefault(number, []).append(measures.rates[name])
         if name in measures.fused:
             found.setdefault(number, []).append(f"computed together with {visible(measures.fused[name])}")
         if name in measures.broken:

@@ -23,6 +23,7 @@ from ..files import replacing
 from ..markup import visible
 from .changes import mark_changes
 from .figures import figures
+from .lengths import lengths_of
 from .overlays import notes, overlays
 from .records import Record, Records
 from .scopes import Scopes, fold
@@ -68,7 +69,7 @@ class _Content:
             count(source.graph, source.values, source.types, source.constraints) if source.report.ok else None
         )
         self.records = Records(self.tree, self.shapes, source.report, cost)
-        self.overlays = overlays(self.records, measures)
+        self.overlays = overlays(self.records, measures, lengths_of(source, self.shapes, measures))
 
     def data(self) -> Record:
         """Return what the scripts of the page read."""

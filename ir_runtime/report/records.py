@@ -12,7 +12,7 @@ from ..ir.formula import Count
 from ..ir.graph import PortSpec
 from ..markup import visible
 from .constants import Constants
-from .items import Edge, Item
+from .items import Edge, Item, body_path
 from .scopes import Scopes
 from .text import dims, plain
 
@@ -43,8 +43,8 @@ class Records:
         self._named = {
             (row.line, row.layer, row.port): dims(row.shape) for row in shapes.ports if not row.is_input
         }
-        layers = cost.outermost if cost is not None else ()
-        self._costs = {each.layer.id: each.flops for each in layers}
+        layers = cost.layers if cost is not None else ()
+        self._costs = {(each.within, each.layer.id): each for each in layers}
         self.findings = [_finding(each) for each in report]
         self._about: dict[str, list[int]] = {}
         for number, each in enumerate(report):
@@ -90,8 +90,18 @@ class Records:
         return [k for k, item in enumerate(self.items) if numbers & set(self.constants.of(item.index))]
 
     def cost_of(self, item: Item) -> Count | None:
-        """Return the FLOPs of a layer, with those of its bodies: a number, or a formula of open lengths."""
-        return None if item.base else self._costs.get(item.layer.id)
+        """Return the FLOPs of a layer in one run of the model: a number, or a formula of open lengths.
+
+        A layer that has bodies includes their layers, and a layer of a body counts as often as the body runs at most.
+        """
+        found = self._costs.get((self.within(item), item.layer.id))
+        return (
+            None if found is None or found.flops is None or found.runs is None else found.flops * found.runs
+        )
+
+    def within(self, item: Item) -> str:
+        """Return the bodies that a layer is in; empty for layers of the model itself."""
+        return body_path(self._tree.found, item)
 
     def count_findings(self, item: Item) -> int | None:
         """Return how many findings are about a layer; ``None`` for none."""

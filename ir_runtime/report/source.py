@@ -46,6 +46,8 @@ class Measures:
 
     Args:
         times: the median time of each step, in milliseconds, by the first of its layers.
+        inner: the same times of layers in bodies, all passes together, by the body (``loop/body``) and the layer.
+        rates: sentences about the speed of layers, by name.
         fused: the layer whose step computes another layer.
         errors: how many times the error of each layer exceeds what rounding explains (R).
         against: what was compared with.
@@ -58,6 +60,8 @@ class Measures:
     """
 
     times: Mapping[str, float] = field(default_factory=dict)
+    inner: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    rates: Mapping[str, str] = field(default_factory=dict)
     fused: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, float] = field(default_factory=dict)
     against: str = ""

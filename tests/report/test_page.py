@@ -15,11 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browser.models import loop
 from harness.vendor import FOLDER, libraries
 from lxml import etree
 
 import ir_runtime as ov
 from ir_runtime import opset13 as ops
+from ir_runtime.bench.profiling import profile
+from ir_runtime.bench.reported import with_profile
 from ir_runtime.debug import compare, diff, measure, old_model, trace_nan
 from ir_runtime.report.charts import Bar, Block, bars, flame, histogram_svg, staircase
 from ir_runtime.report.images import as_picture, png
@@ -253,6 +256,37 @@ def test_arithmetic_is_counted_as_a_number_or_a_formula() -> None:
     model.reshape([3, 4])
     data = data_of(model.report().html)
     assert next(o for o in data["overlays"] if o["key"] == "flops")["values"][product] == 3 * 64
+
+
+def overlay_of(html: str, key: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(o for o in data_of(html)["overlays"] if o["key"] == key)
+    return found
+
+
+def test_formulas_colour_the_graph_at_lengths_that_are_said() -> None:
+    x = ops.parameter([-1, 4], np.float32, "x")
+    model = ov.Model([ops.matmul(x, ops.constant(np.ones((4, 8), np.float32)), False, False)], [x])
+    smallest = overlay_of(model.report().html, "flops")
+    assert smallest["label"] == "FLOPs at batch=1 (the smallest)"
+    assert max(v or 0 for v in smallest["values"]) == 64
+    ran = model.report(measures=measure(model, [np.ones((5, 4), np.float32)])).html
+    assert overlay_of(ran, "flops")["label"] == "FLOPs at batch=5 (as in the run)"
+    assert max(v or 0 for v in overlay_of(ran, "flops")["values"]) == 5 * 64
+    assert "FLOPs at batch=5 (as in the run) by operation" in ran
+
+
+def test_layers_in_bodies_have_figures_of_their_own() -> None:
+    model = loop()
+    rows = np.ones((3, 2), np.float32)
+    measures = with_profile(measure(model, [rows]), profile(model, [rows], runs=1, backend="numpy"))
+    html = model.report(measures=measures).html
+    types = [node["t"] for node in data_of(html)["nodes"]]
+    inner, owner = types.index("Add"), types.index("TensorIterator")
+    flops, times = overlay_of(html, "flops")["values"], overlay_of(html, "time")["values"]
+    assert flops[inner] == flops[owner] == 3 * 2, "one row each in three passes"
+    assert 0 < times[inner] < times[owner]
+    (said,) = re.findall(r"<title>TensorIterator: \d+ \w+, ([\d.]+) %</title>", html)[:1]
+    assert float(said) <= 100, "what is in the body is not counted again"
 
 
 def test_calling_the_findings_keeps_them() -> None:

@@ -41,6 +41,11 @@ class LayerCount:
     """Bytes of its inputs, weights included."""
     written: Count | None
     """Bytes of its outputs."""
+    runs: Count | None = 1
+    """How often the body that it is in runs in one run of the model at most; ``None`` if that is not known.
+
+    The ninth field: the others are counted for one pass of the body.
+    """
 
     @property
     def name(self) -> str:

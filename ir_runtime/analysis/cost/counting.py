@@ -57,6 +57,7 @@ class _Walk:
     graph: Graph
     values: Mapping[Port, Value]
     within: str = ""
+    runs: Count | None = 1
     weights: dict[tuple[str, int], tuple[ElementType, int]] = field(default_factory=dict)
     """The element type and the number of elements of each constant that is a weight, by body and layer."""
     followed: set[tuple[str, int]] = field(default_factory=set)
@@ -78,7 +79,8 @@ class _Walk:
         return (la for la in self.graph if la.id not in self.fixed and la.type not in _ENDS and la.op)
 
     def _counted(self, layer: Layer) -> Iterator[LayerCount]:
-        inner = [self._inside(layer, body.name, body.graph) for body in layer.bodies()]
+        passes = self._passes(layer)
+        inner = [self._inside(layer, body.name, body.graph, passes) for body in layer.bodies()]
         rows = [tuple(walk.layers()) for walk in inner]
         peaks = [walk.peak() for walk in inner]
         self.peaks[layer.id] = None if None in peaks else max((p for p in peaks if p is not None), default=0)
@@ -89,15 +91,23 @@ class _Walk:
         reads = [self._bytes(port) for port in self.graph.reads(layer)]
         writes = [self._bytes(port) for port in layer.output_ports]
         flops, macs = self._arithmetic(layer, own)
-        yield LayerCount(layer, self.within, flops, macs, parameters, weight_bytes, _sum(reads), _sum(writes))
+        yield LayerCount(
+            layer, self.within, flops, macs, parameters, weight_bytes, _sum(reads), _sum(writes), self.runs
+        )
         for each in rows:
             yield from each
 
-    def _inside(self, layer: Layer, name: str, graph: Graph) -> _Walk:
+    def _passes(self, layer: Layer) -> Count | None:
+        """Return how often the bodies of a layer run in one run of the model: what they cost if a pass costs 1."""
+        once: list[tuple[Count, Count]] = [(1, 1) for _ in layer.bodies()]
+        passes = self._arithmetic(layer, once)[0] if once else None
+        return None if passes is None or self.runs is None else passes * self.runs
+
+    def _inside(self, layer: Layer, name: str, graph: Graph, runs: Count | None) -> _Walk:
         bodies = self.values.bodies if isinstance(self.values, Inferred) else {}
         path = "/".join(filter(None, (self.within, layer.name, name)))
         values: Mapping[Port, Value] = bodies.get((layer.id, name), {})
-        return replace(self, graph=graph, values=values, within=path, peaks={})
+        return replace(self, graph=graph, values=values, within=path, runs=runs, peaks={})
 
     def _arithmetic(
         self, layer: Layer, bodies: list[tuple[Count, Count]]

@@ -35,7 +35,10 @@ class Overlay {
     this.model.nodes.forEach((n, i) => {
       const v = this.values[i];
       if (v === null) return;
-      for (let s = n.parent; s; s = s.parent) totals[s.index] = totals[s.index] === null ? v : this.kind === 'max' ? Math.max(totals[s.index], v) : totals[s.index] + v;
+      for (let s = n.parent; s; s = s.parent) {
+        if (this.inclusive && s.node && s.node !== n && this.values[s.node.index] !== null) break; // the layer with the body counts it
+        totals[s.index] = totals[s.index] === null ? v : this.kind === 'max' ? Math.max(totals[s.index], v) : totals[s.index] + v;
+      }
     });
     return totals;
   }

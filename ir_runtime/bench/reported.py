@@ -1,0 +1,40 @@
+"""What a profile adds to the report of a model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..markup import visible
+from ..report import Measures
+from .peaks import Peaks
+from .profiled import ProfileReport
+from .timed import StepTime
+
+__all__ = ["with_profile"]
+
+
+def with_profile(measures: Measures, found: ProfileReport) -> Measures:
+    """Add the times of a profile to what was measured, and how they relate to what the machine can do."""
+    inner = {(step.within, step.name): step.seconds * 1e3 for step in found.steps if step.within}
+    rates = {step.name: text for step in found.outermost if (text := _rate(step, found.peaks))}
+    return replace(
+        measures,
+        times={step.name: step.seconds * 1e3 for step in found.outermost},
+        inner=inner,
+        rates=rates,
+        fused={layer: step.name for step in found.outermost for layer in step.layers[1:]},
+    )
+
+
+def _rate(step: StepTime, peaks: Peaks) -> str:
+    """Return the speed of a step as a sentence; empty where it computes nothing."""
+    reached = step.efficiency(peaks)
+    if not step.flops or reached is None:
+        return ""
+    with_others = (
+        f" with {visible(step.pattern or ', '.join(step.layers[1:]))}" if len(step.layers) > 1 else ""
+    )
+    return (
+        f"{step.gflops:.3g} GFLOP/s and {step.gbytes:.3g} GB/s{with_others}: "
+        f"{100 * reached:.0f} % of the roofline, bound by {step.bound(peaks)}"
+    )
