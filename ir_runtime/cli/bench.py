@@ -13,11 +13,10 @@ from .fed import input_files
 from .models import as_json, read, weights
 from .progress import bar
 from .render import Record, result
-from .shaping import layouts_of, shape_option, shapes_of
+from .shaping import input_layouts, reshaped, shape_option, shapes_of
 from .threads import limit_threads
 
 if TYPE_CHECKING:
-    from ..api.model import Model
     from ..api.nodes import Output
     from ..bench.counters import Counter, ReportType
     from ..bench.report import Report
@@ -188,6 +187,8 @@ def bench(
         what = "--cpu-time" if cpu_time else "-api sync"
         raise click.UsageError(f"{what} is for one request at a time, not {requests}")
     from ..api.devices import Device
+    from ..api.layout import Layout
+    from ..api.layout_helpers import set_layout
     from ..backends import awaited
     from ..bench.counters import average, counted
     from ..bench.report import bench as measured
@@ -200,9 +201,12 @@ def bench(
     if against is not None:
         import_runtime(against)  # before anything takes long
     net = read(file, weights)
-    given = _reshaped(net, shapes, batch, layout)
+    layouts = input_layouts(net, layout)
+    given = reshaped(net, shapes, batch, layouts)
     if data:
         net.reshape(shapes_of(data))
+    for port, axes in layouts.items():  # of images
+        set_layout(port, Layout(axes))
     feeds = collect(net, files, seed)
     # By its name, the backend's kernels are waited for, and what is measured is what answers from then on.
     setting = Setting(
@@ -252,34 +256,6 @@ def _one_model(model: str | None, path: str | None) -> str:
     if (model is None) == (path is None):
         raise click.UsageError("give the MODEL once: as the argument, or with -m")
     return str(model or path)
-
-
-def _reshaped(
-    net: Model, shapes: Sequence[str], batch: int | None, layout: str | None
-) -> list[tuple[str | int | None, str]]:
-    """Reshape the inputs of a model as asked; return the shapes, by name or number."""
-    wanted = shapes_of(shapes)
-    if wanted:
-        net.reshape(wanted)
-    if batch is None:
-        return [(key, str(shape)) for key, shape in wanted.items()]
-    axes = _batch_axes(net, layout)
-    net.reshape({port: port._type.shape.replace({axis: batch}) for port, axis in axes.items()})
-    return [(index, str(port.partial_shape)) for index, port in enumerate(net.inputs)]
-
-
-def _batch_axes(net: Model, layout: str | None) -> dict[Output, int]:
-    """Return the axis of the batch of each input that has one: N in its layout, else the first."""
-    from ..api.names import find_port
-
-    axes = {port: 0 for port in net.inputs if port.partial_shape.rank.is_static and len(port.partial_shape)}
-    for name, axis_names in layouts_of(layout or ""):
-        port = find_port(net.inputs, name, "input")
-        if "N" in axis_names:
-            axes[port] = axis_names.index("N")
-        else:
-            axes.pop(port, None)
-    return axes
 
 
 def _text(report: Report, hint: str, requests: int, threads: int | None, counters: Sequence[Counter]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,9 +11,11 @@ import click
 from .command_types import Command
 
 if TYPE_CHECKING:
+    from ..api.model import Model
+    from ..api.nodes import Output
     from ..ir.shape import PartialShape
 
-__all__ = ["layouts_of", "shape_option", "shaped", "shapes_of"]
+__all__ = ["input_layouts", "reshaped", "shape_option", "shaped", "shapes_of"]
 
 _HELP = "Reshape an input first: data=[1..8,3,?,?], or 1,3,224,224 for the only one. Repeatable."
 
@@ -49,7 +51,7 @@ def shapes_of(texts: Iterable[str]) -> dict[str | int | None, PartialShape]:
     return {name: shape for text in texts for name, shape in _shapes(text)}
 
 
-def layouts_of(text: str) -> Iterator[tuple[str | int | None, str]]:
+def _layouts_of(text: str) -> Iterator[tuple[str | int | None, str]]:
     """The layout of each input, by name, or by number where several go without names; ``None`` is the only one.
 
     Raises:
@@ -62,6 +64,38 @@ def layouts_of(text: str) -> Iterator[tuple[str | int | None, str]]:
         )
     for place, (name, layout) in enumerate(several):
         yield name or (place if len(several) > 1 else None), layout.strip().upper()
+
+
+def reshaped(
+    net: Model, shapes: Sequence[str], batch: int | None, layouts: Mapping[Output, str]
+) -> list[tuple[str | int | None, str]]:
+    """Reshape the inputs of a model as asked; return the shapes, by name or number."""
+    wanted = shapes_of(shapes)
+    if wanted:
+        net.reshape(wanted)
+    if batch is None:
+        return [(key, str(shape)) for key, shape in wanted.items()]
+    axes = _batch_axes(net, layouts)
+    net.reshape({port: port._type.shape.replace({axis: batch}) for port, axis in axes.items()})
+    return [(index, str(port.partial_shape)) for index, port in enumerate(net.inputs)]
+
+
+def input_layouts(net: Model, text: str | None) -> dict[Output, str]:
+    """Return the layout of each input for which one is given."""
+    from ..api.names import find_port
+
+    return {find_port(net.inputs, name, "input"): layout for name, layout in _layouts_of(text or "")}
+
+
+def _batch_axes(net: Model, layouts: Mapping[Output, str]) -> dict[Output, int]:
+    """Return the axis of the batch of each input that has one: N in its layout, else the first."""
+    axes = {port: 0 for port in net.inputs if port.partial_shape.rank.is_static and len(port.partial_shape)}
+    for port, axis_names in layouts.items():
+        if "N" in axis_names:
+            axes[port] = axis_names.index("N")
+        else:
+            axes.pop(port, None)
+    return axes
 
 
 def _shapes(text: str) -> Iterator[tuple[str | int | None, PartialShape]]:

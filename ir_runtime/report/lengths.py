@@ -45,4 +45,6 @@ def lengths_of(source: Source, shapes: Shapes, measures: Measures) -> Lengths:
                 continue
             smallest = fitting.get(Dim(layer, axis), max(dim.min, 1))
             found[names[name, axis]] = ran[name].shape[axis] if name in ran else smallest
-    return Lengths(found, "as in the run" if ran else "which the model accepts" if fitting else "the smallest")
+    return Lengths(
+        found, "as in the run" if ran else "which the model accepts" if fitting else "the smallest"
+    )

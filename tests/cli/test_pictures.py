@@ -14,9 +14,12 @@ import numpy as np
 import pytest
 from click.testing import Result
 from harness.nets import Net
+from harness.tiny import passing, write
 from PIL import Image
 
 import ir_runtime
+from ir_runtime.bench import report
+from ir_runtime.bench.start import Start
 from ir_runtime.cli.feeding import collect
 from ir_runtime.cli.picture_files import picture_files
 from ir_runtime.cli.pictures import ImageOptions, Pictures
@@ -147,6 +150,16 @@ def test_the_best_have_their_labels(invoke: Invoke, tmp_path: Path, labels: str)
     assert "7    8.13463  seven" in invoke(line).stdout
     top = json.loads(invoke(f"{line} --json").stdout)["outputs"][0]["top"]
     assert [each["label"] for each in top][:2] == ["seven", "five"]
+
+
+def test_bench_lays_images_out_as_its_layout_says(
+    folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "measure", lambda *_: Start(0, 0, 0, 0, 0, 0))
+    write(folder, passing("f32", "1,3,4,3", name="image"))
+    line = f"bench net.xml -niter 1 --backend numpy -i image={PICTURES}/7.png"
+    assert "[N,C,H,W] = [1,3,4,3]" in invoke(line).stderr
+    assert "[N,H,W,C] = [1,3,4,3]" in invoke(f"{line} -layout [NHWC]").stderr
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from click.testing import Result
 from harness.tiny import chain, chain_weights, passing, total, write, write_chain
+from harness.wrong_sides import FAULTS, WrongLayer
 
-from ir_runtime.bench import report
+from ir_runtime.bench import profiling, report
+from ir_runtime.bench.peaks import Peaks
 from ir_runtime.bench.start import Start
 from ir_runtime.cli import _COMMANDS, main
 
@@ -25,6 +27,8 @@ LINES = {
     "shapes": ["shapes open.xml --inputs", "shapes chain.xml --no-constraints"],
     "inspect": ["inspect open.xml", "inspect broken.xml", "inspect chain.xml --fusion"],
     "cost": ["cost chain.xml", "cost open.xml"],
+    "profile": ["profile chain.xml --runs 1 --backend numpy --against openvino"],
+    "bisect": ["bisect chain.xml --random --against numpy"],
     "compare": [
         "compare chain.xml --random --against numpy",
         "compare chain.xml --random --against other.xml",
@@ -37,6 +41,8 @@ LINES = {
     "ops": ["ops ReduceL2"],
     "explain": ["explain", "explain IR301"],
     "guide": ["guide", "guide glossary"],
+    "kernels": ["kernels"],
+    "cache": ["cache", "cache --clean debug"],
     "error": [
         "run none.xml",
         "run broken.xml --random",
@@ -52,6 +58,11 @@ LINES = {
 def models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start = Start(imported=0, read=0, compile=0, first=0, base=0, peak=0)
     monkeypatch.setattr(report, "measure", lambda *_: start)
+    monkeypatch.setattr(profiling, "measure_peaks", lambda *_: Peaks(1e9, 1e9))
+    monkeypatch.setenv("IR_RUNTIME_CACHE", str(folder))
+    monkeypatch.setattr("ir_runtime.cli.cache._current_kernels", lambda: None)
+    (folder / "ir_runtime" / "debug").mkdir(parents=True)
+    (folder / "ir_runtime").chmod(0o700)
     write_chain(folder)
     write_chain(folder, rows="?", name="open")
     write(folder, chain().replace('"Multiply"', '"Divide"'), "other")
@@ -78,8 +89,34 @@ def schema_of(invoke: Invoke, name: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize("name", LINES)
-def test_results_have_their_schema(invoke: Invoke, name: str) -> None:
+def with_json() -> list[str]:
+    """The commands that print JSON."""
+    context = main.make_context("ir-runtime", ["run"], resilient_parsing=True)
+    found = ((name, main.get_command(context, name)) for name in _COMMANDS)
+    return [name for name, each in found if each and any("--json" in param.opts for param in each.params)]
+
+
+@pytest.fixture
+def bisect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A side with a wrong layer."""
+    side = WrongLayer("stretch", FAULTS["scaled"])
+    monkeypatch.setattr("ir_runtime.debug.observed.side_of", lambda _: side)
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that need no compiling."""
+    build_all = pytest.importorskip(
+        "ir_runtime.backends.numba.jit.build_all", reason="numba is not installed"
+    )
+    monkeypatch.setattr(build_all, "pending", lambda: ["one"])
+    monkeypatch.setattr(build_all, "build_all", lambda: iter(["one"]))
+
+
+@pytest.mark.parametrize("name", [*with_json(), "error"])
+def test_results_have_their_schema(invoke: Invoke, name: str, request: pytest.FixtureRequest) -> None:
+    if name in ("bisect", "kernels"):
+        request.getfixturevalue(name)
     validator = jsonschema.Draft202012Validator(closed(schema_of(invoke, name)))
     for line in LINES[name]:
         found = invoke(f"{line} --json")
@@ -90,15 +127,9 @@ def test_results_have_their_schema(invoke: Invoke, name: str) -> None:
 
 
 def test_every_command_with_json_has_a_schema(invoke: Invoke) -> None:
-    listed = invoke("explain json").stdout.split()
-    context = main.make_context("ir-runtime", ["run"], resilient_parsing=True)
-    for name in _COMMANDS:
-        command = main.get_command(context, name)
-        assert command is not None
-        options = {option for param in command.params for option in param.opts}
-        if "--json" in options:
-            assert name in listed
-            assert schema_of(invoke, name)["title"] == f"ir-runtime {name} --json"
+    assert set(invoke("explain json").stdout.split()) == {*with_json(), "error"}
+    for name in with_json():
+        assert schema_of(invoke, name)["title"] == f"ir-runtime {name} --json"
 
 
 def test_failures_are_data_and_messages(invoke: Invoke) -> None:
