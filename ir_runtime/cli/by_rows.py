@@ -60,7 +60,7 @@ def run_streaming(
 
 
 def _planned(
-    source: Model | str,
+    model: Model | str,
     net: Model,
     files: Sequence[str],
     output: str,
@@ -68,21 +68,25 @@ def _planned(
     config: Mapping[str, Any],
 ) -> tuple[Job, Record]:
     from .._version import __version__
-    from ..dask.job import Job, total_rows
+    from ..dask.cluster import HERE
+    from ..dask.job import Job
+    from ..dask.lengths import common_length
+    from ..dask.model_source import ModelSource
     from ..dask.planning import ArrayType, Planner
     from ..dask.runner import Runner
     from ..dask.targets import open_targets, target_path
 
     path = target_path(output)
-    runner = Runner.of(
-        source,
+    source = ModelSource.of(model)
+    runner = Runner.of_source(
+        source.sent(net) if streaming.send_model else source,
+        net,
         batch=streaming.batch,
         config=config,
-        send=streaming.send_model,
         sequence_axis=streaming.sequence_axis,
     )
     inputs = _datasets(net, runner.source, files)
-    total = total_rows(inputs)
+    total = common_length({name: found.shape[0] for name, found in inputs.items()}, "rows", 1)
     planner = Planner.of(runner, net, {name: found.shape for name, found in inputs.items()})
     rows = min(streaming.chunk or planner.runner.batch or 32, total)
     last = {name: (total % rows or rows, *found.shape[1:]) for name, found in inputs.items()}
@@ -94,11 +98,12 @@ def _planned(
         name: ArrayType((total, *found.shape[1:]), found.dtype)
         for name, found in zip(planner.runner.outputs, types, strict=True)
     }
-    targets = open_targets(path, whole)
+    targets = open_targets(path, whole, rows)
     on_error = streaming.on_error or "stop"
     if on_error == "nan":
         _check_nan(whole)
-    job = Job(planner.runner, inputs, targets, rows, total, on_error)
+    is_remote = (streaming.scheduler or "local") not in HERE
+    job = Job(planner.runner, inputs, targets, rows, total, on_error, is_remote)
     head = {
         "model": runner.source.digest,
         "version": __version__,
@@ -126,24 +131,20 @@ def _check_nan(types: Any) -> None:
 
 def _datasets(net: Model, source: ModelSource, files: Sequence[str]) -> dict[str, Dataset]:
     """Return the data set of each input."""
-    from ..api.names import find_port
     from ..dask.datasets import open_dataset
     from ..errors import InputError
+    from .feeding import assigned, split_input
     from .image_options import image_options_given
     from .image_rows import open_images
 
     options = image_options_given()
-    found: dict[str, Dataset] = {}
-    for text in files:
-        name, equals, path = text.partition("=")
-        free = [port.label for port in net.inputs if port.label not in found]
-        if not equals and not free:
-            raise InputError(f"{text} is one input too many: the model has {len(net.inputs)}")
-        label = find_port(net.inputs, name, "input").label if equals else free[0]
-        if label in found:
-            raise InputError(f"input {label!r} is given twice: {found[label].path}, {path}")
-        place = path if equals else text
-        found[label] = open_images(place, label, source, options) or open_dataset(place, label)
+    paths = assigned(net.inputs, ((*split_input(text), False) for text in files), str)
+    found = {
+        port.label: open_images(paths[port], port.label, source, options)
+        or open_dataset(paths[port], port.label)
+        for port in net.inputs
+        if port in paths
+    }
     if missing := [port.label for port in net.inputs if port.label not in found]:
         raise InputError(
             f"inputs are missing: {', '.join(map(repr, missing))}",
@@ -156,19 +157,20 @@ def _datasets(net: Model, source: ModelSource, files: Sequence[str]) -> dict[str
 def _recorded(target: Path, job: Job, head: Record, resume: bool) -> Iterator[Manifest]:
     """Open the manifest; make the files of the results if they are new."""
     from ..dask.manifest import Manifest
-    from ..dask.targets import create_targets
+    from ..dask.targets import create_targets, remove_partial
     from ..errors import InputError
 
     path = Manifest.path_of(target)
     if resume:
         manifest = Manifest.resume(target, head)
+        remove_partial(job.targets)
     elif target.exists() or path.exists():
         raise InputError(
             f"{str(target if target.exists() else path)!r} exists",
             hint="--resume goes on with it; else remove it first, and its .manifest.jsonl",
         )
     else:
-        create_targets(job.targets, job.rows)
+        create_targets(job.targets)
         manifest = Manifest.create(target, head)
     try:
         yield manifest
@@ -207,9 +209,23 @@ def _progress(rows: int) -> Iterator[Callable[[int], None]]:
         def progress(count: int) -> None:
             nonlocal done
             done += count
-            shown.advance(count, f"{done / max(time.monotonic() - begun, 1e-9):.0f} rows/s")
+            seconds = max(time.monotonic() - begun, 1e-9)
+            shown.advance(count, pace(done, rows, seconds))
 
         yield progress
+
+
+def pace(done: int, rows: int, seconds: float) -> str:
+    """Return the rate of a run, and the time that the rest takes at this rate.
+
+    >>> pace(50, 850, 5)
+    '10 rows/s, 1:20 min left'
+    """
+    rate = done / seconds
+    minutes, rest = divmod(round((rows - done) / rate), 60)
+    hours, minutes = divmod(minutes, 60)
+    left = f"{hours}:{minutes:02} h" if hours else f"{minutes}:{rest:02} min"
+    return f"{rate:.{0 if rate >= 10 else 2}f} rows/s, {left} left"
 
 
 def _tell(model: str, job: Job, manifest: Manifest, summary: Summary, output: str, as_json: bool) -> None:

@@ -7,11 +7,11 @@ import re
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, TypeVar
 
 import numpy as np
 
@@ -31,7 +31,9 @@ from .pictures import Pictures
 from .render import clean
 from .terminal import show
 
-__all__ = ["Feed", "collect"]
+__all__ = ["Feed", "assigned", "collect", "split_input"]
+
+_Found = TypeVar("_Found")
 
 _URL = re.compile(r"[a-z0-9]{2,}://")
 # Input ports of operations that want axes: distinct numbers, each below the rank.
@@ -59,14 +61,7 @@ def collect(model: Model, files: Sequence[str], seed: int | None = None) -> dict
         InputError: if a file cannot be read, or does not fit the model.
     """
     ports = model.inputs
-    named, unnamed = _sorted(ports, files)
-    free = [port for port in ports if port not in named]
-    if len(unnamed) > len(free):
-        raise InputError(
-            f"{unnamed[len(free)].source} is one input too many: the model has {len(ports)}",
-            hint="its inputs are " + ", ".join(map(describe, ports)) if ports else "",
-        )
-    given = named | dict(zip(free, unnamed, strict=False))
+    given = assigned(ports, (found for text in files for found in _read(text)), lambda feed: feed.source)
     missing = [port for port in ports if port not in given]
     if missing and seed is None:
         count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
@@ -106,31 +101,47 @@ def _fitting(port: Output, feed: Feed) -> Feed:
     return Feed(as_array(port, array, strict=True), feed.source)
 
 
-def _sorted(
-    ports: Sequence[Output], files: Sequence[str]
-) -> tuple[dict[Output, Feed | Pictures], list[Feed | Pictures]]:
-    named: dict[Output, Feed | Pictures] = {}
-    unnamed: list[Feed | Pictures] = []
-    for name, feed, is_key in (found for text in files for found in _read(text)):
+def assigned(
+    ports: Sequence[Output], found: Iterable[tuple[str | None, _Found, bool]], source: Callable[[_Found], str]
+) -> dict[Output, _Found]:
+    """Return what each input gets: first by name, then the rest in order.
+
+    Args:
+        ports: the inputs.
+        found: for each of what was found, the name of its input or ``None``, and whether that is a key of an ``.npz``.
+        source: returns where something was found, for messages.
+
+    Raises:
+        InputError: if a name is unknown, an input is given twice, or there is more than inputs.
+    """
+    named: dict[Output, _Found] = {}
+    unnamed: list[_Found] = []
+    for name, each, is_key in found:
         if name is None:
-            unnamed.append(feed)
+            unnamed.append(each)
             continue
-        port = _port_of_key(ports, name, feed) if is_key else find_port(ports, name, "input")
+        port = _port_of_key(ports, name, source(each)) if is_key else find_port(ports, name, "input")
         if port in named:
-            raise InputError(f"input {port.label!r} is given twice: {named[port].source}, {feed.source}")
-        named[port] = feed
-    return named, unnamed
+            raise InputError(f"input {port.label!r} is given twice: {source(named[port])}, {source(each)}")
+        named[port] = each
+    free = [port for port in ports if port not in named]
+    if len(unnamed) > len(free):
+        raise InputError(
+            f"{source(unnamed[len(free)])} is one input too many: the model has {len(ports)}",
+            hint="its inputs are " + ", ".join(map(describe, ports)) if ports else "",
+        )
+    return named | dict(zip(free, unnamed, strict=False))
 
 
-def _port_of_key(ports: Sequence[Output], key: str, feed: Feed | Pictures) -> Output:
+def _port_of_key(ports: Sequence[Output], key: str, source: str) -> Output:
     try:
         return find_port(ports, key, "input")
     except InputError as problem:
         names = ", ".join(port.label for port in ports) or "none"
         raise InputError(
-            f"{feed.source} has an array {key!r}, but the model has no such input",
+            f"{source} has an array {key!r}, but the model has no such input",
             code=problem.code,
-            hint=f"-i NAME={feed.source} says which input it is for, where it is the only array; the inputs are {names}",
+            hint=f"-i NAME={source} says which input it is for, where it is the only array; the inputs are {names}",
         ) from None
 
 
@@ -139,7 +150,7 @@ def _read(text: str) -> Iterator[tuple[str | None, Feed | Pictures, bool]]:
 
     Images are read later, when it is known for which input.
     """
-    name, path = (None, text) if os.path.exists(text) else _split(text)
+    name, path = split_input(text)
     if (images := _images(path)) is not None:
         yield name, Pictures(path, images), False
         return
@@ -162,8 +173,10 @@ def _images(path: str) -> list[Path] | None:
         raise InputError(f"{path} cannot be read: {reason.strerror or reason}") from None
 
 
-def _split(text: str) -> tuple[str | None, str]:
-    """Split NAME=FILE, or NAME:FILE as benchmark_app has it."""
+def split_input(text: str) -> tuple[str | None, str]:
+    """Split NAME=FILE, or NAME:FILE as benchmark_app has it; a file may be named like that, too."""
+    if os.path.exists(text):
+        return None, text
     name, equals, path = text.partition("=")
     if equals:
         return name, path

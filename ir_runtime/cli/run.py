@@ -15,7 +15,7 @@ from .limited import limited
 from .models import as_json, read, selects, strictly, weights
 from .render import Record, clean, number, plural, result, table
 from .shaping import shapes_of
-from .streaming import Streaming, is_store, streams
+from .streaming import Streaming, check_by_rows, is_store, streams
 from .terminal import show
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ def run(
     from .labels import labels_of
 
     by_rows = streaming.is_asked or is_store(output, files)
+    if by_rows:
+        check_by_rows({"--random": random, "--labels": labels, "--layers": layers, "--nan-check": nan_check})
     target = None if output is None or by_rows else _target(output, as_json)
     net = read(model, weights, example, values, limits=limits, strict=strict)
     if shapes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from .command_types import Command
 if TYPE_CHECKING:
     from ..dask.job import OnError
 
-__all__ = ["Streaming", "is_store", "streams"]
+__all__ = ["Streaming", "check_by_rows", "is_store", "streams"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Streaming:
 
     Args:
         batch: rows to run at once.
-        chunk: rows of a task, and of a chunk of the result.
+        chunk: rows of a chunk of the result, which is recorded when it is done.
         scheduler: ``local``, ``threads``, or an address.
         workers: how many.
         resume: whether to go on with a former run.
@@ -51,10 +51,16 @@ def streams(command: Command) -> Command:
     """Give a command the options of runs by rows, as ``streaming``."""
 
     @click.option(
-        "--batch", type=click.IntRange(min=1), metavar="ROWS", help="Run data sets by so many rows at a time."
+        "--batch",
+        type=click.IntRange(min=1),
+        metavar="ROWS",
+        help="Run data sets by this many rows at a time.",
     )
     @click.option(
-        "--chunk", type=click.IntRange(min=1), metavar="ROWS", help="Rows of a task; by default a batch."
+        "--chunk",
+        type=click.IntRange(min=1),
+        metavar="ROWS",
+        help="Rows to read and write at once; by default a batch.",
     )
     @click.option(
         "--scheduler",
@@ -102,3 +108,13 @@ def streams(command: Command) -> Command:
 def is_store(output: str | None, files: Sequence[str]) -> bool:
     """Whether the results, or an input, are a zarr store, which is read and written by rows."""
     return any(path.rstrip("/").endswith(".zarr") for path in (output or "", *files))
+
+
+def check_by_rows(others: Mapping[str, object]) -> None:
+    """Check that no option is given that a run by rows does not have.
+
+    Raises:
+        UsageError: if one is.
+    """
+    if given := next((name for name, value in others.items() if value), None):
+        raise click.UsageError(f"{given} cannot be given for a run by rows, which Dask computes")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..api.model import Model
 from ..errors import InputError
 from ..ir.tensor import Array
 from ..nearest import nearest
-from .model_source import ModelLike
+from .model_source import ModelLike, ModelSource, opened
 from .needed import needed
 from .planning import Planner
 from .runner import Runner
@@ -92,10 +93,9 @@ def map_blocks(
     array([1., 1., 1., 1., 1.], dtype=float32)
     """
     dask, array = needed("dask", "map_blocks"), needed("dask.array", "map_blocks")
-    runner = Runner.of(
-        model, list(outputs) if outputs else None, batch=batch, config=config, sequence_axis=sequence_axis
-    )
-    net = runner.source.read()
+    source, net = opened(model)
+    names = list(outputs) if outputs else None
+    runner = Runner.of_source(source, net, names, batch=batch, config=config, sequence_axis=sequence_axis)
     given = inputs if isinstance(inputs, Mapping) else {net.input().label: inputs}
     cut = {name: value for name, value in given.items() if isinstance(value, array.Array)}
     if not cut:
@@ -106,7 +106,7 @@ def map_blocks(
     types = [
         planner.outputs(_shapes(cut, size), f"rows {start} to {start + size - 1}") for start, size in chunks
     ]
-    final = replace(planner.runner, source=_visible(planner.runner, model, send))
+    final = replace(planner.runner, source=_visible(source, net, send))
     return Arrays(final.outputs, _assembled(dask, array, final, cut, types))
 
 
@@ -146,16 +146,13 @@ def _shapes(arrays: Mapping[str, dask.array.Array], rows: int) -> dict[str, tupl
     return {name: (rows, *map(int, x.shape[1:])) for name, x in arrays.items()}
 
 
-def _visible(runner: Runner, model: ModelLike, send: bool | None) -> Any:
+def _visible(source: ModelSource, net: Model, send: bool | None) -> ModelSource:
     """Return a source that workers can read: by path if all see the same file, else with its contents."""
-    source = runner.source
-    if source.blob is not None or send is False:
-        return source
-    if send is None:
+    if send is None and source.blob is None:
         from .cluster import sees_everywhere
 
         send = not sees_everywhere(source)
-    return type(source).of(model, True) if send else source
+    return source.sent(net) if send else source
 
 
 def _assembled(

@@ -12,7 +12,10 @@ from ..errors import InputError
 from .model_source import ModelSource
 from .needed import needed
 
-__all__ = ["connected", "dashboard_of", "sees_everywhere"]
+__all__ = ["HERE", "connected", "dashboard_of", "sees_everywhere"]
+
+HERE = ("local", "threads")
+"""The schedulers that are started on this machine."""
 
 
 @contextmanager
@@ -28,7 +31,7 @@ def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[
         InputError: if the address is not one, or does not answer.
     """
     distributed = needed("distributed", "a scheduler of Dask")
-    if scheduler in ("local", "threads"):
+    if scheduler in HERE:
         with _own(distributed, scheduler == "local", workers or len(os.sched_getaffinity(0))) as client:
             yield client
         return
@@ -50,8 +53,7 @@ def _own(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
     """Start a scheduler with workers on this machine, which only this machine can reach."""
     import dask
 
-    # The dashboard needs bokeh. A worker that is killed is started again; its tasks go to others.
-    dashboard = processes and find_spec("bokeh") is not None
+    # A worker that is killed is started again; its tasks go to others.
     count = (
         {"n_workers": workers, "threads_per_worker": 1}
         if processes
@@ -61,7 +63,7 @@ def _own(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
     with (
         dask.config.set(quiet),
         distributed.LocalCluster(
-            processes=processes, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": dashboard},
+            processes=processes, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": _draws_dashboard()},
             host="127.0.0.1" if processes else None, protocol=None if processes else "inproc://", silence_logs=50, **count,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
@@ -70,8 +72,13 @@ def _own(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
 
 
 def dashboard_of(client: Any) -> str:
-    """Return the address of the dashboard of a scheduler; empty without bokeh, which draws it."""
-    return str(client.dashboard_link) if find_spec("bokeh") else ""
+    """Return the address of the dashboard of a scheduler; empty if it is of this process, and cannot draw one."""
+    is_remote = client.cluster is None
+    return str(client.dashboard_link) if is_remote or _draws_dashboard() else ""
+
+
+def _draws_dashboard() -> bool:
+    return find_spec("bokeh") is not None
 
 
 def sees_everywhere(source: ModelSource) -> bool:

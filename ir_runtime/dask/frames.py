@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .model_source import ModelLike
+from .model_source import ModelLike, opened
 from .needed import needed
 from .planning import Planner
 from .runner import Runner
@@ -43,14 +43,15 @@ def map_partitions(
         InputError: if a column or an input is unknown, or if the model refuses the columns.
     """
     pandas = needed("pandas", "map_partitions", "pip install 'dask[dataframe]'")
-    runner = Runner.of(model, list(outputs) if outputs else None, batch=batch, config=config)
+    source, net = opened(model)
+    runner = Runner.of_source(source, net, list(outputs) if outputs else None, batch=batch, config=config)
     for column in (c for names in columns.values() for c in _listed(names)):
         if column not in frame.columns:
             raise InputError(
                 f"unknown column {column!r}", hint=f"available are {', '.join(map(str, frame.columns))}"
             )
     shapes = {name: (1,) if isinstance(names, str) else (1, len(names)) for name, names in columns.items()}
-    planner = Planner.of(runner, runner.source.read(), shapes)
+    planner = Planner.of(runner, net, shapes)
     types = planner.outputs(
         {n: (planner.runner.batch or 1, *s[1:]) for n, s in shapes.items()}, "a partition"
     )

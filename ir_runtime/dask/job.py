@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -11,20 +11,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import ExecutionError, InputError, IRError
+from ..errors import ExecutionError, IRError
 from .datasets import Dataset
 from .manifest import Manifest
 from .needed import needed
 from .runner import Runner
-from .targets import Target
+from .targets import Target, sync
 
 __all__ = ["Job", "OnError", "Progress", "Summary", "run_job"]
 
 OnError = Literal["stop", "skip", "nan"]
 Progress = Callable[[int], None]
+Problems = Mapping[int, str | None]
+"""Chunks that ended, and why each failed, if it did."""
 
 PER_THREAD = 3
 """Tasks that a thread of a worker has at once: one runs, the others are ready."""
+
+TASK_SECONDS = 0.1
+"""How long a task takes where chunks are small, which it has several of then: Dask takes milliseconds for a task."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class Job:
         rows: the rows of a chunk.
         total: the rows of all chunks.
         on_error: what to do with a chunk that the model fails on: stop, skip it, or write NaN.
+        is_remote: whether workers may be on other hosts. Then each waits until a chunk is on its disk; else this is
+            done for many chunks at once, where they are recorded.
     """
 
     runner: Runner
@@ -46,6 +53,7 @@ class Job:
     rows: int
     total: int
     on_error: OnError = "stop"
+    is_remote: bool = False
 
     @property
     def chunks(self) -> int:
@@ -81,6 +89,16 @@ class Job:
     def _write(self, start: int, arrays: Sequence[Any]) -> None:
         for target, array in zip(self.targets, arrays, strict=True):
             target.write(start, array)
+        if self.is_remote:
+            sync(self._files(start))
+
+    def sync(self, chunks: Iterable[int]) -> None:
+        """Wait until the results of chunks are on the disk."""
+        if not self.is_remote:
+            sync(file for chunk in chunks for file in self._files(self.bounds(chunk)[0]))
+
+    def _files(self, start: int) -> list[str]:
+        return [target.file(start) for target in self.targets]
 
 
 @dataclass
@@ -115,45 +133,60 @@ def run_job(client: Any, job: Job, manifest: Manifest, progress: Progress = lamb
     """
     begun, summary = time.monotonic(), Summary()
     try:
-        for chunk, problem in _results(client, job, [n for n in range(job.chunks) if n not in manifest.done]):
-            start, stop = job.bounds(chunk)
-            if problem is None:
-                manifest.add_done(chunk)
-                summary.rows += stop - start
-            else:
-                manifest.add_failed(chunk, problem)
-                summary.failed[chunk] = problem
-            progress(stop - start)
+        for ended in _results(client, job, [n for n in range(job.chunks) if n not in manifest.done]):
+            job.sync(chunk for chunk, problem in ended.items() if problem is None)
+            for chunk, problem in ended.items():
+                _record(job, manifest, summary, chunk, problem)
+                start, stop = job.bounds(chunk)
+                progress(stop - start)
     finally:
         summary.seconds = time.monotonic() - begun
         manifest.flush()
     return summary
 
 
-def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[tuple[int, str | None]]:
-    """Yield chunks as they end. Few are at the scheduler at once, so that its memory is bounded."""
+def _record(job: Job, manifest: Manifest, summary: Summary, chunk: int, problem: str | None) -> None:
+    if problem is None:
+        start, stop = job.bounds(chunk)
+        manifest.add_done(chunk)
+        summary.rows += stop - start
+    else:
+        manifest.add_failed(chunk, problem)
+        summary.failed[chunk] = problem
+
+
+def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[Problems]:
+    """Yield the chunks that end, and why those failed that did.
+
+    Few are at the scheduler at a time, so that its memory is bounded.
+    """
     distributed = needed("distributed", "a run by rows")
     lost = (distributed.comm.core.CommClosedError, distributed.client.FutureCancelledError, TimeoutError)
-    left = iter(chunks)
     # A task, not scattered data: it is made again where the worker that has it is lost.
     shared = client.submit(_same, job, pure=False)
-    threads = max(sum(client.nthreads().values()), 1)
+    places = PER_THREAD * max(sum(client.nthreads().values()), 1)
+    tasks = _Tasks(chunks, places)
 
     def more(count: int) -> list[Any]:
-        return [client.submit(_compute, shared, chunk, pure=False) for chunk in islice(left, count)]
+        groups = list(islice(tasks, count))
+        return client.map(_compute, groups, job=shared, pure=False) if groups else []
 
-    running = distributed.as_completed(more(PER_THREAD * threads), loop=client.loop)
+    running = distributed.as_completed(more(places), loop=client.loop)
     try:
-        for future in running:
-            try:
-                yield future.result()
-            except distributed.scheduler.KilledWorker:
-                raise ExecutionError(
-                    "each worker that computed a chunk died",
-                    hint="they may need more memory: --chunk makes tasks smaller, --workers starts fewer",
-                ) from None
-            for extra in more(1):
-                running.add(extra)
+        for batch in running.batches():
+            ended = client.gather([future for future in batch if future.status == "finished"])
+            for problems, seconds in ended:
+                tasks.adapt(seconds / len(problems))
+            running.update(more(len(batch)))
+            yield {chunk: problem for problems, _ in ended for chunk, problem in problems.items()}
+            for future in batch:
+                if future.status != "finished":
+                    future.result()  # raises
+    except distributed.scheduler.KilledWorker:
+        raise ExecutionError(
+            "each worker that computed a chunk died",
+            hint="they may need more memory: --chunk makes tasks smaller, --workers starts fewer",
+        ) from None
     except lost as reason:
         raise ExecutionError(f"the scheduler is lost: {reason}") from None
     finally:
@@ -161,25 +194,30 @@ def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[tuple[int
             client.cancel(list(running.futures))
 
 
+class _Tasks(Iterator[Sequence[int]]):
+    """The chunks of each task: several if they are small, fewer towards the end, so that workers end together."""
+
+    def __init__(self, chunks: Sequence[int], places: int) -> None:
+        self._chunks, self._places = chunks, places
+        self._next, self._size = 0, 1
+
+    def adapt(self, seconds: float) -> None:
+        """Choose how many chunks the next tasks have, by the seconds that one took."""
+        self._size = max(1, int(TASK_SECONDS / max(seconds, 1e-6)))
+
+    def __next__(self) -> Sequence[int]:
+        rest = len(self._chunks) - self._next
+        if not rest:
+            raise StopIteration
+        begin = self._next
+        self._next += min(self._size, -(-rest // self._places))
+        return self._chunks[begin : self._next]
+
+
 def _same(job: Job) -> Job:
     return job
 
 
-def _compute(job: Job, chunk: int) -> tuple[int, str | None]:
-    return chunk, job.compute(chunk)
-
-
-def total_rows(inputs: Mapping[str, Dataset]) -> int:
-    """Return the number of rows of data sets.
-
-    Raises:
-        InputError: if they have different numbers of rows, or none.
-    """
-    counts = {name: source.shape[0] for name, source in inputs.items()}
-    rows = next(iter(counts.values()))
-    if len(set(counts.values())) > 1 or not rows:
-        raise InputError(
-            "inputs must have the same number of rows, at least 1, got "
-            + ", ".join(f"{count} of {name!r}" for name, count in counts.items())
-        )
-    return rows
+def _compute(chunks: Sequence[int], job: Job) -> tuple[Problems, float]:
+    begun = time.perf_counter()
+    return {chunk: job.compute(chunk) for chunk in chunks}, time.perf_counter() - begun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ..api.model import Model
 from ..api.reading import read_model
 from ..errors import InputError
 
-__all__ = ["ModelLike", "ModelSource"]
+__all__ = ["ModelLike", "ModelSource", "opened"]
 
 ModelLike = Model | str | Path
 
@@ -29,22 +29,17 @@ class ModelSource:
     blob: bytes | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, model: ModelLike, send: bool = False) -> ModelSource:
-        """Return the source of a model.
-
-        Args:
-            model: a model, or the path of its ``.xml``.
-            send: send the contents of a file to the workers, which need not see it then.
-
-        Raises:
-            ParseError: if the file cannot be read.
-        """
+    def of(cls, model: ModelLike) -> ModelSource:
+        """Return the source of a model, or of the path of an ``.xml``."""
         if isinstance(model, Model):
             blob = write_blob(model)
             return cls(hashlib.sha256(blob).hexdigest(), None, blob)
         path = str(Path(model).absolute())
-        digest = _digest(path, _stamp(path))
-        return cls(digest, path, write_blob(read_model(path)) if send else None)
+        return cls(_digest(path, _stamp(path)), path)
+
+    def sent(self, model: Model) -> ModelSource:
+        """Return the source with the contents of the model, so that workers need not see its file."""
+        return self if self.blob is not None else replace(self, blob=write_blob(model))
 
     def read(self) -> Model:
         """Return the model.
@@ -70,6 +65,15 @@ class ModelSource:
             raise InputError(f"the worker has no file {self.path!r}", hint=hint)
         if _digest(self.path, _stamp(self.path)) != self.digest:
             raise InputError(f"{self.path!r} is not the file that the work was planned with", hint=hint)
+
+
+def opened(model: ModelLike) -> tuple[ModelSource, Model]:
+    """Return the source of a model, and the model, which is read once.
+
+    Raises:
+        ParseError: if the file cannot be read.
+    """
+    return ModelSource.of(model), model if isinstance(model, Model) else read_model(model)
 
 
 def _files(path: str) -> list[Path]:

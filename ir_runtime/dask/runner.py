@@ -13,10 +13,11 @@ import numpy as np
 from ..api.compiled import CompiledModel
 from ..api.core import compile_model
 from ..api.model import Model
-from ..errors import ExecutionError, InputError
+from ..errors import ExecutionError
 from ..forks import register
 from ..ir.tensor import Array
-from .model_source import ModelLike, ModelSource
+from .lengths import common_length
+from .model_source import ModelLike, ModelSource, opened
 
 __all__ = ["Runner"]
 
@@ -74,10 +75,24 @@ class Runner:
         >>> runner(numpy.float32([-1, 2]))
         (array([0., 2.], dtype=float32),)
         """
+        source, net = opened(model)
+        sent = source.sent(net) if send else source
+        return cls.of_source(sent, net, outputs, batch=batch, config=config, sequence_axis=sequence_axis)
+
+    @classmethod
+    def of_source(
+        cls,
+        source: ModelSource,
+        net: Model,
+        outputs: list[str] | None = None,
+        *,
+        batch: int | None = None,
+        config: Mapping[str, Any] | None = None,
+        sequence_axis: int | None = None,
+    ) -> Runner:
+        """Return the runner of a model that has been read already; arguments and errors are those of `of`."""
         from ..backends import awaited
 
-        source = ModelSource.of(model, send)
-        net = model if isinstance(model, Model) else source.read()
         names = tuple(port.label for port in net.outputs)
         for name in outputs or ():
             net.output(name)  # refuses names that are unknown
@@ -105,14 +120,9 @@ class Runner:
             InputError: if inputs have different numbers of rows.
         """
         counts = {name: len(array) for name, array in feeds.items() if np.ndim(array)}
-        if len(set(counts.values())) > 1:
-            raise InputError(
-                "inputs must have the same number of rows, got "
-                + ", ".join(f"{count} of {name!r}" for name, count in counts.items())
-            )
-        rows = next(iter(counts.values()), 1)
-        step = self.batch or max(rows, 1)
-        for start in range(0, max(rows, 1), step):
+        rows = max(common_length(counts, "rows"), 1)
+        step = self.batch or rows
+        for start in range(0, rows, step):
             yield {
                 name: array[start : start + step] if np.ndim(array) else array
                 for name, array in feeds.items()

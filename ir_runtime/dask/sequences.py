@@ -8,8 +8,8 @@ import numpy as np
 
 from ..api.compiled import CompiledModel
 from ..api.nodes import Output
-from ..errors import InputError
 from ..ir.tensor import Array
+from .lengths import common_length
 
 __all__ = ["joined_shape", "run_sequence", "step_shape"]
 
@@ -32,24 +32,14 @@ def run_sequence(
         axis: counted from 0.
     """
     ports = {name: compiled.input(name) for name in feeds}
-    steps = _steps(feeds, axis)
+    lengths = {name: array.shape[axis] if axis < array.ndim else 0 for name, array in feeds.items()}
     request = compiled.create_infer_request()
     parts = []
-    for step in range(steps):
+    for step in range(common_length(lengths, f"steps along axis {axis}", 1)):
         now = {name: _step(array, ports[name], axis, step) for name, array in feeds.items()}
         results = request.infer({**shared, **now})
         parts.append([results[name] for name in outputs])
     return tuple(_joined(column, axis) for column in zip(*parts, strict=True))
-
-
-def _steps(feeds: Mapping[str, Array], axis: int) -> int:
-    lengths = {name: array.shape[axis] if axis < array.ndim else 0 for name, array in feeds.items()}
-    if len(set(lengths.values())) != 1 or 0 in lengths.values():
-        raise InputError(
-            f"inputs must have the same number of steps along axis {axis}, at least 1, got "
-            + ", ".join(f"{length} of {name!r}" for name, length in lengths.items())
-        )
-    return next(iter(lengths.values()))
 
 
 def _keeps_axis(rank: int, port: Output) -> bool:

@@ -6,71 +6,116 @@ import math
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
 from ..errors import InputError
 from ..ir.tensor import Array
-from .needed import kept_open, needed
+from .needed import needed
 from .planning import ArrayType
 
-__all__ = ["Target", "create_targets", "open_targets", "target_path"]
+__all__ = ["Target", "create_targets", "open_targets", "remove_partial", "sync", "target_path"]
+
+
+_PART = ".part"
+"""Ends the names of files that are being written."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """An array on disk whose rows are written independently of each other."""
+    """An array on disk whose rows are written independently of each other, ``rows`` at a time."""
 
     path: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    rows: int
 
     @abstractmethod
-    def create(self, rows: int) -> None:
-        """Make the array, with all numbers 0; ``rows`` is how many are written at once."""
+    def create(self) -> None:
+        """Make the array, with all numbers 0."""
 
     @abstractmethod
     def write(self, start: int, array: Array) -> None:
         """Write rows from ``start`` on."""
 
+    @abstractmethod
+    def file(self, start: int) -> str:
+        """Return the file that has the rows from ``start`` on."""
+
 
 @dataclass(frozen=True)
 class _Npy(Target):
-    def create(self, rows: int) -> None:
+    def create(self) -> None:
         np.lib.format.open_memmap(self.path, "w+", self.dtype, self.shape).flush()
 
     def write(self, start: int, array: Array) -> None:
         row = math.prod(self.shape[1:]) * self.dtype.itemsize
-        with open(self.path, "r+b") as file:
-            file.seek(np.load(self.path, mmap_mode="r").offset + start * row)
-            file.write(np.ascontiguousarray(array, self.dtype).data)
+        with open(self.path, "r+b", buffering=0) as file:
+            head = os.fstat(file.fileno()).st_size - self.shape[0] * row
+            file.seek(head + start * row)
+            rest = np.ascontiguousarray(array, self.dtype).reshape(-1).view(np.uint8).data
+            while rest:  # a disk that gets full takes a part
+                rest = rest[file.write(rest) :]
+
+    def file(self, start: int) -> str:
+        return self.path
 
 
 @dataclass(frozen=True)
 class _Zarr(Target):
+    """An array of a zarr store. Each chunk is a file, which is replaced as a whole.
+
+    Files are written here and not by zarr, which takes milliseconds for each.
+    """
+
     key: str
 
-    def create(self, rows: int) -> None:
+    def create(self) -> None:
         zarr = needed("zarr", f"writing {self.path}")
         if self.key:
             zarr.open_group(self.path, mode="a")
         zarr.create_array(
-            store=self.path, name=self.key or None, shape=self.shape, dtype=self.dtype,
-            chunks=(rows, *(max(length, 1) for length in self.shape[1:])), fill_value=0,
+            store=self.path, name=self.key or None, shape=self.shape, dtype=self.dtype, chunks=self._chunk, fill_value=0,
+            chunk_key_encoding={"name": "default", "separator": "."}, compressors=zarr.codecs.ZstdCodec(level=0),
         )  # fmt: skip
 
+    @property
+    def _chunk(self) -> tuple[int, ...]:
+        return (self.rows, *(max(length, 1) for length in self.shape[1:]))
+
     def write(self, start: int, array: Array) -> None:
-        _zarr(self.path, self.key)[start : start + len(array)] = array
+        whole = np.zeros(self._chunk, self.dtype.newbyteorder("<"))
+        whole[tuple(map(slice, array.shape))] = array
+        path = self.file(start)
+        new = f"{path}.{uuid4().hex}{_PART}"
+        with open(new, "wb") as file:
+            file.write(needed("numcodecs.zstd", f"writing {self.path}").Zstd(level=0).encode(whole))
+        os.replace(new, path)
+
+    def file(self, start: int) -> str:
+        return os.path.join(self.path, self.key, f"c.{start // self.rows}" + ".0" * (len(self.shape) - 1))
 
 
-@kept_open
-def _zarr(path: str, key: str) -> Any:
-    store = needed("zarr", f"writing {path}").open(path, mode="r+")
-    return store[key] if key else store
+def sync(files: Iterable[str]) -> None:
+    """Wait until files, and their entries in folders, are on the disk; many at once cost little more than one."""
+    files = set(files)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(_sync, files))
+        list(pool.map(_sync, {os.path.dirname(file) for file in files}))
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def target_path(output: str) -> Path:
@@ -87,8 +132,13 @@ def target_path(output: str) -> Path:
     return path.absolute()
 
 
-def open_targets(path: Path, types: Mapping[str, ArrayType]) -> tuple[Target, ...]:
+def open_targets(path: Path, types: Mapping[str, ArrayType], rows: int) -> tuple[Target, ...]:
     """Return the targets of outputs: a zarr array, a zarr group of several, or an ``.npy``.
+
+    Args:
+        path: where they are.
+        types: by name, the type of each output as a whole.
+        rows: how many are written at once.
 
     Raises:
         InputError: if an ``.npy`` should have several outputs, or has a type that NumPy lacks.
@@ -99,23 +149,28 @@ def open_targets(path: Path, types: Mapping[str, ArrayType]) -> tuple[Target, ..
                 f"{str(path)!r} has room for one output, and there are {len(types)}",
                 hint="-o takes a .zarr for several",
             )
-        return tuple(_Npy(str(path), found.shape, _plain(found.dtype)) for found in types.values())
+        return tuple(_Npy(str(path), found.shape, _plain(found.dtype), rows) for found in types.values())
     needed("zarr", f"writing {path}")
     several = len(types) > 1
     return tuple(
-        _Zarr(str(path), found.shape, _plain(found.dtype), _key(name) if several else "")
+        _Zarr(str(path), found.shape, _plain(found.dtype), rows, _key(name) if several else "")
         for name, found in types.items()
     )
 
 
-def create_targets(targets: tuple[Target, ...], rows: int) -> None:
+def create_targets(targets: tuple[Target, ...]) -> None:
     """Make the arrays on disk."""
     for target in targets:
-        target.create(rows)
+        target.create()
     path = targets[0].path
-    if os.path.isfile(path):
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
+    sync([path, *(os.path.join(folder, file) for folder, _, files in os.walk(path) for file in files)])
+
+
+def remove_partial(targets: tuple[Target, ...]) -> None:
+    """Remove files that were being written when a run was killed."""
+    for folder in {os.path.dirname(target.file(0)) for target in targets}:
+        for file in Path(folder).glob(f"*{_PART}"):
+            file.unlink(missing_ok=True)
 
 
 def _key(name: str) -> str:

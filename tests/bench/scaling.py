@@ -63,8 +63,8 @@ def job_of(model: str, data: Path, target: Path, rows: int) -> Job:
         n: ArrayType((source.shape[0], *t.shape[1:]), t.dtype)
         for n, t in zip(runner.outputs, types, strict=True)
     }
-    targets = open_targets(target, whole)
-    create_targets(targets, rows)
+    targets = open_targets(target, whole, rows)
+    create_targets(targets)
     return Job(planner.runner, {name: source}, targets, rows, source.shape[0])
 
 

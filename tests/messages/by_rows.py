@@ -155,11 +155,10 @@ def lost(which: str) -> None:
         "workers": distributed.scheduler.KilledWorker("task", mock.Mock(address="tcp://127.0.0.1:1"), 4),
         "scheduler": TimeoutError("no heartbeat"),
     }
-    future = mock.Mock(result=mock.Mock(side_effect=errors[which]))
-    client = mock.Mock(nthreads=dict)
-    job = mock.Mock(chunks=1)
-    running = mock.MagicMock(futures=set())
-    running.__iter__.return_value = iter([future])
+    future = mock.Mock(status="error", result=mock.Mock(side_effect=errors[which]))
+    client = mock.Mock(nthreads=dict, gather=list, map=mock.Mock(return_value=[future]))
+    job = mock.Mock(chunks=1, on_error="stop")
+    running = mock.Mock(futures=set(), batches=lambda: iter([[future]]))
     with mock.patch.object(distributed, "as_completed", return_value=running):
         run_job(client, job, mock.Mock(done=set()))
 
@@ -229,6 +228,7 @@ REFUSALS = [
     Call("file that a worker lacks", in_folder(replaced(None))),
     Call("file that has changed", in_folder(replaced("<net/>"))),
     command("net.xml -i x.npy --batch 2"),
+    command("net.xml --random -o out.npy --batch 2"),
     command("net.xml -i x.npy -o out.txt --batch 2"),
     command("net.xml -i none.npy -o out.npy --batch 2"),
     command("net.xml -i scalar.npy -o out.npy --batch 2"),

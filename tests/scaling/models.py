@@ -40,3 +40,7 @@ def running_sum() -> ov.Model:
 def rows(count: int, width: int = 6) -> np.ndarray:
     """Rows of random numbers."""
     return np.random.default_rng(1).standard_normal((count, width)).astype(np.float32)
+
+
+COUNT, BATCH = 44, 4
+X = rows(COUNT)

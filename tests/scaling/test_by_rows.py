@@ -22,19 +22,7 @@ from ir_runtime import opset13 as op
 from ir_runtime.cli import main
 from ir_runtime.dask import Runner
 
-from .models import dense, rows, running_sum, two_inputs
-
-COUNT, BATCH = 44, 4
-X = rows(COUNT)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with a model and its data."""
-    monkeypatch.chdir(tmp_path)
-    ov.save_model(dense(), "dense.xml", compress_to_fp16=False)
-    np.save("x.npy", X)
-    return tmp_path
+from .models import BATCH, COUNT, X, dense, rows, running_sum, two_inputs
 
 
 def expected() -> tuple[np.ndarray, ...]:

@@ -1,0 +1,115 @@
+"""How runs by rows go on: what is read once, what a task has, and when a chunk is recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+
+import ir_runtime as ov
+from ir_runtime.dask import cluster, map_blocks, model_source
+from ir_runtime.dask.job import _Tasks
+from ir_runtime.dask.manifest import Manifest
+from ir_runtime.dask.planning import ArrayType
+from ir_runtime.dask.targets import create_targets, open_targets
+
+from .models import X, dense, two_inputs
+from .test_by_rows import by_threads, check_zarr
+
+
+def test_a_model_is_read_once_to_plan(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, times = model_source.read_model, []
+    monkeypatch.setattr(model_source, "read_model", lambda path: times.append(path) or read(path))
+    monkeypatch.setattr(model_source, "read_blob", None)
+    map_blocks("dense.xml", da.zeros((4, 6), chunks=(2, 6)))
+    assert times == ["dense.xml"]
+    map_blocks(dense(), da.zeros((4, 6), chunks=(2, 6)))
+    assert times == ["dense.xml"]
+
+
+def test_tasks_have_several_chunks_where_these_are_small() -> None:
+    tasks = _Tasks(range(100), places=4)
+    assert next(tasks) == range(1)
+    tasks.adapt(0.01)
+    assert len(next(tasks)) == 10
+    tasks.adapt(1e-9)
+    sizes = [len(task) for task in tasks]
+    assert sizes[0] == 23  # a quarter of the rest
+    assert sizes[-1] == 1
+    assert sum(sizes) == 89
+    slow = _Tasks(range(3), places=4)
+    slow.adapt(7.0)
+    assert [list(task) for task in slow] == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize("output", ["out.zarr", "out.npy"])
+def test_chunks_are_on_the_disk_before_they_are_recorded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    """A file that is not flushed after its last change may be lost when the power fails."""
+    flushed: dict[str, int] = {}
+    fsync, add_done = os.fsync, Manifest.add_done
+
+    def flush(descriptor: int) -> None:
+        flushed[os.readlink(f"/proc/self/fd/{descriptor}")] = os.fstat(descriptor).st_ino
+        fsync(descriptor)
+
+    def record(self: Manifest, chunk: int) -> None:
+        file = str(folder / (f"out.zarr/c.{chunk}.0" if output == "out.zarr" else output))
+        assert flushed.pop(file) == os.stat(file).st_ino
+        assert output == "out.npy" or str(folder / output) in flushed
+        flushed[file] = os.stat(file).st_ino if output == "out.npy" else 0
+        add_done(self, chunk)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr(Manifest, "add_done", record)
+    ov.save_model(two_inputs(), "two.xml", compress_to_fp16=False)
+    found = by_threads(f"two.xml -i x.npy -i y=x.npy -o {output} --json")
+    assert json.loads(found.stdout)["done"] == 11
+
+
+def test_partial_files_are_removed(folder: Path) -> None:
+    by_threads("dense.xml -i x.npy -o out.zarr")
+    manifest = Path("out.zarr.manifest.jsonl")
+    manifest.write_text(manifest.read_text().splitlines()[0] + "\n")
+    Path("out.zarr/scores/c.0.0.0123.part").write_bytes(b"half")
+    by_threads("dense.xml -i x.npy -o out.zarr --resume")
+    assert sorted(os.listdir("out.zarr/scores"))[:2] == ["c.0.0", "c.1.0"]
+    assert not list(Path("out.zarr").rglob("*.part"))
+    check_zarr()
+
+
+@pytest.mark.parametrize("shape", [(7,), (7, 3), (7, 2, 0), (7, 2, 3)])
+@pytest.mark.parametrize("name", ["a.npy", "a.zarr"])
+def test_targets_of_each_type(tmp_path: Path, shape: tuple[int, ...], name: str) -> None:
+    for dtype in ("f2", "f8", "i1", "u2", "i8", "?"):
+        array = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+        place = tmp_path / f"{dtype}{name}"
+        [target] = open_targets(place, {"y": ArrayType(shape, np.dtype(dtype))}, 3)
+        create_targets((target,))
+        for start in (6, 0, 3):
+            target.write(start, array[start : start + 3])
+        found = zarr.open(place, mode="r")[:] if name == "a.zarr" else np.load(place)
+        assert found.dtype == array.dtype
+        assert np.array_equal(found, array)
+
+
+def test_inputs_without_names_go_where_no_name_goes(folder: Path) -> None:
+    ov.save_model(two_inputs(), "two.xml", compress_to_fp16=False)
+    np.save("y.npy", 2 * X)
+    by_threads("two.xml -i y.npy -i x=x.npy -o out.npy")
+    assert np.array_equal(np.load("out.npy"), X + 2 * X)
+
+
+def test_the_dashboard_is_that_of_the_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, other = (SimpleNamespace(cluster=cluster, dashboard_link="http://x") for cluster in (1, None))
+    for bokeh, shown in ((None, ""), (object(), "http://x")):
+        monkeypatch.setattr(cluster, "find_spec", lambda name, found=bokeh: found)
+        assert cluster.dashboard_of(ours) == shown
+        assert cluster.dashboard_of(other) == "http://x"
