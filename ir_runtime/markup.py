@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 __all__ = ["Shown", "element", "record_html", "table", "visible"]
+
+
+_SEPARATORS = re.compile(r"[_/]|[.:×](?=[^\W\d])")
 
 
 def visible(text: str) -> str:
@@ -41,11 +45,16 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]],
     """Return a table; rows beyond ``most`` are counted."""
     kept = [[str(cell) for cell in row] for row in rows]
     head = element("tr", *(element("th", text=name, scope="col") for name in header))
-    body = [element("tr", *(element("td", text=cell) for cell in row)) for row in kept[:most]]
+    body = [element("tr", *(element("td", _breakable(cell)) for cell in row)) for row in kept[:most]]
     if len(kept) > most:
         rest = element("td", text=f"… and {len(kept) - most:,} more", colspan=len(header))
         body.append(element("tr", rest))
     return element("table", element("caption", text=caption), element("thead", head), element("tbody", *body))
+
+
+def _breakable(text: str) -> str:
+    """Return escaped text that may be broken behind the separators of names and shapes, in narrow columns."""
+    return _SEPARATORS.sub(r"\g<0><wbr>", html.escape(visible(text)))
 
 
 def record_html(text: str, record: Mapping[str, Any]) -> str:

@@ -53,6 +53,7 @@ def _by_scope(
         return f"{written(value)}, {100 * value / total:.1f} %"
 
     title = overlay["label"][0].upper() + overlay["label"][1:]
+    title += f" at {overlay['at']}" if overlay.get("at") else ""
     root, depth = _Blocks(tree, records, values, inclusive, text).of(0)
     yield flame(f"{title} by scope", root, depth)
     by_type: dict[str, float] = defaultdict(float)

@@ -51,14 +51,9 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
     if measures.broken or measures.peaks:
         yield by_name("nan", "first Inf or NaN", "", "max", _reached(measures), full=1)
     flops = _overlay(
-        records,
-        "flops",
-        _flops_label(lengths),
-        "FLOP",
-        "sum",
-        lambda i: lengths.at(records.cost_of(i)) or None,
+        records, "flops", "FLOPs", "FLOP", "sum", lambda i: lengths.at(records.cost_of(i)) or None
     )
-    yield flops | {"inclusive": 1}
+    yield flops | {"inclusive": 1, "at": visible(str(lengths))}
     yield _overlay(
         records, "weights", "weights", "B", "sum", lambda i: records.constants.bytes_of(i.index) or None
     )
@@ -66,10 +61,6 @@ def _all(records: Records, measures: Measures, lengths: Lengths) -> Iterator[Rec
         records, "memory", "memory of outputs", "B", "sum", lambda i: output_bytes(i, measures.memory)
     )
     yield _overlay(records, "findings", "findings", "", "sum", lambda i: records.count_findings(i))
-
-
-def _flops_label(lengths: Lengths) -> str:
-    return f"FLOPs at {visible(str(lengths))}" if lengths.values else "FLOPs"
 
 
 def _reached(measures: Measures) -> Mapping[str, Number]:

@@ -14,7 +14,7 @@ from ..markup import visible
 from .constants import Constants
 from .items import Edge, Item, body_path
 from .scopes import Scopes
-from .text import dims, plain
+from .text import dims, plain, tensor_name
 
 __all__ = ["Record", "Records"]
 
@@ -166,7 +166,7 @@ class Records:
             edge = self._sources.get((item.index, 0))
             source = self._tree.found.items[edge.source].layer if edge is not None else item.layer
             names = source.outputs[edge.port].names if edge is not None and source.outputs else ()
-            return visible(min(names, key=len) if names else source.name)
+            return visible(tensor_name(names, source.name))
         return " ".join(filter(None, (self.constants.note(item.index), _settings(item))))
 
 

@@ -13,7 +13,7 @@ from ..markup import element, table
 from .figures import size_text
 from .records import Records
 from .source import Source
-from .text import dims
+from .text import dims, tensor_name
 
 __all__ = ["findings_html", "subtitle", "summary_html"]
 
@@ -75,7 +75,7 @@ def _end(
             else None
         )
     owner = source.graph.layers.get(port.layer, layer)
-    name = min(spec.names, key=len) if spec is not None and spec.names else owner.name
+    name = tensor_name(spec.names if spec is not None else (), owner.name)
     value = source.values.get(port)
     row = named.get(((spec.line if spec is not None else None) or owner.where.line, owner.name))
     shape = row.shape if row is not None and len(owner.outputs) == 1 else None

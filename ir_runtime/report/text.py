@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType
 from ..markup import visible
 
-__all__ = ["dims", "numbers", "plain", "type_text"]
+__all__ = ["dims", "numbers", "plain", "tensor_name", "type_text"]
 
 _LONGEST = 2000
 _SHOWN = 8
@@ -27,6 +27,16 @@ def dims(shape: PartialShape | Iterable[object] | None) -> str:
     if shape is None or (isinstance(shape, PartialShape) and shape.rank is None):
         return "any shape"
     return "×".join(map(str, shape)) or "scalar"
+
+
+def tensor_name(names: Collection[str], layer: str) -> str:
+    """Return the name of a tensor to show: that of its layer if it has it, else the shortest that is not a number.
+
+    >>> tensor_name(["lengths", "9"], "lengths"), tensor_name(["9", "ids", "input_ids"], "x"), tensor_name(["9"], "x")
+    ('lengths', 'ids', 'x')
+    """
+    words = [name for name in names if not name.isdecimal()]
+    return layer if layer in names else min(words, key=len, default=layer)
 
 
 def type_text(type: TensorType) -> str:

@@ -24,6 +24,7 @@ from ir_runtime import opset13 as ops
 from ir_runtime.bench.profiling import profile
 from ir_runtime.bench.reported import with_profile
 from ir_runtime.debug import compare, diff, measure, old_model, trace_nan
+from ir_runtime.markup import table
 from ir_runtime.report.charts import Bar, Block, bars, flame, histogram_svg, staircase
 from ir_runtime.report.images import as_picture, png
 from ir_runtime.report.weights import histogram, statistics
@@ -115,6 +116,7 @@ def test_the_scripts_of_the_page_only_write_text() -> None:
 def test_what_the_model_takes_and_gives_is_said_without_scripts(digits: str) -> None:
     for said in ("batch×1×8×8", "batch×10", "Convolution-1", "every length is accepted"):
         assert said in digits
+    assert "<td>a_<wbr>b×<wbr>c×3</td>" in table("", ["shape"], [["a_b×c×3"]]), "where narrow columns break"
 
 
 def test_every_layer_is_in_the_page_with_all_that_is_known_about_it(digits: str) -> None:
@@ -267,10 +269,10 @@ def test_formulas_colour_the_graph_at_lengths_that_are_said() -> None:
     x = ops.parameter([-1, 4], np.float32, "x")
     model = ov.Model([ops.matmul(x, ops.constant(np.ones((4, 8), np.float32)), False, False)], [x])
     smallest = overlay_of(model.report().html, "flops")
-    assert smallest["label"] == "FLOPs at batch=1 (the smallest)"
+    assert smallest["at"] == "batch=1 (the smallest)"
     assert max(v or 0 for v in smallest["values"]) == 64
     ran = model.report(measures=measure(model, [np.ones((5, 4), np.float32)])).html
-    assert overlay_of(ran, "flops")["label"] == "FLOPs at batch=5 (as in the run)"
+    assert overlay_of(ran, "flops")["at"] == "batch=5 (as in the run)"
     assert max(v or 0 for v in overlay_of(ran, "flops")["values"]) == 5 * 64
     assert "FLOPs at batch=5 (as in the run) by operation" in ran
 

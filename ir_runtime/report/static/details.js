@@ -9,6 +9,10 @@ function make(parent, tag, attributes = {}, text) {
   return e;
 }
 
+function breakable(parent, text) { // text that narrow columns break behind its separators
+  for (const part of text.split(/(?<=[_/]|[.:×](?=\p{L}))/u)) parent.append(part, document.createElement('wbr'));
+}
+
 class Details {
   constructor(place, app) { this.place = place; this.app = app; }
 

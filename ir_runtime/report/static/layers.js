@@ -37,8 +37,9 @@ class Table {
       const tr = make(body, 'tr');
       columns.forEach(([, text, isNumber, , kind], i) => {
         const td = make(tr, 'td', isNumber ? { class: 'n' } : kind ? { class: kind } : {});
-        if (i) { td.textContent = text(n); return; }
-        const b = make(td, 'button', { class: 'link' }, text(n) || '(no name)');
+        if (i) { breakable(td, String(text(n) ?? '')); return; }
+        const b = make(td, 'button', { class: 'link' });
+        breakable(b, text(n) || '(no name)');
         b.addEventListener('click', () => { this.app.tab('graph'); this.app.show(this.app.views[0].model.item(n.index), this.app.views[0]); });
       });
     }
