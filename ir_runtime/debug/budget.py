@@ -11,17 +11,18 @@ import numpy as np
 from ..api.model import Model
 from ..codes import Code
 from ..errors import InputError
-from ..ir.graph import Layer, Port
+from ..ir.graph import Layer
 from ..ir.tensor import Array
 from ..markup import Shown
 from ..records import Record
 from .caching import entry_for
 from .decisions import decides, pinned
+from .inside import InsideDecisions
 from .precision import emulated
 from .progress import Interrupted, stage
 from .reference import Change, Reference, chained, computed
 from .spilling import tensors, within_room
-from .tensors import computed_layers, is_float
+from .tensors import computed_layers, end_of_node, is_float
 from .terms import PRODUCTS
 from .verdict import error_of
 
@@ -178,9 +179,10 @@ class _Budgeting:
             for layer in computing
             if layer.type in PRODUCTS and (to not in _ROUNDINGS or any(self._constants[layer.id]))
         ]
-        self._decisions = tensors()
+        self._ends = {layer.id: end_of_node(graph, layer, changing) for layer in self.layers}
+        self._decisions, self._inside = tensors(), InsideDecisions(graph, self._reference.types)
         with stage(0, FIRST):
-            self._plain = self._reference.run(self._feeds, self._note)
+            self._plain = self._reference.run(self._feeds, self._note, self._inside.record)
 
     def _note(self, layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if decides(self._reference.graph, self._reference.types, layer):
@@ -201,7 +203,8 @@ class _Budgeting:
 
     def _computed(self, layers: Collection[int]) -> float:
         change = self._stored if self._to in _ROUNDINGS else self._rounded
-        results = self._reference.run(self._feeds, chained(change(layers), pinned(self._decisions)))
+        decided = chained(change(layers), pinned(self._decisions))
+        results = self._reference.run(self._feeds, decided, self._inside.replay())
         errors = [
             error_of(found, wanted).relative
             for port, found, wanted in zip(self._reference.outputs, results, self._plain, strict=True)
@@ -210,9 +213,10 @@ class _Budgeting:
         return max(errors, default=0.0)
 
     def _rounded(self, layers: Collection[int]) -> Change:
-        emulate = emulated(self._to, {Port(layer, 0) for layer in layers})
+        ends = {self._ends[layer] for layer in layers}
+        emulate, touched = emulated(self._to, ends), {*layers, *(end.layer for end in ends)}
         assert emulate is not None
-        return lambda layer, given, outputs: emulate(layer, given, outputs) if layer.id in layers else outputs
+        return lambda layer, given, outputs: emulate(layer, given, outputs) if layer.id in touched else outputs
 
     def _stored(self, layers: Collection[int]) -> Change:
         """A change that computes layers again, with weights as they are stored."""

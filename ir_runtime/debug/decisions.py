@@ -17,7 +17,7 @@ from ..ir.tensor import Array
 from .reference import Change, computed
 from .tensors import is_float
 
-__all__ = ["decides", "explained_decisions", "is_elementwise", "jumps", "pinned", "taken"]
+__all__ = ["decides", "explained_decisions", "is_elementwise", "is_selection", "jumps", "pinned", "taken"]
 
 _STEPS = frozenset({"Ceiling", "FakeQuantize", "Floor", "FloorMod", "Mod", "Round", "Sign"})
 """Operations on numbers whose results jump."""
@@ -55,7 +55,12 @@ def decides(graph: Graph, types: Inferred, layer: Layer) -> bool:
     if not any(is_float(types, port) for port in graph.reads(layer)):
         return _is_random(layer)
     discrete = any(not is_float(types, port) for port in layer.output_ports)
-    return discrete or layer.type in _STEPS or layer.type in _SELECTIONS or _is_random(layer)
+    return discrete or layer.type in _STEPS or is_selection(layer) or _is_random(layer)
+
+
+def is_selection(layer: Layer) -> bool:
+    """Return whether a layer selects, so that also the shapes of its outputs may depend on what it decides."""
+    return layer.type in _SELECTIONS
 
 
 def _is_random(layer: Layer) -> bool:
@@ -101,7 +106,7 @@ def taken(
             np.take_along_axis(inputs[0], decided[1].astype(np.int64), axis),
             decided[1].astype(outputs[1].dtype),
         )
-    whole = layer.type in _STEPS or layer.type in _SELECTIONS or _is_random(layer)
+    whole = layer.type in _STEPS or is_selection(layer) or _is_random(layer)
     return tuple(
         output if found is None or (not whole and output.dtype.kind == "f") else found.astype(output.dtype)
         for output, found in zip(outputs, decided, strict=True)

@@ -13,7 +13,7 @@ import numpy as np
 from ..analysis.infer import Inferred
 from ..ir.graph import Graph, Layer
 from ..ir.tensor import Array
-from .decisions import decides, taken
+from .decisions import decides, is_selection, taken
 
 __all__ = ["InsideDecisions"]
 
@@ -53,8 +53,10 @@ class _Replay:
         if not self._deciding or (key := _key(layer)) not in self._deciding:
             return outputs
         expected, decided = next(self._waiting, (None, ()))
-        same = expected == key and [a.shape for a in decided] == [a.shape for a in outputs]
-        return taken(layer, inputs, outputs, decided) if same else outputs
+        if expected != key:
+            return outputs
+        same = [array.shape for array in decided] == [array.shape for array in outputs]
+        return taken(layer, inputs, outputs, decided) if same or is_selection(layer) else outputs
 
 
 def _key(layer: Layer) -> _Key:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 from ..analysis.infer import Inferred
 from ..ir.element import ElementType
 from ..ir.graph import Graph, Layer, Port
+from ..ops.elementwise import Binary, Unary
 from ..transform.widen import WIDENED
 
-__all__ = ["FLOATS", "Names", "computed_layers", "is_float", "name_of", "ports_by_name", "unit_of"]
+__all__ = ["FLOATS", "Names", "computed_layers", "end_of_node", "is_float", "name_of", "ports_by_name", "unit_of"]
 
 FLOATS = WIDENED | {ElementType.f64}
 """The element types of numbers that are rounded."""
@@ -66,3 +67,30 @@ def unit_of(
                 found.add(source.layer)
                 waiting.append(source.layer)
     return tuple(layer for layer in graph if layer.id in found)
+
+
+def end_of_node(graph: Graph, layer: Layer, changing: Collection[int]) -> Port:
+    """Return the tensor with which an execution node ends that begins with a product.
+
+    Runtimes compute the bias and the activation that follow in the same node, and round once behind them.
+
+    Args:
+        graph: the graph.
+        layer: the product.
+        changing: the ids of layers that are not constant.
+    """
+    end = layer.output_ports[0]
+    while len(readers := graph.readers(end)) == 1:
+        reader = graph[readers[0].layer]
+        operands = [source for source in graph.reads(reader) if source.layer in changing]
+        if not _is_pointwise(reader) or len(operands) > 1:
+            break
+        end = reader.output_ports[0]
+    return end
+
+
+def _is_pointwise(layer: Layer) -> bool:
+    """Return whether each element of the result is a function of one of each operand, unlike those of SoftMax."""
+    if layer.op is None or layer.op.flops_per_element != 1:
+        return False
+    return isinstance(layer.op, Unary | Binary) or ".activation." in type(layer.op).__module__

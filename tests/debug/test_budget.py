@@ -13,6 +13,7 @@ from models.networks import NETWORKS, save
 
 import ir_runtime as ir
 from ir_runtime import debug
+from ir_runtime import opset13 as op
 from ir_runtime.cli import main
 
 
@@ -41,6 +42,47 @@ def test_the_layer_with_weights_that_do_not_fit_costs_most() -> None:
     assert found.kept == ("uneven",)
     assert found.layers[1].error < 1e-6 < found.layers[0].error
     assert found.remaining < 1e-6
+
+
+def test_results_are_rounded_behind_the_bias() -> None:
+    """Runtimes add it in the same node: 257 - 1 is a number of bf16, which 257 is not."""
+    x = op.parameter([1, 2], np.float32, name="x")
+    product = op.matmul(x, op.constant(np.float32([[1], [1]])), False, False)
+    node = op.relu(op.add(product, op.constant(np.float32([[-1]]))))
+    (cost,) = debug.budget(ir.Model([node], [x]), np.float32([[256, 1]])).layers
+    assert cost.error == 0
+
+
+def test_softmax_is_computed_from_rounded_sums() -> None:
+    """Not in the node of the product, unlike a bias: of 257 and 256, bf16 has 256 twice."""
+    x = op.parameter([1, 2], np.float32, name="x")
+    product = op.matmul(x, op.constant(np.float32([[1, 1], [1, 0]])), False, False)
+    (cost,) = debug.budget(ir.Model([op.softmax(product, 1)], [x]), np.float32([[256, 1]])).layers
+    assert cost.error > 0.1
+
+
+def _selecting() -> ir.Model:
+    """Sums the scores that are over a half, as NonMaxSuppression in a branch selects them."""
+    x = op.parameter([1, 4], np.float32, name="x")
+    scores = op.matmul(x, op.constant(np.eye(4, dtype=np.float32)), False, False, name="scores")
+    corners = np.float32([[i, i, i + 1, i + 1] for i in range(4)])
+    inner = op.parameter([1, 1, 4], np.float32)
+    numbers = op.constant(4), op.constant(np.float32(0.5)), op.constant(np.float32(0.5))
+    selected = op.result(op.non_max_suppression(op.constant(corners[None]), inner, *numbers).output(0))
+    nothing = op.parameter([1, 1, 4], np.float32)
+    others = op.result(op.constant(np.zeros((0, 3), np.int64)))
+    branch = op.if_op(op.greater(op.reduce_max(x, op.constant([0, 1])), op.constant(np.float32(0))))
+    branch.set_then_body(ir.Model([selected], [inner]))
+    branch.set_else_body(ir.Model([others], [nothing]))
+    branch.set_input(op.reshape(scores, op.constant([1, 1, 4]), False).output(0), inner, nothing)
+    indices = op.gather(branch.set_output(selected, others), op.constant(2), op.constant(1))
+    chosen = op.gather(scores, indices, op.constant(1))
+    return ir.Model([op.reduce_sum(chosen, op.constant([0, 1]))], [x])
+
+
+def test_what_a_branch_selects_in_f32_is_selected_also_in_the_lower_precision() -> None:
+    found = debug.budget(_selecting(), np.float32([[0.9, 0.5001, 0.1, 0.7]]))  # 0.5001 is 0.5 in bf16
+    assert 0 < found.total < 0.005
 
 
 def test_unknown_precisions_are_refused(tmp_path: Path) -> None:
