@@ -29,23 +29,33 @@ PINNED = 1e-5
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", ORACLE)
 def test_the_oracle_runs_networks_of_every_kind(name: str) -> None:
-    model, inputs = ir.read_model(ir_path(name)), example_inputs(name)
+    assert max(_pinned_errors(name)) < PINNED
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("name", "inputs"), [("mobilenet_v2_int8", 1), ("resnet18_int8", 1), ("t5_encoder", 16)]
+)
+def test_f32_with_its_own_decisions_is_within_a_millionth(name: str, inputs: int) -> None:
+    """Without them, the networks of 8 bits are off by 1 % and more. Of those of T5, the median of inputs counts."""
+    assert np.median([max(_pinned_errors(name, seed)) for seed in range(inputs)]) <= 1e-6
+
+
+def _pinned_errors(name: str, seed: int = 0) -> list[float]:
+    """How far the outputs of the reference are from f64 with its decisions."""
+    model, inputs = ir.read_model(ir_path(name)), example_inputs(name, seed)
     reference = Reference(model)
     feeds = reference.feeds(inputs)
-    ports = [port for layer in reference.graph for port in layer.output_ports]
-    largest = Recorder(ports)
-    results = reference.run(feeds, largest)
     deciding = [layer for layer in reference.graph if decides(reference.graph, reference.types, layer)]
-    pins = {
-        name_of(reference.graph, port): largest.tensors[port]
-        for layer in deciding
-        for port in layer.output_ports
-        if port in largest.tensors
-    }
+    seen = Recorder(port for layer in deciding for port in layer.output_ports)
+    results = reference.run(feeds, seen)
+    pins = {name_of(reference.graph, port): array for port, array in seen.tensors.items()}
     truth = debug.oracle(model, inputs, pin=pins)
-    for found, exact, port in zip(results, truth.outputs, reference.outputs, strict=True):
-        if is_float(reference.types, port._port):
-            assert error_of(found, exact).relative < PINNED
+    return [
+        error_of(found, exact).relative
+        for found, exact, port in zip(results, truth.outputs, reference.outputs, strict=True)
+        if is_float(reference.types, port._port)
+    ]
 
 
 @pytest.mark.oracle
