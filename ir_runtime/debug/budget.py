@@ -216,7 +216,9 @@ class _Budgeting:
         ends = {self._ends[layer] for layer in layers}
         emulate, touched = emulated(self._to, ends), {*layers, *(end.layer for end in ends)}
         assert emulate is not None
-        return lambda layer, given, outputs: emulate(layer, given, outputs) if layer.id in touched else outputs
+        return lambda layer, given, outputs: (
+            emulate(layer, given, outputs) if layer.id in touched else outputs
+        )
 
     def _stored(self, layers: Collection[int]) -> Change:
         """A change that computes layers again, with weights as they are stored."""

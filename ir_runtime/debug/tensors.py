@@ -11,7 +11,16 @@ from ..ir.graph import Graph, Layer, Port
 from ..ops.elementwise import Binary, Unary
 from ..transform.widen import WIDENED
 
-__all__ = ["FLOATS", "Names", "computed_layers", "end_of_node", "is_float", "name_of", "ports_by_name", "unit_of"]
+__all__ = [
+    "FLOATS",
+    "Names",
+    "computed_layers",
+    "end_of_node",
+    "is_float",
+    "name_of",
+    "ports_by_name",
+    "unit_of",
+]
 
 FLOATS = WIDENED | {ElementType.f64}
 """The element types of numbers that are rounded."""
