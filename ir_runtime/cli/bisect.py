@@ -30,7 +30,10 @@ explains how the outputs differ.
 @click.command(epilog=_EPILOG)
 @click.argument("model", metavar="MODEL")
 @click.option(
-    "--against", required=True, metavar="SIDE", help="What differs: openvino, openvino:bf16 or a backend."
+    "--against",
+    required=True,
+    metavar="SIDE",
+    help="What differs: openvino, openvino:bf16, a backend, or the path of another IR.",
 )
 @fed
 @weights

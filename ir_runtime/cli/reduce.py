@@ -29,7 +29,10 @@ deviation, unless --keep-values is given or the difference would vanish.
 @click.command(epilog=_EPILOG)
 @click.argument("model", metavar="MODEL")
 @click.option(
-    "--against", required=True, metavar="SIDE", help="What differs: openvino, openvino:bf16 or a backend."
+    "--against",
+    required=True,
+    metavar="SIDE",
+    help="What differs: openvino, openvino:bf16, a backend, or the path of another IR.",
 )
 @fed
 @click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder for what is found.")

@@ -20,7 +20,7 @@ from .observation import SideLike
 from .progress import Interrupted, reached, stage
 from .reference import Reference
 from .report import Comparison
-from .sides import check_runs_parts
+from .sides import parts_side
 
 __all__ = ["Bisection", "bisect"]
 
@@ -110,16 +110,14 @@ def bisect(model: Model, inputs: object, side: SideLike) -> Bisection:
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.
-        side: what differs, by a name of something that runs models: ``"openvino"``, ``"openvino:bf16"`` or a backend;
-            or a `Side`.
+        side: what differs: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`.
 
     Raises:
         InputError: if the side cannot run other models, or rounding explains how it differs.
         Interrupted: on Ctrl-C, with what is known by then.
     """
-    check_runs_parts(side)
     reference = Reference(model)
-    feeds = reference.feeds(inputs)
+    side, feeds = parts_side(side, reference), reference.feeds(inputs)
     return _Search(Cuts(model, reference, feeds), reference, side).run()
 
 

@@ -19,12 +19,13 @@ from .caching import entry_for
 from .compare import compare
 from .extract import cut, inputs_of
 from .observation import Side, SideLike
+from .other_model import OtherParts
 from .progress import Interrupted, reached, stage
 from .reduced import Reduced
 from .reference import Reference
 from .report import Comparison
 from .reproducer import check_folder, write
-from .sides import check_runs_parts, variants_of
+from .sides import parts_side, variants_of
 from .tensors import computed_layers, ports_by_name
 
 __all__ = ["reduce"]
@@ -56,8 +57,7 @@ def reduce(
     Args:
         model: the model; it is not changed.
         inputs: as for a compiled model.
-        side: what differs, by a name of something that runs models: ``"openvino"``, ``"openvino:bf16"`` or a backend;
-            or a `Side`.
+        side: what differs: ``"openvino"``, ``"openvino:bf16"``, a backend, the path of another IR, or a `Side`.
         out: a folder for the part, its inputs, a program that shows the difference, and a text for an issue.
         keep_values: leave weights and inputs as they are.
 
@@ -65,11 +65,11 @@ def reduce(
         InputError: if the side cannot run other models, or rounding explains how it differs, or the folder cannot be made.
         Interrupted: on Ctrl-C, with the smallest part so far.
     """
-    check_runs_parts(side)
+    whole = Reference(model)
+    side = parts_side(side, whole)
     if out is not None:
         check_folder(Path(out))
     work = _Reduction(side)
-    whole = Reference(model)
     feeds = whole.feeds(inputs)
     with stage(0, FIRST):
         report = compare(model, feeds, side)
@@ -90,7 +90,8 @@ def reduce(
     work.found.tests = work.tests
     reached(1)
     if out is not None:
-        work.found.folder = write(work.found, Path(out))
+        other = side.part(work.found.model) if isinstance(side, OtherParts) else None
+        work.found.folder = write(work.found, Path(out), other)
     return work.found
 
 
@@ -167,6 +168,8 @@ class _Reduction:
         drawn = [_random(array, random) for array in found.inputs]
         if (report := self.fails(found.model, drawn)) is not None:
             self.found = found = replace(found, inputs=drawn, report=report)
+        if isinstance(self.side, OtherParts):  # it has weights of its own, in which the difference may be
+            return found
         part, names = found.model, found.kept_weights
         everything = _with_random(part, set(names))
         if (report := self.fails(everything, found.inputs)) is not None:

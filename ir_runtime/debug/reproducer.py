@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..api.model import Model
 from ..api.saving import save_model
 from ..errors import InputError
 from .oracle import oracle
@@ -15,9 +16,11 @@ from .tensors import computed_layers
 
 __all__ = ["check_folder", "write"]
 
+OTHER = "other.xml"
+"""The other IR."""
+
 _PROGRAM = '''"""Shows how OpenVINO differs from f64 on a model of {count}; needs openvino and numpy."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +36,8 @@ for index in range({outputs}):
     print(f"output {{index}}: relative error {{off / np.sqrt(np.mean(truth**2)):.1e}}")
 '''
 
-_OURS = '''"""Shows how the backend {side} differs from f64 on a model of {count}."""
+_OURS = '''"""Shows how {side} differs from f64 on a model of {count}."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +47,7 @@ from ir_runtime import debug
 
 HERE = Path(__file__).parent
 inputs = [np.load(HERE / f"input_{{index}}.npy") for index in range({inputs})]
-print(debug.compare(ir_runtime.read_model(HERE / "model.xml"), inputs, "{side}"))
+print(debug.compare(ir_runtime.read_model(HERE / "model.xml"), inputs, {given}))
 '''
 
 
@@ -64,8 +66,13 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def write(found: Reduced, folder: Path) -> Path:
+def write(found: Reduced, folder: Path, other: Model | None = None) -> Path:
     """Write a model with its inputs and its outputs in f64, a program that compares, and a text; return the folder.
+
+    Args:
+        found: what is written.
+        folder: where.
+        other: what the model is compared with, if that is another IR.
 
     Raises:
         InputError: if something is in the way.
@@ -73,23 +80,27 @@ def write(found: Reduced, folder: Path) -> Path:
     check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     save_model(found.model, folder / "model.xml")
+    if other is not None:
+        save_model(other, folder / OTHER)
     for index, array in enumerate(found.inputs):
         np.save(folder / f"input_{index}.npy", array)
     truth = oracle(found.model, found.inputs).outputs
     for index, array in enumerate(truth):
         np.save(folder / f"expected_{index}.npy", array)
-    (folder / "show.py").write_text(_program(found, len(truth)), encoding="utf-8")
+    (folder / "show.py").write_text(_program(found, len(truth), other is not None), encoding="utf-8")
     (folder / "issue.md").write_text(_text(found), encoding="utf-8")
     return folder
 
 
-def _program(found: Reduced, outputs: int) -> str:
+def _program(found: Reduced, outputs: int, is_model: bool) -> str:
     count = f"{len(found.layers)} layer" + ("s" if len(found.layers) != 1 else "")
     name, _, hint = found.side.partition(":")
-    template = _PROGRAM if name == "openvino" else _OURS
-    return template.format(
-        count=count, hint=hint or "f32", inputs=len(found.inputs), outputs=outputs, side=found.side
+    if name == "openvino":
+        return _PROGRAM.format(count=count, hint=hint or "f32", inputs=len(found.inputs), outputs=outputs)
+    side, given = (
+        (OTHER, f'HERE / "{OTHER}"') if is_model else (f"the backend {found.side}", repr(found.side))
     )
+    return _OURS.format(count=count, inputs=len(found.inputs), side=side, given=given)
 
 
 def _text(found: Reduced) -> str:

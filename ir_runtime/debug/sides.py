@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,15 +18,15 @@ from ..executor.step import Step
 from ..ir.graph import Graph, Port
 from ..ir.tensor import Array
 from ..nearest import nearest
-from .matching import match
 from .observation import NamedArrays, Observation, Side, SideLike
+from .other_model import OtherModel, OtherParts
 from .reference import Recorder, Reference
-from .tensors import name_of, ports_by_name
+from .tensors import name_of, named_ports
 
 if TYPE_CHECKING:
     from ..api.model import Model
 
-__all__ = ["check_runs_parts", "side_of", "variants_of"]
+__all__ = ["parts_side", "side_of", "variants_of"]
 
 
 def side_of(side: object) -> Side:
@@ -52,17 +52,27 @@ def side_of(side: object) -> Side:
     )
 
 
-def check_runs_parts(side: SideLike) -> None:
-    """Check that a side can run parts of a model.
+def parts_side(side: SideLike, whole: Reference) -> SideLike:
+    """Return a side that runs parts of a model; for another IR, those that are in the same place.
+
+    Args:
+        side: the side.
+        whole: the whole model.
 
     Raises:
-        InputError: if it stands for arrays, a function, or another model.
+        InputError: if it stands for arrays, a function, or a model that cannot be cut.
     """
-    if side.endswith((".npz", ".onnx", ".xml")) if isinstance(side, str) else not isinstance(side, Side):
-        raise InputError(
-            "the side must run parts of the model: expected openvino, openvino:HINT or a backend",
-            code=Code.BAD_REQUEST,
-        )
+    expected = "expected openvino, openvino:HINT, a backend or another IR"
+    if isinstance(side, str | Path):
+        if str(side).endswith(".xml"):
+            return OtherParts(str(side), whole)
+        if str(side).endswith(".onnx"):
+            raise InputError(
+                f"an ONNX model cannot be cut where the IR is: {expected}", code=Code.BAD_REQUEST
+            )
+    if str(side).endswith(".npz") if isinstance(side, str | Path) else not isinstance(side, Side):
+        raise InputError(f"the side must run parts of the model: {expected}", code=Code.BAD_REQUEST)
+    return side
 
 
 def variants_of(side: SideLike) -> dict[str, Side]:
@@ -75,7 +85,7 @@ def _named(name: str) -> Side:
     if name.endswith(".npz"):
         return _Arrays(name, _saved(name))
     if name.endswith(".xml"):
-        return _OtherModel(name)
+        return OtherModel(name)
     kind, _, hint = name.partition(":")
     if kind == "openvino":
         from .openvino_side import OpenVINO
@@ -150,44 +160,6 @@ class _OfBackend:
 
 
 @dataclass(frozen=True)
-class _OtherModel:
-    """Another IR, as the reference computes it; its tensors are those of the layers that `match` finds, or of layers with equal names."""
-
-    path: str
-
-    def observe(
-        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
-    ) -> Observation:
-        """Run the other model on the same inputs."""
-        from ..api.reading import read_model
-
-        other = Reference(read_model(self.path))
-        if len(other.outputs) != len(reference.outputs):
-            raise InputError(
-                f"{self.path!r} has {len(other.outputs)} outputs, the model {len(reference.outputs)}",
-                code=Code.BAD_REQUEST,
-            )
-        theirs = _partners(reference, other, ports)
-        recorder = Recorder(theirs.values())
-        results = other.run(other.feeds(list(feeds)), recorder)
-        seen = recorder.tensors
-        return Observation(self.path, results, {port: seen[at] for port, at in theirs.items() if at in seen})
-
-
-def _partners(reference: Reference, other: Reference, ports: Sequence[Port]) -> dict[Port, Port]:
-    """The same tensors of another model: those of layers that are matched, else of equal names."""
-    pairs = match(reference.graph, other.graph).pairs
-    taken, named = set(pairs.values()), ports_by_name(other.graph, other.graph)
-    found: dict[Port, Port] = {}
-    for port, name in _names(reference, ports):
-        if port.layer in pairs:
-            found[port] = Port(pairs[port.layer], port.number)
-        elif name in named and named[name].layer not in taken:
-            found[port] = named[name]
-    return found
-
-
-@dataclass(frozen=True)
 class _Arrays:
     """Arrays by name, from any device."""
 
@@ -201,7 +173,7 @@ class _Arrays:
         outputs = [_output(reference, index, self.arrays) for index in range(len(reference.outputs))]
         found = {
             port: np.asarray(self.arrays[name])
-            for port, name in _names(reference, ports)
+            for port, name in named_ports(reference.graph, ports)
             if name in self.arrays
         }
         return Observation(self.name, outputs, found)
@@ -218,12 +190,8 @@ class _Function:
     ) -> Observation:
         """Call the function."""
         name = getattr(self.function, "__name__", "function")
-        arrays = self.function(list(feeds), [name for _, name in _names(reference, ports)])
+        arrays = self.function(list(feeds), [name for _, name in named_ports(reference.graph, ports)])
         return _Arrays(name, arrays).observe(model, reference, feeds, ports)
-
-
-def _names(reference: Reference, ports: Sequence[Port]) -> Iterator[tuple[Port, str]]:
-    return ((port, name_of(reference.graph, port)) for port in ports)
 
 
 def _output(reference: Reference, index: int, arrays: NamedArrays) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from ..analysis.infer import Inferred
@@ -18,6 +18,7 @@ __all__ = [
     "end_of_node",
     "is_float",
     "name_of",
+    "named_ports",
     "ports_by_name",
     "unit_of",
 ]
@@ -49,6 +50,11 @@ def name_of(graph: Graph, port: Port) -> str:
     """Return the name of a tensor."""
     layer = graph[port.layer]
     return layer.name if len(layer.outputs) == 1 else f"{layer.name}:{port.number}"
+
+
+def named_ports(graph: Graph, ports: Iterable[Port]) -> Iterator[tuple[Port, str]]:
+    """Yield tensors with their names."""
+    return ((port, name_of(graph, port)) for port in ports)
 
 
 def ports_by_name(graph: Graph, layers: Iterable[Layer]) -> dict[str, Port]:
@@ -100,6 +106,6 @@ def end_of_node(graph: Graph, layer: Layer, changing: Collection[int]) -> Port:
 
 def _is_pointwise(layer: Layer) -> bool:
     """Return whether each element of the result is a function of one of each operand, unlike those of SoftMax."""
-    if layer.op is None or layer.op.flops_per_element != 1:
-        return False
-    return isinstance(layer.op, Unary | Binary) or ".activation." in type(layer.op).__module__
+    if isinstance(layer.op, Unary | Binary):
+        return layer.op.flops_per_element == 1
+    return ".activation." in type(layer.op).__module__

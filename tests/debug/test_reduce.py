@@ -13,11 +13,13 @@ import numpy as np
 import openvino as ov
 import pytest
 from click.testing import CliRunner
+from lxml import etree
 from models.networks import NETWORKS, save
 from openvino import opset13 as op
 
 import ir_runtime as ir
 from ir_runtime import debug
+from ir_runtime import opset13 as ops
 from ir_runtime.cli import main
 from ir_runtime.debug.reference import Reference
 from ir_runtime.ir.graph import Layer, Port
@@ -83,6 +85,55 @@ def test_a_side_must_run_other_models(side: Any, tmp_path: Path) -> None:
     model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
     with pytest.raises(ir.InputError, match="must run parts"):
         debug.reduce(model, inputs, side)
+
+
+def _edited(path: Path, renamed: bool) -> tuple[Path, str]:
+    """The same IR with an epsilon that is too large, and other names and numbers where asked for; the layer's name."""
+    tree = etree.parse(path)
+    layer = next(la for la in tree.iter("layer") if la.get("type") == "MVN")
+    layer.find("data").set("eps", "0.01")
+    name = layer.get("name")
+    for each in tree.iter("layer") if renamed else ():
+        if each.get("type") != "Parameter":
+            each.set("name", f"n{each.get('id')}")
+    other = path.with_name("edited.xml")
+    tree.write(other)
+    other.with_suffix(".bin").write_bytes(path.with_suffix(".bin").read_bytes())
+    return other, name
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_another_ir_is_cut_in_the_same_places(renamed: bool, tmp_path: Path) -> None:
+    path, inputs = save("encoder", tmp_path), NETWORKS["encoder"][1]()
+    other, name = _edited(path, renamed)
+    model = ir.read_model(path)
+    assert debug.bisect(model, inputs, str(other)).layers == (name,)
+    found = debug.reduce(model, inputs, other, tmp_path / "bug")
+    assert found.layers == (name,)
+    assert set(found.kept_weights) == {la.friendly_name for la in found.model.get_ops() if la.type == "Constant" and la.data.dtype.kind == "f"}  # fmt: skip
+    assert [node.type for node in ir.read_model(tmp_path / "bug" / "other.xml").get_ordered_ops()] == [
+        node.type for node in found.model.get_ordered_ops()
+    ]
+    shown = subprocess.run(
+        [sys.executable, tmp_path / "bug" / "show.py"], capture_output=True, text=True, check=True
+    )
+    assert "UNEXPLAINED" in shown.stdout
+
+
+def test_another_ir_that_cannot_be_cut_says_where(tmp_path: Path) -> None:
+    model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
+    other = tmp_path / "other.xml"
+    x = ops.parameter(inputs[0].shape, np.float32, name="x")
+    ir.save_model(ir.Model([ops.exp(x, name="whole")], [x]), other)
+    with pytest.raises(ir.InputError, match="it has no such layer, and none that is connected alike"):
+        debug.bisect(model, inputs, str(other))
+
+
+def test_onnx_models_are_not_cut(tmp_path: Path) -> None:
+    model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
+    for search in (debug.bisect, debug.reduce):
+        with pytest.raises(ir.InputError, match="an ONNX model cannot be cut where the IR is"):
+            search(model, inputs, "onnxruntime:net.onnx")
 
 
 def test_a_part_is_extracted_with_what_it_reads(tmp_path: Path) -> None:

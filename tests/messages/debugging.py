@@ -34,6 +34,13 @@ def model() -> ir.Model:
     return ir.read_model(net().xml())
 
 
+def unlike() -> Net:
+    """Another layer of another name."""
+    found = Net()
+    found.result(found.op("Exp", found.parameter("x", "2"), name="grown"), "y0")
+    return found
+
+
 def halves() -> ir.Model:
     """x, split in two."""
     found = Net()
@@ -47,6 +54,7 @@ def of_files(call: str) -> None:
     """Compare with a file, which messages name without its folder."""
     folder = Path(tempfile.mkdtemp())
     (folder / "other.xml").write_bytes(net(2).xml())
+    (folder / "unlike.xml").write_bytes(unlike().xml())
     (folder / "theirs.npz").write_bytes(b"no archive")
     (folder / "bug").mkdir()
     (folder / "shared").mkdir()
@@ -135,6 +143,11 @@ REFUSALS = [
     Call("model that a side cannot run", refused_by_openvino),
     Call("nothing to reduce", lambda: debug.reduce(model(), X, "reference")),
     Call("reducing for arrays", lambda: debug.reduce(model(), X, "theirs.npz")),
+    Call("bisecting an ONNX model", lambda: debug.bisect(model(), X, "onnxruntime:net.onnx")),
+    Call(
+        "bisecting for an IR that differs everywhere",
+        lambda: of_files("debug.bisect(model, X, str(at / 'unlike.xml'))"),
+    ),
     Call("unknown types", lambda: debug.compare(model(), X, "reference", types="ideal")),
     Call("cache that is a file", lambda: of_files("Cache(at / 'theirs.npz')")),
     Call("cache that others may write", lambda: of_files("Cache(at / 'shared')")),

@@ -1,0 +1,117 @@
+"""Another IR as a side, or the parts of it that are in the place of parts of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..codes import Code
+from ..errors import InputError
+from ..ir.graph import Port
+from ..ir.tensor import Array
+from .extract import cut
+from .matching import match
+from .observation import Observation
+from .reference import Recorder, Reference
+from .tensors import name_of, named_ports, ports_by_name
+
+if TYPE_CHECKING:
+    from ..api.model import Model
+
+__all__ = ["OtherModel", "OtherParts"]
+
+
+@dataclass(frozen=True)
+class OtherModel:
+    """Another IR, as the reference computes it; its tensors are those of the layers that `match` finds, or of layers with equal names."""
+
+    path: str
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Run the other model on the same inputs."""
+        other = _checked(self.path, reference)
+        return _observation(self.path, Reference(other), feeds, _partners(reference, Reference(other), ports))
+
+
+class OtherParts:
+    """Parts of another IR: those between the tensors that are matched with the inputs and outputs of a part of a model.
+
+    Args:
+        path: the path of the IR.
+        whole: the whole model.
+
+    Raises:
+        InputError: if it cannot be read, or has another number of outputs.
+    """
+
+    def __init__(self, path: str, whole: Reference) -> None:
+        self._path, self._other = path, _checked(path, whole)
+        ports = [port for layer in whole.graph for port in layer.output_ports]
+        pairs = _partners(whole, Reference(self._other), ports)
+        self._theirs = {name: pairs[port] for port, name in named_ports(whole.graph, ports) if port in pairs}
+
+    def part(self, model: Model) -> Model:
+        """Cut out what is in the place of a part of the model.
+
+        Raises:
+            InputError: if it has no layer in the place of an end of the part.
+        """
+        ours = Reference(model)
+        starts = [self._found(node.friendly_name) for node in model.parameters]
+        return cut(self._other, starts, [self._found(name_of(ours.graph, p._port)) for p in ours.outputs])
+
+    def _found(self, name: str) -> Port:
+        if name in self._theirs:
+            return self._theirs[name]
+        raise InputError(
+            f"{self._path!r} cannot be cut at {name!r}: it has no such layer, and none that is connected alike",
+            code=Code.NO_SUCH_NAME,
+            hint="compare looks at all layers that both models have",
+        )
+
+    def observe(
+        self, model: Model, reference: Reference, feeds: Sequence[Array], ports: Sequence[Port]
+    ) -> Observation:
+        """Run the part on the same inputs."""
+        other = Reference(self.part(model))
+        named = named_ports(reference.graph, ports)
+        theirs = {port: self._theirs[name] for port, name in named if name in self._theirs}
+        return _observation(self._path, other, feeds, theirs)
+
+
+def _checked(path: str, reference: Reference) -> Model:
+    from ..api.reading import read_model
+
+    other = read_model(path)
+    if len(other.outputs) != len(reference.outputs):
+        raise InputError(
+            f"{path!r} has {len(other.outputs)} outputs, the model {len(reference.outputs)}",
+            code=Code.BAD_REQUEST,
+        )
+    return other
+
+
+def _observation(
+    path: str, other: Reference, feeds: Sequence[Array], theirs: dict[Port, Port]
+) -> Observation:
+    """Run another model; return its tensors by the ports that they are partners of."""
+    recorder = Recorder(theirs.values())
+    results = other.run(other.feeds(list(feeds)), recorder)
+    seen = recorder.tensors
+    return Observation(path, results, {port: seen[at] for port, at in theirs.items() if at in seen})
+
+
+def _partners(reference: Reference, other: Reference, ports: Sequence[Port]) -> dict[Port, Port]:
+    """The same tensors of another model: those of layers that are matched, else of equal names."""
+    pairs = match(reference.graph, other.graph).pairs
+    taken, named = set(pairs.values()), ports_by_name(other.graph, other.graph)
+    found: dict[Port, Port] = {}
+    for port, name in named_ports(reference.graph, ports):
+        if port.layer in pairs:
+            found[port] = Port(pairs[port.layer], port.number)
+        elif name in named and named[name].layer not in taken:
+            found[port] = named[name]
+    return found
