@@ -35,7 +35,7 @@ class Code(StrEnum):
     BAD_XML = "IR002", "the file is not well-formed XML"
     IR_VERSION = "IR003", "this version of the IR format is not supported"
     WEIGHTS_MISSING = "IR004", "the model has constants, but no .bin was found"
-    WEIGHTS_RANGE = "IR005", "a constant lies outside the .bin, or its size contradicts its shape"
+    WEIGHTS_RANGE = "IR005", "a constant is outside the .bin, or its size contradicts its shape"
     FORBIDDEN_XML = "IR006", "the XML has a document type, entities or other things an IR never needs"
     BAD_ELEMENT = "IR007", "an XML element lacks an attribute, or has one that cannot be read"
     SHARED_BYTES = "IR008", "constants share some of their bytes, but not all"

@@ -59,7 +59,7 @@ def check(where: Location | None = None) -> None:
 
 
 def check_periodically(items: Iterable[_Item]) -> Iterator[_Item]:
-    """Yield the items, and check the deadline every this many of them; for loops with shorter iterations.
+    """Yield the items, and check the deadline at intervals; for loops with short iterations.
 
     Raises:
         LimitError: when the time is up.

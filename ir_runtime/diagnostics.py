@@ -25,7 +25,7 @@ __all__ = [
 
 MOST = 1000
 """The default number of findings of a file that are kept."""
-# Of each kind, this many are kept in any case: there is an error to show, however many warnings came before it.
+# The number of findings of each code that are always kept, so that errors after many warnings are shown.
 _OF_EACH = 10
 
 
@@ -99,7 +99,7 @@ class Diagnostics:
             self._kept.append(found)
 
     def add_consequence(self, where: Location) -> None:
-        """Note that a layer is wrong for a reason that is a finding already."""
+        """Mark a layer as invalid whose cause is a finding already."""
         self._wrong.add(where.layer)
 
     def extend(self, others: Iterable[Diagnostic] | Diagnostics, more: Iterable[More] = ()) -> None:
@@ -168,7 +168,7 @@ class Diagnostics:
 
     @property
     def ok(self) -> bool:
-        """Whether there are no errors."""
+        """Whether no finding is an error."""
         return not self.count(Severity.ERROR)
 
     def count(self, severity: Severity | None = None, code: str | None = None) -> int:

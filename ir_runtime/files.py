@@ -35,7 +35,7 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
 
     No file system moves several files in one step. So where files belong together, give the one that
     readers open first as the **last** target. It is moved out of the way first and put in place last:
-    whoever opens it meanwhile finds no file, never one beside the contents of others. A file whose
+    a process that opens it meanwhile finds no file, never one beside the contents of others. A file whose
     contents do not change stays where it is. A process that is killed in between leaves the former
     files under their names with a dot before them and ``.old`` behind.
 
@@ -68,7 +68,7 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
 def temporary_file(target: Path, mode: int = 0o666) -> Iterator[tuple[Path, IO[bytes]]]:
     """Open a temporary file beside a target; it is removed at the end, unless it was moved.
 
-    As long as it is open it is locked, so that nobody takes it for something that was left behind.
+    As long as it is open it is locked, so that no process takes it for a leftover.
 
     Args:
         target: the file that it may become.

@@ -96,7 +96,7 @@ class Excerpt:
     skipped: int = 0
 
     def within(self, columns: int) -> Excerpt:
-        """The same on a terminal of this many columns: the part of the line around the mark."""
+        """Return the part of the line around the mark that fits a terminal of this width."""
         room = columns - _MARGIN
         if display_width(self.text) <= room:
             return self

@@ -3,10 +3,10 @@
 A child has the memory of all threads of its parent, but runs only the one that forked. What the others held, it
 would wait for without end. Three kinds of things are held:
 
-* Locks inside the libraries that compute, such as those of BLAS around its buffers, and nobody can make them new.
+* Locks inside the libraries that compute, such as those of BLAS around its buffers, which cannot be made new.
   So before a fork, other threads come to a halt at a safepoint, between two layers, where they hold none of them.
 * Locks of modules that are being imported, which is also when they are needed first. A fork waits for that.
-* Locks, threads and settings of this package. Whoever has some registers here, and makes them new in the child.
+* Locks, threads and settings of this package. Their owners register here, and make them new in the child.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _Safepoint:
         return bool((set(self.computing.values()) - self.halted | _importing()) - {self.forking})
 
     def after_in_child(self) -> None:
-        """There are no other threads."""
+        """No other threads exist."""
         me = get_ident()
         for work, thread in list(self.computing.items()):
             if thread != me:
@@ -199,7 +199,7 @@ def _go_before() -> None:
     SAFEPOINT.before()
 
 
-def _start_anew() -> None:
+def _start_again() -> None:
     SAFEPOINT.after_in_child()
     for function in _in_child:
         function()
@@ -211,4 +211,4 @@ if hasattr(os, "register_at_fork"):
     # No function in Python: an interrupt at its beginning would leave all threads waiting.
     gone = partial(setattr, SAFEPOINT, "forking", None)
     os.register_at_fork(before=_go_before, after_in_parent=gone, after_in_child=gone)
-    os.register_at_fork(after_in_parent=SAFEPOINT.tell, after_in_child=_start_anew)
+    os.register_at_fork(after_in_parent=SAFEPOINT.tell, after_in_child=_start_again)

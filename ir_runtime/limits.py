@@ -60,7 +60,7 @@ class Limits:
         examples: number of examples on such a page.
         layers: number of layers of one graph.
         edges: number of edges of one graph.
-        nesting: how deep bodies lie in bodies.
+        nesting: depth of bodies in bodies.
         attribute_bytes: size of the value of one attribute.
         rank: number of dimensions of a tensor.
         elements: number of elements of one tensor.
@@ -132,7 +132,7 @@ def check_array_size(elements: int, itemsize: int = 1) -> None:
     """Raise if an array would exceed the memory limit; kernels call it before they allocate one.
 
     Raises:
-        LimitError: if this many elements of this many bytes are more than fits into memory.
+        LimitError: if ``elements`` of ``itemsize`` bytes each do not fit into memory.
     """
     limits = _CURRENT.get()
     if elements * itemsize > limits.memory:

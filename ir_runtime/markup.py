@@ -58,7 +58,7 @@ def _breakable(text: str) -> str:
 
 
 def record_html(text: str, record: Mapping[str, Any]) -> str:
-    """Return a report as HTML: what it says in words, and its lists as tables."""
+    """Return a report as HTML: its text, and its lists as tables."""
     parts = [element("pre", text=text)] if text else []
     for name, rows in record.items():
         if isinstance(rows, list) and rows and all(isinstance(row, Mapping) for row in rows):

@@ -18,7 +18,7 @@ from ..ir.tensor import Array, TensorType, Value, objects
 
 __all__ = ["Causes", "Region"]
 
-# Inferences for all findings; this many inputs of a layer count as one more.
+# Inferences for all findings; this number of inputs of a layer counts as one more.
 _MAX_TRIALS = 3000
 _INPUTS_PER_TRIAL = 8
 # Causes shown of a finding, and elements of a tensor that are tried one by one.

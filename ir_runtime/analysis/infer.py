@@ -88,7 +88,7 @@ class _Outcome(NamedTuple):
 
 
 class _Options(NamedTuple):
-    """What `infer` is asked to do."""
+    """The request of an `infer`."""
 
     parameters: Mapping[int, Value]
     compare: bool

@@ -183,7 +183,7 @@ class Core(Answers):
         device, name = (CPU, device_name) if property is None else (device_name, property)
         found = Device.of(device) if device not in OVER_OTHERS else Device(device)
         if found.others:
-            message = f"device {device!r} has no properties of its own"
+            message = f"device {device!r} has no properties"
             raise InputError(message, code=Code.BAD_REQUEST, hint=f"ask {found.name} or each of its devices")
         return self._described(found.name, name)
 

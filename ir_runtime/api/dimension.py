@@ -49,6 +49,29 @@ class Dimension(dimension.Dimension, Answers):
         Interval.__init__(copy, other.min, other.max, other.symbol)
         return copy
 
+    @classmethod
+    def dynamic(cls) -> Dimension:
+        """A dimension of unknown length."""
+        return cls()
+
+    @property
+    def min_length(self) -> int:
+        """The shortest length."""
+        return self.min
+
+    @property
+    def max_length(self) -> int:
+        """The longest length, or -1 if unbounded."""
+        return self.get_max_length()
+
+    def get_symbol(self) -> Symbol | None:
+        """Return the symbol that equal dimensions share."""
+        return self.symbol
+
+    def has_symbol(self) -> bool:
+        """Return whether it is known to equal other dimensions."""
+        return self.symbol is not None
+
     def set_symbol(self, symbol: Symbol) -> None:
         """Say that it equals other dimensions that have the symbol."""
         self.symbol = symbol

@@ -156,7 +156,7 @@ class Tensor(TensorContent):
             raise InputError(
                 f"a tensor that shares memory of shape {list(memory.shape)} cannot have shape {list(wanted)}",
                 code=Code.BAD_REQUEST,
-                hint="give it an array of that shape, or let it have memory of its own",
+                hint="give it an array of that shape, or let it have its own memory",
             )
 
     def copy_from(self, source: object) -> None:

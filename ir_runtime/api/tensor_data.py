@@ -99,7 +99,7 @@ def unpacked(raw: Array, element: ElementType, shape: Sequence[int]) -> Array:
         raise InputError(
             f"{element}{list(shape)} takes {needed} packed bytes, not {raw.nbytes}",
             code=Code.BAD_REQUEST,
-            hint="an array of unpacked values has a shape of its own: omit the shape",
+            hint="an array of unpacked values has its own shape: omit the shape",
         )
     flat = np.ascontiguousarray(raw).reshape(-1).view(np.uint8)
     return Packed(flat, element, tuple(shape)).unpack()

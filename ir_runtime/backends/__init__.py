@@ -1,7 +1,7 @@
 """Kernels that stand in for the reference where they can do better.
 
 A backend is a module here with a `Backend` named ``backend``. ``reference`` is the one without
-kernels of its own: every layer runs its operation's `evaluate`.
+kernels: every layer runs its operation's `evaluate`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which memory an array lies in."""
+"""The buffer that an array is a view of."""
 
 from __future__ import annotations
 

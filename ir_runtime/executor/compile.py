@@ -43,7 +43,7 @@ def compile_plan(
 
     Args:
         graph: the layers.
-        types: what is known of every output, from the `infer` pass.
+        types: the `Value` of every output, from the `infer` pass.
         outputs: what to compute.
         backends: asked in turn for a kernel for each layer.
         fold: compute what follows from constants now, and let kernels fuse layers; without it every

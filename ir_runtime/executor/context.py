@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["RUN", "Advance", "Run", "State", "VARIABLES", "advance"]
 
 Advance: TypeAlias = Callable[[object, int], int]
-"""Lets the sequence of random numbers of an operation go on by this many, and returns where it was."""
+"""Advances the sequence of random numbers of an operation, and returns its former position."""
 
 
-def _anew(operation: object, count: int) -> int:
+def _from_the_start(operation: object, count: int) -> int:
     """Let every sequence start again."""
     return 0
 
@@ -36,7 +36,7 @@ class State:
 
     values: dict[str, Array] = field(default_factory=dict)
     assigned: dict[str, Array] = field(default_factory=dict)
-    advance: Advance = _anew
+    advance: Advance = _from_the_start
 
     def commit(self, feeds: Sequence[Array]) -> None:
         """Let what was assigned be what the next run reads; the caller may change its inputs meanwhile."""

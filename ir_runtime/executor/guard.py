@@ -51,8 +51,8 @@ def guarded(
     Args:
         kernel: what computes the step.
         expected: what inference says about it.
-        inputs: what is known of what it is given.
-        outputs: what is known of its results.
+        inputs: the `Value` of each input.
+        outputs: the `Value` of each output.
         bounded: whether no result has more elements than the product, or the sum, of what the inputs have,
             where none is empty.
     """
@@ -139,7 +139,7 @@ def _most(type: TensorType) -> float:
 
 @dataclass(slots=True, eq=False)
 class Guard:
-    """What is known of the sizes of a step."""
+    """Bounds on the sizes of a step."""
 
     expected: Expected
     width: int

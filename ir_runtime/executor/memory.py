@@ -1,6 +1,6 @@
 """When a plan frees memory, which slots it uses, and how much it needs at once, as far as that is known.
 
-There is no arena: each result is allocated and freed on its own. The allocator keeps freed memory, so that an arena
+No arena: each result is allocated and freed on its own. The allocator keeps freed memory, so that an arena
 would save nothing but would keep what is needed only once.
 """
 

@@ -20,7 +20,7 @@ _MAX_BOUND = 1 << 128
 
 
 class Interval:
-    """An integer known to lie in ``[min, max]``; ``None`` means no bound on that side.
+    """An integer in ``[min, max]``; ``None`` means that it is unbounded on that side.
 
     Shape arithmetic has negative intermediate results (``-1``, ``length - 5``), so its numbers
     are intervals. Results that are never negative are a `Dimension`.
@@ -177,21 +177,6 @@ class Dimension(Interval):
         """The shortest length."""
         return self._min
 
-    @classmethod
-    def dynamic(cls) -> Dimension:
-        """A dimension of unknown length."""
-        return cls()
-
-    @property
-    def min_length(self) -> int:
-        """The shortest length."""
-        return self._min
-
-    @property
-    def max_length(self) -> int:
-        """The longest length, or -1 if there is no bound."""
-        return self.get_max_length()
-
     def get_length(self) -> int:
         """Return the length.
 
@@ -207,19 +192,11 @@ class Dimension(Interval):
         return self._min
 
     def get_max_length(self) -> int:
-        """Return the longest length, or -1 if there is no bound."""
+        """Return the longest length, or -1 if unbounded."""
         return -1 if self._max is None else self._max
 
-    def get_symbol(self) -> Symbol | None:
-        """Return the symbol that equal dimensions share."""
-        return self.symbol
-
-    def has_symbol(self) -> bool:
-        """Return whether it is known to equal other dimensions."""
-        return self.symbol is not None
-
     def merge(self, other: Dimension) -> Dimension | None:
-        """Return the lengths that both allow, or ``None`` if there are none."""
+        """Return the lengths that both allow, or ``None`` if they exclude each other."""
         if self._min == other._min and self._max == other._max:
             return other if self.symbol is None else self
         low = max(self._min, other._min)

@@ -24,7 +24,7 @@ class Operands:
         outputs: the lengths of each output.
         contents: the contents of each input, where they are known.
         bodies: the FLOPs of one pass of each body, in the order of the bodies.
-        name: the name of the layer, for what is not known before it runs.
+        name: the name of the layer, for numbers that are unknown before it runs.
     """
 
     inputs: tuple[Lengths, ...]

@@ -1,4 +1,4 @@
-"""Packing of sub-byte elements, as in OpenVINO. Knows nothing of the IR.
+"""Packing of sub-byte elements, as in OpenVINO.
 
 Codes are the bits of an element as an unsigned integer. 2 and 4 bits start at the low end of a byte,
 1 bit at the high end. 3 and 6 bits are split over three bytes: the low parts of a group first, then

@@ -112,14 +112,14 @@ def held(array: Array) -> Array:
         if raw is None:
             raw = file.copies[start, array.nbytes] = file.copied(start, array.nbytes)
         found = raw.view(array.dtype).reshape(array.shape)
-    else:  # what was folded may be a view of a constant, whose elements lie apart
+    else:  # what was folded may be a view of a constant, whose elements are not contiguous
         found = array.copy()
     found.flags.writeable = False
     return found
 
 
 def let_go(array: Array) -> None:
-    """Release the pages that lie within a constant, if it is a view of a mapped file."""
+    """Release the pages that are entirely within a constant, if it is a view of a mapped file."""
     if array.nbytes < MIN_BYTES or _DONT_NEED is None or not array.flags.c_contiguous:
         return
     mapped = _file_of(array)

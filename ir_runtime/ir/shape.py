@@ -149,7 +149,7 @@ class PartialShape(Sequence[Dimension]):
         return self._dims
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the same is known of both; which lengths are known to be equal does not count."""
+        """Return whether both allow the same shapes; symbols do not count."""
         if isinstance(other, PartialShape):
             if self._lengths is not None or other._lengths is not None:
                 return self._lengths == other._lengths

@@ -39,9 +39,9 @@ class Bounds:
     """Elementwise bounds of real numbers, as arrays of their type."""
 
     lower: Array
-    """Minus infinity where there is no bound."""
+    """Minus infinity where unbounded."""
     upper: Array
-    """Infinity where there is no bound."""
+    """Infinity where unbounded."""
 
     def where(self, certain: Array) -> Bounds:
         """Keep the bounds where ``certain``; drop them elsewhere."""

@@ -1,4 +1,4 @@
-"""Adaptive pooling: a given number of windows, which may overlap. Knows nothing of the IR."""
+"""Adaptive pooling: a given number of windows, which may overlap."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def largest(x: Array, counts: Sequence[int]) -> tuple[Array, Array]:
     places = np.broadcast_to(np.arange(x[0, 0].size).reshape(x.shape[2:]), x.shape)
     for axis, count in reversed([*enumerate(counts, 2)]):
         start, end = windows(x.shape[axis], count)
-        # Step by step through the windows: what is taken together must lie together.
+        # Step by step through the windows: what is taken together must be contiguous.
         values, origins = (np.ascontiguousarray(np.moveaxis(a, axis, 0)) for a in (x, places))
         best, found = values.take(start, 0), origins.take(start, 0)
         for step in range(1, int((end - start).max(initial=0))):

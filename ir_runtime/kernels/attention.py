@@ -1,4 +1,4 @@
-"""Scaled dot-product attention. Knows nothing of the IR."""
+"""Scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def scaled_dot_product(
     """Compute ``softmax(query @ key.T * scale + bias) @ value``, for query ``[..., L, E]`` and key ``[..., S, E]``.
 
     Scores are added to ``bias``, if there is one; with ``causal``, query i sees the keys up to i.
-    A query that sees no key gives NaN, one for which there is no key at all gives 0.
+    Queries whose keys are all masked give NaN; without keys, the result is 0.
     """
     work = accumulator_dtype(query.dtype)
     scores = query.astype(work, copy=False) @ np.swapaxes(key, -1, -2).astype(work, copy=False)

@@ -14,7 +14,7 @@ from .matmul import accumulator_dtype, from_accumulator
 
 __all__ = ["convolve", "pad_spatial", "windows_of"]
 
-# The im2col matrix has at most this many elements at a time, or those of one output row.
+# The im2col matrix has at most this number of elements at a time, or those of one output row.
 IM2COL_LIMIT = 1 << 22
 
 

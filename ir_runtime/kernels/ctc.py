@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: decoding, and the loss. Knows nothing of the IR."""
+"""Connectionist temporal classification: decoding, and the loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def best_path(scores: Array) -> Array:
 def collapse(path: Array, runs: Array, blank: int, merge_repeated: bool) -> tuple[Array, Array]:
     """Return the classes of ``path[batch, time]`` while it ``runs``, without blanks, and their number.
 
-    What is left of the time is -1.
+    The rest of the time is -1.
     """
     keep = runs & (path != blank)
     if merge_repeated:

@@ -1,4 +1,4 @@
-"""Transposed convolution (deconvolution): one GEMM for each kernel element, scattered and added. Knows nothing of the IR."""
+"""Transposed convolution (deconvolution): one GEMM for each kernel element, scattered and added."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Deformable convolution, one kernel element after the other, by bilinear sampling.
-
-Knows nothing of the IR.
-"""
+"""Deformable convolution, one kernel element after the other, by bilinear sampling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products of any element type: accumulator dtypes, and rounding the sums. Knows nothing of the IR."""
+"""Matrix products of any element type: accumulator dtypes, and rounding the sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling: sliding windows over trailing axes, reduced one kernel element at a time. Knows nothing of the IR."""
+"""Pooling: sliding windows over trailing axes, reduced one kernel element at a time."""
 
 from __future__ import annotations
 

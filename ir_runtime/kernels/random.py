@@ -1,4 +1,4 @@
-"""Pseudo-random generators of 32-bit integers: Philox and Mersenne Twister. Knows nothing of the IR."""
+"""Pseudo-random generators of 32-bit integers: Philox and Mersenne Twister."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Recurrent cells (RNN, GRU, LSTM), and unrolling them over time. Knows nothing of the IR.
+"""Recurrent cells (RNN, GRU, LSTM), and unrolling them over time.
 
 Within, batches are columns: of few rows and large weights, BLAS multiplies ``weights @ columns`` several
-times as fast as ``rows @ weights.T``, and the gates of a cell lie in one piece.
+times as fast as ``rows @ weights.T``, and the gates of a cell are contiguous.
 """
 
 from __future__ import annotations

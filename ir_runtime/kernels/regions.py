@@ -1,4 +1,4 @@
-"""Bilinear sampling of feature maps, for pooling of regions. Knows nothing of the IR."""
+"""Bilinear sampling of feature maps, for pooling of regions."""
 
 from __future__ import annotations
 

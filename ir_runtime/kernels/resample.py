@@ -2,7 +2,6 @@
 
 Which ones, and their weights, are two matrices ``[positions, taps]`` per axis. Coordinates and weights
 are found in f32, as OpenVINO does: in another precision, other neighbours would be nearest.
-Knows nothing of the IR.
 """
 
 from __future__ import annotations

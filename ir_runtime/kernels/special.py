@@ -88,7 +88,7 @@ def erfinv(x: Floats) -> Floats:
     """
     wide = x.astype(np.float64)
     with np.errstate(all="ignore"):
-        depth = np.sqrt(-np.log((1 - np.abs(wide)) / 2))  # of the tail: the half of what lies beyond x
+        depth = np.sqrt(-np.log((1 - np.abs(wide)) / 2))  # of the tail: the half of the tail beyond x
         tail = np.where(depth <= 5, _ratio(TAIL, depth - 1.6), _ratio(FAR_TAIL, depth - 5))
         centre = wide / 2 * _ratio(CENTRE, 0.180625 - wide * wide / 4)
     found = np.where(np.abs(wide) <= 0.85, centre, np.copysign(tail, wide)) / np.sqrt(2)

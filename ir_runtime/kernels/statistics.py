@@ -1,4 +1,4 @@
-"""Sums and means along axes, with wide accumulators. Knows nothing of the IR."""
+"""Sums and means along axes, with wide accumulators."""
 
 from __future__ import annotations
 

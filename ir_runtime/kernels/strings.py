@@ -1,4 +1,4 @@
-"""Packed strings as OpenVINO stores them. Knows nothing of the IR.
+"""Packed strings as OpenVINO stores them.
 
 The number of strings and one offset more than that, all of 32 bits, then the strings in UTF-8, each
 from its own offset to the next one::

@@ -38,7 +38,7 @@ _Tensor = TypeVar("_Tensor")
 Visit: TypeAlias = Callable[[Body, Mapping[int, Any]], Mapping[int, Any]]
 """Infers or runs a body: from what each Parameter receives to what each Result gives."""
 
-# Types of loop-carried values widen up to a fixed point, which is reached after at most this many rounds.
+# Types of loop-carried values widen up to a fixed point, which is reached after a few rounds.
 _MAX_ROUNDS = 12
 
 
@@ -94,7 +94,7 @@ def check_ties(body: Body) -> None:
 
 
 def out_of_range(port: int, axis: int, length: int, where: slice, iteration: int) -> str:
-    """Return the message about a part that lies outside of its input."""
+    """Return the message about a part that is out of range of its input."""
     return (
         f"iteration {iteration} takes elements {where.start} to {where.stop - 1} along axis {axis} of input {port}, "
         f"counted from 0, but that axis has length {length}"
@@ -112,7 +112,7 @@ def common_parts(body: Body, shapes: Sequence[PartialShape]) -> Dimension:
 
 
 def _parts(port: int, shape: PartialShape, cut: Cut) -> Dimension:
-    """Return how many parts an input has, all of which must lie inside."""
+    """Return the number of parts of an input, all of which must be in range."""
     if shape.rank is None:
         return Dimension()
     axis = normalize_axis(cut.axis, shape.rank)

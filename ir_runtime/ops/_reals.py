@@ -17,12 +17,12 @@ __all__ = ["from_reals", "to_reals"]
 # Types of real numbers to follow. In f64, OpenVINO gets its bounds wrong, and files declare what it found.
 _COUNTING = (ElementType.f16, ElementType.bf16, ElementType.f32)
 
-# Types in which a number may be infinite though it is no length that anybody would have.
+# Types in which a number may be infinite though it is no plausible length.
 _NARROW = 32
 
 
 def to_reals(numbers: Array, element: ElementType) -> Bounds | None:
-    """Bounds on whole numbers (``dtype=object``) as bounds on numbers of a real type."""
+    """Return bounds on integers (``dtype=object``) as bounds on numbers of a real type."""
     if element not in _COUNTING:
         return None
     pairs = [ends(number) for number in numbers.flat]
@@ -39,7 +39,7 @@ def _converted(numbers: Sequence[int | None], element: ElementType, absent: floa
 
 
 def from_reals(bounds: Bounds, source: ElementType, target: ElementType) -> Array | Bounds | None:
-    """Bounds on real numbers as numbers of another type: whole ones as intervals."""
+    """Return bounds on real numbers as numbers of another type; integers become intervals."""
     if target.real:
         return Bounds(convert(bounds.lower, target, source), convert(bounds.upper, target, source))
     if target is ElementType.boolean:

@@ -1,4 +1,4 @@
-"""Inputs whose numbers, as far as they are known, must lie in a range that starts at 0."""
+"""Inputs whose numbers, as far as they are known, must be in a range that starts at 0."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class NonZero(Op):
 
 @op("Bucketize-3")
 class Bucketize(Op):
-    """How many of ``buckets``, which ascend, lie below each element of ``data``."""
+    """The number of ``buckets``, which ascend, below each element of ``data``."""
 
     bounded = True
 

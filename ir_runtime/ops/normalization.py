@@ -130,7 +130,7 @@ class MVN1(Op):
     data = Input(T_FLOAT, "[N, C, ...] unless reduction_axes are given")
     normalized = Output(T_FLOAT, SAME)
 
-    across_channels: bool = attr(False, doc="one mean for all channels, where there are no reduction_axes")
+    across_channels: bool = attr(False, doc="one mean for all channels, without reduction_axes")
     reduction_axes: Axes = attr((), doc="axes of the mean; negative ones count from the end")
     normalize_variance: bool = attr(default_with_warning="false", doc="divide by the standard deviation, too")
     eps: float = attr(gt=0, doc="added to the variance")

@@ -212,7 +212,7 @@ class StringTensorPack(Op):
             if wrong.any():
                 begin, end = first[wrong][0], last[wrong][0]
                 raise InferenceError(
-                    f"begins and ends hold {begin} and {end} for one string; it must lie within the {symbols.count} bytes of "
+                    f"begins and ends hold {begin} and {end} for one string; it must be within the {symbols.count} bytes of "
                     f"symbols, and end behind its beginning"
                 )
         return shape

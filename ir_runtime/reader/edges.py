@@ -68,7 +68,7 @@ class _Lost(NamedTuple):
 
 @dataclass(slots=True)
 class _Reading:
-    """What is known while the edges of a file are read.
+    """The state of reading the edges of a file.
 
     More than eight fields: each kind of error is collected on its own, and reported once all edges are read.
     """

@@ -16,14 +16,14 @@ _TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*+)>"
 _ASIDE = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>", re.DOTALL)
 _ID = re.compile(r"\sid\s*=\s*[\"']\s*(\d+)\s*[\"']")
 
-# How much of a line is shown, and how far what is meant may lie from where its line starts.
+# How much of a line is shown, and how far the marked text may be from the start of its line.
 _SHOWN = 100
 _NEAR = 1 << 16
 # For how many findings there is an excerpt, and how much of the file is looked at for what they mean: there may be many
 # findings, and as many to a line, as the file likes.
 _LOOKED_FOR = 1000
 _LOOKED_AT = 1 << 21
-# Lines are counted in blocks of this many bytes.
+# The size of the blocks of bytes in which lines are counted.
 _BLOCK = 1 << 12
 
 

@@ -50,7 +50,7 @@ class Page:
         limits: bounds on what the page may ask for.
 
     Raises:
-        ParseError: if there is no layer, or one that does not end.
+        ParseError: if it has no layer, or one that does not end.
         InputError: if ``version`` is none.
         LimitError: if there are more examples than the limits allow.
     """

@@ -59,7 +59,7 @@ class Weights:
         """Return the constant at ``offset`` as a view; elements of less than a byte stay packed.
 
         Raises:
-            ParseError: if it lies outside the file, or ``size`` is too small for the shape.
+            ParseError: if it is outside the file, or ``size`` is too small for the shape.
         """
         needed = packed_bytes(element, shape)
         if size < needed:

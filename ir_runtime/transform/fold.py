@@ -80,7 +80,7 @@ def evaluated(graph: Graph, layer: Layer, values: Mapping[Port, Value], left: in
     Args:
         graph: the one that it is in.
         layer: what to evaluate.
-        values: what is known of every output.
+        values: the `Value` of every output.
         left: bytes that its outputs may take.
 
     Raises:

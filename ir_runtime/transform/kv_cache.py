@@ -1,8 +1,8 @@
 """KV caches that grow in place: what a variable holds is concatenated with what is new, and assigned again.
 
 A model that generates text does so for every token, ``ReadValue → Gather → Concat → Assign``; joining again
-would copy the whole cache each time. Here the result lies in a buffer with room behind it, and the next
-run writes into that room. What lies before it is never written again, so arrays that others hold stay
+would copy the whole cache each time. Here the result is in a buffer with room behind it, and the next
+run writes into that room. The part before it is never written again, so arrays that others hold stay
 as they are; where a buffer has gone another way meanwhile, or beams are reordered, a copy is made.
 """
 
@@ -22,7 +22,7 @@ from ..ir.tensor import Array
 
 __all__ = ["appending", "growing"]
 
-# Room for this many more entries at least, and for half as many as there are.
+# Room for at least this number of further entries, and for half as many as there are.
 ROOM = 64
 
 
@@ -81,7 +81,7 @@ class _Buffer:
         self._axis, self._used = axis, weakref.ref(used)
 
     def more(self, whole: Array, held: Array, axis: int, length: int) -> Array | None:
-        """So much of ``whole``, to be written to behind ``held``, if there is room and nobody has gone on from it."""
+        """Return the part of ``whole`` behind ``held``, to write to, if it is large enough and no other array extends ``held``."""
         if self._used() is not held or axis != self._axis or length > whole.shape[axis]:
             return None
         longer = whole[_until(axis, length)]
@@ -104,7 +104,7 @@ def _renew() -> None:
 
 
 def appending(axis: int) -> Kernel:
-    """Concat of two tensors, the first of which may lie in a buffer with room for the second."""
+    """Concat of two tensors, the first of which may be in a buffer with room for the second."""
 
     def append(held: Array, new: Array) -> Array:
         at = axis % held.ndim

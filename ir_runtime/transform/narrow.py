@@ -1,4 +1,4 @@
-"""Compute in f16 what a model has in f32, where that is asked for."""
+"""Compute in f16 what a model has in f32, on request."""
 
 from __future__ import annotations
 

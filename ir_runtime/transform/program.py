@@ -1,4 +1,4 @@
-"""What the passes of a compilation work on: layers, what is known of them, and the kernels chosen so far."""
+"""What the passes of a compilation work on: layers, the values of their ports, and the kernels chosen so far."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Program:
         state: what kernels may rely on.
         layers: those that run, as far as is known by now, in order.
         outputs: the ports to compute.
-        kernels: kernels that a pass chose before patterns and backends are asked, by layer id.
+        kernels: kernels that a pass chose before patterns and backends are tried, by layer id.
         shape_only: the layers whose results follow from shapes alone, numbered in order, by layer id.
         fusions: the fusion that a layer ends, if patterns were asked, by layer id.
         groups: the layers that each kernel computes, in the order in which they run.

@@ -48,7 +48,7 @@ def compressed(
     Args:
         graph: the layers.
         layers: those that are needed.
-        types: what is known of every port.
+        types: the `Value` of every port.
         outputs: ports that must be computed as they are.
         readers: operations that may take them as they are stored; what others read, too, is left out.
     """

@@ -35,7 +35,7 @@ class CompileState:
     packed: Mapping[Port, Found]
 
     def type(self, port: Port) -> TensorType:
-        """What is known of the type of a port."""
+        """The type of a port."""
         return self.values[port].type
 
     def contents(self, port: Port) -> Array | None:
@@ -52,7 +52,7 @@ class CompileState:
         return Value(value.type, quantized=None if found is None else found.weights)
 
     def in_place(self, port: Port) -> Array | None:
-        """What lies in the slot of a port before a run."""
+        """The contents of the slot of a port before a run."""
         known = self.contents(port)
         if known is None:
             return self._stand_in(port) if port in self.packed else None
@@ -79,7 +79,7 @@ class CompileState:
                 let_go(array)
 
     def unpack(self, ports: Iterable[Port]) -> None:
-        """Make f32 of compressed weights for which there is no kernel that takes them as they are."""
+        """Convert compressed weights to f32 if no kernel takes them as stored."""
         for port in ports:
             if self.contents(port) is not None:
                 continue

@@ -21,7 +21,7 @@ _WIDE = ElementType.f64
 
 
 def widen(graph: Graph, types: Inferred) -> tuple[Graph, Inferred]:
-    """Return the same layers on f64, in bodies too, and what is known of their outputs.
+    """Return the same layers on f64, in bodies too, and the values of their outputs.
 
     Constants stay as they are stored; a Convert behind each widens what is read. Inference is not asked again, so
     operations whose declaration leaves out f64 are computed in it as well.

@@ -17,8 +17,8 @@ def attribute_texts(layer: Layer, changed: Mapping[str, object]) -> dict[str, st
     """Return the attributes of a layer by their names in files.
 
     Args:
-        layer: the layer. Where the file that it was read from says the same in other words, its words
-            are kept; and so is what its operation knows nothing of.
+        layer: the layer. Texts of the file that it was read from are kept where they mean the same, as are attributes that its
+            operation does not have.
         changed: values that take the place of those that the operation has.
     """
     texts = {name: text for name, text in layer.attributes.items() if not name.startswith(_NAMESPACE)}

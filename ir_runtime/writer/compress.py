@@ -22,7 +22,7 @@ _WIDE = (ElementType.f32, ElementType.f64)
 _LARGEST = float(np.finfo(np.float16).max)
 _SMALLEST = float(np.finfo(np.float16).smallest_subnormal)
 
-# A constant of which this many numbers are beyond f16 stays as it is.
+# A constant stays as it is if this part of its numbers is beyond f16.
 _BEYOND = 0.75
 
 # Inputs whose numbers decide shapes, where these may be f32; the rest of f16 would not do for them.

@@ -36,7 +36,7 @@ class WeightsWriter:
 
     def place(self, raw: Array) -> Place:
         """Write bytes unless they were written before; return their place."""
-        # A digest of 256 bits is as good as the content: nobody knows two contents that share one.
+        # A digest of 256 bits is as good as the content: no two contents that share one are known.
         digest = hashlib.sha256(raw.data).digest()
         if digest not in self._known:
             self._file.write(raw.data)

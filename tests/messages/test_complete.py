@@ -13,6 +13,7 @@ from harness.spoken import lost, messages
 _CAPITAL = re.compile(r"[A-Z][a-z]+\b(?![A-Z-])")
 _UNUSUAL = re.compile(
     r"^there (is|are) no\b|(?<!there )\bis no [a-z]|whole number|\btexts\b|\b(no|any|some)body\b|depend on themselves|cannot be meant"
+    r"|\blies?\b|\bso many\b|\banew\b|\bwhoever\b|of its own\b|what is (known|left|asked)"
 )
 _PYTHON = re.compile(r"\b(ndarray|dtype|NoneType|tuple|kwargs|ndim)\b")
 

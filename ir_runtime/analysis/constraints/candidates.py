@@ -21,7 +21,7 @@ _ELSEWHERE = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 224, 256, 512, 1024)
 # How one length is traded for another, to see whether their product or sum is constrained.
 _FACTORS, _SHIFTS = (2, 3, 4, 5, 7, 8), (1, -1, 32, -32)
 
-# At most this many dims are traded for each other.
+# The largest number of dims that are traded for each other.
 MAX_TRADED = 8
 
 # With more equal lengths than this, not all of them are named.

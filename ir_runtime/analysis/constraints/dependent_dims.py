@@ -126,7 +126,7 @@ class _Search:
 
     def _accepts(self, dims: Iterable[Dim], delta: int) -> bool:
         moved = {dim: self.base[dim] + delta for dim in dims}
-        # a length of 1 broadcasts to others, and so is accepted for a reason of its own
+        # a length of 1 broadcasts to others, and so is accepted for another reason
         if any(n < 1 or (n == 1 and self.base[dim] != 1) for dim, n in moved.items()):
             return False
         if not all(_fits(self.probe.bounds(dim), n) for dim, n in moved.items()):

@@ -32,7 +32,7 @@ class FeasiblePoint:
     lengths: Point
     answer: Answer
     infeasible: bool = False
-    """Whether it is proved that there is no feasible point."""
+    """Whether it is proved that no feasible point exists."""
 
 
 def find_feasible_point(probe: Probe, roles: Mapping[Dim, str]) -> FeasiblePoint:

@@ -68,12 +68,12 @@ class LayerCache:
         return found
 
     def _infer(self, layer: Layer, inputs: Sequence[Value | None]) -> tuple[Value, ...] | IRError:
-        found = self._infer_anew(layer, inputs)
+        found = self._infer_uncached(layer, inputs)
         if isinstance(found, SuspiciousValuesError):
             found.values = tuple(map(self.intern, found.values))
         return found if isinstance(found, IRError) else tuple(map(self.intern, found))
 
-    def _infer_anew(self, layer: Layer, inputs: Sequence[Value | None]) -> tuple[Value, ...] | IRError:
+    def _infer_uncached(self, layer: Layer, inputs: Sequence[Value | None]) -> tuple[Value, ...] | IRError:
         declared = tuple(Value(port.type or UNKNOWN) for port in layer.outputs)
         if layer.op is None or None in inputs:
             return declared

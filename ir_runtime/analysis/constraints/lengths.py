@@ -13,7 +13,7 @@ Accepts = Callable[[int], bool | None]
 """Whether a length is accepted; ``None`` if undecided."""
 
 FAR = 1 << 16
-"""The longest length that is tried where there is no bound."""
+"""The longest length to try for unbounded lengths."""
 
 LONGEST_PERIOD = 256
 """Multiples of more than this are not looked for."""
@@ -22,7 +22,7 @@ LONGEST_PERIOD = 256
 _LIKELY = (1, 2, 4, 8, 16, 32, 64, 128, 3, 6, 12, 24, 48, 96, 5, 7, 10, 14, 20, 28, 40, 56, 112, 224)
 _JUMPS = (*_LIKELY, *(n for n in range(1, LONGEST_PERIOD + 1) if n not in _LIKELY))
 
-# How many lengths are tried to check a pattern, and the longest of these where there is no bound.
+# How many lengths are tried to check a pattern, and the longest of these for unbounded ones.
 SAMPLES, FAR_SAMPLE = 6, 4096
 
 # Lengths tried beyond a bound: patterns may have gaps.

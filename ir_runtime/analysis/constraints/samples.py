@@ -21,7 +21,7 @@ __all__ = ["Point", "Samples"]
 # Points at which a candidate is checked.
 MAX_POINTS = 5
 
-# The longest length in a sample point where there is no bound.
+# The longest length in a sample point, for unbounded lengths.
 MAX_UNBOUNDED = 640
 
 Point: TypeAlias = Mapping[Direction, int]

@@ -62,7 +62,7 @@ def _names(graph: Graph, report: Diagnostics) -> None:
                 Code.DUPLICATE_NAME,
                 f"the layer at line {layers[0].where.line} is named {name!r}, too",
                 again.where,
-                "give it a name of its own: layers are looked up by name",
+                "give it another name: layers are looked up by name",
                 Mark(attribute="name"),
             )
 

@@ -27,7 +27,7 @@ class PostOp:
 
     Args:
         op: its operation.
-        inputs: what is known of its inputs.
+        inputs: the `Value` of each of its inputs.
         place: which of them is the result.
     """
 
@@ -42,7 +42,7 @@ class PostOp:
 
     @property
     def data(self) -> Value:
-        """What is known of the result."""
+        """The `Value` of the result."""
         return self.inputs[self.place]
 
     @property

@@ -42,7 +42,7 @@ class Backend:
     def accelerates(self, *ops: type[Operation]) -> Callable[[Offer], Offer]:
         """Register a function that may offer kernels for the given operations.
 
-        It is asked once for each layer, when compiling, with the operation and a `Value` for each
+        It is called once for each layer, when compiling, with the operation and a `Value` for each
         input: constants have their contents, which the kernel may pack. For operations with several
         outputs it is also told which ones nothing reads, as ``unread``; for those, the kernel may return
         anything.
@@ -106,7 +106,7 @@ class Backend:
         several = len(op.outputs) > 1 or any(port.variadic for port in op.outputs)
         how = {"unread": unread} if several else {}
         if len(inputs) < sum(not (port.optional or port.variadic) for port in op.inputs):
-            return None  # which the operation itself refuses, in words
+            return None  # which the operation itself refuses with a message
         with np.errstate(all="ignore"):  # constants may hold what they like
             offered = (offer(op, *inputs, **how) for offer in self.offers.get(type(op), ()))
             return next((kernel for kernel in offered if kernel is not None), None)

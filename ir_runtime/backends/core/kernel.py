@@ -1,4 +1,4 @@
-"""What the executor knows of a kernel.
+"""The interface between kernels and the executor.
 
 A kernel is a function of arrays, or an object: a `KernelObject`. It may also say in ``accepts(*arrays)`` whether it
 computes inputs of these shapes (see `core.lengths`).
@@ -19,7 +19,7 @@ Kernel: TypeAlias = Callable[..., "Array | tuple[Array, ...]"]
 """Takes the inputs of a layer, returns its outputs; never changes an input."""
 
 Offer: TypeAlias = Callable[..., "Kernel | None"]
-"""Takes an operation and what is known of its inputs; returns a kernel, or ``None`` where it has none."""
+"""Takes an operation and the `Value` of each input; returns a kernel, or ``None`` where it has none."""
 
 
 class KernelObject(ABC):
@@ -40,7 +40,7 @@ class KernelObject(ABC):
 
         Args:
             op: the operation of the layer.
-            inputs: what is known of its inputs.
+            inputs: the `Value` of each of its inputs.
             place: which of them is this kernel's result.
         """
         return None

@@ -28,7 +28,7 @@ def any_lengths(*arrays: Array) -> bool:
 
 
 def accepting(kernel: Made, accepts: Accepts | None) -> Made:
-    """Let a kernel, a function or an object of its own, say which lengths suit it; returns the kernel."""
+    """Let a kernel, a function or an object, say which lengths suit it; returns the kernel."""
     if accepts is not None:
         vars(kernel)["accepts"] = accepts
     return kernel

@@ -51,7 +51,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class MatchContext:
-    """The graph around a layer, and what is known of it."""
+    """The graph around a layer, and the values of its ports."""
 
     graph: Graph
     value: Callable[[Port], Value]

@@ -24,7 +24,7 @@ class Unary:
     Args:
         run: takes the input, returns the outputs of the layer.
         place: which input it is.
-        view: whether the outputs always lie in the memory of that input, and so take none.
+        view: whether the outputs are always views of that input, and so take no memory.
         only: where ``run`` returns one output of several, of which nothing reads the others: which one, and
             how many there are.
     """

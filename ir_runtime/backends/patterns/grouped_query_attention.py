@@ -31,7 +31,7 @@ def match_grouped_queries(
     checks that the shapes are those of repeated heads.
 
     Args:
-        context: the graph around the layer, and what is known of it.
+        context: the graph around the layer, and the values of its ports.
         layer: the attention.
         offer: makes a kernel for it, without shared heads.
         attend: computes it with shared ones.

@@ -91,7 +91,7 @@ class Attribute:
         )
 
     def allows(self) -> str:
-        """Return what it may be, in words.
+        """Return the allowed values as text.
 
         >>> Attribute("strides", tuple[int, ...], gt=0).allows()
         'must be a list of integers greater than 0'

@@ -34,7 +34,7 @@ UNDECIDED = Dimension(0, 1)
 """A truth value that is not known yet."""
 
 LARGEST_EXPONENT, LARGEST_POWER = 64, 2**31 - 1
-# At most this many pairs of numbers are enumerated.
+# The largest number of pairs of numbers to enumerate.
 MAX_PAIRS = 64
 # Unbounded numbers of types at least this wide are lengths, which do not come near to wrapping around.
 WIDE = 32

@@ -33,7 +33,7 @@ class CumSum(Op):
     axis = Input(T_INDEX_64, "axis to sum along, a scalar; 0 when absent", optional=True)
     output = Output(T_PLAIN, "the sums")
 
-    exclusive: bool = attr(False, doc="leave each element out of its own sum")
+    exclusive: bool = attr(False, doc="exclude each element from its own sum")
     reverse: bool = attr(False, doc="sum from the end")
 
     def infer(self, data: Value, axis: Value | None = None) -> PartialShape:

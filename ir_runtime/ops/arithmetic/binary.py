@@ -19,7 +19,7 @@ _BY_ZERO = "b holds a 0, by which integers cannot be divided"
 
 
 class Division(Binary):
-    """Quotients and remainders. Of whole numbers, those by zero are errors, as in OpenVINO's reference.
+    """Quotients and remainders. Of integers, those by zero are errors, as in OpenVINO's reference.
 
     Inference lets them pass: the layer may be in a branch that does not run.
     """
@@ -81,7 +81,7 @@ class Multiply(Binary):
 
 @op("Divide-1")
 class Divide(Division):
-    """``a`` divided by ``b``; whole numbers rounded down, or towards zero."""
+    """``a`` divided by ``b``; integers are rounded down, or towards zero."""
 
     monotonicity = "each input"
 
@@ -97,7 +97,7 @@ class Divide(Division):
         return quotient(x, y, self.m_pythondiv)
 
     def propagate(self, *inputs: Value) -> Propagated:
-        """Contents from contents; about a quotient whose divisor may be 0, nothing is known."""
+        """Propagate contents; a quotient whose divisor may be 0 is unknown."""
         found, divisor = super().propagate(*inputs), inputs[1].bounds
         if divisor is None or not isinstance(found, tuple):
             return found

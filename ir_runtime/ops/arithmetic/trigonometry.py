@@ -1,6 +1,6 @@
 """Trigonometric and hyperbolic functions, and their inverses.
 
-Of whole numbers OpenVINO's reference rounds the result, but for Sin and Asin, where it cuts it off;
+Of integers OpenVINO's reference rounds the result, but for Sin and Asin, where it cuts it off;
 its plugin rounds all.
 """
 
@@ -104,6 +104,6 @@ class Atanh(RealUnary):
     def evaluate(self, data: Array) -> Array:
         if data.dtype.kind not in "iu":
             return super().evaluate(data)
-        # As in the reference: whole numbers other than 0 give the ends of their type.
+        # As in the reference: integers other than 0 give the ends of their type.
         ends = np.iinfo(data.dtype)
         return np.where(data > 0, ends.max, np.where(data < 0, ends.min, 0)).astype(data.dtype)

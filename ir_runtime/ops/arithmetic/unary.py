@@ -17,7 +17,7 @@ from ..elementwise import RealUnary, Unary
 
 
 class Rounding(Unary):
-    """Rounds to whole numbers; integers stay as they are."""
+    """Round to integers; integers are unchanged."""
 
     monotonicity = "increasing"
 
@@ -66,21 +66,21 @@ class Sign(Unary):
 
 @op("Floor-1")
 class Floor(Rounding):
-    """The largest whole number that is not above ``data``."""
+    """The largest integer not above ``data``."""
 
     ufunc = np.floor
 
 
 @op("Ceiling-1")
 class Ceiling(Rounding):
-    """The smallest whole number that is not below ``data``."""
+    """The smallest integer not below ``data``."""
 
     ufunc = np.ceil
 
 
 @op("Round-5")
 class Round(Rounding):
-    """The whole number nearest to ``data``."""
+    """The integer nearest to ``data``."""
 
     mode: Literal["half_to_even", "half_away_from_zero"] = attr(
         "half_to_even", doc="which of two numbers to take that are equally near"
@@ -96,7 +96,7 @@ class Round(Rounding):
 
 @op("Sqrt-1")
 class Sqrt(RealUnary):
-    """Square root of ``data``; of whole numbers, the nearest whole number."""
+    """Square root of ``data``; of integers, the nearest integer."""
 
     ufunc = np.sqrt
     monotonicity = "increasing"

@@ -14,7 +14,7 @@ from ...kernels.deformable import deformable_convolution
 from .._define.operation import Input, Output, attr, op
 from .._define.types import T
 from .._lengths import product
-from .._samples import BILINEAR
+from .._resampling import BILINEAR
 from ..window import data_dims
 from ._filters import Conv2D
 
@@ -61,7 +61,7 @@ class DeformableConvolutionBase(Conv2D):
         return times if self.group > 1 else ""
 
     def _fitting(self, found: PartialShape, value: Value, name: str, channels: Dimension) -> PartialShape:
-        """Return what is known of the output, given a tensor that has numbers for each of its positions."""
+        """Return the shape of the output, given a tensor that has numbers for each of its positions."""
         shape = value.shape
         if shape.rank is None:
             return found

@@ -44,7 +44,7 @@ class DetectionOutputBase(Op):
     aux_box_preds = Input(T_FLOAT, "as box_logits: deltas to make better priors first", optional=True)
     detections = Output(
         T_FLOAT,
-        "[1, 1, at most so many, 7]: batch entry, class, score, x1, y1, x2, y2; batch entry -1 comes after the last",
+        "[1, 1, detections, 7]: batch entry, class, score, x1, y1, x2, y2; batch entry -1 comes after the last",
     )
 
     background_label_id: int = attr(0, doc="the class that is not looked for; -1 if there is none")
@@ -133,7 +133,7 @@ class DetectionOutputBase(Op):
         )
 
     def _per_prior(self, logits: PartialShape, predictions: PartialShape) -> list[tuple[Dimension, int, str]]:
-        """Return lengths that are this many times the number of priors."""
+        """Return lengths that are multiples of the number of priors, with the factor."""
         lengths = [(logits[1], 4, "box_logits")] if self.share_location else []
         if (known := self.known_classes()) is not None:
             lengths.append((predictions[1], known, "class_preds"))

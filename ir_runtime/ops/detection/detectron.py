@@ -16,7 +16,7 @@ from ...kernels.boxes import as_float, decode_deltas, descending, greedy_nms
 from ...kernels.regions import bilinear, inside, sample_offsets
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
-from .._samples import BILINEAR
+from .._resampling import BILINEAR
 from .roi_align import channels, region_count, samples_of
 
 

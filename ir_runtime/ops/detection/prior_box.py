@@ -16,7 +16,7 @@ from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_INDEX
 from .._lengths import lengths_of
 
-# Only the grid decides on the shape; beyond this many boxes it is a mistake, and would not fit into memory.
+# Only the grid decides on the shape; more boxes than these are a mistake, and would not fit into memory.
 MOST_BOXES = 1 << 28
 # In pixels, or as a ratio.
 MOST_SIDE = 1e9

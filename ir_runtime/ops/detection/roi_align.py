@@ -19,7 +19,7 @@ from ...kernels.boxes import as_float
 from ...kernels.regions import bilinear, inside, sample_offsets
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT, T_INDEX
-from .._samples import BILINEAR
+from .._resampling import BILINEAR
 
 # In one region; more is a mistake, and would not fit into memory.
 MOST_POINTS = 1 << 24
@@ -86,7 +86,7 @@ class ROIAlignBase(Op):
         return np.asarray(values.mean(axis=(2, 4), dtype=values.dtype))
 
     def grid(self, height: Float, width: Float) -> tuple[Array, Array]:
-        """Where samples lie in a region of this size, from its corner: [bins, samples, 1, 1] and [bins, samples]."""
+        """Return the positions of samples in a region of this size, from its corner: [bins, samples, 1, 1] and [bins, samples]."""
         down, across = samples_of(height, width, self.pooled_h, self.pooled_w, self.sampling_ratio)
         return (
             sample_offsets(self.pooled_h, down, height)[:, :, None, None],

@@ -18,7 +18,7 @@ from ...kernels.boxes import as_float
 from ...kernels.regions import bilinear
 from .._define.operation import Input, Op, Output, attr, op
 from .._define.types import T_FLOAT
-from .._samples import BILINEAR
+from .._resampling import BILINEAR
 from ._bins import bins, covers, points, rounded
 from .roi_align import channels, check_entry, region_count
 
@@ -48,7 +48,7 @@ class ROIPoolingBase(Op):
         return pooled.astype(data.dtype, copy=False)
 
     def entries(self, regions: Array, count: int) -> Iterator[tuple[int, int]]:
-        """Yield the regions to pool, each with its batch entry, of which there are this many."""
+        """Yield the regions to pool, each with its batch entry; ``count`` is the number of batch entries."""
         for index, region in enumerate(regions):
             if not np.isfinite(region).all():
                 raise InferenceError(f"rois hold a region {region.tolist()}; finite numbers are expected")
@@ -137,7 +137,7 @@ class ROIPooling(ROIPoolingBase):
 
 @op("PSROIPooling-1")
 class PSROIPooling(ROIPoolingBase):
-    """Mean of each bin of each region of ``data``, every bin from channels of its own."""
+    """Mean of each bin of each region of ``data``, every bin from its own channels."""
 
     pooled = Output(T_FLOAT, "[regions, output_dim, group_size, group_size]")
 
@@ -145,7 +145,7 @@ class PSROIPooling(ROIPoolingBase):
     group_size: int = attr(gt=0, doc="height and width of the result")
     mode: Literal["average", "bilinear"] = attr(
         "average",
-        doc="bilinear: the mean of points between elements in parts of the region, each from channels of its own",
+        doc="bilinear: the mean of points between elements in parts of the region, each from its own channels",
     )
     spatial_bins_x: int = attr(1, gt=0, le=1024, doc="parts along x, in mode bilinear")
     spatial_bins_y: int = attr(1, gt=0, le=1024, doc="parts along y, in mode bilinear")
@@ -209,7 +209,7 @@ class PSROIPooling(ROIPoolingBase):
 
 @op("DeformablePSROIPooling-1")
 class DeformablePSROIPooling(ROIPoolingBase):
-    """Mean of points in each bin of each region of ``data``, every bin from channels of its own, and moved."""
+    """Mean of points in each bin of each region of ``data``, every bin from its own channels, and moved."""
 
     offsets = Input(
         T_FLOAT,

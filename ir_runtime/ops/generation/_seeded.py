@@ -20,11 +20,11 @@ __all__ = ["Advance", "RandomOp", "Spread"]
 LOWEST, HIGHEST = -(2**63), 2**64 - 1
 FRACTION_BITS = {E.f64: 52, E.f32: 23, E.f16: 10, E.bf16: 7}
 
-# OpenVINO's plugin skips this many blocks of Philox for each number that a run draws, as TensorFlow does.
+# The number of blocks of Philox that OpenVINO's plugin skips for each number that a run draws, as TensorFlow does.
 SKIPPED = 256
 
 Advance: TypeAlias = Callable[[int], int]
-"""Lets the sequence of an operation go on by this many blocks, and returns where it was."""
+"""Advances the sequence of an operation by a number of blocks, and returns its former position."""
 
 Spread: TypeAlias = tuple[Array, Array]
 """The lowest number, and the one above the highest, as scalars."""
@@ -55,7 +55,7 @@ class RandomOp(Op):
         if element.integral:
             whole = words if element is E.i32 else _pairs(words, low_first=True)
             return _integers(whole, spread).reshape(shape)
-        # In the type itself, and each step rounded. OpenVINO's reference has a rounding of its own for bf16.
+        # In the type itself, and each step rounded. OpenVINO's reference rounds bf16 differently.
         fractions = _fractions(words, element, FRACTION_BITS[element]).astype(element.dtype)
         return _stretched(fractions, spread).reshape(shape)
 
@@ -73,7 +73,7 @@ class RandomOp(Op):
 
 
 def _words(element: E, shape: tuple[int, ...]) -> int:
-    """Return how many integers of 32 bits this many numbers need."""
+    """Return the number of 32-bit integers that a tensor of this shape takes."""
     return math.prod(shape) * (2 if element.bits == 64 else 1)
 
 
@@ -85,7 +85,7 @@ def _pairs(words: Array, low_first: bool = False) -> Array:
 
 
 def _fractions(words: Array, element: E, bits: int) -> Array:
-    """Numbers from 0, below 1, that have this many bits: the lowest ones that were drawn."""
+    """Return numbers from 0, below 1, of the lowest ``bits`` bits that were drawn."""
     whole = _pairs(words) if element is E.f64 else words.astype(np.uint64)
     return (whole & np.uint64(2**bits - 1)) * 2.0**-bits
 

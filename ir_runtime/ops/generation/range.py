@@ -52,7 +52,7 @@ class RangeBase(Op):
 
 
 def _number(name: str, value: Value, element: ElementType) -> Number | None:
-    """Return a scalar, cut to a whole number where the output holds whole numbers."""
+    """Return a scalar, truncated to an integer if the output has integers."""
     if value.shape.rank not in (0, None):
         raise InferenceError(f"{name} must be a scalar, found {value.shape}")
     known = value.known()
@@ -114,7 +114,7 @@ class Range1(RangeBase):
 
 @op("Range-4")
 class Range4(RangeBase):
-    """As version 1, with inputs of any types; for whole numbers, they are cut towards zero first."""
+    """As version 1, with inputs of any types; for integers, they are truncated first."""
 
     start = Input(Element("T1", NUMBERS, "any numeric type"), "first number, a scalar")
     stop = Input(Element("T2", NUMBERS, "any numeric type"), "where to end, a scalar; not reached")

@@ -15,7 +15,7 @@ from ...ir.tensor import Array, Value
 from ...kernels.resample import cubic_weights
 from .._define.operation import Element, Input, Op, Output, attr, op
 from .._define.types import FLOATS, T_PLAIN
-from .._samples import BILINEAR
+from .._resampling import BILINEAR
 
 T_GRID = Element("T1", FLOATS, "any floating-point type")
 
@@ -36,7 +36,7 @@ class GridSample(Op):
         doc="how to compute samples between pixels: from 2 x 2 or 4 x 4 of them, or as the nearest",
     )
     padding_mode: Literal["zeros", "border", "reflection"] = attr(
-        "zeros", doc="what lies outside the image: zeros, its outermost pixels, or its mirror images"
+        "zeros", doc="the values outside the image: zeros, its outermost pixels, or its mirror images"
     )
 
     def infer(self, data: Value, grid: Value) -> PartialShape:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,17 +10,14 @@ import numpy as np
 from ...errors import InferenceError
 from ...ir.dimension import Dimension
 from ...ir.element import ElementType as E
-from ...ir.formula import Count
-from ...ir.operands import Operands
 from ...ir.shape import PartialShape
 from ...ir.tensor import Array, Value
 from ...kernels.resample import Axis, Filter, resample
-from ...limits import check_array_size
 from .._axes import normalize_axes
-from .._define.operation import Element, Input, Op, Output, attr, op
+from .._define.operation import Element, Input, Output, attr, op
 from .._define.types import T_INDEX, T
 from .._lengths import check_vector, lengths_of
-from .._samples import resampling
+from ._padded import InterpolateBase, check_source
 
 LENGTHS = (E.i32, E.i64, E.u32, E.u64)
 FACTORS = (E.f32, E.f16, E.bf16)
@@ -32,39 +28,6 @@ T_SIZES = Element("T_SIZES", LENGTHS, "i32, i64, u32 or u64")
 T_SCALES = Element("T_SCALES", FACTORS, "f32, f16 or bf16")
 T_TARGET = Element("T_TARGET", LENGTHS + FACTORS, "that of sizes or scales")
 T_AXES = Element("T_AXES", LENGTHS, "i32, i64, u32 or u64")
-
-
-class InterpolateBase(Op):
-    """Zeros around the data before it is resized: what all versions share."""
-
-    pads_begin: tuple[int, ...] = attr((0,), ge=0, doc="zeros to add before each axis; none where it ends")
-    pads_end: tuple[int, ...] = attr((0,), ge=0, doc="zeros to add behind each axis; none where it ends")
-    antialias: bool = attr(False, doc="for mode linear: wider averages where the data shrinks")
-
-    def pads(self, rank: int) -> list[tuple[int, int]]:
-        """Zeros before and behind each axis of data of a rank; pads for further axes are ignored."""
-        before, after = ((*pads, *[0] * rank)[:rank] for pads in (self.pads_begin, self.pads_end))
-        return list(zip(before, after, strict=True))
-
-    def padded(self, data: Array) -> Array:
-        """Return the data with zeros around them."""
-        pads = self.pads(data.ndim)
-        if not any(map(any, pads)):
-            return data
-        check_array_size(
-            math.prod(n + sum(around) for n, around in zip(data.shape, pads, strict=True)), data.itemsize
-        )
-        return np.pad(data, pads)
-
-    def flops(self, operands: Operands) -> Count:
-        """Return two for each neighbour of an element, of which there are more where it antialiases."""
-        return resampling(vars(self)["mode"], operands)
-
-
-def check_source(old: Dimension, new: Dimension, axis: int) -> None:
-    """Require something to take samples from."""
-    if old == 0 and new.min:
-        raise InferenceError(f"data has length 0 along axis {axis}, so it cannot be resized to {new}")
 
 
 class Resize(InterpolateBase):
@@ -90,7 +53,7 @@ class Resize(InterpolateBase):
     )
     coordinate_transformation_mode: Literal[
         "half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"
-    ] = attr("half_pixel", doc="where on the data an element lies; ignored by the pillow modes")
+    ] = attr("half_pixel", doc="the position of an element on the data; ignored by the pillow modes")
     nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"] = attr(
         "round_prefer_floor",
         doc="which element is nearest, for mode nearest; simple: the next one where the data shrinks, else "

@@ -1,4 +1,4 @@
-"""Products of groups of rows, each with a matrix of its own."""
+"""Products of groups of rows, each with its own matrix."""
 
 from __future__ import annotations
 

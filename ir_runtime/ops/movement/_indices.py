@@ -34,7 +34,7 @@ def check_inside(indices: Array | None, length: Dimension, axis: int, negative: 
     """Refuse indices outside an axis of data, whatever its length turns out to be.
 
     Raises:
-        InferenceError: if one is known to lie outside ``[-length, length - 1]``, or ``[0, length - 1]``.
+        InferenceError: if one is known to be outside ``[-length, length - 1]``, or ``[0, length - 1]``.
     """
     if problem := outside(indices, length, axis, negative):
         raise InferenceError(problem)
@@ -51,7 +51,7 @@ def positions(indices: Array, length: int, axis: int, negative: bool = True) -> 
     """Indices into an axis of ``length``, counted from the front.
 
     Raises:
-        InferenceError: if one lies outside.
+        InferenceError: if one is out of range.
     """
     check_inside(indices, Dimension(length), axis, negative)
     found = indices.astype(np.int64)

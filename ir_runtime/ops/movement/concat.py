@@ -67,7 +67,7 @@ class Concat(Op):
 
 
 def _contents(value: Value) -> Array | None:
-    """Return what is known of a part. Beside known ones, integers of which nothing is known are of use, too."""
+    """Return the contents of an input, as far as known; beside known integers, unbounded intervals are useful, too."""
     if value.data is not None:
         return value.data
     if not value.element.integral or not value.shape.is_static or value.count.min > MAX_PROPAGATED:

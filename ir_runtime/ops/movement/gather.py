@@ -123,7 +123,7 @@ class Gather(GatherBase):
 
 @op("Gather-7")
 class Gather7(Gather):
-    """Slices of ``data`` along ``axis`` at ``indices``, which are meant to lie inside."""
+    """Slices of ``data`` along ``axis`` at ``indices``, which must be in range."""
 
 
 @op("Gather-1")

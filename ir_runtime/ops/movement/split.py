@@ -84,7 +84,7 @@ class VariadicSplit(Op):
 
     data = Input(T_ANY, "tensor to split")
     axis = Input(T_AXIS, "axis to split, a scalar or one number; a negative one counts from the end")
-    split_lengths = Input(T_AXIS, "1-D; a length for each part, of which one may be -1: what is left")
+    split_lengths = Input(T_AXIS, "1-D; a length for each part, of which one may be -1: the rest")
     parts = Output(T_ANY, "one part", variadic=True)
 
     def infer(self, data: Value, axis: Value, split_lengths: Value) -> tuple[PartialShape, ...]:

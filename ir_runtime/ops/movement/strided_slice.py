@@ -28,7 +28,7 @@ class StridedSlice(Op):
     """The elements of ``data`` from ``begin`` to before ``end`` by ``strides``, as the masks have it.
 
     The reference says what the page leaves open: an end mask on the way back takes the first element,
-    too; a slice whose end is its begin is empty; an index of an axis that shrinks must lie inside.
+    too; a slice whose end is its begin is empty; an index of an axis that shrinks must be in range.
     """
 
     bounded = True

@@ -1,4 +1,4 @@
-"""Poolings into as many windows as are asked for."""
+"""Poolings into a given number of windows."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Pooling(SlidingWindow):
         return PartialShape([*x[:2], *self.slide(x[2:], [Dimension(k) for k in self.kernel])])
 
     def placed(self, lengths: tuple[int, ...]) -> Windows:
-        """Return where the windows lie on data of such lengths."""
+        """Return the positions of the windows on data of these lengths."""
         begins = [before for before, _ in self.pads(lengths, self.kernel)]
         count = self.windows(lengths, self.kernel)
         return Windows(count, self.kernel, self.strides, self.spread(), begins)
@@ -168,7 +168,7 @@ class AvgPoolBase(Pooling):
             if max(before, after) >= extent:
                 raise InferenceError(
                     f"attributes 'pads_begin' and 'pads_end' are {before} and {after} along spatial axis {axis}, "
-                    f"so that windows, which cover {extent}, lie in the padding alone and have no mean",
+                    f"so that windows, which cover {extent}, cover only padding and have no mean",
                     hint=f"with 'exclude-pad', padding must be less than {extent}",
                 )
 

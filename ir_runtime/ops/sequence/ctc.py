@@ -26,7 +26,7 @@ class CTCGreedyDecoder(Op):
 
     data = Input(T_FLOAT, "scores, [time, batch, classes]")
     sequence_mask = Input(T_FLOAT, "[time, batch]: not 0 up to the end of a sequence, 0 behind it")
-    classes = Output(T_FLOAT, "[batch, time, 1, 1], -1 where there are no more")
+    classes = Output(T_FLOAT, "[batch, time, 1, 1], -1 after the last")
 
     ctc_merge_repeated: bool = attr(True, doc="take a class that is repeated from step to step once")
 
@@ -56,7 +56,7 @@ class CTCGreedyDecoderSeqLen(Op):
     blank_index = Input(
         T_INDEX_64, "the class that stands for nothing, a scalar or [1]; the last when absent", optional=True
     )
-    classes = Output("classes_index_type", "[batch, time], -1 where there are no more")
+    classes = Output("classes_index_type", "[batch, time], -1 after the last")
     lengths = Output("sequence_length_type", "how many classes are left of each sequence, [batch]")
 
     merge_repeated: bool = attr(True, doc="take a class that is repeated from step to step once")
@@ -106,7 +106,7 @@ class CTCLoss(Op):
     blank_index = Input(
         T_INDEX_64, "the class that stands for nothing, a scalar; the last when absent", optional=True
     )
-    losses = Output(T_FLOAT, "one number for each sequence, [batch]; infinite where there is no path")
+    losses = Output(T_FLOAT, "one number for each sequence, [batch]; infinite if no path exists")
 
     preprocess_collapse_repeated: bool = attr(False, doc="take labels that are repeated once")
     ctc_merge_repeated: bool = attr(True, doc="classes that a path repeats from step to step count once")

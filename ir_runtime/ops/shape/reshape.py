@@ -25,7 +25,7 @@ class Reshape(Op):
     flops_per_element = 0
 
     data = Input(T_ANY, "tensor to reshape")
-    shape = Input(T_SHAPE, "1-D lengths; -1 stands for what is left, 0 as special_zero says")
+    shape = Input(T_SHAPE, "1-D lengths; -1 stands for the remaining elements, 0 as special_zero says")
     reshaped = Output(T_ANY, "the same elements in the new shape")
 
     special_zero: bool = attr(
@@ -203,7 +203,7 @@ def _some(length: Dimension) -> Interval:
 def _cancel(
     given: Sequence[Dimension], taken: Sequence[Dimension]
 ) -> tuple[list[Dimension], list[Dimension]]:
-    """Strike out what is known to be the same on both sides; a 0 says nothing, and stays."""
+    """Drop the lengths that are known to be equal on both sides; a 0 decides nothing, and is kept."""
     left = [d for d in given if d.is_dynamic]
     rest = [d for d in taken if d.is_dynamic]
     for length in list(left):

@@ -18,7 +18,7 @@ def floats(data: Array) -> Array:
 
 
 def as_complex(pairs: Array) -> Array:
-    """Return the complex numbers whose parts lie along the last axis."""
+    """Return the complex numbers whose real and imaginary parts are along the last axis."""
     wide = np.ascontiguousarray(floats(pairs))
     return np.asarray(wide.view(np.result_type(wide, np.complex64))[..., 0])
 

@@ -128,7 +128,7 @@ class FourierTransform(Op):
 
 
 class TransformedAxis(NamedTuple):
-    """What is known of one of the axes: where it is, how long it is to be, whether it is the last one."""
+    """One of the axes to transform: its position, its new length, and whether it is the last one."""
 
     place: int | None
     size: int | Interval

@@ -1,4 +1,4 @@
-"""Fourier transforms of frames, which lie along a signal and may overlap."""
+"""Fourier transforms of frames of a signal, which may overlap."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
 
 
 def _sizes(bins: Dimension) -> Dimension:
-    """Return how long frames may be that have this many frequencies."""
+    """Return the lengths of frames that have this number of frequencies."""
     return Dimension.between(max(2 * (bins.min - 1), 1), None if bins.max is None else 2 * bins.max - 1)
 
 

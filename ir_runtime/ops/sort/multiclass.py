@@ -19,7 +19,7 @@ from ..boxes import T_BOX, box_counts
 
 
 class KeptBoxes(NamedTuple):
-    """What is left: columns, a row for each box."""
+    """The boxes that are kept: columns, a row for each box."""
 
     image: Array
     label: Array

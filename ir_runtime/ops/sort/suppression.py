@@ -74,7 +74,7 @@ class NonMaxSuppressionBase(Op):
         score_threshold: Array | None,
         sigma: Array | None = None,
     ) -> Found:
-        """Return what is left: [batch entry, class, box] and its score."""
+        """Return the boxes that are kept: [batch entry, class, box], and their scores."""
         limit = int(number(max_output_boxes_per_class))
         thresholds = number(iou_threshold), number(score_threshold), number(sigma)
         corners, ranked = self.corners(as_float(boxes)), as_float(scores)
