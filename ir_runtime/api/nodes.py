@@ -23,14 +23,7 @@ from .node_changes import EDITS, UNKNOWN, NodeChanges
 from .node_ports import InputBase, OutputBase
 from .operators import Operators
 
-__all__ = [
-    "Input",
-    "Node",
-    "Origin",
-    "Output",
-    "as_output",
-    "as_outputs",
-]
+__all__ = ["Input", "Node", "Origin", "Output", "as_output", "as_outputs"]
 
 
 class Origin(Protocol):
@@ -140,22 +133,21 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
         return node
 
     def _build(self, op: Operation, sources: Sequence[Output]) -> None:
-        """Become a node of its own."""
+        """Become a new node."""
         self._build_incomplete(new_layer(op, len(sources)), sources)
         self._update()
 
     def _build_incomplete(self, layer: Layer, sources: Sequence[Output]) -> None:
-        """Become a node of its own, whose outputs are not known yet."""
+        """Become a new node, whose outputs are not known yet."""
         LayerInfo.__init__(self, replace(layer, inputs=tuple(map(PortSpec, range(len(sources))))))
-        self._home, self._consumers, self._given_name = None, WeakSet(), self.layer.name
-        self._weights = None
+        self._home, self._weights, self._consumers, self._given_name = None, None, WeakSet(), self.layer.name
         self._own_sources = list(sources)
         for source in sources:
             source._node._consumers.add(self)
         self._own_values = ()
 
     def _settle(self) -> None:
-        """Keep what is read in a list of its own."""
+        """Keep the sources in its own list."""
         if self._home is None:
             return
         sources, values = self._sources, tuple(self._value(i) for i in range(len(self.layer.outputs)))
@@ -254,10 +246,8 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
     def _update(self) -> None:
         """Infer the outputs from what is read."""
         self.layer = replace(self.layer, op=self._operation(self.layer.name))
-        values = infer_layer(
-            self.layer, [source._node._value(source._index) for source in self.input_values()]
-        )
-        self._set_values(values)
+        read = [source._node._value(source._index) for source in self.input_values()]
+        self._set_values(infer_layer(self.layer, read))
 
     def _set_values(self, values: Sequence[Value]) -> None:
         """Keep what was inferred about the outputs; their number may have changed."""
