@@ -68,10 +68,6 @@ class Dimension(dimension.Dimension, Answers):
         """Return the symbol that equal dimensions share."""
         return self.symbol
 
-    def has_symbol(self) -> bool:
-        """Return whether it is known to equal other dimensions."""
-        return self.symbol is not None
-
     def set_symbol(self, symbol: Symbol) -> None:
         """Say that it equals other dimensions that have the symbol."""
         self.symbol = symbol

@@ -195,6 +195,10 @@ class Dimension(Interval):
         """Return the longest length, or -1 if unbounded."""
         return -1 if self._max is None else self._max
 
+    def has_symbol(self) -> bool:
+        """Return whether it is known to equal other dimensions."""
+        return self.symbol is not None
+
     def merge(self, other: Dimension) -> Dimension | None:
         """Return the lengths that both allow, or ``None`` if they exclude each other."""
         if self._min == other._min and self._max == other._max:
