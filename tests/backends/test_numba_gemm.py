@@ -21,6 +21,7 @@ from ir_runtime.backends.core.threads import at_most
 from ir_runtime.backends.numba import backend
 from ir_runtime.backends.numba.codegen.vectors import LANES
 from ir_runtime.backends.numba.kernels import _gemm, _winograd
+from ir_runtime.backends.numba.kernels._few_channels import neighbours
 from ir_runtime.ir.element import ElementType
 from ir_runtime.ir.shape import PartialShape
 from ir_runtime.ir.tensor import Array, Value
@@ -178,6 +179,31 @@ def test_groups_of_several_channels(data: st.DataObject, names: Sequence[str]) -
     groups, channels, outputs = (data.draw(st.integers(2, n)) for n in (4, 6, 40))
     x, w = numbers(2, groups * channels, *lengths), numbers(groups, outputs, channels, *kernel)
     agree(layer("GroupConvolution-1", **windows(spatial, data)), x, w, names, 1)
+
+
+@quick
+@given(st.data(), chains, st.sampled_from([(1, 3), (3, 3), (2, 5), (1, 9)]))
+def test_few_output_channels(data: st.DataObject, names: Sequence[str], kernel: tuple[int, int]) -> None:
+    """Several neighbours of a row share a vector."""
+    outputs, channels = data.draw(st.integers(1, LANES // 4)), data.draw(st.sampled_from([1, 4, 5, 17]))
+    pad, stride = data.draw(st.integers(0, 2)), data.draw(st.integers(1, 2))
+    columns = 4 * data.draw(st.integers(1, 5))
+    x, w = numbers(2, channels, 7, columns + kernel[1] - 1 - pad), numbers(outputs, channels, *kernel)
+    how = {"strides": f"{stride},1", "dilations": "1,1", "pads_begin": f"1,{pad}", "pads_end": "0,0"}
+    op = layer("Convolution-1", **how)
+    assert LANES < 8 or outputs > LANES // 8 or neighbours(op, unknown(x), w) > 1
+    agree(op, x, w, names, 1)
+
+
+@pytest.mark.parametrize("rate", [3, 7, 11])
+@pytest.mark.parametrize("number", [1, np.inf, np.nan])
+def test_taps_in_padding(rate: int, number: float) -> None:
+    """They are skipped, unless zeros times a weight are not zeros."""
+    x, w = numbers(1, 5, 9, 20), numbers(LANES + 3, 5, 3, 3)
+    w[1, 2, 0, 1] = number
+    each = f"{rate},{rate}"
+    op = layer("Convolution-1", strides="1,1", dilations=each, pads_begin=each, pads_end=each)
+    agree(op, x, w, ("bias", "relu"), 1)
 
 
 def by_three(before: tuple[int, int], after: tuple[int, int]) -> Op:

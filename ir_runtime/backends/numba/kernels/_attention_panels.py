@@ -66,7 +66,7 @@ def multiply_panels(  # noqa: PLR0913 (values in registers)
         vectors, some = _next_panel(columns - done)
         last = some - (vectors - 1) * LANES
         gemm_panel(
-            vectors, rows, places, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, last, -np.inf,
+            vectors, rows, places, 0, 0, offset, 1, depth, panels, out + 4 * done, stride, none, 0, last, -np.inf,
             np.inf,
         )  # fmt: skip
         panels += 4 * LANES * vectors * length

@@ -156,7 +156,8 @@ class Gemm:
             tap_offsets=rows.tap_offsets.ctypes.data, out_stride=4 * self.columns,
             epilogue_words=self.packed_epilogue.words.ctypes.data,
             epilogue_numbers=self.packed_epilogue.numbers.ctypes.data,
-            zeros=self.zeros.ctypes.data, windows=windows.ctypes.data,
+            zeros=self.zeros.ctypes.data, skips_zeros=rows.layout is Layout.PADDED and self.panels.is_finite,
+            windows=windows.ctypes.data,
         )  # fmt: skip
         return job, shared, (windows, rows.tap_offsets)
 

@@ -30,6 +30,7 @@ class GemmJob(Descriptor):
     epilogue_words: i64
     epilogue_numbers: i64
     zeros: i64
+    skips_zeros: i64
     windows: i64
 
 

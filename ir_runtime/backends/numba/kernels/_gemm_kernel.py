@@ -125,7 +125,7 @@ def _gemm(call: int) -> None:
         column = 4 * load_i64(entry, Panel.column)
         at = start * stride + column
         gemm_panel(
-            vectors, count, places, step, load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset),
+            vectors, count, places, step, zeros if load_i64(job, GemmJob.skips_zeros) != 0 else 0, load_i64(job, GemmJob.tap_offsets) + load_i64(entry, Panel.tap_offset),
             taps, load_i64(job, GemmJob.depth), load_i64(job, GemmJob.weights) + load_i64(entry, Panel.start),
             out + at, stride, load_i64(job, GemmJob.bias) + load_i64(entry, Panel.bias),
             first + at if summed != 0 else 0, last, low, high,

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from llvmlite import ir
+
 from ..codegen.language import Instruction, instruction, routine, types
 from ..codegen.target import TARGET
-from ..codegen.vectors import I64, LANES, Emit, Load, Store, Value
+from ..codegen.vectors import I32, I64, LANES, Emit, Load, Store, Value
 
 __all__ = ["ROW_MULTIPLE", "SINGLE", "TALL", "WIDE", "gemm_panel"]
 
@@ -24,8 +26,9 @@ ROW_MULTIPLE = {"avx512": 42, "avx2": 12, "neon": 12, "plain": 8}[TARGET.name]
 
 
 def _micro_kernel(  # noqa: PLR0913 (values in registers)
-    emit: Emit, rows: int, vectors: int, places: Value, step: Value, taps: Value, count: Value, depth: Value,
-    panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value, high: Value,
+    emit: Emit, rows: int, vectors: int, places: Value, step: Value, zeros: Value, taps: Value, count: Value,
+    depth: Value, panel: Value, out: Value, stride: Value, bias: Value, other: Value, last: Value, low: Value,
+    high: Value,
 ) -> None:  # fmt: skip
     """Emit one tile.
 
@@ -35,6 +38,7 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
         vectors: of the tile.
         places: the table of row addresses.
         step: bytes between the tables of two taps, 0 if they share one.
+        zeros: the address of a row of zeros: taps with no other row are skipped; 0 if none is.
         taps: byte offsets of the taps.
         count: number of taps.
         depth: elements of a tap.
@@ -48,7 +52,7 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
         high: the upper bound.
     """
     start = [emit.load(emit.at(bias, 4 * LANES * j)) for j in range(vectors)] * rows
-    sums = _accumulate(emit, rows, vectors, start, places, step, taps, count, depth, panel)
+    sums = _accumulate(emit, rows, vectors, start, places, step, zeros, taps, count, depth, panel)
     bounds = emit.splat(low), emit.splat(high)
     whole = emit.builder.icmp_signed("==", last, emit.i64(LANES))
     plain: tuple[Load, Store] = emit.load, emit.store
@@ -61,15 +65,17 @@ def _micro_kernel(  # noqa: PLR0913 (values in registers)
 
 
 def _accumulate(  # noqa: PLR0913 (values in registers)
-    emit: Emit, rows: int, vectors: int, start: Sequence[Value], places: Value, step: Value, taps: Value,
-    count: Value, depth: Value, panel: Value,
+    emit: Emit, rows: int, vectors: int, start: Sequence[Value], places: Value, step: Value, zeros: Value,
+    taps: Value, count: Value, depth: Value, panel: Value,
 ) -> list[Value]:  # fmt: skip
     builder = emit.builder
+    size = builder.mul(depth, emit.i64(4 * LANES * vectors))
     with emit.loop(count, [panel, *start]) as (tap, (weights, *before), following):
         offset = emit.load(emit.at(taps, builder.mul(tap, emit.i64(8))), I64)
         table = emit.at(places, builder.mul(tap, step))
         lines = [emit.at(emit.load(emit.at(table, 8 * i), I64), offset) for i in range(rows)]
-        with emit.loop(depth, [weights, *before]) as (k, (place, *sums), after):
+        length = builder.select(_is_any_other(emit, rows, table, zeros), depth, emit.i64(0))
+        with emit.loop(length, [weights, *before]) as (k, (place, *sums), after):
             columns = [emit.load(emit.at(place, 4 * LANES * j)) for j in range(vectors)]
             along = builder.mul(k, emit.i64(4))
             for i in range(rows):
@@ -78,8 +84,18 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
                     n = i * vectors + j
                     sums[n] = emit.fma(factor, columns[j], sums[n])
             after += [emit.at(place, 4 * LANES * vectors), *sums]
-        following += after
+        following += [emit.at(weights, size), *after[1:]]
     return following[1:]
+
+
+def _is_any_other(emit: Emit, rows: int, table: Value, zeros: Value) -> Value:
+    """Return whether any of some addresses is not ``zeros``."""
+    kind, builder = ir.VectorType(I64, rows), emit.builder
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), zeros, ir.Constant(I32, 0))
+    order = ir.Constant(ir.VectorType(I32, rows), [0] * rows)
+    same = builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), order)
+    others = builder.bitcast(builder.icmp_signed("!=", emit.load(table, kind), same), ir.IntType(rows))
+    return builder.icmp_unsigned("!=", others, ir.Constant(ir.IntType(rows), 0))
 
 
 def _store_tile(
@@ -111,15 +127,16 @@ def _panel_instruction(longest: int, vectors: int) -> Instruction:
     """
 
     def write(  # noqa: PLR0913 (values in registers)
-        emit: Emit, rows: Value, places: Value, step: Value, taps: Value, count: Value, depth: Value, panel: Value,
-        out: Value, stride: Value, bias: Value, other: Value, apart: Value, last: Value, low: Value, high: Value,
+        emit: Emit, rows: Value, places: Value, step: Value, zeros: Value, taps: Value, count: Value, depth: Value,
+        panel: Value, out: Value, stride: Value, bias: Value, other: Value, apart: Value, last: Value, low: Value,
+        high: Value,
     ) -> None:  # fmt: skip
         builder, state = emit.builder, [places, out, other]
         for size in (longest, *(n for n in (8, 4, 2, 1) if n < longest)):
             times = builder.sdiv(rows, emit.i64(size))
             with emit.loop(times, state) as (_, (place, target, more), following):
                 _micro_kernel(
-                    emit, size, vectors, place, step, taps, count, depth, panel, target, stride, bias, more, last, low,
+                    emit, size, vectors, place, step, zeros, taps, count, depth, panel, target, stride, bias, more, last, low,
                     high,
                 )  # fmt: skip
                 further = [builder.mul(emit.i64(size), n) for n in (stride, apart)]
@@ -132,7 +149,7 @@ def _panel_instruction(longest: int, vectors: int) -> Instruction:
             rows = builder.sub(rows, builder.mul(times, emit.i64(size)))
 
     write.__name__ = f"panel_{vectors}"
-    return instruction(*[types.int64] * 13, types.float32, types.float32)(write)
+    return instruction(*[types.int64] * 14, types.float32, types.float32)(write)
 
 
 _wide, _tall, _single = (
@@ -142,18 +159,67 @@ _wide, _tall, _single = (
 )
 
 
-@routine(*[types.int64] * 13, types.float32, types.float32)
+@routine(*[types.int64] * 14, types.float32, types.float32)
 def gemm_panel(  # noqa: PLR0913 (values in registers)
-    vectors: int, rows: int, places: int, step: int, taps: int, count: int, depth: int, panel: int, out: int,
+    vectors: int, rows: int, places: int, step: int, zeros: int, taps: int, count: int, depth: int, panel: int, out: int,
     stride: int, bias: int, other: int, last: int, low: float, high: float,
 ) -> None:  # fmt: skip
     """Multiply rows by a panel of ``vectors`` vectors; other parameters as those of a tile."""
     apart = stride if other != 0 else 0
     if vectors == WIDE:
-        _wide(rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)
+        _wide(
+            rows,
+            places,
+            step,
+            zeros,
+            taps,
+            count,
+            depth,
+            panel,
+            out,
+            stride,
+            bias,
+            other,
+            apart,
+            last,
+            low,
+            high,
+        )
     elif vectors == TALL and TALL != SINGLE:  # machine code for both is the same where both are one vector
-        _tall(rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)
+        _tall(
+            rows,
+            places,
+            step,
+            zeros,
+            taps,
+            count,
+            depth,
+            panel,
+            out,
+            stride,
+            bias,
+            other,
+            apart,
+            last,
+            low,
+            high,
+        )
     else:
         _single(
-            rows, places, step, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high
+            rows,
+            places,
+            step,
+            zeros,
+            taps,
+            count,
+            depth,
+            panel,
+            out,
+            stride,
+            bias,
+            other,
+            apart,
+            last,
+            low,
+            high,
         )

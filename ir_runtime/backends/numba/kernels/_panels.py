@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from llvmlite import ir
 
+from ....cached import cached_property
 from ....ir.tensor import Array
 from ..codegen.descriptor import Descriptor, i64
 from ..codegen.language import device, instruction, types
@@ -67,6 +68,11 @@ class PackedPanels:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether the sum of all numbers is finite: then products with zeros may be left out."""
+        return bool(np.isfinite(self.numbers.sum()))
 
 
 def split(columns: int) -> list[tuple[int, int, int]]:

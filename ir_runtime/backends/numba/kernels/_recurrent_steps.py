@@ -173,7 +173,7 @@ def _multiply_states(job: int, phase: int, known: int, rows: int, table: int, ga
         )
         for begin in range(0, rows, at_once):
             gemm_panel(
-                vectors, min(at_once, rows - begin), table + 8 * begin, 0, load_i64(job, StepsJob.tap_offset), 1, load_i64(job, StepsJob.hidden), panel,
+                vectors, min(at_once, rows - begin), table + 8 * begin, 0, 0, load_i64(job, StepsJob.tap_offset), 1, load_i64(job, StepsJob.hidden), panel,
                 out + begin * stride, stride, bias, 0, last, -_INFINITY, _INFINITY,
             )  # fmt: skip
 

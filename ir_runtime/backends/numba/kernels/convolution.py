@@ -21,6 +21,7 @@ from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
 from ..threading.task import UNUSED, contiguous
 from ._epilogue import Epilogue, FusedKernel, KernelFactory
+from ._few_channels import neighbours, widened
 from ._gemm import Gemm, Layout, Rows, Windows
 from ._panels import aligned_empty, pack_panels
 from ._winograd import Winograd, is_profitable
@@ -46,6 +47,10 @@ def _algorithm(op: Convolution, data: Value, w: Array) -> KernelFactory:
     """Return the algorithm that suits the filters."""
     if _pointwise(op, w.shape[2:]):
         return lambda epilogue: _pointwise_kernel(w, epilogue)
+    if (count := neighbours(op, data, w)) > 1:
+        return lambda epilogue: widened(
+            op, w, epilogue, count, lambda op, w, rest: _algorithm(op, data, w)(rest)
+        )
     if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim > 3 and op.dilations[-1] == 1:
         return lambda epilogue: _planar_kernel(op, w, epilogue)
     if _prefers_winograd(op, data, w):

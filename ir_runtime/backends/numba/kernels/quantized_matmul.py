@@ -124,7 +124,7 @@ def _many_rows(call: int) -> None:
                 k = end
             store_i64(offset, 0, 4 * start)
             gemm_panel(
-                PANEL_VECTORS, rows, places, 0, offset, 1, stop - start, scratch, out + at, stride,
+                PANEL_VECTORS, rows, places, 0, 0, offset, 1, stop - start, scratch, out + at, stride,
                 none if start > 0 else bias + at, out + at if start > 0 else 0, LANES, -np.inf, np.inf,
             )  # fmt: skip
             start = stop

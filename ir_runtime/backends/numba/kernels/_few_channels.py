@@ -1,0 +1,91 @@
+"""Convolutions with few output channels: several neighbouring results fill a vector.
+
+A filter is repeated, moved by one element each time, so that one window gives the results of several; windows are as much
+further apart. Results are in memory as they would be otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ....ir.tensor import Array, Value
+from ....ops.convolution.forward import Convolution
+from ... import Kernel
+from ...common.layout import channels_first, moveaxis
+from ..codegen.vectors import LANES
+from ..threading.task import contiguous
+from ._epilogue import Epilogue, PostOpKind, TilePostOp
+
+__all__ = ["neighbours", "widened"]
+
+# Results that one window gives, at most, and how much of the work has to be saved.
+MAX_NEIGHBOURS = 16
+MIN_SAVED = 0.25
+
+
+def neighbours(op: Convolution, data: Value, w: Array) -> int:
+    """Return how many results of a row one window should give, 1 if filters are better left as they are."""
+    shape, outputs, wide = data.shape, len(w), w.shape[-1]
+    if (
+        wide == 1
+        or outputs > LANES // 2
+        or op.auto_pad != "explicit"
+        or op.strides[-1] != 1
+        or op.dilations[-1] != 1
+    ):
+        return 1
+    if shape.rank != w.ndim or shape[-1].is_dynamic:
+        return 1
+    columns = shape[-1].min + op.pads_begin[-1] + op.pads_end[-1] - wide + 1
+    counts = [n for n in range(1, MAX_NEIGHBOURS + 1) if columns > 0 and columns % n == 0]
+    work = {n: -(-n * outputs // LANES) * (wide + n - 1) / n for n in counts or [1]}
+    best = min(work, key=work.__getitem__)
+    return best if work[best] < (1 - MIN_SAVED) * wide else 1
+
+
+def widened(
+    op: Convolution,
+    w: Array,
+    epilogue: Epilogue,
+    count: int,
+    make: Callable[[Convolution, Array, Epilogue], Kernel],
+) -> Kernel:
+    """Return the kernel that ``make`` returns for filters that give ``count`` neighbours at once."""
+    outputs, wide = len(w), w.shape[-1]
+    filters = np.zeros((count, *w.shape[:-1], wide + count - 1), np.float32)
+    for place in range(count):
+        filters[place, ..., place : place + wide] = w
+    strided = op.replace(strides=(*op.strides[:-1], count))
+    kernel = make(strided, filters.reshape(-1, *filters.shape[2:]), _repeated(epilogue, count))
+    read = {post_op.extra for post_op in epilogue.post_ops}
+
+    def compute(x: Array, given: Array, *extras: Array) -> Array:
+        others = (_reshaped(extra, outputs * count) if i in read else extra for i, extra in enumerate(extras))
+        y = kernel(x, given, *others)
+        assert isinstance(y, np.ndarray)
+        return _reshaped(y, outputs)
+
+    return compute
+
+
+def _reshaped(x: Array, channels: int) -> Array:
+    """Return the same memory with another number of channels: neighbours in a row become channels, or the reverse."""
+    stored = contiguous(moveaxis(x, 1, -1))
+    *lead, columns, known = stored.shape
+    return channels_first(stored.reshape(*lead, columns * known // channels, channels))
+
+
+def _repeated(epilogue: Epilogue, count: int) -> Epilogue:
+    scale, shift = (None if row is None else np.tile(row, count) for row in (epilogue.scale, epilogue.shift))
+    post_ops = tuple(_repeated_post_op(post_op, count) for post_op in epilogue.post_ops)
+    return replace(epilogue, scale=scale, shift=shift, post_ops=post_ops)
+
+
+def _repeated_post_op(post_op: TilePostOp, count: int) -> TilePostOp:
+    row = post_op.row
+    if row is None or (post_op.kind is PostOpKind.QUANTIZE and row.shape[-1] == 1):
+        return post_op
+    return replace(post_op, row=np.tile(row, count))
