@@ -132,10 +132,17 @@ def _move(found: list[_Kept], target: Path) -> Path:
     return place
 
 
+def _row(what: str, folder: str, found: list[_Kept]) -> list[str]:
+    return [what, folder, plain(sum(each.files for each in found)), plain(sum(each.size for each in found))]
+
+
 def _text(folder: Path, found: list[_Kept]) -> str:
-    rows = [[each.what, each.path.name, plain(each.files), plain(each.size)] for each in found]
-    total = ["total", "", plain(sum(each.files for each in found)), plain(sum(each.size for each in found))]
+    old = [each for each in found if each.what == "old kernels"]
+    rows = [_row(each.what, each.path.name, [each]) for each in found if each not in old]
+    rows += [_row("old kernels", plural(len(old), "folder"), old)] if old else []
     if not found:
         return f"nothing is kept in {clean(str(folder))}"
     header = ["what", "folder", "files", "bytes"]
-    return table(f"Kept in {clean(str(folder))}", header, [*rows, total], right=("files", "bytes"))
+    return table(
+        f"Kept in {clean(str(folder))}", header, [*rows, _row("total", "", found)], right=("files", "bytes")
+    )

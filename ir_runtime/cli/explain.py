@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from .markdown import filled
 from .models import as_json
 from .render import result, table
 
@@ -51,7 +52,12 @@ def explain(code: str | None, command: str | None, as_json: bool) -> None:
         "example": page.example,
         "fix": page.fix,
     }
-    result(as_json, lambda: {"code": page.code.value, **fields}, page.markdown.rstrip, pager=True)
+    result(
+        as_json,
+        lambda: {"code": page.code.value, **fields},
+        lambda: filled(page.markdown.rstrip()),
+        pager=True,
+    )
 
 
 def _schema(command: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
@@ -25,8 +26,9 @@ def fitted(
 ) -> tuple[str, list[str]]:
     """Return the header and the rows of a table for a terminal.
 
-    Long names lose their middle, sentences go on in the next line, and numbers stay whole. Where there is no room
-    for that, each row becomes a block of lines, and the header is empty.
+    Long names lose their middle, and the scopes that they share where they would not differ any more; sentences go on
+    in the next line, and numbers stay whole. Where there is no room for that, each row becomes a block of lines, and the
+    header is empty.
 
     Args:
         header: the names of the columns.
@@ -41,10 +43,12 @@ def fitted(
         for name, width in zip(header, natural, strict=True)
     ]
     widths = _narrowed(natural, floors, columns - _GAP * len(natural))
-    if widths is None:
+    names = [index for index, name in enumerate(header) if name not in right and name not in sentences]
+    fitting = None if widths is None else _shortened(rows, names, widths)
+    if widths is None or fitting is None:
         head = next((i for i, name in enumerate(header) if name not in right), 0)
         return "", [line for row in rows for line in _block(header, row, head, sentences, columns)]
-    heading, *lines = _rendered(header, rows, right, sentences, widths)
+    heading, *lines = _rendered(header, fitting, right, sentences, widths)
     return heading, lines
 
 
@@ -57,6 +61,38 @@ def _narrowed(natural: Sequence[int], floors: Sequence[int], room: int) -> list[
             return None
         widths[max(left, key=widths.__getitem__)] -= 1
     return widths
+
+
+def _shortened(
+    rows: Sequence[Sequence[str]], names: Sequence[int], widths: Sequence[int]
+) -> list[list[str]] | None:
+    """Shorten the cells of columns of names; ``None`` if different names would look the same."""
+    found = [list(row) for row in rows]
+    for index in names:
+        cells = [row[index] for row in rows]
+        ways = (cells, _without_scopes(cells, widths[index]))
+        short = next((each for way in ways if _differ(cells, each := _cut(way, widths[index]))), None)
+        if short is None:
+            return None
+        for row, cell in zip(found, short, strict=True):
+            row[index] = cell
+    return found
+
+
+def _cut(cells: Sequence[str], width: int) -> list[str]:
+    return [shortened(cell, width) for cell in cells]
+
+
+def _differ(cells: Sequence[str], short: Sequence[str]) -> bool:
+    return len(set(zip(cells, short, strict=True))) == len(set(short))
+
+
+def _without_scopes(cells: Sequence[str], width: int) -> list[str]:
+    """Return names without the scopes that all too long ones begin with."""
+    long = [cell for cell in cells if display_width(cell) > width]
+    prefix = os.path.commonprefix(long)  # noqa: RUF071  names are not paths
+    common = max(prefix.rfind("."), prefix.rfind("/")) + 1
+    return [f"…{cell[common:]}" if common and display_width(cell) > width else cell for cell in cells]
 
 
 def _rendered(
@@ -82,11 +118,7 @@ def _rendered(
             overflow="fold" if is_sentence else "ellipsis",
         )
     for row in (header, *rows):
-        cells = (
-            cell if name in sentences else shortened(cell, width)
-            for name, cell, width in zip(header, row, widths, strict=True)
-        )
-        grid.add_row(*map(Text, cells))
+        grid.add_row(*map(Text, row))
     console = Console(
         file=StringIO(), width=sum(widths) + _GAP * len(widths), color_system=None, legacy_windows=False
     )

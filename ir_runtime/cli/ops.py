@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .markdown import filled
 from .models import as_json
 from .render import result, table
 
@@ -29,7 +30,7 @@ def ops(name: str | None, as_json: bool) -> None:
     found = _every() if name is None else _named(name)
 
     def text() -> str:
-        return _list(found) if name is None else "\n".join(page(cls) for cls in found).rstrip()
+        return _list(found) if name is None else filled("\n".join(page(cls) for cls in found).rstrip())
 
     result(as_json, lambda: {"operations": [record(cls) for cls in found]}, text, pager=True)
 

@@ -44,7 +44,12 @@ def test_what_is_kept_is_shown(kept: Path, invoke: Invoke) -> None:
         ("debugging", "debug"),
     ]
     assert {(each["files"], each["bytes"]) for each in found["kept"]} == {(1, 4)}
-    assert invoke("cache").stdout.splitlines()[-1].split() == ["total", "3", "12"]
+    assert [line.split() for line in invoke("cache").stdout.splitlines()[2:]] == [
+        ["kernels", CURRENT, "1", "4"],
+        ["debugging", "debug", "1", "4"],
+        ["old", "kernels", "1", "folder", "1", "4"],
+        ["total", "3", "12"],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from ir_runtime.bench.start import Start
 from ir_runtime.cli import _COMMANDS
 from ir_runtime.cli import progress as progress_module
 from ir_runtime.cli import terminal as terminal_module
+from ir_runtime.cli.fitting import fitted
+from ir_runtime.cli.markdown import fill
 from ir_runtime.cli.progress import Bar, bar, status
 from ir_runtime.cli.render import SHOWN, table
 from ir_runtime.widths import display_width, shortened
@@ -197,6 +199,26 @@ def test_rows_of_one_more_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [[str(number)] for number in range(SHOWN + 1)]
     assert "more" not in table("Title", ["n"], rows, rest="see there")
     assert table("Title", ["n"], [*rows, ["x"]], rest="see there").endswith("… and 2 more; see there")
+
+
+def test_names_that_would_look_the_same_lose_what_they_share() -> None:
+    names = [f"encoder/layer.{number}/attention/query/MatMul" for number in range(3)]
+    rows = [[name, "1"] for name in names]
+    heading, lines = fitted(["layer", "n"], rows, ["n"], (), 24)
+    assert heading.split() == ["layer", "n"]
+    assert [line.split()[0][:3] for line in lines] == ["…0/", "…1/", "…2/"]
+    alike = [[f"encoder/layer/attention_{number}_query_weights/MatMul", "1"] for number in range(3)]
+    heading, lines = fitted(["layer", "n"], alike, ["n"], (), 24)
+    assert heading == "", "each row is a block"
+    assert len(lines) == 6
+
+
+def test_paragraphs_of_pages_fill_the_terminal() -> None:
+    page = "# Title\n\none two three\nfour five\n* item one\n  two\n\n```sh\na  b\n  c\n```\n| x | y |\n"
+    assert list(fill(page, 16)) == [
+        "# Title", "", "one two three", "four five", "* item one two", "", "```sh", "a  b", "  c", "```", "| x | y |", "",
+    ]  # fmt: skip
+    assert next(fill("one two\nthree", 40)) == "one two three"
 
 
 def test_names_are_shortened_in_the_middle() -> None:
