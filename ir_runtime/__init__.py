@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from .limits import Limits
 
 # Where each public name lives. Nothing is imported before it is used, so importing the package is free.
-_HOMES = {
+_MODULES = {
     "api.batch": ("get_batch", "set_batch"),
     "api.compiled": ("CompiledModel", "InferRequest"),
     "api.core": ("Core", "compile_model"),
@@ -146,7 +146,7 @@ _HOMES = {
     "passes": ("passes",),
     **{f"opset{number}": (f"opset{number}",) for number in range(1, 18)},
 }
-_WHERE = {name: module for module, names in _HOMES.items() for name in names}
+_WHERE = {name: module for module, names in _MODULES.items() for name in names}
 _RENAMED = {"Type": "ElementType"}
 
 __all__ = [

@@ -108,19 +108,36 @@ def _below(module: str) -> str:
 
 
 def answers(module: str) -> Callable[[str], NoReturn]:
-    """Return a ``__getattr__`` for a module, which says of any name why it is not there."""
+    """Return a ``__getattr__`` for a module, which says of any name why it is missing; ``dir`` shows public names only."""
+    vars(sys.modules[module]).setdefault("__dir__", completion(module))
 
     def answer(name: str) -> NoReturn:
         message = f"module {module!r} has no attribute {name!r}"
         if name.startswith("__"):
             raise AttributeError(message, name=name)
-        known = [each for each in dir(sys.modules[module]) if not each.startswith("_")]
+        known = completion(module)()
         why = _why(f"{_below(module)}.{name}".lstrip("."), known)
         if _is_import(sys._getframe(1)):  # Python would replace an AttributeError by one without the reason
             raise ImportError(f"cannot import {name!r} from {module!r}{why}", name=module)
         raise AttributeError(message + why, name=name, obj=sys.modules[module])
 
     return answer
+
+
+def completion(module: str) -> Callable[[], list[str]]:
+    """Return a ``__dir__`` for a module: the names that it lists, else those of its functions and classes."""
+
+    def names() -> list[str]:
+        every = vars(sys.modules[module])
+        if "__all__" in every:
+            return list(every["__all__"])
+        return [
+            name
+            for name, thing in every.items()
+            if name[0] != "_" and callable(thing) and thing is not answers
+        ]
+
+    return names
 
 
 class Answers:

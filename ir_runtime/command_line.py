@@ -9,14 +9,14 @@ from .scoped import setting
 
 __all__ = ["for_command_line", "on_command_line"]
 
-_ASKED: ContextVar[bool] = ContextVar("on_command_line", default=False)
+_ACTIVE: ContextVar[bool] = ContextVar("on_command_line", default=False)
 
 
 def on_command_line() -> bool:
     """Return whether hints should speak of options."""
-    return _ASKED.get()
+    return _ACTIVE.get()
 
 
 def for_command_line() -> AbstractContextManager[None]:
     """Let hints speak of options within a ``with`` statement."""
-    return setting(_ASKED, True)
+    return setting(_ACTIVE, True)

@@ -81,6 +81,18 @@ def test_all_is_what_there_is() -> None:
     assert public - {"annotations", "import_module", "Any", "TYPE_CHECKING"} <= set(ir.__all__)
 
 
+@pytest.mark.parametrize("name", [n for n in ir.__all__ if isinstance(getattr(ir, n), types.ModuleType)])
+def test_completion_shows_public_names_of_modules(name: str) -> None:
+    module = getattr(ir, name)
+    shown = {each for each in dir(module) if not each.startswith("_")}
+    listed = {each for each in getattr(module, "__all__", ()) if not each.startswith("_")}
+    assert shown == listed or not listed
+    assert not [
+        each for each in shown if isinstance(getattr(module, each), types.ModuleType) and each not in listed
+    ]
+    assert not shown & {"answers", "annotations"}
+
+
 def test_names_for_type_checkers_are_those_at_run_time() -> None:
     """The lazy table and the imports under TYPE_CHECKING name the same things."""
     source = inspect.getsource(ir)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..absent import completion
 from ..codes import Code
 from ..errors import InputError
 from .const_ports import ConstOutput
@@ -103,3 +104,6 @@ def _checked(layout: Layout) -> Layout:
     if not isinstance(layout, Layout):
         raise TypeError(f"expected a Layout, got {layout!r}; ir_runtime.Layout({str(layout)!r}) is one")
     return layout
+
+
+__dir__ = completion(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..absent import completion
 from .bisect import Bisection, bisect
 from .budget import Budget, LayerCost, budget
 from .compare import compare
@@ -50,3 +51,6 @@ __all__ = [
     "step",
     "trace_nan",
 ]
+
+
+__dir__ = completion(__name__)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from ..absent import completion
 from . import device, hint, intel_auto, intel_cpu, intel_gpu, intel_npu, log, streams
 from ._property import Property
 from .kinds import Choice, anything, choice, element_type, flag, number, text
@@ -109,3 +110,5 @@ value_cache_group_size = Property("VALUE_CACHE_GROUP_SIZE", number)
 value_cache_precision = Property("VALUE_CACHE_PRECISION", _cache_precision)
 weights_path = Property("WEIGHTS_PATH", text)
 workload_type = Property("WORKLOAD_TYPE", choice(WorkloadType))
+
+__dir__ = completion(__name__)
