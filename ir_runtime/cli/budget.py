@@ -10,9 +10,11 @@ from .fed import Feeding, fed
 from .limited import limited
 from .long import cache_folder, cached, working
 from .models import as_json, read, weights
-from .render import result
+from .render import result, table
+from .terminal import columns
 
 if TYPE_CHECKING:
+    from ..debug import Budget
     from ..limits import Limits
 
 __all__ = ["budget"]
@@ -60,4 +62,14 @@ def budget(
     feeds = feeding(net)
     with working("computing", as_json, cache_folder(cache)):
         found = compute(net, feeds, to, keep)
-    result(as_json, found.record, lambda: str(found))
+    result(as_json, found.record, lambda: str(found) if columns() is None else _fitting(found))
+
+
+def _fitting(found: Budget) -> str:
+    """The costs as a table for a terminal."""
+    if not found.layers:
+        return found.summary
+    rows = [[f"{cost.error:.1e}", cost.layer, cost.operation] for cost in found.layers]
+    title = f"Error at the outputs if one layer is in {found.to}"
+    costs = table(title, ["error", "layer", "operation"], rows, right=("error",), rest="a pipe gets all")
+    return f"{costs}\n{found.summary}"

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from .exits import Exit
 from .models import as_json, read
-from .render import result
+from .render import plural, result, table
+from .terminal import columns
+
+if TYPE_CHECKING:
+    from ..debug import Difference
 
 __all__ = ["diff"]
 
@@ -27,6 +33,15 @@ def diff(old: str, new: str, as_json: bool) -> None:
     from ..debug import diff as compare
 
     found = compare(read(old, None), read(new, None))
-    result(as_json, found.record, lambda: str(found))
+    is_short = columns() is None or not found
+    result(as_json, found.record, lambda: str(found) if is_short else _fitting(found))
     if found:
         raise SystemExit(Exit.FINDINGS)
+
+
+def _fitting(found: Difference) -> str:
+    """The changes as a table for a terminal."""
+    rows = [[change.kind, change.layer, change.operation, change.what] for change in found.changes]
+    header = ["change", "layer", "operation", "what"]
+    changes = table(plural(len(rows), "change"), header, rows, sentences=("what",), rest="a pipe gets all")
+    return f"{changes}\n{found.summary}"

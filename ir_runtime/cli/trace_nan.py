@@ -10,9 +10,11 @@ from .exits import Exit
 from .fed import Feeding, fed
 from .limited import limited
 from .models import as_json, read, weights
-from .render import result
+from .render import result, table
+from .terminal import columns
 
 if TYPE_CHECKING:
+    from ..debug import NanTrace
     from ..limits import Limits
 
 __all__ = ["trace_nan"]
@@ -52,6 +54,20 @@ def trace_nan(
 
     net = read(model, weights, limits=limits)
     found = trace(net, feeding(net), precision)
-    result(as_json, found.record, lambda: str(found))
+    result(as_json, found.record, lambda: str(found) if columns() is None else _fitting(found))
     if found.origins:
         raise SystemExit(Exit.FINDINGS)
+
+
+def _fitting(found: NanTrace) -> str:
+    """The layers that are nearest to the limit as a table for a terminal."""
+    rows = [
+        [f"{peak.largest:.2g}", f"{1 / peak.part:.2g}", peak.layer, peak.operation]
+        for peak in found.peaks
+        if peak.part
+    ]
+    if not rows:
+        return found.summary
+    title = f"Nearest to the limit {found.limit:.4g} of {found.precision}"
+    header = ["largest", "times below", "layer", "operation"]
+    return f"{found.summary}\n{table(title, header, rows, right=header[:2])}"

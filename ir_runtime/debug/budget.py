@@ -103,15 +103,23 @@ class Budget(Shown):
             "remaining": self.remaining, "layers": [layer.record() for layer in self.layers],
         }  # fmt: skip
 
-    def __str__(self) -> str:
-        lines = [f"{cost.error:.1e}  {cost.layer!r} ({cost.operation})" for cost in self.layers]
+    @property
+    def summary(self) -> str:
+        """What all layers together cost, and what keeping some gains."""
         if self.partial:
-            return "\n".join(["PARTIAL: it was interrupted; the other layers are not known", *lines])
-        lines.append(f"all in {self.to}: error {self.total:.1e} (the layers predict {self.predicted:.1e})")
+            return "PARTIAL: it was interrupted; the costs of the other layers are unknown"
+        if not self.layers:
+            weights = " with constant weights" if self.to in _ROUNDINGS else ""
+            return f"no layer multiplies matrices{weights}: {self.to} costs nothing"
+        lines = [f"all in {self.to}: error {self.total:.1e} (the layers predict {self.predicted:.1e})"]
         if self.kept:
             names = ", ".join(map(repr, self.kept))
             lines.append(f"with {names} in f32: error {self.remaining:.1e}")
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        lines = [f"{cost.error:.1e}  {cost.layer!r} ({cost.operation})" for cost in self.layers]
+        return "\n".join([self.summary, *lines] if self.partial else [*lines, self.summary])
 
 
 def budget(model: Model, inputs: object, to: str = "bf16", keep: int = 3) -> Budget:

@@ -90,10 +90,16 @@ class Difference(Shown):
             "renamed": self.renamed,
         }  # fmt: skip
 
+    @property
+    def summary(self) -> str:
+        """How many layers are in both models."""
+        return f"{self.same} layers are in both models" + (
+            f", {self.renamed} of them renamed" if self.renamed else ""
+        )
+
     def __str__(self) -> str:
         lines = [str(change) for change in self.changes] or ["no change"]
-        renamed = f", {self.renamed} of them renamed" if self.renamed else ""
-        return "\n".join([*lines, f"{self.same} layers are in both models{renamed}"])
+        return "\n".join([*lines, self.summary])
 
 
 def diff(old: Model, new: Model) -> Difference:

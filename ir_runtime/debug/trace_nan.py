@@ -127,17 +127,24 @@ class NanTrace(Shown):
             "origins": [origin.record() for origin in self.origins], "peaks": [peak.record() for peak in self.peaks],
         }  # fmt: skip
 
+    @property
+    def limit(self) -> float:
+        """The largest number of the type."""
+        return LIMITS[self.precision]
+
+    @property
+    def summary(self) -> str:
+        """The layers that make Inf or NaN, or that none does."""
+        lines = [_line(origin, f"{self.limit:.4g}") for origin in self.origins]
+        return "\n".join(lines) or f"no Inf and no NaN in {self.precision}"
+
     def __str__(self) -> str:
-        limit = f"{LIMITS[self.precision]:.4g}"
-        lines = [_line(origin, limit) for origin in self.origins] or [
-            f"no Inf and no NaN in {self.precision}"
-        ]
-        lines += [
-            f"{peak.largest:.2g} {peak.layer!r} ({peak.operation}): {1 / peak.part:.2g} times below the limit {limit}"
+        lines = [
+            f"{peak.largest:.2g} {peak.layer!r} ({peak.operation}): {1 / peak.part:.2g} times below the limit {self.limit:.4g}"
             for peak in self.peaks
             if peak.part
         ]
-        return "\n".join(lines)
+        return "\n".join([self.summary, *lines])
 
 
 def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int = 5) -> NanTrace:

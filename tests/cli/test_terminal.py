@@ -128,6 +128,20 @@ def test_what_is_long_is_cut_and_said_to_be(
     assert f"{LONG}/39" in invoke(LINES[name]).stdout, "whole in a pipe"
 
 
+@pytest.mark.parametrize(
+    ("name", "row"), [("trace-nan", r" +[\d.e+-]+ +[\d.e+-]+ +enc"), ("diff", "  added ")]
+)
+def test_layers_that_were_found_have_a_line_each(
+    monkeypatch: pytest.MonkeyPatch, invoke: Invoke, name: str, row: str
+) -> None:
+    lines = plain(on_terminal(monkeypatch, LINES[name], 80)).splitlines()
+    rows = [index for index, line in enumerate(lines) if re.match(row, line)]
+    assert len(rows) >= 5
+    assert rows == list(range(rows[0], rows[0] + len(rows)))
+    assert all("…" in lines[index] for index in rows if LONG[:4] in lines[index])
+    assert f"{LONG}/4" in invoke(LINES[name]).stdout, "whole in a pipe"
+
+
 def test_a_pipe_gets_names_whole_and_no_escapes(invoke: Invoke) -> None:
     said = invoke(LINES["run"]).stdout
     assert "\x1b" not in said

@@ -85,6 +85,12 @@ def test_what_a_branch_selects_in_f32_is_selected_also_in_the_lower_precision() 
     assert 0 < found.total < 0.005
 
 
+def test_a_model_without_products_says_so() -> None:
+    x = op.parameter([2], np.float32, name="x")
+    found = debug.budget(ir.Model([op.exp(x)], [x]), np.float32([0, 1]))
+    assert str(found) == "no layer multiplies matrices: bf16 costs nothing"
+
+
 def test_unknown_precisions_are_refused(tmp_path: Path) -> None:
     model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
     with pytest.raises(ir.InputError, match="unknown precision 'int7'"):
