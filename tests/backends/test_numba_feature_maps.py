@@ -329,6 +329,17 @@ def test_squares_are_powers_of_two() -> None:
     assert backend.kernel(op, [unknown(x), Value.constant(np.float32([3]))]) is None
 
 
+@pytest.mark.parametrize("shape", [(1, 7, 40), (2, 9, 5)], ids=str)
+def test_parts_of_the_channels_of_a_sequence_stay_in_rows(shape: tuple[int, int, int]) -> None:
+    """As halves that gate each other: they are computed in the order in which they are stored."""
+    n, length, channels = shape
+    op, whole = layer("Sigmoid-1"), numbers(n, length, 2 * channels)
+    x = whole[..., channels:].transpose(0, 2, 1)
+    run = built(backend.kernel(op, [unknown(x)]))
+    same(run(x), op.evaluate(x))
+    assert run(x).transpose(0, 2, 1).flags.c_contiguous
+
+
 @pytest.mark.parametrize("shape", [(1, 58, 2, 28, 28), (2, 16, 2, 3, 1), (1, 33, 2, 7, 7)])
 def test_shuffles_stay_channels_last(shape: tuple[int, ...]) -> None:
     n, c, groups, h, w = shape

@@ -172,14 +172,14 @@ def _plan(ops: Sequence[ElementwiseOp], x: Array, shapes: Sequence[tuple[int, ..
 
 
 def stored(x: Array) -> tuple[int, ...]:
-    """Return the axes in memory order, or with channels last if they are not contiguous."""
+    """Return the axes in memory order; for maps that are not in rows, with channels last."""
     axes = tuple(range(x.ndim))
     if x.flags.c_contiguous:
         return axes
     by_stride = tuple(sorted(axes, key=lambda axis: (-abs(x.strides[axis]), axis)))
-    if x.transpose(by_stride).flags.c_contiguous or x.ndim < 4:
-        return by_stride if x.transpose(by_stride).flags.c_contiguous else axes
-    return (0, *axes[2:], 1)
+    if x.transpose(by_stride).flags.c_contiguous or (x.ndim < 4 and x.strides[by_stride[-1]] == x.itemsize):
+        return by_stride
+    return axes if x.ndim < 4 else (0, *axes[2:], 1)
 
 
 def _aligned_shape(

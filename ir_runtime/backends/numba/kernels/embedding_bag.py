@@ -35,6 +35,7 @@ __all__: list[str] = []
 MIN_PARALLEL_WORK = 1 << 16
 
 _ONE = np.ones(1, np.float32)
+_ONE_ADDRESS = _ONE.ctypes.data
 
 
 class BagsJob(Descriptor):
@@ -159,10 +160,11 @@ def _reduced(
         return None
     out = np.empty((count, *lengths), np.float32)
     factors = _ONE if weights is None else contiguous(weights)
+    address = _ONE_ADDRESS if weights is None else factors.ctypes.data
     width = math.prod(lengths)
     job = BagsJob.fill(
         bags=count, count=indices.size, rows=rows, width=width, default=default, is_mean=is_mean,
-        weights=factors.ctypes.data, weight_step=0 if weights is None else factors.itemsize, refused=0,
+        weights=address, weight_step=0 if weights is None else factors.itemsize, refused=0,
     )  # fmt: skip
     shared = threads() if indices.size * width >= MIN_PARALLEL_WORK else 1
     parallel_for(BAGS.address, job, out, contiguous(table), _words(indices), _words(offsets), shared)
