@@ -97,7 +97,14 @@ class Panels:
     def multiply(self, rows: Array, out: Array, panels: slice = slice(None)) -> None:
         """Compute ``rows @ matrix`` into ``out``, or only the columns of some panels; for a stack, one by one."""
         first, last, _ = panels.indices(self.count)
+        if (first, last) == (0, self._panels.shape[-3]) and self._is_one_call(rows):
+            np.matmul(rows, self._panels, out=out.reshape(len(rows), last, self.width).swapaxes(0, 1))
+            return
         replay(self.tape(rows, out[..., first * self.width : last * self.width], panels))
+
+    def _is_one_call(self, rows: Array) -> bool:
+        """Return whether a tape for all panels would have one call, so that making it takes longer than the call."""
+        return self._rest is None and self._panels.ndim == 3 and 0 < len(rows) <= self._max_tile_rows
 
     def tape_of_columns(self, rows: Array, out: Array, columns: slice) -> Tape:
         """Return the calls that compute some columns; with several panels, these begin with a panel."""
