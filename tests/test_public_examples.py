@@ -9,7 +9,23 @@ from importlib import import_module
 import pytest
 
 MODULES = tuple(
-    f"ir_runtime{name}" for name in ("", ".debug", ".exceptions", ".guides", ".helpers", ".preprocess")
+    f"ir_runtime{name}"
+    for name in (
+        "",
+        ".debug",
+        ".exceptions",
+        ".guides",
+        ".helpers",
+        ".preprocess",
+        ".properties",
+        ".properties.device",
+        ".properties.hint",
+        ".properties.intel_cpu",
+        ".properties.log",
+        ".properties.streams",
+        ".report",
+        ".utils.decorators",
+    )
 )
 
 
@@ -18,6 +34,11 @@ def named(module: str) -> list[str]:
     found = import_module(module)
     names = [name for name in found.__all__ if not name.startswith("_")]
     return [name for name in names if not isinstance(getattr(found, name), types.ModuleType)]
+
+
+@pytest.mark.parametrize("name", ["frontend", "op", "op.util", "passes", "utils"])
+def test_names_of_openvino_have_an_example_of_their_module(name: str) -> None:
+    assert ">>> " in (inspect.getdoc(import_module(f"ir_runtime.{name}")) or "")
 
 
 @pytest.mark.parametrize("module", MODULES)

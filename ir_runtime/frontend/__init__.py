@@ -1,4 +1,12 @@
-"""OpenVINO's conversion of models of other frameworks: its names can be imported; calling them says what to do."""
+"""OpenVINO's conversion of models of other frameworks: its names can be imported; calling them says what to do.
+
+>>> from ir_runtime import frontend
+>>> try:
+...     frontend.FrontEndManager().load_by_framework("onnx")
+... except RuntimeError as refused:
+...     print("convert" in str(refused))
+True
+"""
 
 from __future__ import annotations
 

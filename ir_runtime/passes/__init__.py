@@ -1,4 +1,24 @@
-"""Passes that change models, and the patterns that they look for. As ``openvino.passes``."""
+"""Passes that change models, and the patterns that they look for. As ``openvino.passes``.
+
+A pattern describes nodes by their types and by conditions on their outputs; what to do where it matches is a function.
+
+>>> import numpy as np, ir_runtime as ov
+>>> from ir_runtime import opset13 as ops, passes
+>>> x = ops.parameter([2, 3], np.float32, "x")
+>>> model = ov.Model([ops.exp(ops.relu(ops.relu(x)))], [x])
+>>> inner = passes.WrapType("opset13.Relu", passes.AnyInput(passes.rank_equals(2)))
+>>> outer = passes.WrapType("opset13.Relu", inner)
+>>> def drop(matcher):
+...     twice = matcher.get_match_root()
+...     ov.utils.replace_node(twice, twice.input_value(0).get_node())
+...     return True
+>>> manager = passes.Manager()
+>>> _ = manager.register_pass(passes.MatcherPass(passes.Matcher(outer, "ReluTwice"), drop))
+>>> _ = manager.register_pass(passes.ConvertFP32ToFP16())
+>>> _ = manager.run_passes(model)
+>>> [node.get_type_name() for node in model.get_ordered_ops()], model.input().element_type.to_string()
+(['Parameter', 'Relu', 'Exp', 'Result'], 'f16')
+"""
 
 from ..absent import answers
 from ..api.rewriting.matcher import Matcher

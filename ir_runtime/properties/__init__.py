@@ -58,14 +58,24 @@ __all__ = [
 
 
 class CacheMode(Choice):
-    """What a cache of compiled models is made for."""
+    """What a cache of compiled models is made for.
+
+    >>> from ir_runtime import properties
+    >>> properties.cache_mode("OPTIMIZE_SIZE")[1] is properties.CacheMode.OPTIMIZE_SIZE
+    True
+    """
 
     OPTIMIZE_SIZE = 0
     OPTIMIZE_SPEED = 1
 
 
 class CompatibilityCheck(Choice):
-    """Whether a device can run a compiled model."""
+    """Whether a device can run a compiled model.
+
+    >>> from ir_runtime import properties
+    >>> properties.CompatibilityCheck.SUPPORTED.name
+    'SUPPORTED'
+    """
 
     NOT_APPLICABLE = 0
     SUPPORTED = 1
@@ -73,7 +83,12 @@ class CompatibilityCheck(Choice):
 
 
 class WorkloadType(Choice):
-    """Whether a model runs beside more important work."""
+    """Whether a model runs beside more important work.
+
+    >>> from ir_runtime import properties
+    >>> properties.workload_type(properties.WorkloadType.EFFICIENT)[0]
+    'WORKLOAD_TYPE'
+    """
 
     DEFAULT = 0
     EFFICIENT = 1

@@ -12,6 +12,12 @@ __all__ = ["Property"]
 class Property(str):
     """The name of a property. Called with a value, it is the pair of both, as OpenVINO's are.
 
+    >>> from ir_runtime import properties
+    >>> properties.inference_num_threads, properties.inference_num_threads(2)
+    ('INFERENCE_NUM_THREADS', ('INFERENCE_NUM_THREADS', 2))
+    >>> properties.hint.performance_mode(properties.hint.PerformanceMode.LATENCY)[0]
+    'PERFORMANCE_HINT'
+
     Args:
         name: the name, a key of ``config``.
         kind: reads its values; none where it can only be read.

@@ -26,7 +26,12 @@ __all__ = [
 
 
 class Capability:
-    """What a device is made for: the texts of ``OPTIMIZATION_CAPABILITIES``."""
+    """What a device is made for: the texts of ``OPTIMIZATION_CAPABILITIES``.
+
+    >>> import ir_runtime
+    >>> Capability.FP32 in ir_runtime.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    True
+    """
 
     FP32 = "FP32"
     BF16 = "BF16"
@@ -39,7 +44,12 @@ class Capability:
 
 
 class Type(Choice):
-    """Whether a device is part of the processor."""
+    """Whether a device is part of the processor.
+
+    >>> import ir_runtime
+    >>> ir_runtime.Core().get_property("CPU", "DEVICE_TYPE").name
+    'INTEGRATED'
+    """
 
     INTEGRATED = 0
     DISCRETE = 1

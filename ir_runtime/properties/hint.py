@@ -35,7 +35,12 @@ __all__ = [
 
 
 class PerformanceMode(Choice):
-    """Few results soon, or many in all."""
+    """Few results soon, or many in all.
+
+    >>> from ir_runtime.properties import hint
+    >>> hint.performance_mode(hint.PerformanceMode.THROUGHPUT)[1].name
+    'THROUGHPUT'
+    """
 
     LATENCY = 1
     THROUGHPUT = 2
@@ -43,14 +48,23 @@ class PerformanceMode(Choice):
 
 
 class ExecutionMode(Choice):
-    """Speed, or numbers as exact as the model asks for. Here it is always the latter."""
+    """Speed, or numbers as exact as the model asks for. Here it is always the latter.
+
+    >>> from ir_runtime.properties import hint
+    >>> hint.execution_mode("ACCURACY")[1] is hint.ExecutionMode.ACCURACY
+    True
+    """
 
     PERFORMANCE = 1
     ACCURACY = 2
 
 
 class Priority(Choice):
-    """Which model goes first."""
+    """Which model goes first.
+
+    >>> Priority.LOW < Priority.HIGH, Priority.DEFAULT is Priority.MEDIUM
+    (True, True)
+    """
 
     LOW = 0
     MEDIUM = 1
@@ -59,7 +73,12 @@ class Priority(Choice):
 
 
 class SchedulingCoreType(Choice):
-    """Which cores to run on."""
+    """Which cores to run on.
+
+    >>> from ir_runtime.properties import hint
+    >>> hint.scheduling_core_type("PCORE_ONLY")[1] is hint.SchedulingCoreType.PCORE_ONLY
+    True
+    """
 
     ANY_CORE = 0
     PCORE_ONLY = 1
@@ -67,7 +86,11 @@ class SchedulingCoreType(Choice):
 
 
 class ModelDistributionPolicy(Choice):
-    """How several sockets or devices share a model."""
+    """How several sockets or devices share a model.
+
+    >>> int(ModelDistributionPolicy.PIPELINE_PARALLEL)
+    1
+    """
 
     TENSOR_PARALLEL = 0
     PIPELINE_PARALLEL = 1

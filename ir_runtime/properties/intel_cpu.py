@@ -14,7 +14,12 @@ __all__ = [
 
 
 class TbbPartitioner(Choice):
-    """How oneTBB divides loops among threads."""
+    """How oneTBB divides loops among threads.
+
+    >>> from ir_runtime.properties import intel_cpu
+    >>> intel_cpu.tbb_partitioner("AUTO")[1] is intel_cpu.TbbPartitioner.AUTO
+    True
+    """
 
     STATIC = 1
     AUTO = 2

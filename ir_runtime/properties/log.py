@@ -9,7 +9,12 @@ __all__ = ["Level", "level"]
 
 
 class Level(Choice):
-    """From nothing to everything."""
+    """From nothing to everything.
+
+    >>> from ir_runtime.properties import log
+    >>> log.level("LOG_INFO")[1] is log.Level.INFO
+    True
+    """
 
     NO = -1
     ERR = 0

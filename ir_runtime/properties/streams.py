@@ -13,6 +13,10 @@ __all__ = ["Num", "num"]
 class Num:
     """A number of streams. As OpenVINO's ``streams.Num``.
 
+    >>> from ir_runtime.properties import streams
+    >>> streams.num(streams.Num(4)), streams.num(streams.Num.AUTO)
+    (('NUM_STREAMS', 4), ('NUM_STREAMS', -1))
+
     Args:
         number: the number; -1 for as many as fit the hint, -2 for one of each NUMA node.
     """

@@ -42,7 +42,11 @@ _FIRST = ("nan", "error", "time")
 
 @dataclass(frozen=True)
 class Page:
-    """A report: HTML that needs nothing else. Notebooks show it; `save` writes it."""
+    """A report: HTML that needs nothing else. Notebooks show it; `save` writes it.
+
+    >>> Page("<!doctype html><title>a page</title>").html[:15]
+    '<!doctype html>'
+    """
 
     html: str
 
@@ -91,6 +95,12 @@ class _Content:
 def page(source: Source, measures: Measures | None = None, old: OldModel | None = None) -> Page:
     """Return the report of a model.
 
+    >>> import ir_runtime
+    >>> from ir_runtime.api.reporting import source_of
+    >>> model = ir_runtime.read_model("examples/digits/digits.xml")
+    >>> page(source_of(model, constraints=False)).html.count("</html>")
+    1
+
     Args:
         source: the model.
         measures: what was measured of it.
@@ -106,7 +116,14 @@ def page(source: Source, measures: Measures | None = None, old: OldModel | None 
 
 
 def summary(source: Source) -> str:
-    """Return the inputs, outputs, operations and weights of a model as HTML."""
+    """Return the inputs, outputs, operations and weights of a model as HTML.
+
+    >>> import ir_runtime
+    >>> from ir_runtime.api.reporting import source_of
+    >>> model = ir_runtime.read_model("examples/digits/digits.xml")
+    >>> "Convolution-1" in summary(source_of(model, constraints=False))
+    True
+    """
     content = _Content(source, Measures())
     return summary_html(source, content.shapes, content.records)
 

@@ -19,6 +19,12 @@ __all__ = ["OldModel", "Measures", "Source"]
 class Source:
     """A model, as far as a report shows it.
 
+    >>> import ir_runtime
+    >>> from ir_runtime.api.reporting import source_of
+    >>> source = source_of(ir_runtime.read_model("examples/digits/digits.xml"), constraints=False)
+    >>> source.version, len(source.types), source.report.ok
+    (11, 1, True)
+
     Args:
         graph: its layers.
         values: what was inferred about them.
@@ -43,6 +49,11 @@ class Source:
 @dataclass(frozen=True)
 class Measures:
     """What was measured, by the names of layers outside of bodies.
+
+    >>> import ir_runtime
+    >>> measures = Measures(times={"Multiply_2994": 1.5})
+    >>> "Time by scope" in ir_runtime.read_model("examples/digits/digits.xml").report(measures=measures).html
+    True
 
     Args:
         times: the median time of each step, in milliseconds, by the first of its layers.
@@ -75,7 +86,13 @@ class Measures:
 
 @dataclass(frozen=True)
 class OldModel:
-    """A model to show beside a newer one, and what changed.
+    """A model to show beside a newer one, and what changed. `ir_runtime.debug.old_model` compares two.
+
+    >>> import ir_runtime
+    >>> old, new = (ir_runtime.read_model("examples/digits/digits.xml") for _ in range(2))
+    >>> from ir_runtime.debug import old_model
+    >>> old_model(old, new).changed
+    {}
 
     Args:
         source: the older model.

@@ -1,4 +1,14 @@
-"""OpenVINO's helpers, as far as programs use them."""
+"""OpenVINO's helpers, as far as programs use them.
+
+>>> import numpy as np, ir_runtime as ov
+>>> from ir_runtime import opset13 as ops, utils
+>>> x = ops.parameter([2], np.float32, "x")
+>>> inner = ops.relu(x)
+>>> model = ov.Model([ops.exp(inner)], [x])
+>>> utils.replace_node(inner, ops.abs(x))
+>>> [node.get_type_name() for node in model.get_ordered_ops()]
+['Parameter', 'Abs', 'Exp', 'Result']
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,17 @@ __all__ = ["custom_preprocess_function"]
 def custom_preprocess_function(
     custom_function: Callable[[Output], Node | Output],
 ) -> Callable[[Output], Output]:
-    """Let a function for ``PreProcessSteps.custom`` return a node: its only output is meant."""
+    """Let a function for ``PreProcessSteps.custom`` return a node: its only output is meant.
+
+    >>> import numpy as np, ir_runtime as ov
+    >>> from ir_runtime import opset13 as ops
+    >>> x = ops.parameter([2], np.float32, "x")
+    >>> steps = ov.preprocess.PrePostProcessor(ov.Model([ops.relu(x)], [x]))
+    >>> halved = custom_preprocess_function(lambda output: ops.multiply(output, np.float32(0.5)))
+    >>> _ = steps.input().preprocess().custom(halved)
+    >>> ov.compile_model(steps.build())([np.float32([2, -4])])[0].tolist()
+    [1.0, 0.0]
+    """
 
     @wraps(custom_function)
     def output_of(tensor: Output) -> Output:

@@ -1,4 +1,17 @@
-"""What nodes are described with: variables, and how bodies are tied to ports. As ``openvino.op.util``."""
+"""What nodes are described with: variables, and how bodies are tied to ports. As ``openvino.op.util``.
+
+>>> import numpy as np, ir_runtime as ov
+>>> from ir_runtime import op, opset13 as ops
+>>> info = op.util.VariableInfo()
+>>> info.data_shape, info.data_type, info.variable_id = ov.PartialShape([2]), ov.Type.f32, "sum"
+>>> variable = op.util.Variable(info)
+>>> x = ops.parameter([2], np.float32, "x")
+>>> total = ops.add(op.read_value(ops.constant(np.zeros(2, np.float32)), variable), x)
+>>> model = ov.Model([ops.result(total)], [op.assign(total, variable)], [x], [variable], "running sum")
+>>> request = ov.compile_model(model).create_infer_request()
+>>> [request.infer([np.float32([1, 2])])[0].tolist() for _ in range(2)]
+[[1.0, 2.0], [2.0, 4.0]]
+"""
 
 from ...absent import answers
 from ...api.building.descriptions import (
