@@ -164,7 +164,12 @@ def test_bench_lays_images_out_as_its_layout_says(
 
 @pytest.mark.parametrize(
     "command",
-    ["bench -niter 1 --backend numpy", "compare --against reference", "profile --runs 1 --backend numpy"],
+    [
+        "bench -niter 1 --backend numpy",
+        "compare --against reference",
+        "profile --runs 1 --backend numpy",
+        "report --profile --runs 1 --backend numpy",
+    ],
 )
 def test_other_commands_take_images(invoke: Invoke, command: str) -> None:
     name, _, options = command.partition(" ")

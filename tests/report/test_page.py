@@ -287,6 +287,11 @@ def test_layers_in_bodies_have_figures_of_their_own() -> None:
     flops, times = overlay_of(html, "flops")["values"], overlay_of(html, "time")["values"]
     assert flops[inner] == flops[owner] == 3 * 2, "one row each in three passes"
     assert 0 < times[inner] < times[owner]
+    notes = data_of(html)["notes"]
+    assert any(
+        re.fullmatch(r"\S+ GFLOP/s and \S+ GB/s: \d+ % of the roofline, bound by \w+", n)
+        for n in notes[str(owner)]
+    )
     (said,) = re.findall(r"<title>TensorIterator: \d+ \w+, ([\d.]+) %</title>", html)[:1]
     assert float(said) <= 100, "what is in the body is not counted again"
 
