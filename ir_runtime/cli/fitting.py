@@ -47,7 +47,7 @@ def fitted(
     fitting = None if widths is None else _shortened(rows, names, widths)
     if widths is None or fitting is None:
         head = next((i for i, name in enumerate(header) if name not in right), 0)
-        return "", [line for row in rows for line in _block(header, row, head, sentences, columns)]
+        return "", [line for row in rows for line in _block(header, row, head, columns)]
     heading, *lines = _rendered(header, fitting, right, sentences, widths)
     return heading, lines
 
@@ -127,9 +127,7 @@ def _rendered(
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-def _block(
-    header: Sequence[str], row: Sequence[str], head: int, sentences: Collection[str], columns: int
-) -> Iterator[str]:
+def _block(header: Sequence[str], row: Sequence[str], head: int, columns: int) -> Iterator[str]:
     """Yield the lines of one row: the cell that names it, then the others with the names of their columns."""
     yield "  " + shortened(row[head], columns - 2)
     line = ""
@@ -140,9 +138,9 @@ def _block(
         if line and display_width(line) + _GAP + display_width(item) > columns - 4:
             yield f"    {line}"
             line = ""
-        if name in sentences:
-            *full, item = textwrap.wrap(item, columns - 4)
-            yield from (f"    {each}" for each in full)
+        parts = textwrap.wrap(item, columns - 4, break_long_words=False, break_on_hyphens=False)
+        *full, item = parts or [item]
+        yield from (f"    {shortened(each, columns - 4)}" for each in full)
         line = f"{line}  {item}" if line else shortened(item, columns - 4)
     if line:
         yield f"    {line}"

@@ -225,6 +225,14 @@ def test_names_that_would_look_the_same_lose_what_they_share() -> None:
     heading, lines = fitted(["layer", "n"], alike, ["n"], (), 24)
     assert heading == "", "each row is a block"
     assert len(lines) == 6
+    heading, lines = fitted(
+        ["layer", "computes"], [["a" * 30, "Convolution + Add + Clamp"], ["b" * 30, "ReLU"]], (), (), 24
+    )
+    assert [line.strip() for line in lines[1:4]] == [
+        "computes Convolution",
+        "+ Add + Clamp",
+        lines[3].strip(),
+    ]
 
 
 def test_paragraphs_of_pages_fill_the_terminal() -> None:
