@@ -9,7 +9,7 @@ import click
 
 from .fed import Feeding, fed
 from .limited import limited
-from .long import working
+from .long import cache_folder, cached, working
 from .models import as_json, read, weights
 from .render import number, plural, result, table
 from .terminal import show
@@ -42,6 +42,7 @@ _REST = "a pipe gets all"
 @click.option("--layers", multiple=True, metavar="GLOB", help="Also show and save these layers. Repeatable.")
 @weights
 @limited
+@cached
 @as_json
 def oracle(
     model: str,
@@ -51,6 +52,7 @@ def oracle(
     weights: str | None,
     as_json: bool,
     limits: Limits,
+    cache: str | None,
     types: str,
 ) -> None:
     """Compute MODEL in f64: numbers that it has in f32, f16 or bf16 are never rounded to these."""
@@ -64,7 +66,7 @@ def oracle(
         raise click.UsageError("-o - and --json cannot be given together: both write to stdout")
     net = read(model, weights, limits=limits)
     feeds = feeding(net)
-    with working("computing", as_json, None):
+    with working("computing", as_json, cache_folder(cache)):
         found = compute(net, feeds, layers, types=types)
     if target is not None:
         check_count(target, list(found))

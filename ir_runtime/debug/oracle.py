@@ -11,10 +11,12 @@ from ..api.names import find_ports
 from ..ir.graph import Port
 from ..ir.tensor import Array
 from ..records import Record
+from .caching import entry_for
 from .decisions import decides, pinned
 from .observation import NamedArrays
 from .progress import Interrupted
 from .reference import Recorder, Reference, as_declared, chained, check_types
+from .resuming import Resumable
 from .spilling import Room, Tensors, room_of
 from .tensors import Names, name_of, ports_by_name
 
@@ -113,13 +115,18 @@ def oracle(
     room = room_of(model.limits)
     recorder = Recorder(asked, Tensors(room))
     rounding = as_declared(plain.types) if types == "declared" else None
-    change = chained(pinned(_decisions(plain, pin or {})), rounding, recorder)
+    feeds = wide.feeds(inputs)
+    entry = None if pin else entry_for(f"oracle {types} {asked}", model, feeds, "reference")
+    whole = Resumable(model, wide, feeds, entry)
+    rest, feeds = whole.start(asked, recorder.tensors)
+    change = chained(pinned(_decisions(plain, pin or {})), rounding, recorder, whole.note)
     try:
-        results = wide.run(wide.feeds(inputs), change)
+        results = rest.run(feeds, change)
     except KeyboardInterrupt:
+        whole.save(recorder.tensors)
         known = {name_of(wide.graph, port): array for port, array in recorder.tensors.items()}
         raise Interrupted(Truth([], known, room, partial=True)) from None
-    outputs = [(port.label, np.array(array)) for port, array in zip(wide.outputs, results, strict=True)]
+    outputs = [(port.label, np.array(array)) for port, array in zip(wide.outputs, results, strict=False)]
     found = recorder.tensors
     return Truth(outputs, {name_of(wide.graph, port): found[port] for port in asked if port in found}, room)
 

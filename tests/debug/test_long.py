@@ -168,6 +168,39 @@ def test_what_another_runtime_computed_is_not_computed_again(
     assert not any(cache.iterdir()), "what is done needs nothing to go on from"
 
 
+@pytest.mark.parametrize("layers", [(), "*"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_oracle_goes_on_where_it_was_interrupted(name: str, layers: str, tmp_path: Path) -> None:
+    model, inputs = network(name, tmp_path)
+    whole, seen = debug.oracle(model, inputs, layers), list[list[str]]()
+    for at in (0.3, 0.6):
+        interrupted = pytest.raises(Interrupted)
+        with interrupted as stopped, caching(tmp_path / "cache"), showing(_noting(seen, at)):
+            debug.oracle(model, inputs, layers)
+    assert bool(stopped.value.partial) == bool(layers)
+    with caching(tmp_path / "cache"), showing(_noting(seen, 2)):
+        found = debug.oracle(model, inputs, layers)
+    assert list(found) == list(whole)
+    assert all(found[key].tobytes() == array.tobytes() for key, array in whole.items())
+    computing = {layer.name for layer in computed_layers(Reference(model).graph)}
+    runs = [set(run[:-1] if index < 2 else run) & computing for index, run in enumerate(seen)]
+    assert all(runs)
+    assert sum(map(len, runs)) == len(set().union(*runs)), "nothing is computed twice"
+    assert not any((tmp_path / "cache").iterdir())
+
+
+def _noting(seen: list[list[str]], at: float) -> Callable[[float, str], None]:
+    """Note the layers that run, and interrupt there."""
+    seen.append([])
+
+    def show(part: float, layer: str) -> None:
+        seen[-1].append(layer)
+        if part >= at:
+            raise KeyboardInterrupt
+
+    return show
+
+
 def test_a_budget_goes_on_with_the_next_layer(tmp_path: Path) -> None:
     model, inputs = network("encoder", tmp_path)
     whole, parts = debug.budget(model, inputs, "int8"), list[float]()

@@ -1,0 +1,87 @@
+"""Go on with a run in f64 that was interrupted, from the tensors that its other layers read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from itertools import starmap
+
+from ..api.model import Model
+from ..ir.graph import Layer, Port
+from ..ir.tensor import Array
+from ..records import Record
+from .caching import Entry
+from .extract import cut
+from .reference import Reference
+from .tensors import computed_layers
+
+__all__ = ["Resumable"]
+
+
+class Resumable:
+    """A run that keeps what layers that have not run yet read, and writes it when it is interrupted.
+
+    Args:
+        model: the model.
+        whole: its reference in f64.
+        feeds: an array for each input.
+        entry: where to write; ``None`` if nothing is to be kept.
+    """
+
+    def __init__(self, model: Model, whole: Reference, feeds: Sequence[Array], entry: Entry | None) -> None:
+        layers = computed_layers(whole.graph)
+        is_pure = all(layer.op is not None and layer.op.pure for layer in layers)
+        self._entry = entry if is_pure else None  # a cut leaves variables behind
+        self._model, self._whole, self._feeds = model, whole, list(feeds)
+        self._ends = [port._port for port in whole.outputs]
+        self._waiting = {layer.id for layer in layers}
+        self._tensors: dict[Port, Array] = {}
+
+    def start(
+        self, asked: Sequence[Port], found: MutableMapping[Port, Array]
+    ) -> tuple[Reference, list[Array]]:
+        """Return the part of the model that has not run, and an array for each of its inputs.
+
+        Args:
+            asked: tensors that are wanted beside the outputs.
+            found: takes those of them that are known.
+        """
+        known = None if self._entry is None else self._entry.read("cut")
+        if known is None:
+            return self._whole, self._feeds
+        record, arrays = known
+        starts, done = (list(starmap(Port, record[key])) for key in ("starts", "asked"))
+        self._waiting = set(record["waiting"])
+        self._tensors = dict(zip(starts, arrays, strict=False))
+        found.update(zip(done, arrays[len(starts) :], strict=True))
+        part = cut(self._model, starts, [*self._ends, *(port for port in asked if port not in found)])
+        parameters = self._whole.graph.of_type("Parameter")
+        feeds = {layer.name: feed for layer, feed in zip(parameters, self._feeds, strict=True)}
+        rest = [feeds[node.friendly_name] for node in part.parameters[len(starts) :]]
+        return Reference(part, wide=True), [*arrays[: len(starts)], *rest]
+
+    def note(self, layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Keep what later layers read, as a change that changes nothing."""
+        if self._entry is None or layer.id not in self._waiting:
+            return outputs
+        self._waiting.remove(layer.id)
+        self._tensors.update(
+            (port, array)
+            for port, array in zip(layer.output_ports, outputs, strict=False)
+            if self._is_needed(port)
+        )
+        for source in self._whole.graph.reads(self._whole.graph[layer.id]):
+            if source in self._tensors and not self._is_needed(source):
+                del self._tensors[source]
+        return outputs
+
+    def _is_needed(self, port: Port) -> bool:
+        readers = self._whole.graph.readers(port)
+        return port in self._ends or any(reader.layer in self._waiting for reader in readers)
+
+    def save(self, found: Mapping[Port, Array]) -> None:
+        """Write what the rest of the run needs, and the tensors that were found."""
+        if self._entry is not None:
+            record: Record = {
+                "starts": list(self._tensors), "asked": list(found), "waiting": sorted(self._waiting),
+            }  # fmt: skip
+            self._entry.write("cut", record, [*self._tensors.values(), *found.values()])
