@@ -25,11 +25,11 @@ __all__ = ["NamedDims"]
 
 @dataclass
 class NamedDims:
-    """The dims of a graph, each a number, a name, a formula, or not known.
+    """The dims of a graph, each a number, a name, a formula, or unknown.
 
     Args:
         graph: the layers.
-        inferred: what was inferred about them.
+        inferred: the inferred values of their outputs.
         parameters: the type of each Parameter, by layer.
         found: the constraints on the inputs, which give names to open lengths, and formulas of them.
     """
@@ -41,7 +41,7 @@ class NamedDims:
 
     @cached_property
     def names(self) -> Mapping[Dim, str]:
-        """The names of open lengths, also where nothing was found out about them."""
+        """The names of open lengths, with or without constraints."""
         if self.found.symbols:
             return self.found.symbols
         dims = tuple(open_dims(self.graph, self.parameters))
@@ -50,7 +50,7 @@ class NamedDims:
 
     @cached_property
     def values(self) -> Mapping[Port, Value]:
-        """What is inferred where open lengths have their names as symbols."""
+        """The inferred values, with the names of open lengths as symbols."""
         if not self.names:
             return self.inferred
         fed = {layer: Value(self._named(layer)) for layer in self.parameters}
@@ -64,12 +64,12 @@ class NamedDims:
         return symbolic_dims(Probe(DynamicLayers(self.graph, self.inferred, self.parameters)), self.found)
 
     def length(self, port: Port, axis: int, dim: Dimension, outermost: bool = True) -> Count | None:
-        """Return the length of a dim as a number, a name or a formula; ``None`` if it is not known.
+        """Return the length of a dim as a number, a name or a formula; ``None`` if unknown.
 
         Args:
             port: the output that has the dim.
             axis: its place.
-            dim: what is inferred of it.
+            dim: its inferred length.
             outermost: whether the port is in the graph itself, and not in the body of a layer.
         """
         if dim.is_static:

@@ -15,7 +15,7 @@ from .constraints.symbols import label
 from .infer import Inferred
 from .named_dims import NamedDims
 
-__all__ = ["OpenLength", "PortShape", "Shapes", "shapes_in"]
+__all__ = ["OpenLength", "PortShape", "Shapes", "open_lengths", "shapes_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,46 +79,43 @@ def shapes_in(
         parameters: the type of each Parameter, by layer.
         constraints: those of the inputs, which give names to open lengths, and formulas of them.
     """
-    return _Lister(NamedDims(graph, values, parameters, constraints or Constraints())).shapes()
+    named = NamedDims(graph, values, parameters, constraints or Constraints())
+    return Shapes(open_lengths(named), tuple(_rows(named, graph, named.values, True)))
 
 
-class _Lister:
-    def __init__(self, named: NamedDims) -> None:
-        self._named = named
+def open_lengths(named: NamedDims) -> tuple[OpenLength, ...]:
+    """Return the open lengths of the inputs."""
+    return tuple(
+        OpenLength(label(named.graph[layer]), axis, named.names[Dim(layer, axis)], str(dim))
+        for layer, type in named.parameters.items()
+        for axis, dim in enumerate(type.shape if type.shape.rank is not None else ())
+        if dim.is_dynamic
+    )
 
-    def shapes(self) -> Shapes:
-        named = self._named
-        return Shapes(tuple(self._open()), tuple(self._rows(named.graph, named.values, True)))
 
-    def _open(self) -> Iterator[OpenLength]:
-        named = self._named
-        for layer, type in named.parameters.items():
-            for axis, dim in enumerate(type.shape if type.shape.rank is not None else ()):
-                if dim.is_dynamic:
-                    name = named.names[Dim(layer, axis)]
-                    yield OpenLength(label(named.graph[layer]), axis, name, str(dim))
+def _rows(
+    named: NamedDims, graph: Graph, values: Mapping[Port, Value], outermost: bool
+) -> Iterator[PortShape]:
+    for layer in sorted(graph, key=lambda la: la.type != "Parameter"):
+        for spec, source in zip(layer.inputs, graph.sources(layer), strict=True):
+            if source is not None and source in values:
+                yield _row(layer, spec, values[source], True, _dims(named, source, values[source], outermost))
+        for port, spec in zip(layer.output_ports, layer.outputs, strict=True):
+            if port in values:
+                yield _row(layer, spec, values[port], False, _dims(named, port, values[port], outermost))
+        for body in layer.bodies():
+            inner = values.bodies.get((layer.id, body.name)) if isinstance(values, Inferred) else None
+            yield from _rows(named, body.graph, inner or {}, False)
 
-    def _rows(self, graph: Graph, values: Mapping[Port, Value], outermost: bool) -> Iterator[PortShape]:
-        for layer in sorted(graph, key=lambda la: la.type != "Parameter"):
-            for spec, source in zip(layer.inputs, graph.sources(layer), strict=True):
-                if source is not None and source in values:
-                    dims = self._dims(source, values[source], outermost)
-                    yield _row(layer, spec, values[source], True, dims)
-            for port, spec in zip(layer.output_ports, layer.outputs, strict=True):
-                if port in values:
-                    yield _row(layer, spec, values[port], False, self._dims(port, values[port], outermost))
-            for body in layer.bodies():
-                inner = values.bodies.get((layer.id, body.name)) if isinstance(values, Inferred) else None
-                yield from self._rows(body.graph, inner or {}, False)
 
-    def _dims(self, port: Port, value: Value, outermost: bool) -> tuple[int | str, ...] | None:
-        if value.shape.rank is None:
-            return None
-        counts = (self._named.length(port, axis, d, outermost) for axis, d in enumerate(value.shape))
-        return tuple(
-            str(dim) if count is None else count if isinstance(count, int) else str(count)
-            for dim, count in zip(value.shape, counts, strict=True)
-        )
+def _dims(named: NamedDims, port: Port, value: Value, outermost: bool) -> tuple[int | str, ...] | None:
+    if value.shape.rank is None:
+        return None
+    counts = (named.length(port, axis, d, outermost) for axis, d in enumerate(value.shape))
+    return tuple(
+        str(dim) if count is None else count if isinstance(count, int) else str(count)
+        for dim, count in zip(value.shape, counts, strict=True)
+    )
 
 
 def _row(

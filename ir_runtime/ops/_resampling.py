@@ -1,4 +1,4 @@
-"""What it takes to compute a number between elements."""
+"""The arithmetic of interpolating between elements."""
 
 from __future__ import annotations
 

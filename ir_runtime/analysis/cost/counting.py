@@ -15,7 +15,7 @@ from ...ir.tensor import TensorType, Value
 from ..constraints.constraint import Constraints
 from ..infer import Inferred
 from ..named_dims import NamedDims
-from ..shapes import shapes_in
+from ..shapes import open_lengths
 from .counted import Cost, LayerCount, WeightCount
 
 __all__ = ["count"]
@@ -38,12 +38,10 @@ def count(
         parameters: the type of each Parameter, by layer.
         constraints: those of the inputs, which give names to open lengths, and formulas of them.
     """
-    found = constraints or Constraints()
-    named = NamedDims(graph, values, parameters, found)
+    named = NamedDims(graph, values, parameters, constraints or Constraints())
     walk = _Walk(named, graph, named.values)
     layers = tuple(walk.layers())
-    lengths = shapes_in(graph, values, parameters, found).inputs if named.names else ()
-    return Cost(layers, _by_type(walk.weights), lengths, walk.peak())
+    return Cost(layers, _by_type(walk.weights), open_lengths(named), walk.peak())
 
 
 @dataclass

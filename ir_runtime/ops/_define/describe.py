@@ -1,4 +1,4 @@
-"""What the declaration of an operation says of it, as plain data."""
+"""The declaration of an operation as plain data."""
 
 from __future__ import annotations
 
