@@ -100,7 +100,8 @@ def _of_other_type(source: Any) -> Array:
     dtype = _TYPES.get((tensor.code, tensor.bits))
     if dtype is None or tensor.lanes != 1:
         raise InputError(
-            f"the {type(source).__name__} has elements of a type that the IR has not", code=Code.BAD_REQUEST
+            f"the {type(source).__name__} has elements of a type that OpenVINO IR does not have",
+            code=Code.BAD_REQUEST,
         )
     shape = tuple(tensor.shape[: tensor.ndim])
     size = tensor.bits // 8

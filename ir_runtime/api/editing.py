@@ -243,7 +243,7 @@ class Editing(View):
         """
         parameters = self._edit().parameters
         if not 0 <= parameter_index < len(parameters):
-            message = f"the model has {len(parameters)} inputs, and so none of index {parameter_index}"
+            message = f"input index {parameter_index} is out of range: the model has {len(parameters)}"
             raise InputError(message, code=Code.NO_SUCH_NAME)
         parameters[parameter_index].output(0).replace(parameter.output(0))
         parameters[parameter_index] = parameter

@@ -155,10 +155,10 @@ def given(results: Any, count: int) -> tuple[Any, ...]:
     """
     outputs = results if isinstance(results, tuple) else (results,)
     if len(outputs) < count:
-        raise ExecutionError(f"it has {count} outputs, but only {len(outputs)} came", hint=_LACKING)
+        raise ExecutionError(f"it has {count} outputs, but its code returned {len(outputs)}", hint=_LACKING)
     return outputs
 
 
-_LACKING = "its code has to return an array for each of them"
+_LACKING = "it must return an array for each of them"
 
 _BY_ARITY: dict[int, Callable[..., Move]] = {1: _unary, 2: _binary, 3: _ternary}

@@ -83,7 +83,7 @@ class Iterations:
             if edge.result == output.result and edge.parameter in self.feeds:
                 return self.feeds[edge.parameter]
         raise ExecutionError(
-            f"there was no iteration, so output {output.port}, counted from 0, has no value: it is what the last "
+            f"the loop ran no iteration, so output {output.port}, counted from 0, has no value: it is what the last "
             f"iteration gives"
         )
 
@@ -100,7 +100,7 @@ def _joined(parts: Sequence[Array], cut: Cut, type: TensorType | None) -> Array:
     if not parts:
         if type is None or type.shape.rank is None:
             raise ExecutionError(
-                "there was no iteration, and the body does not declare a shape for the parts that an output joins"
+                "the loop ran no iteration, and the body does not declare a shape for the parts that an output joins"
             )
         shape = [d.min for d in type.shape]
         shape[normalize_axis(cut.axis, len(shape))] = 0

@@ -74,7 +74,10 @@ def _something_else(data: bytes) -> tuple[str, str] | None:
     if head.lower().startswith(_WEBPAGE):
         return "a web page", "copy the <layer> elements from it"
     if not head.startswith(_XML) and b"<layer" not in data:
-        return "no XML", f"give the .xml of the model; if it is a model of another kind, {_CONVERT}"
+        return (
+            "in an unknown format",
+            f"give the .xml of the model; if it is a model of another kind, {_CONVERT}",
+        )
     return None
 
 

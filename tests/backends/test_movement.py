@@ -238,6 +238,6 @@ def test_steps_that_do_the_same_to_the_same_slots_share_their_move() -> None:
 def test_too_few_outputs_change_nothing(kernel: Any, reads: tuple[int, ...]) -> None:
     (move,) = moves_of([step(lambda *arrays: kernel(arrays[0]), reads, (0, 1), (0,))])
     slots: list[Any] = [X, None]
-    with pytest.raises(ir.ExecutionError, match="it has 2 outputs, but only 1 came"):
+    with pytest.raises(ir.ExecutionError, match="it has 2 outputs, but its code returned 1"):
         move(slots)
     assert slots == [X, None]

@@ -93,7 +93,7 @@ def _fit(shape: PartialShape, goal: PartialShape, places: Sequence[int]) -> Part
     if list(places) != sorted(set(places)) or any(not 0 <= i < len(goal) for i in places):
         raise InferenceError(
             f"axes_mapping is {list(places)}; it must name axes of target_shape {goal}, 0 to {len(goal) - 1}, in "
-            f"rising order"
+            f"ascending order"
         )
     lengths = {}
     for axis, (length, place) in enumerate(zip(shape, places, strict=True)):

@@ -168,7 +168,7 @@ class AvgPoolBase(Pooling):
             if max(before, after) >= extent:
                 raise InferenceError(
                     f"attributes 'pads_begin' and 'pads_end' are {before} and {after} along spatial axis {axis}, "
-                    f"so that windows, which cover {extent}, cover only padding and have no mean",
+                    f"so that windows of extent {extent} cover only padding and have no mean",
                     hint=f"with 'exclude-pad', padding must be less than {extent}",
                 )
 
