@@ -77,19 +77,28 @@ class Diagnostics:
         mark: Mark | None = None,
         causes: tuple[Cause, ...] = (),
     ) -> None:
-        """Add an error: the model is invalid."""
+        """Add an error: the model is invalid.
+
+        Args:
+            code: the kind of finding, such as ``IR301``.
+            message: what is wrong.
+            where: file, line, layer and operation.
+            hint: what to do about it.
+            mark: the element of the file to point at.
+            causes: the layers that lead to it.
+        """
         if self._counted(code, Severity.ERROR, where):
             self._kept.append(Diagnostic(code, message, where, Severity.ERROR, hint, mark, causes=causes))
 
     def warning(
         self, code: str, message: str, where: Location | None = None, hint: str = "", mark: Mark | None = None
     ) -> None:
-        """Add a warning."""
+        """Add a warning; ``code``, ``message``, ``where``, ``hint`` and ``mark`` are those of `error`."""
         if self._counted(code, Severity.WARNING, where):
             self._kept.append(Diagnostic(code, message, where, Severity.WARNING, hint, mark))
 
     def note(self, code: str, message: str, where: Location | None = None, hint: str = "") -> None:
-        """Add a note."""
+        """Add a note; ``code``, ``message``, ``where`` and ``hint`` are those of `error`."""
         if self._counted(code, Severity.NOTE, where):
             self._kept.append(Diagnostic(code, message, where, Severity.NOTE, hint))
 

@@ -24,7 +24,7 @@ class Background:
         self._work, self._after = work, after
         self._ended = threading.Event()
         self._ticket: list[None] = [None]
-        """Whoever pops the item decides whether the work starts or is cancelled."""
+        """The thread that pops the item decides whether the work starts or is cancelled."""
         self._thread: int | None = None
 
     @property

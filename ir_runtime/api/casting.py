@@ -101,7 +101,7 @@ def _contents(value: Any) -> tuple[Any, ElementType | None]:
 def _cast(wanted: ElementType, array: Array) -> Array:
     """Return an array of numbers in another element type; other arrays as they are, to be refused.
 
-    NumPy also casts text, ``None`` and complex numbers, and OpenVINO with it; nobody means that. For bf16
+    NumPy also casts text, ``None`` and complex numbers, and OpenVINO with it; which is never intended. For bf16
     OpenVINO takes arrays of float16 as bit patterns, which looks like numbers, so that neither is done.
     """
     if wanted not in _CAST_TO or not _has_numbers(array):

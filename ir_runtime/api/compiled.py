@@ -112,7 +112,7 @@ class CompiledModel(Executable):
         return self._run(inputs, {}, observers, every_layer, self._variables, self._patch(patch))
 
     def infer_new_request(self, inputs: object = None) -> OVDict:
-        """Run once, on a request of its own."""
+        """Run once, on a new request."""
         return self._run(inputs, {})
 
     def create_infer_request(self) -> InferRequest:

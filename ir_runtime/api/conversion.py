@@ -24,7 +24,12 @@ def refuse(what: str) -> NoReturn:
 
 
 def convert_model(input_model: object = None, *args: object, **settings: object) -> NoReturn:
-    """Refuse to convert a model of another framework, as `refuse` says.
+    """Refuse to convert a model of another framework, as `refuse` says; all arguments are ignored.
+
+    Args:
+        input_model: the model.
+        args: further arguments of OpenVINO's function.
+        settings: its keyword arguments.
 
     >>> import ir_runtime as ov
     >>> try:

@@ -165,7 +165,13 @@ class Core(Answers):
     def query_model(
         self, model: Model, device_name: str, config: Mapping[str, object] | None = None
     ) -> dict[str, str]:
-        """Which layers a device can run, by name."""
+        """Return the device for each layer that it can run, by name.
+
+        Args:
+            model: its operations are looked up.
+            device_name: such as ``CPU``.
+            config: properties, which are checked.
+        """
         Device.of(device_name, config)
         check_config(config)
         return {node.friendly_name: CPU for node in model.get_ops() if node.layer.op is not None}
@@ -239,7 +245,7 @@ class Core(Answers):
         self._config.pop(Device.of(device_name).name, None)
 
     def register_plugin(self, plugin_name: str, device_name: str, config: object = None) -> None:
-        """Refuse OpenVINO's compiled plugins.
+        """Refuse the plugin ``plugin_name``: it is compiled code for OpenVINO. The other arguments are ignored.
 
         Raises:
             UnsupportedError: always.

@@ -81,7 +81,7 @@ class Op(Node):
         return kept_attributes(self)
 
     def visit_attributes(self, visitor: object) -> bool:
-        """Give the attributes to ``visitor.on_attributes`` as a dictionary; there are none by default."""
+        """Give the attributes to ``visitor.on_attributes`` as a dictionary; none by default."""
         return True
 
     def has_evaluate(self) -> bool:
@@ -94,7 +94,7 @@ class Op(Node):
         input_values: Sequence[Tensor],
         evaluationContext: object = None,  # noqa: N803  # OpenVINO's name
     ) -> bool:
-        """Compute the outputs into tensors."""
+        """Compute the outputs from ``input_values`` into ``output_values``; return whether that is possible."""
         return False
 
     def validate_and_infer_types(self) -> None:

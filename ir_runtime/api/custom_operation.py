@@ -17,7 +17,7 @@ __all__ = ["CustomNode", "CustomOperation", "declared_class", "kept_attributes"]
 
 
 class CustomNode(Protocol):
-    """A node that infers and computes its outputs by methods of its own."""
+    """A node that infers and computes its outputs by its own methods."""
 
     def inferred(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
         """Return the types of the outputs for inputs."""
@@ -44,7 +44,7 @@ class CustomOperation(Op):
 
     @classmethod
     def schema(cls) -> Mapping[str, Any]:
-        """There are no attributes but those that the node has."""
+        """It has no attributes but those of the node."""
         return {}
 
     @classmethod

@@ -95,7 +95,7 @@ class Dimension(dimension.Dimension, Answers):
         return self.get_length() != 0
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the same is known of both; symbols do not count."""
+        """Return whether both allow the same lengths; symbols do not count."""
         if isinstance(other, dimension.Dimension):
             return (self.min, self.max) == (other.min, other.max)
         if isinstance(other, int):

@@ -236,10 +236,14 @@ class Editing(View):
         _remove(self._edit().parameters, parameter, "Parameter")
 
     def replace_parameter(self, parameter_index: int, parameter: Node) -> None:
-        """Let all that reads an input read another one, which takes its place and its names.
+        """Let all layers that read an input read another one, which takes its place and its names.
+
+        Args:
+            parameter_index: the index of the input.
+            parameter: the Parameter that replaces it.
 
         Raises:
-            InputError: if there is no input of that index.
+            InputError: if the index is out of range.
         """
         parameters = self._edit().parameters
         if not 0 <= parameter_index < len(parameters):

@@ -146,7 +146,7 @@ class Executable(Answers):
         return OVDict(self._outputs, unshared(arrays, [*feeds, *state.values.values()], plan.roots))
 
     def _advance(self, operation: object, count: int) -> int:
-        """Let the random numbers of an operation go on by this many; return where they were."""
+        """Advance the random numbers of an operation; return their former position."""
         with self._lock:
             start = self._drawn.get(id(operation), 0)
             self._drawn[id(operation)] = start + count

@@ -29,7 +29,7 @@ class Performance:
         """Nothing to do before a step."""
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        """Note what is seen of a step."""
+        """Record the measurements of a step."""
         self.seconds.setdefault(id(step), []).append(seconds)
         self.layouts[id(step)] = ",".join(map(layout_of, outputs))
 
@@ -54,7 +54,7 @@ class ExecutionGraph:
         types: the types of their outputs.
         plan: the steps.
         backend: the name of the backend that computes them.
-        performance: what was seen of runs; None where nobody looked.
+        performance: measurements of runs; None if none were made.
     """
 
     graph: Graph

@@ -170,6 +170,11 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
     ) -> bool:
         """Compute the outputs into tensors, which get their shapes.
 
+        Args:
+            output_values: a tensor for each output, to write to.
+            input_values: a tensor for each input.
+            evaluationContext: is ignored.
+
         Returns:
             Whether the layer can be computed alone: variables and bodies cannot.
         """

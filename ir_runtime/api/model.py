@@ -250,7 +250,7 @@ class Model(Reshaping):
         """Leave the model as it is: nothing is held that would have to be given back."""
 
     def clone(self) -> Model:
-        """A model of its own over the same graph and constants."""
+        """A new model over the same graph and constants."""
         nodes, other = self._nodes(), self._variant()
         other._table = GraphNodes(nodes.graph, nodes.values)
         other._table.weights = self._document.weights

@@ -53,7 +53,7 @@ def find_ports(graph: Graph, asked: Iterable[str | tuple[str, int] | Port]) -> l
     """Outputs of any layers: by tensor name, layer name, glob, (layer name, output), or port.
 
     Raises:
-        InputError: if something that is asked for is not there.
+        InputError: if a name or an index is unknown.
     """
     ports: dict[Port, None] = {}
     for item in asked:

@@ -21,7 +21,7 @@ from .shapes import ShapeLike
 __all__ = ["EDITS", "UNKNOWN", "NodeChanges"]
 
 UNKNOWN = Value(TensorType(ElementType.dynamic, shapes.PartialShape.dynamic()))
-"""What is known of an output before anything is inferred."""
+"""The value of an output before inference."""
 
 _Output = TypeVar("_Output", bound=AnyOutput)
 _Input = TypeVar("_Input", bound=AnyInput)
@@ -85,7 +85,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         return self._given_name
 
     def set_argument(self, index: int, source: _Output) -> None:
-        """Let an input read another tensor; there may be one more than before."""
+        """Let the input ``index`` read the output ``source``; the index after the last adds an input."""
         self._edit()
         if index == len(self._own_sources):
             self._take([*self._own_sources, None])
@@ -106,7 +106,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         self.layer = replace(self.layer, inputs=tuple(specs[: len(sources)]))
 
     def set_attribute(self, name: str, value: object) -> None:
-        """Change an attribute of the operation.
+        """Set the attribute ``name`` of the operation to ``value``.
 
         Raises:
             ValidationError: if it is not allowed.
@@ -131,7 +131,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         self.validate_and_infer_types()
 
     def set_output_type(self, index: int, element_type: ElementType, shape: ShapeLike) -> None:
-        """Set the type of an output; it holds until types are inferred again."""
+        """Set ``element_type`` and ``shape`` of the output ``index``, until types are inferred again."""
         self._edit()
         if index >= len(self._own_values):
             self.set_output_size(index + 1)
@@ -140,7 +140,7 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         self._own_values = tuple(values)
 
     def set_output_size(self, size: int) -> None:
-        """Have that many outputs; nothing is known of those that are new until types are inferred."""
+        """Have that many outputs; new ones are unknown until types are inferred."""
         self._edit()
         first = len(self.layer.inputs)
         specs = [*self.layer.outputs, *(PortSpec(first + i) for i in range(len(self.layer.outputs), size))]

@@ -36,7 +36,7 @@ class PortNode(Protocol):
         """The tensors that it reads."""
 
     def _value(self, index: int) -> Value:
-        """What is known of an output."""
+        """The type, shape and contents of an output, as far as inferred."""
 
     def _names_of(self, index: int) -> tuple[str, ...]:
         """The names of the tensor of an output."""

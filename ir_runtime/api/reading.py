@@ -126,7 +126,7 @@ def read_fragment(
         limits: bounds on what the page may ask for.
 
     Raises:
-        ParseError: if there is no layer in it, or it is not well-formed.
+        ParseError: if it has no layer, or it is not well-formed.
         InputError: if there are several examples and none is chosen, or a value fits no port.
         ValidationError: if it contradicts itself or the specification.
     """

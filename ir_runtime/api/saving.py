@@ -32,7 +32,7 @@ def save_model(model: Model, output_model: PathLike, compress_to_fp16: bool = Fa
     share their bytes. The same model gives the same bytes.
 
     Both files are replaced together or not at all; a model may be saved over the files it was read from.
-    Whoever opens the ``.xml`` while it is replaced finds the former model, the new one, or for a moment
+    A process that opens the ``.xml`` while it is replaced finds the former model, the new one, or for a moment
     no file, but never one beside the weights of another.
 
     A model read with ``strict=False`` can be saved if all that is wrong is unknown operations, which
@@ -124,7 +124,7 @@ def _xml_path(path: PathLike) -> Path:
 def _save(model: Model, xml: Path, weights: Path, compressed: bool = False) -> None:
     if not isinstance(model, Model):
         raise TypeError(f"expected a model, got {type(model).__name__}; ir_runtime.read_model returns one")
-    # Of a constant of an unknown version it is not known where its numbers lie.
+    # Of a constant of an unknown version the place of its numbers is unknown.
     lost = any(layer.type == "Constant" and layer.op is None for layer in model._graph.everywhere())
     content = content_of(model, DECLARED if lost else _ALLOWED)
     try:

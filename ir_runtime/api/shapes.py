@@ -154,7 +154,7 @@ class PartialShape(shape.PartialShape, Answers):
         return Shape(d.min for d in self._dims or ())
 
     def get_max_shape(self) -> Shape:
-        """Return the longest length of each dimension; the largest number of 64 bits where there is no bound."""
+        """Return the longest length of each dimension; the largest 64-bit number for unbounded ones."""
         return Shape(_FAR if d.max is None else d.max for d in self._dims or ())
 
     def get_dimension(self, index: int) -> Dimension:

@@ -68,7 +68,7 @@ class TensorContent(Answers):
 
     @property
     def strides(self) -> Strides:
-        """How many bytes lie from one element to the next along each axis."""
+        """The number of bytes from one element to the next along each axis."""
         from .vectors import Strides
 
         if self._element is ElementType.string:
@@ -108,11 +108,11 @@ class TensorContent(Answers):
         self._hold(decoded(given).astype(object).reshape(held.shape), is_shared=False)
 
     def is_continuous(self) -> bool:
-        """Whether the elements lie side by side."""
+        """Whether the elements are contiguous."""
         return self._data.flags.c_contiguous
 
     def get_strides(self) -> Strides:
-        """How many bytes lie from one element to the next along each axis."""
+        """The number of bytes from one element to the next along each axis."""
         return self.strides
 
     def get_shape(self) -> Shape:

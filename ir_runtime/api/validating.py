@@ -41,7 +41,7 @@ def validate(
     Returns:
         A report: iterate over its findings, in the order of the file, each with ``code``, ``severity``,
         ``message``, ``layer``, ``line``, ``excerpt``, ``causes`` and ``hint``; ``report.ok`` says
-        whether there is no error.
+        whether the model is valid.
     """
     with within(limits), limited_lookups(), no_collection():
         return _validated(model, weights, shapes, limits)

@@ -39,7 +39,7 @@ class _Numbers(list[int]):
 
 
 class Strides(_Numbers):
-    """How many bytes, or elements, lie from one element to the next along each axis. As OpenVINO's.
+    """The number of bytes, or elements, from one element to the next along each axis. As OpenVINO's.
 
     >>> Strides([12, 4]), Strides([12, 4]) == (12, 4)
     (<Strides: (12, 4)>, True)

@@ -43,7 +43,7 @@ def counted(setting: Setting, inputs: Sequence[Array], runs: int) -> list[list[C
     """Return the counters of each of this many runs, at most `RUNS`, of this package.
 
     Args:
-        setting: the model, and what is asked for.
+        setting: the model, and the requested measurements.
         inputs: an array for each of its inputs.
         runs: how many.
     """

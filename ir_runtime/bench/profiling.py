@@ -193,7 +193,7 @@ class _Steps:
 
     Args:
         watched: the runs.
-        sizes: what is known about the steps.
+        sizes: the sizes of the steps.
     """
 
     def __init__(self, watched: Sequence[_Watched], sizes: _Sizes) -> None:

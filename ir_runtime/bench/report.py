@@ -105,7 +105,7 @@ def bench(
     """Measure a model: the start in processes of their own, then runs by turns in this one.
 
     Args:
-        setting: the model, and what is asked for.
+        setting: the model, and the requested measurements.
         inputs: an array for each of its inputs.
         against: another runtime to compare with.
         requests: how many run at once.

@@ -100,7 +100,7 @@ class Side:
 
     Args:
         runtime: which one.
-        setting: the model, and what is asked for.
+        setting: the model, and the requested measurements.
 
     Raises:
         InputError: if the runtime is not installed, or OpenVINO refuses the model.

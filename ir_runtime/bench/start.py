@@ -53,7 +53,7 @@ def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Array], times: 
 
     Args:
         runtime: which one.
-        setting: the model, and what is asked for.
+        setting: the model, and the requested measurements.
         inputs: an array for each input.
         times: how many processes; the best of each figure counts.
 

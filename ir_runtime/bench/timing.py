@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["SequentialRunner", "QueueRunner", "Runner", "Timing", "StopCondition", "alternate", "runner"]
 
 # Seconds that one side runs before the other's turn, and that the processor rests between turns: the workers
-# of a BLAS spin for a while after a product, and would slow down whoever is next.
+# of a BLAS spin for a while after a product, and would slow down the next side.
 BLOCK = 0.25
 PAUSE = 0.1
 MOST_IN_BLOCK = 1000
@@ -75,7 +75,7 @@ class StopCondition:
     def next_block(self, timing: Timing) -> int:
         """How many runs make a block now; 0 if this is enough.
 
-        Before the first run, nobody knows how long one takes: then it is one.
+        Before the first run, its duration is unknown: then it is one.
         """
         if self.progress(timing) >= 1.0:
             return 0

@@ -87,7 +87,7 @@ class Pictures:
     files: Sequence[Path]
 
     def laid_out(self, model: Model, port: Output, options: ImageOptions) -> tuple[Array, str]:
-        """Return the array for an input, and what was done, in words.
+        """Return the array for an input, and what was done, as text.
 
         Raises:
             InputError: if Pillow is not installed, an image cannot be read, or the input takes no images.

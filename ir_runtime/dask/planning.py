@@ -161,7 +161,7 @@ class Planner:
 
 
 def _batch_size(runner: Runner, model: Model, batched: Mapping[str, tuple[int, ...]]) -> int | None:
-    """Return how many rows to run at once: what is asked for, else what the model fixes."""
+    """Return the number of rows to run at once: the requested one, else that of the model."""
     fixed = {}
     for name in batched:
         shape = model.input(name).partial_shape

@@ -114,7 +114,7 @@ def bisect(model: Model, inputs: object, side: SideLike) -> Bisection:
 
     Raises:
         InputError: if the side cannot run other models, or rounding explains how it differs.
-        Interrupted: on Ctrl-C, with what is known by then.
+        Interrupted: on Ctrl-C, with the results so far.
     """
     reference = Reference(model)
     side, feeds = parts_side(side, reference), reference.feeds(inputs)
@@ -147,7 +147,7 @@ class _Search:
                 else:
                     self._keep(low, middle, truth)
                     low = middle
-            if low != start:  # what is left was run with those before it only
+            if low != start:  # the rest was run only with those before it
                 report, _ = self._compared(low, high)
                 low, found = (low, report) if report.verdict == "unexplained" else (start, found)
         except KeyboardInterrupt:

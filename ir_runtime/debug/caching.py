@@ -66,7 +66,7 @@ class Cache:
 
 
 class Entry:
-    """What is known of one piece of work: records by name, with arrays."""
+    """The saved results of one piece of work: records by name, with arrays."""
 
     def __init__(self, cache: Cache, key: str) -> None:
         self._cache, self._folder = cache, cache.folder / key
@@ -119,7 +119,7 @@ def entry_for(kind: str, model: Model, feeds: Sequence[Array], side: object) -> 
         kind: what is done.
         model: the model.
         feeds: an array for each input.
-        side: what is judged; for one that has no name, such as a function, there is no entry.
+        side: what is judged; for one that has no name, such as a function, no entry exists.
     """
     cache = _CACHE.get()
     if cache is None or not isinstance(side, str) or side.endswith((".npz", ".xml", ".onnx")):

@@ -35,7 +35,7 @@ class Change:
         kind: ``added``, ``removed``, ``attribute``, ``inputs``, ``shape``, ``weights``, ``version`` or ``order``.
         layer: the name of the layer, in the old model if it is there.
         operation: its operation.
-        what: what changed, in words.
+        what: what changed, as text.
         amount: of weights, the rms of the difference divided by that of the old weights.
     """
 

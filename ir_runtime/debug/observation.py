@@ -1,4 +1,4 @@
-"""What is seen of an execution that is judged."""
+"""The observations of an execution that is judged."""
 
 from __future__ import annotations
 

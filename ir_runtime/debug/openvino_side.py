@@ -2,7 +2,7 @@
 
 What an added output shows need not be what the plugin computes without it: nodes are split, and in bf16 the layers
 behind the last product run in f32. So only tensors between execution nodes are looked at, each through a product with
-1, behind which nothing is computed; and what is seen counts only if the outputs are bit for bit those of the model
+1, behind which nothing is computed; and observations count only if the outputs are bit for bit those of the model
 alone, and its nodes run in the same precisions. Where not, the tensors are divided until those remain that can be seen.
 """
 

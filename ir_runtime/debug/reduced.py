@@ -1,4 +1,4 @@
-"""What is left of a model that was reduced."""
+"""The result of reducing a model."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Observer(Protocol):
     """
 
     def before(self, step: Step, inputs: Sequence[Array]) -> None:
-        """Called before a layer runs."""
+        """Called before ``step``, a layer, runs on ``inputs``."""
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        """Called after a layer ran."""
+        """Called after ``step``, a layer, ran, with its ``outputs`` and the ``seconds`` that it took."""

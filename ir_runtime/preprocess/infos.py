@@ -1,4 +1,4 @@
-"""What is known of inputs and outputs: of the user's tensors, of the model, and the steps between them."""
+"""Information about inputs and outputs: the user's tensors, those of the model, and the steps between them."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class InputTensorInfo(_TensorInfo):
             sub_names: what to add to the name of the input for each of several planes.
 
         Raises:
-            InputError: if there are not as many names as planes.
+            InputError: if the numbers of names and planes differ.
         """
         if isinstance(sub_names, str):
             raise TypeError(f"expected a sequence of names, got {sub_names!r}")
@@ -193,13 +193,13 @@ class InputTensorInfo(_TensorInfo):
         return self
 
     def set_memory_type(self, memory_type: str) -> Self:
-        """Say where the user's tensor lies; kept in the rt_info of the input for devices that look at it."""
+        """Say in which memory the user's tensor is; kept in the rt_info of the input for devices that look at it."""
         self._memory = expected(memory_type, str)
         return self
 
 
 class InputInfo:
-    """What is known of an input, and the steps that lead to it.
+    """Information about an input, and the steps that lead to it.
 
     >>> import numpy as np
     >>> import ir_runtime as ov
@@ -231,7 +231,7 @@ class InputInfo:
 
 
 class OutputInfo:
-    """What is known of an output, and the steps that follow it.
+    """Information about an output, and the steps that follow it.
 
     >>> import numpy as np
     >>> import ir_runtime as ov

@@ -19,7 +19,7 @@ __all__ = ["OutputLowering"]
 
 @dataclass
 class OutputLowering:
-    """What is known of an output of the model, and of the tensor that the user wants."""
+    """An output of the model, and the tensor that the user wants."""
 
     info: OutputInfo
     context: Context

@@ -48,7 +48,7 @@ class PrePostProcessor:
     def input(
         self, key: int | str | None = None, *, tensor_name: str | None = None, input_index: int | None = None
     ) -> InputInfo:
-        """Return what is known of an input: by index, by the name of its tensor, or of the only one.
+        """Return the information about an input: by index, by the name of its tensor, or of the only one.
 
         Raises:
             InputError: if there is none, or if no key is given and there are several.
@@ -59,7 +59,7 @@ class PrePostProcessor:
     def output(
         self, key: int | str | None = None, *, tensor_name: str | None = None, output_index: int | None = None
     ) -> OutputInfo:
-        """Return what is known of an output: by index, by the name of its tensor, or of the only one.
+        """Return the information about an output: by index, by the name of its tensor, or of the only one.
 
         Raises:
             InputError: if there is none, or if no key is given and there are several.

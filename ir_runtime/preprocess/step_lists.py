@@ -89,11 +89,11 @@ class PreProcessSteps(_Steps):
         self._orders_since: list[tuple[int, ...]] = []
 
     def mean(self, value: Any = None, *, values: Any = None) -> Self:
-        """Subtract a number, or one number per channel."""
+        """Subtract ``value`` (or ``values``): a number, or one number per channel."""
         return self._add(mean(floats(value if values is None else values)))
 
     def scale(self, value: Any = None, *, values: Any = None) -> Self:
-        """Divide by a number, or by one number per channel."""
+        """Divide by ``value`` (or ``values``): a number, or one number per channel."""
         return self._add(scale(floats(value if values is None else values)))
 
     def convert_color(self, dst_format: ColorFormat) -> Self:
@@ -108,6 +108,11 @@ class PreProcessSteps(_Steps):
         self, alg: ResizeAlgorithm, dst_height: int | None = None, dst_width: int | None = None
     ) -> Self:
         """Resize an image: to a height and a width, or to those of the model.
+
+        Args:
+            alg: how to interpolate.
+            dst_height: the height, in pixels.
+            dst_width: the width.
 
         Raises:
             InputError: if a length does not fit 32 bits.
@@ -126,12 +131,19 @@ class PreProcessSteps(_Steps):
         """Keep the part from ``begin`` to before ``end``; negative numbers count from the end.
 
         Raises:
-            InputError: if there are not as many ends as begins.
+            InputError: if the numbers of begins and ends differ.
         """
         return self._add(crop(integers(begin), integers(end)))
 
     def pad(self, pads_begin: Sequence[int], pads_end: Sequence[int], value: Any, mode: PaddingMode) -> Self:
-        """Pad every dimension at its begin and its end."""
+        """Pad every dimension.
+
+        Args:
+            pads_begin: the elements to add at the begin of each dimension.
+            pads_end: those at its end.
+            value: what to pad with, for mode constant.
+            mode: how to pad.
+        """
         return self._add(
             pad(integers(pads_begin), integers(pads_end), floats(value), expected(mode, PaddingMode))
         )

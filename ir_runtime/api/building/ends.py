@@ -143,12 +143,12 @@ class Constant(Node, type="Constant"):
         return found.astype(found.dtype if dtype is None else dtype, copy=copy)
 
     def get_strides(self) -> Strides:
-        """How many bytes lie from one element to the next along each axis."""
+        """The number of bytes from one element to the next along each axis."""
         return Strides(self.get_data().strides)
 
     @property
     def strides(self) -> Strides:
-        """How many bytes lie from one element to the next along each axis."""
+        """The number of bytes from one element to the next along each axis."""
         return self.get_strides()
 
     def get_value_strings(self) -> list[str]:

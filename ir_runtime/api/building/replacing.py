@@ -22,7 +22,7 @@ def replace_node(
         outputs_order: for each output of the target, the output of the replacement.
 
     Raises:
-        InputError: if there are not as many outputs.
+        InputError: if the numbers of outputs differ.
     """
     given = as_outputs(replacement) if isinstance(replacement, Node) else list(replacement)
     if outputs_order is not None:
