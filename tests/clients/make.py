@@ -30,7 +30,8 @@ def make(folder: Path) -> None:
     _optimum(folder / "vit", tf.ViTForImageClassification(vit), "image-classification")
     _optimum(folder / "llama", tf.LlamaForCausalLM(llama), "text-generation-with-past")
     _optimum(folder / "gpt2", tf.GPT2LMHeadModel(gpt2), "text-generation-with-past")
-    _ultralytics(folder / "yolo_openvino_model")
+    for name in ("yolo11n", "yolo11n-seg", "yolo11n-pose"):
+        _ultralytics(folder / f"{name}_openvino_model", f"{name}.yaml")
     _classifier(folder / "classifier.xml")
     _anomalib(folder / "anomalib")
 
@@ -50,14 +51,14 @@ def _optimum(folder: Path, model: torch.nn.Module, task: str) -> None:
     )
 
 
-def _ultralytics(folder: Path) -> None:
+def _ultralytics(folder: Path, architecture: str) -> None:
     if folder.exists():
         return
     os.environ["YOLO_CONFIG_DIR"] = str(folder.parent)
     from ultralytics import YOLO
 
     torch.manual_seed(0)
-    model = YOLO("yolo11n.yaml")
+    model = YOLO(architecture)
     exported = model.export(format="openvino", imgsz=128)
     Path(exported).rename(folder)
 

@@ -64,18 +64,41 @@ def text_generation_gpt2(models: Path) -> Arrays:
     return text_generation(models, "gpt2")
 
 
-def detection(models: Path) -> Arrays:
-    """ultralytics: detect."""
+def predicted(models: Path, name: str, task: str) -> Any:
+    """What an ultralytics model finds in an image."""
     from ultralytics import YOLO
 
     image = np.random.default_rng(2).integers(0, 255, (96, 128, 3), dtype=np.uint8)
-    model = YOLO(models / "yolo_openvino_model", task="detect")
+    model = YOLO(models / f"{name}_openvino_model", task=task)
     (result,) = model.predict(image, imgsz=128, conf=1e-6, max_det=20, verbose=False)
+    return result
+
+
+def boxes(result: Any) -> Arrays:
+    """The boxes that were found; there must be some."""
+    assert len(result.boxes) > 0
     return {
         "boxes": result.boxes.xyxy.numpy(),
         "scores": result.boxes.conf.numpy(),
         "classes": result.boxes.cls.numpy(),
     }
+
+
+def detection(models: Path) -> Arrays:
+    """ultralytics: detect."""
+    return boxes(predicted(models, "yolo11n", "detect"))
+
+
+def segmentation(models: Path) -> Arrays:
+    """ultralytics: segment."""
+    result = predicted(models, "yolo11n-seg", "segment")
+    return boxes(result) | {"masks": result.masks.data.numpy()}
+
+
+def pose(models: Path) -> Arrays:
+    """ultralytics: pose."""
+    result = predicted(models, "yolo11n-pose", "pose")
+    return boxes(result) | {"keypoints": result.keypoints.data.numpy()}
 
 
 def classification(models: Path) -> Arrays:
@@ -124,6 +147,8 @@ PROGRAMS: dict[str, Callable[[Path], Arrays]] = {
         text_generation,
         text_generation_gpt2,
         detection,
+        segmentation,
+        pose,
         classification,
         anomaly_detection,
     )
