@@ -18,8 +18,9 @@ from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 from .declared import Agreement
 from .explain import Causes
+from .former import Former
 
-__all__ = ["Inferred", "infer"]
+__all__ = ["Inferred", "infer", "with_symbols"]
 
 # Bodies nested deeper than this are inferred once, so that time does not double with each level.
 _MAX_DEPTH = 3
@@ -45,6 +46,7 @@ def infer(
     compare: bool | None = None,
     explain: bool = False,
     depth: int = 0,
+    former: Former | None = None,
 ) -> Inferred:
     """Infer the value of every output in one traversal; findings go into ``report``.
 
@@ -58,9 +60,10 @@ def infer(
         compare: compare the result with what the layers declare; by default, if no parameters are given.
         explain: look for the causes of findings, which takes longer.
         depth: how deep the graph is nested in bodies.
+        former: has what was inferred before the graph was changed.
     """
     compare = parameters is None if compare is None else compare
-    walk = _Walk(graph, report, _Options(parameters or {}, compare, explain, depth))
+    walk = _Walk(graph, report, _Options(parameters or {}, compare, explain, depth, former))
     for layer in graph.walk:
         deadline.check(layer.where)
         walk.visit(layer)
@@ -94,6 +97,7 @@ class _Options(NamedTuple):
     compare: bool
     explain: bool
     depth: int
+    former: Former | None = None
 
 
 @dataclass(slots=True)
@@ -164,9 +168,12 @@ class _Walk:
     def _infer(self, layer: Layer, inputs: Sequence[Value | None]) -> _Outcome:
         """Infer the outputs; use the declared ones if the operation refuses its inputs."""
         if layer.id in self.options.parameters:
-            return _Outcome([_with_symbols(layer, self.options.parameters[layer.id])])
+            return _Outcome([with_symbols(layer, self.options.parameters[layer.id])])
         if layer.op is None or None in inputs:
             return _Outcome(_declared(layer))
+        former = self.options.former
+        if former is not None and (known := former.outputs(layer, inputs)) is not None:
+            return _Outcome(known)
         key = None if (bodies := layer.bodies()) else _cache_key(layer.op, inputs)
         if key is not None and (before := self.cache.get(key)) is not None:
             return _Outcome(list(before))
@@ -186,7 +193,7 @@ class _Walk:
             return _Outcome(_declared(layer), _Refusal(Code.CONTRADICTION, message, hint), run_body.reports())
         if key is not None and all(value.shape.is_static for value in found):
             self.cache[key] = found
-        return _Outcome([_with_symbols(layer, value) for value in found], None, run_body.reports())
+        return _Outcome([with_symbols(layer, value) for value in found], None, run_body.reports())
 
     def _why(self, port: Port, dim: int) -> tuple[Cause, ...]:
         return self.causes.of_length(port, dim)
@@ -202,7 +209,7 @@ class _BodyInference:
     def __call__(self, body: Body, feeds: Mapping[int, Value]) -> dict[int, Value]:
         walk = self._walk
         report = Diagnostics(walk.report.most)
-        _, compare, explain, depth = walk.options
+        _, compare, explain, depth, _ = walk.options
         inner = infer(body.graph, report, feeds, compare, explain, depth + 1)
         self._walk.known.bodies[self._layer.id, body.name] = inner
         self._reports[body.name] = report
@@ -243,7 +250,7 @@ def _declared(layer: Layer) -> list[Value]:
     return [Value(port.type or _UNKNOWN) for port in layer.outputs]
 
 
-def _with_symbols(layer: Layer, value: Value) -> Value:
+def with_symbols(layer: Layer, value: Value) -> Value:
     """Give each dynamic dimension a symbol, so that dims derived from it are known to be equal."""
     if value.shape.rank is None or all(d.symbol is not None or d.is_static for d in value.shape):
         return value

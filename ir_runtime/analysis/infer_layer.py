@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..diagnostics import Diagnostics, Location
-from ..errors import ValidationError
+from ..errors import LimitError, ValidationError
 from ..ir.graph import Edge, Graph, Layer, Port
 from ..ir.tensor import Value
-from .infer import Inferred, infer
+from .infer import Inferred, infer, with_symbols
 
 __all__ = ["infer_layer"]
 
@@ -22,11 +22,26 @@ def infer_layer(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...]:
     Raises:
         ValidationError: if the operation refuses its inputs.
     """
+    if (found := _inferred(layer, inputs)) is not None:
+        return found
     report = Diagnostics()
     known = _infer(layer, inputs, report)
     if report.errors:
         raise ValidationError.of(report.errors, report.more)
     return tuple(known[port] for port in sorted(known) if port.layer == _SELF)
+
+
+def _inferred(layer: Layer, inputs: Sequence[Value]) -> tuple[Value, ...] | None:
+    """Return the outputs of a layer without bodies that accepts its inputs; most new layers are that."""
+    if layer.op is None or layer.bodies():
+        return None
+    try:
+        found = layer.op.infer_values(*inputs)
+    except LimitError:
+        raise
+    except Exception:  # inferring it as a graph says what is wrong
+        return None
+    return tuple(with_symbols(layer, value) for value in found)
 
 
 def _infer(layer: Layer, inputs: Sequence[Value], report: Diagnostics) -> Inferred:

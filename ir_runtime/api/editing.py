@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
+from ..analysis.former import Former
 from ..analysis.infer import Inferred, infer
 from ..analysis.state import check_assigned, variables_of
 from ..analysis.validate.structure import check
@@ -78,8 +79,11 @@ class Editing(View):
         return self._added
 
     def _nodes(self) -> GraphNodes:
-        if self._table.is_settled and self._changed_since(self._seen):
-            self._derive()
+        if self._table.is_settled:
+            if self._changed_since(self._seen):
+                self._derive()
+            else:
+                self._seen = EDITS.count  # nodes need not be asked again because other models changed
         return self._table
 
     def _changed_since(self, edit: int) -> bool:
@@ -112,7 +116,7 @@ class Editing(View):
         report = Diagnostics(self._document.limits.findings)
         with within(self._document.limits):
             check(graph, report)
-            values = infer(graph, report, compare=False, explain=True)
+            values = infer(graph, report, compare=False, explain=True, former=self._former(nodes))
             check_assigned(graph, values, report)
             check_assigns(graph, report)
         if missing := undeclared(nodes.values(), members):
@@ -121,6 +125,15 @@ class Editing(View):
         weights = joined_weights(self._document.weights, nodes.values())
         self._document = replace(self._document, graph=graph, weights=weights)
         self._table, self._report, self._contradicted = GraphNodes(graph, values, nodes=nodes), report, None
+
+    def _former(self, nodes: Mapping[int, Node]) -> Former | None:
+        """Return what was inferred about the graph before it was changed, unless something is wrong with it."""
+        if len(self._report) or self._contradicted is not None:
+            return None
+        table = self._table
+        ids = {id(node): layer for layer, node in table.made.items()}
+        known = {number: ids[id(node)] for number, node in nodes.items() if id(node) in ids}
+        return Former(table.graph, table.values, known)
 
     def _declared_graph(self) -> Graph:
         """Return the graph with ports that declare what is inferred, as those of bodies do."""

@@ -12,8 +12,10 @@ from ..errors import InputError
 from ..ir import shape as shapes
 from ..ir.element import ElementType
 from ..ir.graph import Layer, PortSpec
+from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
-from .building.layer import changed
+from .any_value import Entries
+from .building.layer import changed, named
 from .layers import LayerInfo
 from .node_ports import AnyInput, AnyOutput
 from .shapes import ShapeLike
@@ -60,6 +62,46 @@ class NodeChanges(LayerInfo[_Output, _Input]):
     @abstractmethod
     def _outputs_of(self, value: object) -> list[_Output]:
         """Return the tensors that are read for an argument."""
+
+    @property
+    @abstractmethod
+    def _sources(self) -> Sequence[_Output | None]:
+        """The tensors that are read."""
+
+    @abstractmethod
+    def _names_of(self, index: int) -> tuple[str, ...]:
+        """Return the names of the tensor of an output."""
+
+    def _rename(self, index: int, names: tuple[str, ...]) -> None:
+        """Name a tensor; that of a Result is also that of the layer that it reads."""
+        self._edit()
+        source = self._sources[0] if self.layer.type == "Result" and self._sources else None
+        if source is not None:
+            kept = [name for name in source._names if name not in self._names_of(index)]
+            source._node._rename(source._index, tuple(dict.fromkeys((*kept, *names))))
+        self._set_names(index, names)
+
+    def _set_names(self, index: int, names: tuple[str, ...]) -> None:
+        if self.layer.type == "Result":
+            self.layer = replace(self.layer, inputs=named(self.layer.inputs, index, names))
+        else:
+            self.layer = replace(self.layer, outputs=named(self.layer.outputs, index, names))
+
+    def _operation(self, name: str) -> Operation | None:
+        """Return the operation of the layer as it is now, which has that name in its graph."""
+        return self.layer.op
+
+    def _set_values(self, values: Sequence[Value]) -> None:
+        """Keep what was inferred about the outputs; their number may have changed."""
+        self._own_values = tuple(values)
+        if self.layer.type != "Result" and len(self.layer.outputs) != len(values):
+            first = len(self.layer.inputs)
+            former = self.layer.outputs[: len(values)]
+            more = [PortSpec(first + i) for i in range(len(former), len(values))]
+            self.layer = replace(self.layer, outputs=(*former, *more))
+
+    def _replace_rt_info(self, entries: Entries) -> None:
+        self.layer = replace(self._edit(), rt_info=entries)
 
     @property
     def friendly_name(self) -> str:

@@ -154,7 +154,9 @@ class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input])
 
     def add_names(self, names: Iterable[str]) -> None:
         """Give the tensor these names, too."""
-        self._node._rename(self._index, tuple(dict.fromkeys((*self._names, *names))))
+        known = self._names
+        if more := tuple(name for name in dict.fromkeys(names) if name not in known):
+            self._node._rename(self._index, (*known, *more))
 
     def replace(self, replacement: OutputBase[_Node, _Input]) -> None:
         """Let all that reads this tensor read another one instead, which also takes its names."""

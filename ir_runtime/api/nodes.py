@@ -15,8 +15,7 @@ from ..ir.graph import Graph, Layer, Port, PortSpec
 from ..ir.operation import Operation
 from ..ir.tensor import TensorType, Value
 from ..reader.weights import Weights
-from .any_value import Entries
-from .building.layer import array_of, changed, constant, named, new_layer, operation
+from .building.layer import array_of, changed, constant, new_layer, operation
 from .custom_operation import CustomOperation
 from .layers import LayerInfo
 from .node_changes import EDITS, UNKNOWN, NodeChanges
@@ -139,8 +138,10 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
 
     def _build_incomplete(self, layer: Layer, sources: Sequence[Output]) -> None:
         """Become a new node, whose outputs are not known yet."""
-        LayerInfo.__init__(self, replace(layer, inputs=tuple(map(PortSpec, range(len(sources))))))
-        self._home, self._weights, self._consumers, self._given_name = None, None, WeakSet(), self.layer.name
+        if len(layer.inputs) != len(sources):
+            layer = replace(layer, inputs=tuple(map(PortSpec, range(len(sources)))))
+        LayerInfo.__init__(self, layer)
+        self._home, self._weights, self._consumers, self._given_name = None, None, WeakSet(), layer.name
         self._own_sources = list(sources)
         for source in sources:
             source._node._consumers.add(self)
@@ -221,42 +222,16 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
             return own
         return tuple(dict.fromkeys((*own, *(n for s in self._sources if s is not None for n in s._names))))
 
-    def _rename(self, index: int, names: tuple[str, ...]) -> None:
-        """Name a tensor; that of a Result is also that of the layer that it reads."""
-        self._edit()
-        source = self._sources[0] if self.layer.type == "Result" and self._sources else None
-        if source is not None:
-            kept = [name for name in source._names if name not in self._names_of(index)]
-            source._node._rename(source._index, tuple(dict.fromkeys((*kept, *names))))
-        self._set_names(index, names)
-
-    def _set_names(self, index: int, names: tuple[str, ...]) -> None:
-        if self.layer.type == "Result":
-            self.layer = replace(self.layer, inputs=named(self.layer.inputs, index, names))
-        else:
-            self.layer = replace(self.layer, outputs=named(self.layer.outputs, index, names))
-
-    def _operation(self, name: str) -> Operation | None:
-        """Return the operation of the layer as it is now, which has that name in its graph."""
-        return self.layer.op
-
     def _outputs_of(self, value: object) -> list[Output]:
         return as_outputs(value)
 
     def _update(self) -> None:
         """Infer the outputs from what is read."""
-        self.layer = replace(self.layer, op=self._operation(self.layer.name))
+        op = self._operation(self.layer.name)
+        if op is not self.layer.op:
+            self.layer = replace(self.layer, op=op)
         read = [source._node._value(source._index) for source in self.input_values()]
         self._set_values(infer_layer(self.layer, read))
-
-    def _set_values(self, values: Sequence[Value]) -> None:
-        """Keep what was inferred about the outputs; their number may have changed."""
-        self._own_values = tuple(values)
-        if self.layer.type != "Result":
-            first = len(self.layer.inputs)
-            former = self.layer.outputs[: len(values)]
-            more = [PortSpec(first + i) for i in range(len(former), len(values))]
-            self.layer = replace(self.layer, outputs=(*former, *more))
 
     def _binary(self, type: str, left: object, right: object) -> Node:
         return Node.create(type, 1, [left, right])
@@ -270,9 +245,6 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
     def inputs(self) -> list[Input]:
         """Every input."""
         return [Input(self, i) for i in range(len(self.layer.inputs))]
-
-    def _replace_rt_info(self, entries: Entries) -> None:
-        self.layer = replace(self._edit(), rt_info=entries)
 
     def __repr__(self) -> str:
         shapes = [str(o.partial_shape) for o in self.outputs()]

@@ -261,4 +261,6 @@ class Body:
 
 def bodies_of(op: Operation) -> tuple[Body, ...]:
     """Return the graphs among the attributes of an operation."""
+    if not op.needs("visit"):  # as only operations with bodies do; most have many attributes to look at
+        return ()
     return tuple([value for value in vars(op).values() if isinstance(value, Body)])

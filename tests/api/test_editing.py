@@ -9,6 +9,7 @@ import pytest
 from harness.dropin import assert_same, run
 
 import ir_runtime as ir
+from ir_runtime.ops import Op
 
 START = """
 import importlib
@@ -358,3 +359,27 @@ def test_nodes_that_nobody_keeps_are_forgotten() -> None:
     kept = ops.relu(p)
     ops.exp(p)
     assert {target.get_node() for target in p.output(0).target_inputs} == {kept}
+
+
+def test_changes_infer_only_what_they_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    ops = ir.opset13
+    x = ops.parameter([2, 6], np.float32, name="x")
+    length = ops.constant(np.int64([3, 4]))
+    first = ops.relu(x)
+    shaped = ops.reshape(ops.exp(first), length, False)
+    model = ir.Model([ops.sigmoid(shaped)], [x])
+    inferred: list[str] = []
+    infer_values = Op.infer_values
+    monkeypatch.setattr(
+        Op,
+        "infer_values",
+        lambda op, *given, **how: inferred.append(op.name) or infer_values(op, *given, **how),
+    )
+    ir.utils.replace_node(first, ops.tanh(x))
+    model.validate_nodes_and_infer_types()
+    assert inferred == ["Tanh", "Parameter", "Tanh"]  # the new node alone, then in the model
+    inferred.clear()
+    ir.utils.replace_node(length, ops.constant(np.int64([6, 2])))
+    model.validate_nodes_and_infer_types()
+    assert model.output().shape == [6, 2]
+    assert sorted(inferred) == ["Parameter", "Reshape", "Result", "Sigmoid"]

@@ -82,15 +82,19 @@ def derived(members: Members) -> tuple[Graph, dict[int, Node]]:
 
 def _layer(node: Node, number: int, name: str) -> Layer:
     op = node._operation(name)
-    layer = replace(node.layer, op=op)
-    known = layer.op is not None
-    return replace(
-        layer,
-        id=number,
-        name=name,
-        where=replace(layer.where, layer=name),
-        inputs=tuple(_port(spec, index, known) for index, spec in enumerate(layer.inputs)),
-        outputs=tuple(_port(s, i, known) for i, s in enumerate(layer.outputs, len(layer.inputs))),
+    layer = node.layer  # which the operation of a subclass of Op may have changed
+    known, where = op is not None, layer.where
+    return Layer(
+        number,
+        name,
+        layer.type,
+        layer.version,
+        op,
+        where if where.layer == name else replace(where, layer=name),
+        tuple([_port(spec, index, known) for index, spec in enumerate(layer.inputs)]),
+        tuple([_port(spec, index, known) for index, spec in enumerate(layer.outputs, len(layer.inputs))]),
+        layer.attributes,
+        layer.rt_info,
     )
 
 
@@ -111,7 +115,7 @@ def with_types(graph: Graph, values: Inferred) -> Graph:
 
 def _port(spec: PortSpec, id: int, known: bool) -> PortSpec:
     """Return a port that declares no type, unless nothing else is known of it."""
-    return replace(spec, id=id, type=None if known else spec.type)
+    return PortSpec(id, None if known else spec.type, spec.names, spec.line, spec.rt_info)
 
 
 def _unique(names: Iterable[str]) -> Iterator[str]:

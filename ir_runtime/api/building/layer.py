@@ -43,8 +43,8 @@ def new_layer(op: Operation, inputs: int) -> Layer:
     """Return a layer of an operation, with a name that no other has."""
     assert isinstance(op, Op)
     name = f"{op.name}_{next(_NUMBERS)}"
-    layer = Layer.inserted(-1, name, op, Location(), tuple(map(PortSpec, range(inputs))))
-    return replace(layer, attributes=_texts(op))
+    where, ports = Location(layer=name, operation=op.versioned_name()), tuple(map(PortSpec, range(inputs)))
+    return Layer(-1, name, op.name, f"opset{op.since}", op, where, ports, attributes=_texts(op))
 
 
 def incomplete(type: str, opset: int) -> Layer:

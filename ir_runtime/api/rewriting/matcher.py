@@ -38,6 +38,9 @@ class _State:
         return True
 
 
+_NOTHING = _State()
+
+
 class Matcher:
     """A pattern, and what it matched last. As OpenVINO's ``Matcher``.
 
@@ -48,7 +51,7 @@ class Matcher:
 
     def __init__(self, node: Node | Output, name: str) -> None:
         self._pattern, self._name = as_output(node), name
-        self._found = _State()
+        self._found = _NOTHING
         self._root: Output | None = None
 
     def get_name(self) -> str:
@@ -58,10 +61,14 @@ class Matcher:
     def match(self, node: Node | Output) -> bool:
         """Return whether the pattern matches at a node."""
         value = node if isinstance(node, Output) else Output(node, 0)
-        self._found, self._root = _State(), None
-        if not _match(self._pattern, value, self._found):
+        self._found, self._root = _NOTHING, None
+        pattern = self._pattern.node
+        if type(pattern) is WrapType and not pattern.fits(value.node):  # as for most nodes of a model
             return False
-        self._root = value
+        found = _State()
+        if not _match(self._pattern, value, found):
+            return False
+        self._found, self._root = found, value
         return True
 
     def get_match_root(self) -> Node:
@@ -101,13 +108,14 @@ def _match(pattern: Output, value: Output, state: _State) -> bool:
     known = state.values.get(node)
     if known is not None:
         return known == value
-    trial = state.copy()
-    if isinstance(node, Or):
-        return any(_match(each, value, trial) for each in node.sources) and _keep(node, value, trial, state)
-    if isinstance(node, AnyInput):
-        return node._predicate(value, trial.symbols) and _take(node, value, trial, state)
     if isinstance(node, WrapType):
         return _match_type(node, value, state)
+    if isinstance(node, Or):
+        trial = state.copy()
+        return any(_match(each, value, trial) for each in node.sources) and _keep(node, value, trial, state)
+    if isinstance(node, AnyInput):
+        trial = state.copy()
+        return node._predicate(value, trial.symbols) and _take(node, value, trial, state)
     if isinstance(node, Pattern):
         return False
     is_same = type(node.layer.op) is type(value.node.layer.op) and pattern.index == value.index
@@ -115,12 +123,10 @@ def _match(pattern: Output, value: Output, state: _State) -> bool:
 
 
 def _match_type(pattern: WrapType, value: Output, state: _State) -> bool:
-    trial = state.copy()
-    if pattern.fits(value.node) and pattern._predicate(value, trial.symbols):
-        state_of_type = state.copy()
-        state_of_type.symbols = trial.symbols
-        if _match_inputs(pattern, pattern.sources, value, state_of_type):
-            return state.become(state_of_type)
+    if pattern.fits(value.node):  # few nodes do, and state is only copied for those
+        trial = state.copy()
+        if pattern._predicate(value, trial.symbols) and _match_inputs(pattern, pattern.sources, value, trial):
+            return state.become(trial)
     if isinstance(pattern, Optional):
         return not pattern.sources or _match(pattern.sources[0], value, state)
     return False

@@ -135,8 +135,9 @@ def _rewrite(model: Model, passes: list[MatcherPass], backward: bool) -> bool:
             changed |= _rewrite(body, passes, backward)
         for each in passes:
             done = each.apply(node)
-            queue += reversed(each._new_nodes)
-            each._new_nodes.clear()
+            if each._new_nodes:
+                queue += reversed(each._new_nodes)
+                each._new_nodes.clear()
             if done:
                 changed = True
                 break

@@ -43,12 +43,17 @@ class Registry(Generic[_VersionT]):
         self._names: dict[str, str] = {}  # OpenVINO reads type names without regard to case
         self._package = package
         self._modules = modules or {}
+        self._imported: set[str] = set()
         self._complete = False
 
     def _import(self, type: str) -> None:
         """Import every version of an operation."""
-        for module in self._modules.get(type.lower(), "").split():
+        key = type.lower()
+        if key in self._imported or key not in self._modules:
+            return
+        for module in self._modules[key].split():
             import_module(f"{self._package}.{module}")
+        self._imported.add(key)  # not before: another thread must wait for the import
 
     def _import_all(self) -> None:
         if not self._complete:
