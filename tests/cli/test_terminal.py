@@ -228,11 +228,7 @@ def test_names_that_would_look_the_same_lose_what_they_share() -> None:
     heading, lines = fitted(
         ["layer", "computes"], [["a" * 30, "Convolution + Add + Clamp"], ["b" * 30, "ReLU"]], (), (), 24
     )
-    assert [line.strip() for line in lines[1:4]] == [
-        "computes Convolution",
-        "+ Add + Clamp",
-        lines[3].strip(),
-    ]
+    assert [line.strip() for line in lines[1:3]] == ["computes Convolution", "+ Add + Clamp"]
 
 
 def test_paragraphs_of_pages_fill_the_terminal() -> None:
