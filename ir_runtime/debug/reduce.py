@@ -21,7 +21,7 @@ from .extract import cut, inputs_of
 from .observation import Side, SideLike
 from .other_model import OtherParts
 from .progress import Interrupted, reached, stage
-from .reduced import Reduced
+from .reduced import Reduced, real_constants
 from .reference import Reference
 from .report import Comparison
 from .reproducer import check_folder, write
@@ -99,7 +99,7 @@ def _reduced(
     side: SideLike, part: Model, arrays: Sequence[Array], report: Comparison, original: int
 ) -> Reduced:
     layers = tuple(layer.name for layer in computed_layers(part._graph))
-    constants = tuple(layer.name for layer in part._graph.of_type("Constant") if _is_real(layer))
+    constants = real_constants(part._graph)
     name = side if isinstance(side, str) else report.side
     return Reduced(part, list(arrays), name, report, layers, original, constants)
 
@@ -167,7 +167,7 @@ class _Reduction:
         found = self.found
         drawn = [_random(array, random) for array in found.inputs]
         if (report := self.fails(found.model, drawn)) is not None:
-            self.found = found = replace(found, inputs=drawn, report=report)
+            self.found = found = replace(found, inputs=drawn, report=report, kept_inputs=False)
         if isinstance(self.side, OtherParts):  # it has weights of its own, in which the difference may be
             return found
         part, names = found.model, found.kept_weights
@@ -213,10 +213,6 @@ def _starts(graph: Graph, members: set[int], computed: set[int]) -> list[Port]:
 def _ends(graph: Graph, members: set[int], ends: Sequence[Port]) -> list[Port]:
     """The ports that are judged, and the other outputs of their layers."""
     return list(dict.fromkeys(port for end in ends for port in graph[end.layer].output_ports))
-
-
-def _is_real(layer: Layer) -> bool:
-    return layer.op is not None and np.asarray(layer.op.evaluate()).dtype.kind == "f"
 
 
 def _random(array: Array, random: np.random.Generator) -> Array:

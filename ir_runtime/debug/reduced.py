@@ -5,14 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from ..api.model import Model
+from ..ir.graph import Graph
 from ..ir.tensor import Array
 from ..markup import record_html
 from ..records import Record
 from .report import Comparison
 from .tensors import computed_layers
 
-__all__ = ["Reduced"]
+__all__ = ["Reduced", "real_constants"]
+
+
+def real_constants(graph: Graph) -> tuple[str, ...]:
+    """Return the names of the constants that hold real numbers."""
+    return tuple(
+        layer.name
+        for layer in graph.of_type("Constant")
+        if layer.op is not None and np.asarray(layer.op.evaluate()).dtype.kind == "f"
+    )
 
 
 @dataclass
@@ -39,7 +51,8 @@ class Reduced:
         report: how the side differs on it.
         layers: the names of its layers, without constants.
         original: how many layers the model had, counted likewise.
-        kept_weights: the names of constants without which the difference would vanish.
+        kept_weights: the names of constants that are as they were, as the difference would vanish without them.
+        kept_inputs: whether the inputs are as they were, likewise.
         notes: what else was tried.
         tests: how many models were compared.
         folder: where it was saved.
@@ -53,6 +66,7 @@ class Reduced:
     layers: tuple[str, ...]
     original: int
     kept_weights: tuple[str, ...] = ()
+    kept_inputs: bool = True
     notes: list[str] = field(default_factory=list)
     tests: int = 0
     folder: Path | None = None
@@ -62,19 +76,27 @@ class Reduced:
         """For JSON."""
         return {
             "schema": 1, "partial": self.partial, "side": self.side, "layers": list(self.layers), "original": self.original,
-            "kept_weights": list(self.kept_weights), "notes": self.notes, "tests": self.tests,
+            "kept_weights": list(self.kept_weights), "kept_inputs": self.kept_inputs, "notes": self.notes, "tests": self.tests,
             "report": self.report.record(),
         }  # fmt: skip
 
     def _repr_html_(self) -> str:
         return record_html(str(self), self.report.record())
 
+    @property
+    def _contents(self) -> str:
+        """Which weights and inputs are random numbers, and which are as they were."""
+        constants = {name for name in real_constants(self.model._graph) if name not in self.kept_weights}
+        drawn = [*(["weights"] if constants else []), *([] if self.kept_inputs else ["inputs"])]
+        kept = [*self.kept_weights, *(["the inputs"] if self.kept_inputs else [])]
+        said = f"{' and '.join(drawn)} are random numbers of the same mean and deviation" if drawn else ""
+        return "; ".join(filter(None, [said, f"kept as they are: {', '.join(kept)}" if kept else ""]))
+
     def __str__(self) -> str:
         operations = [layer.operation for layer in computed_layers(self.model._graph)]
-        kept = f"; kept as they are: {', '.join(self.kept_weights)}" if self.kept_weights else ""
         lines = [
             f"{self.original} layers reduced to {len(self.layers)}: {', '.join(operations)}",
-            f"{self.tests} comparisons; weights and inputs are random numbers of the same mean and deviation{kept}",
+            f"{self.tests} comparisons; {self._contents}",
             *self.notes,
             str(self.report),
         ]

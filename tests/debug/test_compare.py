@@ -16,6 +16,7 @@ from models.networks import NETWORKS, save
 
 import ir_runtime as ir
 from ir_runtime import debug
+from ir_runtime import opset13 as op
 from ir_runtime.debug.openvino_side import _Probing
 from ir_runtime.debug.precision import emulated
 from ir_runtime.debug.reference import Reference
@@ -242,6 +243,20 @@ def test_arrays_may_be_of_a_lower_precision(tmp_path: Path) -> None:
     assert report.explained
     assert report.ran == ("f16",)
     assert debug.compare(model, inputs, [results[0] * 1.05], precision="f16").verdict == "unexplained"
+
+
+def test_a_precision_that_was_not_asked_for_is_said() -> None:
+    x = op.parameter([3], np.float32, name="x")
+    numbers = np.float32([0.1, 1, 3])
+    rounded = np.exp(numbers).astype(ir.Type.bf16.to_dtype()).astype(np.float32)
+
+    class Device:
+        def observe(self, *_: Any) -> debug.Observation:
+            return debug.Observation("device", [rounded], asked="f16", ran=("bf16",))
+
+    report = debug.compare(ir.Model([op.exp(x)], [x]), numbers, Device())
+    assert str(report).startswith("note: f16 was asked for, bf16 ran\n")
+    assert report.explained
 
 
 def test_a_saved_archive_is_a_side(tmp_path: Path) -> None:

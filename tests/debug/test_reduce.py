@@ -72,6 +72,10 @@ def test_values_stay_where_that_is_asked_for(tmp_path: Path) -> None:
     model, inputs = ir.read_model(save("residual", tmp_path)), NETWORKS["residual"][1]()
     found = debug.reduce(model, inputs, Faulty("Convolution"), keep_values=True)
     np.testing.assert_array_equal(found.inputs[0], inputs[0])
+    assert "random" not in str(found)
+    assert "kept as they are: " in str(found)
+    found = debug.reduce(model, inputs, Faulty("Convolution"))
+    assert "; weights and inputs are random numbers of the same mean and deviation\n" in str(found)
 
 
 def test_an_explained_difference_is_not_reduced(tmp_path: Path) -> None:
