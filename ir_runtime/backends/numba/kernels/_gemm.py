@@ -27,6 +27,8 @@ MIN_PARALLEL_WORK = 100_000
 ROW_BYTES = 1 << 18
 # Weights of more bytes do not stay in the cache: each panel is used for all rows, if these are fewer.
 MAX_CACHED_WEIGHTS = 1 << 19
+# The share of taps in padding from which on it is faster to look for them.
+MIN_SKIPPED = 0.1
 # Units per thread, so that others can take over from a thread that is interrupted.
 UNITS_PER_THREAD = 4
 
@@ -62,6 +64,15 @@ class Windows:
     dilations: Sequence[int]
     element: int
     image: int
+
+    def share_inside(self) -> float:
+        """Return how much of the kernel is inside the data on average, along all axes but that of rows."""
+        share = 1.0
+        for axis in range(len(self.kernel) - 1):
+            first = np.arange(self.out[axis]) * self.strides[axis] - self.pads[axis]
+            places = first[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
+            share *= float(((places >= 0) & (places < self.lengths[axis])).mean())
+        return share
 
     def record(self) -> Array:
         """Return the record that kernels read."""
@@ -156,10 +167,16 @@ class Gemm:
             tap_offsets=rows.tap_offsets.ctypes.data, out_stride=4 * self.columns,
             epilogue_words=self.packed_epilogue.words.ctypes.data,
             epilogue_numbers=self.packed_epilogue.numbers.ctypes.data,
-            zeros=self.zeros.ctypes.data, skips_zeros=rows.layout is Layout.PADDED and self.panels.is_finite,
+            zeros=self.zeros.ctypes.data, skips_zeros=self._skips_zeros(rows),
             windows=windows.ctypes.data,
         )  # fmt: skip
         return job, shared, (windows, rows.tap_offsets)
+
+    def _skips_zeros(self, rows: Rows) -> bool:
+        """Return whether to skip taps in padding: not where few are, as looking for them takes time, too."""
+        if rows.layout is not Layout.PADDED or rows.windows is None:
+            return False
+        return rows.windows.share_inside() < 1 - MIN_SKIPPED and self.panels.is_finite
 
     def _chunk(self, rows: int, size: int, count: int) -> tuple[int, bool]:
         """Return the rows of a unit, and whether a panel is used for all of them before the next one."""

@@ -74,7 +74,11 @@ def _accumulate(  # noqa: PLR0913 (values in registers)
         offset = emit.load(emit.at(taps, builder.mul(tap, emit.i64(8))), I64)
         table = emit.at(places, builder.mul(tap, step))
         lines = [emit.at(emit.load(emit.at(table, 8 * i), I64), offset) for i in range(rows)]
-        length = builder.select(_is_any_other(emit, rows, table, zeros), depth, emit.i64(0))
+        (length,) = emit.if_else(
+            builder.icmp_signed("!=", zeros, emit.i64(0)),
+            lambda: [builder.select(_is_any_other(emit, rows, table, zeros), depth, emit.i64(0))],
+            lambda: [depth],
+        )
         with emit.loop(length, [weights, *before]) as (k, (place, *sums), after):
             columns = [emit.load(emit.at(place, 4 * LANES * j)) for j in range(vectors)]
             along = builder.mul(k, emit.i64(4))
