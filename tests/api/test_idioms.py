@@ -54,6 +54,12 @@ IMAGE = np.random.default_rng(1).normal(size=(1, 3, 8, 8)).astype(np.float32)
 """
 
 PROGRAMS = {
+    "modules that are looked for, and shapes of inputs": """
+import importlib.util
+for name in ("opset13", "layout_helpers", "no_such_module", "preprocess"):
+    note(importlib.util.find_spec(f"{package}.{name}") is not None)
+p = network().get_parameters()[0]; note(list(p.get_shape()), p.get_partial_shape(), p.get_element_type())
+""",
     "the order of nodes": """
 for model in (branched(), network(), read(branched()), read(network()), read(branched()).clone()):
     note(names(model.get_ops()), names(model.get_ordered_ops()))

@@ -13,7 +13,7 @@ from ...ir.element import ElementType
 from ...ir.tensor import Array
 from ..layout import Layout
 from ..nodes import Node, Output, as_output
-from ..shapes import PartialShape, ShapeLike
+from ..shapes import PartialShape, Shape, ShapeLike
 from ..tensor import Tensor
 from ..vectors import Strides
 from .layer import array_of, changed, constant, operation
@@ -90,6 +90,10 @@ class Parameter(_End, type="Parameter"):
     @partial_shape.setter
     def partial_shape(self, shape: ShapeLike) -> None:
         self.set_partial_shape(shape)
+
+    def get_shape(self) -> Shape:
+        """The shape, all of which must be known."""
+        return self.shape
 
     @property
     def element_type(self) -> ElementType:
