@@ -39,7 +39,7 @@ def replacing(*targets: Path) -> Iterator[tuple[IO[bytes], ...]]:
     contents do not change stays where it is. A process that is killed in between leaves the former
     files under their names with a dot before them and ``.old`` behind.
 
-    What a process that was killed has left of its own new files is removed with the next ones.
+    New files that a killed process left are removed with the next ones.
 
     A target that exists keeps its mode, and one that is a symbolic link is followed. What others have
     mapped of the former files stays valid.

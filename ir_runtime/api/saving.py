@@ -68,7 +68,7 @@ def save_model(model: Model, output_model: PathLike, compress_to_fp16: bool = Fa
 def serialize(
     model: Model, xml_path: PathLike, bin_path: PathLike | None = None, version: str = "UNSPECIFIED"
 ) -> None:
-    """Save a model as it is, as `save_model` does, with the ``.bin`` at a path of its own.
+    """Save a model as it is, as `save_model` does, with the ``.bin`` at another path.
 
     >>> import tempfile
     >>> from pathlib import Path

@@ -97,7 +97,7 @@ def names_of(device: str, compiled: bool = False) -> dict[str, str]:
 
 
 def compiled_value(name: str, device: str, streams: Streams, config: Mapping[str, object]) -> object:
-    """Return the value of a property that a compiled model computes, or has in a form of its own; or None."""
+    """Return the value of a property that a compiled model computes, or has in another form; or None."""
     if name == "SUPPORTED_PROPERTIES":
         return names_of(device, compiled=True)
     if name in ("NUM_STREAMS", "OPTIMAL_NUMBER_OF_INFER_REQUESTS"):

@@ -1,6 +1,6 @@
 """Measure the start of a runtime: time and memory from launch to the first result.
 
-Measured in a process of its own, since nothing is as cold, or as small, a second time. Run as a program,
+Measured in a new process, since nothing is as cold, or as small, a second time. Run as a program,
 this module is that process: it takes a job as JSON on stdin, and prints what it measured.
 """
 
@@ -49,7 +49,7 @@ class Start:
 
 
 def measure(runtime: Runtime, setting: Setting, inputs: Sequence[Array], times: int = 1) -> Start:
-    """The start of a runtime, in a process of its own.
+    """The start of a runtime, in a new process.
 
     Args:
         runtime: which one.

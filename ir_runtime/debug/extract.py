@@ -78,7 +78,7 @@ def inputs_of(
 
 
 def cut(model: Model, starts: Sequence[Port], ends: Sequence[Port]) -> Model:
-    """Return the layers that lead from some ports to others, as a model of its own.
+    """Return the layers that lead from some ports to others, as a new model.
 
     Args:
         model: the model.

@@ -79,7 +79,7 @@ class ExecutionPlan:
             ExecutionError: if a layer fails on its data; it names the layer.
             LimitError: if it asks for more than ``limits`` allow; it names the layer.
         """
-        # In a context of its own, no variable of the caller's is changed, wherever an interrupt comes.
+        # In a new context, no variable of the caller's is changed, wherever an interrupt comes.
         return copy_context().run(self._run, feeds, observers, state or State(), limits, patch)
 
     def _run(

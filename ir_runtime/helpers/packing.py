@@ -52,7 +52,7 @@ def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
     array([7, 8], dtype=uint8)
 
     Raises:
-        InputError: if the type takes a byte or more, or there are not enough bytes.
+        InputError: if the type takes a byte or more, or the bytes are too few.
     """
     _check(type)
     given, count = np.asarray(array), math.prod(shape)

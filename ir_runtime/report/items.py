@@ -47,7 +47,7 @@ class Item:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it has a box of its own at first."""
+        """Whether it has its own box at first."""
         return not (self.is_constant or self.is_shape)
 
     def value(self, port: int) -> Value | None:

@@ -114,7 +114,7 @@ def with_types(graph: Graph, values: Inferred) -> Graph:
 
 
 def _port(spec: PortSpec, id: int, known: bool) -> PortSpec:
-    """Return a port that declares no type, unless nothing else is known of it."""
+    """Return a port that declares no type, unless nothing else is known about it."""
     return PortSpec(id, None if known else spec.type, spec.names, spec.line, spec.rt_info)
 
 

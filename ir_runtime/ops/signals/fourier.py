@@ -27,7 +27,7 @@ class FourierTransform(Op):
 
     Axes count those of the complex numbers, without the axis of their parts. OpenVINO's CPU plugin
     fails or gives garbage for no axes and for an axis cut to nothing; and for real numbers, where
-    ``signal_size`` is -1 or more than there is. There is no reference in the package. Nor does OpenVINO
+    ``signal_size`` is -1 or more than there is. The package has no reference. Nor does OpenVINO
     take f64, which the pages allow as far as it is supported.
     """
 

@@ -48,7 +48,7 @@ class Task:
             self._run_all()
         except BaseException as reason:
             self._failure = reason
-            self._chunks.clear()  # nobody begins the remaining chunks
+            self._chunks.clear()  # the remaining chunks are not begun
         self._active.pop()
         if not self._active:
             self._done.set()
