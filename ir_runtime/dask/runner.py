@@ -76,8 +76,8 @@ class Runner:
         (array([0., 2.], dtype=float32),)
         """
         source, net = opened(model)
-        sent = source.sent(net) if send else source
-        return cls.of_source(sent, net, outputs, batch=batch, config=config, sequence_axis=sequence_axis)
+        sent, rows = source.sent(net) if send else source, batch or _own_batch(net)
+        return cls.of_source(sent, net, outputs, batch=rows, config=config, sequence_axis=sequence_axis)
 
     @classmethod
     def of_source(
@@ -157,6 +157,15 @@ class Runner:
     def compile(self) -> CompiledModel:
         """Compile the model."""
         return compile_model(self.source.read(), backend=self.backend, config=dict(self.config))
+
+
+def _own_batch(model: Model) -> int | None:
+    """Return the number of rows that all inputs of a model have, if it is fixed."""
+    shapes = [port.partial_shape for port in model.inputs]
+    if not all(shape.rank.is_static and len(shape) and shape[0].is_static for shape in shapes):
+        return None
+    lengths = {shape[0].get_length() for shape in shapes}
+    return lengths.pop() if len(lengths) == 1 else None
 
 
 class _Models:

@@ -62,6 +62,13 @@ def test_a_fixed_batch_is_the_batch_size() -> None:
     assert np.allclose(found[0].compute(), X.sum(1), atol=1e-5)
 
 
+def test_a_runner_alone_takes_the_batch_size_of_the_model() -> None:
+    assert Runner.of(dense(rows=2)).batch == 2
+    [total] = Runner.of(dense(rows=2), ["total"])(X)
+    assert np.allclose(total, X.sum(1), atol=1e-5)
+    assert Runner.of(dense()).batch is None
+
+
 def test_each_sequence_starts_from_the_initial_state() -> None:
     x = np.random.default_rng(2).integers(0, 9, (5, 4, 3)).astype(np.float32)
     [found] = map_blocks(running_sum(), da.from_array(x, chunks=(2, -1, -1)), sequence_axis=1)

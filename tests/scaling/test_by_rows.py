@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import resource
 import shlex
 import signal
@@ -22,6 +23,7 @@ from ir_runtime import opset13 as op
 from ir_runtime.cli import main
 from ir_runtime.dask import Runner
 
+from . import kills
 from .models import BATCH, COUNT, X, dense, rows, running_sum, two_inputs
 
 
@@ -250,3 +252,13 @@ def test_a_full_disk_is_an_error_of_the_run(folder: Path) -> None:
     assert code == 5, problems
     assert "File too large" in problems
     assert "--resume goes on" in problems
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", kills.KINDS)
+def test_kills_at_random_times(tmp_path: Path, kind: str) -> None:
+    kills.prepare(tmp_path)
+    found = kills.undisturbed(tmp_path)
+    for seed in range(2):
+        kills.KINDS[kind](tmp_path, random.Random(seed))
+        assert np.array_equal(kills.result(tmp_path), found)
