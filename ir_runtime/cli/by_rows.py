@@ -49,8 +49,10 @@ def run_streaming(
     Raises:
         InputError: if the data sets, or the path of the results, do not fit.
     """
+    from ..dask.needed import needed
     from ..errors import InputError
 
+    needed("distributed", "a run by rows")  # before anything is written
     if output is None:
         raise InputError("results of a run by rows need a place: -o scores.zarr, or -o scores.npy")
     job, head = _planned(net if changed else model, net, files, output, streaming, config)
