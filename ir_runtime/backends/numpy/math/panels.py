@@ -104,7 +104,8 @@ class Panels:
 
     def _is_one_call(self, rows: Array) -> bool:
         """Return whether a tape for all panels would have one call, so that making it takes longer than the call."""
-        return self._rest is None and self._panels.ndim == 3 and 0 < len(rows) <= self._max_tile_rows
+        few = not self._max_tile_rows or len(rows) <= self._max_tile_rows
+        return self._rest is None and self._panels.ndim == 3 and len(rows) > 0 and few
 
     def tape_of_columns(self, rows: Array, out: Array, columns: slice) -> Tape:
         """Return the calls that compute some columns; with several panels, these begin with a panel."""
