@@ -17,6 +17,7 @@ from ....ir.tensor import Array, Value
 from ....ops.convolution.forward import Convolution, ForwardConvolution, GroupConvolution
 from ... import Kernel
 from ...common.layout import channels_first, is_f32, moveaxis
+from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
 from ..threading.task import UNUSED, contiguous
@@ -86,13 +87,14 @@ def _prefers_winograd(op: ForwardConvolution, data: Value, w: Array) -> bool:
 
 
 def _winograd_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
-    winograd = Winograd(w, epilogue)
+    winograd, fit = Winograd(w, epilogue), window_fit(op, (3, 3))
 
     def compute(x: Array, _: Array, *extras: Array) -> Array:
-        n, channels, *lengths = x.shape
-        y = np.empty((n, *op.windows(lengths, (3, 3)), len(w)), np.float32)
+        (n, channels), lengths = x.shape[:2], x.shape[2:]
+        pads, out = fit(lengths)
+        y = np.empty((n, *out, len(w)), np.float32)
         if y.size:
-            winograd.run(_flat(x), (n, *lengths, channels), op.pads(lengths, (3, 3)), y, extras)
+            winograd.run(_flat(x), (n, *lengths, channels), pads, y, extras)
         return channels_first(y)
 
     return compute
@@ -118,7 +120,8 @@ def _pointwise_kernel(w: Array, epilogue: Epilogue) -> Kernel:
 
 def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
     """Return an implicit GEMM for filters ``[G, C_out, C_in, kernel...]``."""
-    groups, outputs, channels, *kernel = w.shape
+    groups, outputs, channels = w.shape[:3]
+    kernel = w.shape[3:]
     filters = w.reshape(groups, outputs, channels, -1).transpose(0, 1, 3, 2)
     zeros = aligned_empty(groups * channels)
     zeros[...] = 0
@@ -134,14 +137,16 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ker
         else padded
     )
 
+    fit = window_fit(op, kernel)
+
     def compute(x: Array, _: Array, *extras: Array) -> Array:
         lengths = x.shape[2:]
-        out = op.windows(lengths, kernel)
+        pads, out = fit(lengths)
+        has_padding = any(map(any, pads))
         y = np.empty((len(x), *out, all_outputs), np.float32)
 
         def describe() -> Rows:
-            pads = op.pads(lengths, kernel)
-            layout = Layout.PADDED if any(map(any, pads)) else Layout.VALID
+            layout = Layout.PADDED if has_padding else Layout.VALID
             geometry = Windows(
                 lengths, out, op.strides, [before for before, _ in pads], kernel, op.dilations,
                 4 * all_channels, 4 * all_channels * math.prod(lengths),
@@ -155,8 +160,7 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ker
             )
 
         if y.size:
-            way = padded if any(map(any, op.pads(lengths, kernel))) else inside
-            way.run(_flat(x), y, extras, 1, x.shape, describe)
+            (padded if has_padding else inside).run(_flat(x), y, extras, 1, x.shape, describe)
         return channels_first(y)
 
     return compute
@@ -178,14 +182,15 @@ def _offsets(g: Windows, layout: Layout, merged: bool, groups: int, channels: in
 
 def _planar_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Kernel:
     """Return an implicit GEMM for few channels in planar layout."""
-    outputs, channels, *kernel = w.shape
+    (outputs, channels), kernel = w.shape[:2], w.shape[2:]
     panels = pack_panels(w.reshape(1, outputs, 1, -1), epilogue.scale, epilogue.shift)
     lines = math.prod(kernel[:-1])
     dense = Gemm(panels, epilogue, outputs, channels * lines, kernel[-1], UNUSED)
 
+    fit = window_fit(op, kernel)
+
     def compute(x: Array, _: Array, *extras: Array) -> Array:
-        pads = op.pads(x.shape[2:], kernel)
-        out = op.windows(x.shape[2:], kernel)
+        pads, out = fit(x.shape[2:])
         y = np.empty((len(x), *out, outputs), np.float32)
         if not y.size:
             return channels_first(y)

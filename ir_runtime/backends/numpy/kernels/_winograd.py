@@ -25,9 +25,10 @@ from ....ir.tensor import Array
 from ....ops.convolution.forward import Convolution
 from ...common.epilogue import RowEpilogue
 from ...common.layout import channels_first, channels_last, pad_spatial
+from ...common.window_fit import window_fit
 from ..math.gemm import split_range
 from ..math.panels import Panels, tiled_product
-from ..math.windows import window_fit, windows
+from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
 
 __all__ = ["suits_winograd", "winograd"]

@@ -15,11 +15,12 @@ from ... import Kernel
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import FEW_CHANNELS, as_rows, channels_first, channels_last, is_f32, pad_spatial
 from ...common.tape import Tape
+from ...common.window_fit import window_fit
 from ...core.lengths import Accepts, filter_lengths
 from .._backend import backend
 from ..math.gemm import gemm, split_range
 from ..math.panels import Panels
-from ..math.windows import window_fit, windows
+from ..math.windows import windows
 from ..threading.parallel import parallel_for, thread_count
 from ..tiling.tiled_chain import TiledChain
 from ..tiling.tiled_layer import TiledLayer

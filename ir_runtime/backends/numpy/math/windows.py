@@ -1,36 +1,14 @@
-"""Windows of convolutions: their positions, and strided views of what im2col copies."""
+"""Strided views of what im2col copies."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from ....ir.tensor import Array
-from ....ops.convolution.forward import ForwardConvolution
-from ....ops.window import Pads
 
-__all__ = ["window_fit", "windows"]
-
-
-class WindowFit(NamedTuple):
-    """The padding and the number of windows for data of one shape."""
-
-    pads: Pads
-    out: tuple[int, ...]
-
-
-def window_fit(op: ForwardConvolution, kernel: tuple[int, ...]) -> Callable[[tuple[int, ...]], WindowFit]:
-    """Return a function from the lengths of the data to the `WindowFit`; it raises if no window fits."""
-
-    @lru_cache(maxsize=64)
-    def fit(lengths: tuple[int, ...]) -> WindowFit:
-        return WindowFit(op.pads(lengths, kernel), op.windows(lengths, kernel))
-
-    return fit
+__all__ = ["windows"]
 
 
 def windows(

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from ....ir.tensor import Array
 from ....ops.window import Pads
+from ...common.window_fit import window_fit
 from ..math.gemm import EPILOGUE_COST, block_count, split_range
-from ..math.windows import window_fit
 from ..threading.parallel import thread_count
 from .tiled_layer import TiledLayer
 
