@@ -79,7 +79,7 @@ class PreProcessSteps(_Steps):
     >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
     >>> found = ppp.input().preprocess().scale(255.0)
     >>> ov.compile_model(ppp.build())(np.full((1, 3, 2, 2), 51, np.float32))[0].max()
-    np.float32(0.2)
+    np.float32(0.20000002)
     """
 
     def __init__(self) -> None:

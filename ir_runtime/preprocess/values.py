@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..api.nodes import Node, Output
 from ..ir.element import ElementType
 from ..ir.tensor import Array
@@ -47,10 +49,14 @@ def mean(values: Sequence[float]) -> Step:
 
 
 def scale(values: Sequence[float]) -> Step:
-    """Divide by one number, or by one per channel."""
+    """Divide by one number, or by one per channel; but for f64, multiply by the reciprocal, as OpenVINO does."""
 
     def apply(planes: Planes, context: Context) -> Planes:
-        return (create("Divide", *_per_channel(planes, context, values, "scale")),)
+        tensor, divisors = _per_channel(planes, context, values, "scale")
+        if tensor.element_type is ElementType.f64:
+            return (create("Divide", tensor, divisors),)
+        with np.errstate(divide="ignore", over="ignore"):
+            return (create("Multiply", tensor, np.reciprocal(divisors)),)
 
     return Step(f"scale {shown(values)}", apply)
 
