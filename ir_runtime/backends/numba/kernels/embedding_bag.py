@@ -93,7 +93,8 @@ def _bags(call: int) -> None:
     while bag < bags:
         first = load_i64(offsets, bag)
         last = load_i64(offsets, bag + 1) if bag + 1 < bags else count
-        if not 0 <= first <= last <= count or not _is_inside(indices, first, last, rows):
+        checked = first if bag > 0 else 0  # also indices before the first bag have to be those of rows
+        if not 0 <= first <= last <= count or not _is_inside(indices, checked, last, rows):
             store_i64(job, BagsJob.refused, 1)
         elif first == last and default >= 0:
             copy_row(table + default * size, width, out + bag * size)
@@ -156,7 +157,7 @@ def _reduced(
 ) -> Array | None:
     """Return the bags, ``None`` if the reference has to refuse the numbers."""
     count, (rows, *lengths) = len(offsets), table.shape
-    if default >= rows or (weights is not None and (is_mean or weights.shape != indices.shape)):
+    if not count or default >= rows or (weights is not None and (is_mean or weights.shape != indices.shape)):
         return None
     out = np.empty((count, *lengths), np.float32)
     factors = _ONE if weights is None else contiguous(weights)
