@@ -195,6 +195,16 @@ def test_few_output_channels(data: st.DataObject, names: Sequence[str], kernel: 
     agree(op, x, w, names, 1)
 
 
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan, 3e38])
+def test_neighbours_of_numbers_that_are_not_finite(number: float) -> None:
+    """Only windows with the number in them are not finite."""
+    x, w = numbers(1, 2, 5, 8), numbers(1, 2, 3, 3)
+    x[0, 1, 2, 4] = number
+    op = layer("Convolution-1", strides="1,1", dilations="1,1", pads_begin="0,0", pads_end="0,2")
+    assert neighbours(op, unknown(x), w) > 1
+    agree(op, x, w / 100, ("bias", "relu"), 1)
+
+
 @pytest.mark.parametrize("rate", [3, 7, 11])
 @pytest.mark.parametrize("number", [1, np.inf, np.nan])
 def test_taps_in_padding(rate: int, number: float) -> None:

@@ -1,13 +1,16 @@
 """Convolutions with few output channels: several neighbouring results fill a vector.
 
 A filter is repeated, moved by one element each time, so that one window gives the results of several; windows are as much
-further apart. Results are in memory as they would be otherwise.
+further apart. Results are in memory as they would be otherwise. A moved filter multiplies data outside its window by
+zeros, which is wrong for infinities and NaN: with those, each filter is computed by itself.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -62,13 +65,25 @@ def widened(
     kernel = make(strided, filters.reshape(-1, *filters.shape[2:]), _repeated(epilogue, count))
     read = {post_op.extra for post_op in epilogue.post_ops}
 
-    def compute(x: Array, given: Array, *extras: Array) -> Array:
+    @cache
+    def by_itself() -> Kernel:
+        return make(op, w, epilogue)
+
+    def compute(x: Array, given: Array, *extras: Array) -> Array | tuple[Array, ...]:
+        if not _is_finite(x):
+            return by_itself()(x, given, *extras)
         others = (_reshaped(extra, outputs * count) if i in read else extra for i, extra in enumerate(extras))
         y = kernel(x, given, *others)
         assert isinstance(y, np.ndarray)
         return _reshaped(y, outputs)
 
     return compute
+
+
+def _is_finite(x: Array) -> bool:
+    """Return whether all numbers are finite; large ones, whose sum is not, may be taken for infinities."""
+    with np.errstate(all="ignore"):
+        return math.isfinite(x.sum())
 
 
 def _reshaped(x: Array, channels: int) -> Array:

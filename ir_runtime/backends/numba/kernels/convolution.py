@@ -50,8 +50,13 @@ def _algorithm(op: Convolution, data: Value, w: Array) -> KernelFactory:
         return lambda epilogue: _pointwise_kernel(w, epilogue)
     if (count := neighbours(op, data, w)) > 1:
         return lambda epilogue: widened(
-            op, w, epilogue, count, lambda op, w, rest: _algorithm(op, data, w)(rest)
+            op, w, epilogue, count, lambda op, w, rest: _one_at_a_time(op, data, w)(rest)
         )
+    return _one_at_a_time(op, data, w)
+
+
+def _one_at_a_time(op: Convolution, data: Value, w: Array) -> KernelFactory:
+    """Return the algorithm for filters whose windows give one result each."""
     if w.shape[1] <= MAX_PLANAR_CHANNELS and w.ndim > 3 and op.dilations[-1] == 1:
         return lambda epilogue: _planar_kernel(op, w, epilogue)
     if _prefers_winograd(op, data, w):
