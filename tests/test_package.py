@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 import types
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from harness.missing import missing
 
 import ir_runtime as ir
 
@@ -31,6 +34,21 @@ def test_importing_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("name", ["IRError", "Location", "Limits", "__version__"])
 def test_light_names_stay_light(name: str) -> None:
     assert not loaded_by(f"from ir_runtime import {name}") & set(HEAVY)
+
+
+def test_hiding_a_package_keeps_what_is_imported_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    with missing("PIL"):
+        with pytest.raises(ImportError):
+            import_module("PIL")
+        first = import_module("colorsys")
+    assert import_module("colorsys") is first
+    forgetful = [
+        path.name
+        for path in Path(__file__).parent.rglob("*.py")
+        if re.search(r"patch\.dict\(\s*sys\.modules", path.read_text())
+    ]
+    assert forgetful == [], "harness.missing hides packages and keeps what is imported"
 
 
 def test_running_does_not_load_what_it_does_not_need() -> None:

@@ -8,11 +8,11 @@ import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
 from click.testing import Result
+from harness.missing import missing
 from harness.nets import Net
 from harness.tiny import passing, write
 from PIL import Image
@@ -179,7 +179,7 @@ def test_other_commands_take_images(invoke: Invoke, command: str) -> None:
 
 
 def test_without_pillow_it_is_said_what_to_install(picture: Path) -> None:
-    with mock.patch.dict(sys.modules, {"PIL": None}), pytest.raises(InputError, match="Pillow") as caught:
+    with missing("PIL"), pytest.raises(InputError, match="Pillow") as caught:
         fed(model("1,3,4,6"), picture)
     assert caught.value.hint == "pip install 'ir_runtime[image]' installs it"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import chdir
@@ -14,6 +13,7 @@ from unittest import mock
 import dask.array as da
 import numpy as np
 from click.testing import CliRunner
+from harness.missing import missing
 from harness.refusals import Call
 
 import ir_runtime as ir
@@ -85,14 +85,11 @@ def files() -> None:
     np.save("rows/1.npy", np.zeros(3, np.float32))
 
 
-def command(
-    line: str, after: Callable[[], None] = lambda: None, before: str = "", missing: str = "none"
-) -> Call:
+def command(line: str, after: Callable[[], None] = lambda: None, before: str = "", absent: str = "") -> Call:
     """What a run by rows says, in a folder of its own."""
 
     def call() -> str:
-        gone = mock.patch.dict(sys.modules, {missing: None})
-        with tempfile.TemporaryDirectory() as folder, chdir(folder), gone:
+        with tempfile.TemporaryDirectory() as folder, chdir(folder), missing(*absent.split()):
             files()
             if before:
                 run(before)
@@ -165,7 +162,7 @@ def lost(which: str) -> None:
 
 def without(package: str, call: Callable[[], object]) -> Callable[[], None]:
     def run() -> None:
-        with mock.patch.dict(sys.modules, {package: None}):
+        with missing(package):
             call()
 
     return run
@@ -237,9 +234,9 @@ REFUSALS = [
     command("net.xml -i fortran.npy -o out.npy --batch 2"),
     command("net.xml -i cut.npy -o out.npy --batch 2"),
     command("net.xml -i parts.npz -o out.npy --batch 2"),
-    command("net.xml -i x.h5 -o out.npy --batch 2", missing="h5py"),
-    command("net.xml -i x.npy -o out.npy --batch 2", missing="distributed"),
-    command("net.xml -i x.npy -o out.zarr --batch 2", missing="zarr"),
+    command("net.xml -i x.h5 -o out.npy --batch 2", absent="h5py"),
+    command("net.xml -i x.npy -o out.npy --batch 2", absent="distributed"),
+    command("net.xml -i x.npy -o out.zarr --batch 2", absent="zarr"),
     command("net.xml -i empty -o out.npy --batch 2"),
     command("net.xml -i rows -o out.npy --batch 2"),
     command("net.xml -i x=x.npy -i x=long.npy -o out.npy --batch 2"),

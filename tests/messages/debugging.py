@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 from click.testing import CliRunner
+from harness.missing import missing
 from harness.nets import Net
 from harness.refusals import Call
 
@@ -78,7 +78,7 @@ class Wrong:
 
 
 def without_openvino() -> None:
-    with mock.patch.dict(sys.modules, {"openvino": None}):
+    with missing("openvino"):
         debug.compare(model(), X, "openvino")
 
 
@@ -96,7 +96,7 @@ def of_onnx(outputs: int = 1, installed: bool = True, text: bytes = b"", operati
     path = Path(tempfile.mkdtemp()) / "net.onnx"
     path.write_bytes(text or made.SerializeToString())
     try:
-        with mock.patch.dict(sys.modules, {} if installed else {"onnxruntime": None}):
+        with missing(*([] if installed else ["onnxruntime"])):
             debug.compare(model(), X, f"onnxruntime:{path}")
     except ir.IRError as reason:
         raise type(reason)(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 from click.testing import CliRunner
+from harness.missing import missing
 from harness.nets import Net
 from harness.refusals import Call
 
@@ -58,7 +58,7 @@ def feed(name: str, shape: str, element: str = "f32", **options: object) -> Call
 
 
 def without_pillow(folder: Path) -> None:
-    with mock.patch.dict(sys.modules, {"PIL": None}):
+    with missing("PIL"):
         net = model("1,1,2,2")
         Pictures("a.png", [folder / "a.png"]).laid_out(net, net.input(0), ImageOptions())
 
