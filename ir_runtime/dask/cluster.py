@@ -17,6 +17,9 @@ __all__ = ["HERE", "connected", "dashboard_of", "sees_everywhere"]
 HERE = ("local", "threads")
 """The schedulers that are started on this machine."""
 
+_TRIM_THRESHOLD = "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_"
+"""Dask has glibc return each freed array to the system at once: models then take up to twice as long, for page faults."""
+
 
 @contextmanager
 def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[Any]:
@@ -59,9 +62,13 @@ def _own(distributed: Any, processes: bool, workers: int) -> Iterator[Any]:
         if processes
         else {"n_workers": 1, "threads_per_worker": workers}
     )
-    quiet = {"distributed.logging.distributed": "critical", "distributed.comm.retry.count": 2}
+    settings = {
+        "distributed.logging.distributed": "critical",
+        "distributed.comm.retry.count": 2,
+        _TRIM_THRESHOLD: None,
+    }
     with (
-        dask.config.set(quiet),
+        dask.config.set(settings),
         distributed.LocalCluster(
             processes=processes, dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": _draws_dashboard()},
             host="127.0.0.1" if processes else None, protocol=None if processes else "inproc://", silence_logs=50, **count,

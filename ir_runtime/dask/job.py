@@ -28,8 +28,8 @@ Problems = Mapping[int, str | None]
 PER_THREAD = 3
 """Tasks that a thread of a worker has at once: one runs, the others are ready."""
 
-TASK_SECONDS = 0.1
-"""How long a task takes where chunks are small, which it has several of then: Dask takes milliseconds for a task."""
+TASK_SECONDS = 0.5
+"""How long a task takes where chunks are small, which it has several of then: Dask takes ten milliseconds of CPU for a task."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import zarr
 
 import ir_runtime as ov
 from ir_runtime.dask import cluster, map_blocks, model_source
-from ir_runtime.dask.job import _Tasks
+from ir_runtime.dask.job import TASK_SECONDS, _Tasks
 from ir_runtime.dask.manifest import Manifest
 from ir_runtime.dask.planning import ArrayType
 from ir_runtime.dask.targets import create_targets, open_targets
@@ -36,7 +36,7 @@ def test_a_model_is_read_once_to_plan(folder: Path, monkeypatch: pytest.MonkeyPa
 def test_tasks_have_several_chunks_where_these_are_small() -> None:
     tasks = _Tasks(range(100), places=4)
     assert next(tasks) == range(1)
-    tasks.adapt(0.01)
+    tasks.adapt(TASK_SECONDS / 10)
     assert len(next(tasks)) == 10
     tasks.adapt(1e-9)
     sizes = [len(task) for task in tasks]
