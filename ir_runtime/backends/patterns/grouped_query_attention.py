@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,13 +11,10 @@ from ...ir.graph import Layer, Port
 from ...ir.tensor import Array
 from ...ops.sequence.attention import ScaledDotProductAttention
 from .. import Fusion, Kernel, MatchContext, Offer, Refusal
+from ..common.sdpa import Attend, mask_and_scale, mask_fits
 from ..core.lengths import any_lengths, attention_lengths
 
-__all__ = ["Attend", "match_grouped_queries"]
-
-Attend: TypeAlias = Callable[[Array, Array, Array, Array | None, float, bool], Array]
-"""Takes queries, keys, values, a mask, a factor, and whether later keys are hidden. Of queries there are as many
-heads, or a multiple."""
+__all__ = ["match_grouped_queries"]
 
 
 def match_grouped_queries(
@@ -95,13 +90,12 @@ class _Shared:
             and v.size
         ):
             times = q.shape[1] // k.shape[1]
-            mask = None if self._op.causal or not rest or rest[0].ndim == 0 else rest[0]
+            mask, scale = mask_and_scale(self._op, q, rest)
             scores = (*q.shape[:3], k.shape[2])
             fits = _repeats(k.shape, times, wide, joined, self._copies[0])
             fits = fits and _repeats(v.shape, times, others_wide, others_joined, self._copies[1])
-            if fits and v.shape[1] == k.shape[1] and v.shape[2] == k.shape[2] and _within(mask, scores):
-                factor = rest[1].item() if len(rest) > 1 else 1 / math.sqrt(q.shape[3])
-                return self._attend(q, k, v, mask, factor, self._op.causal)
+            if fits and v.shape[1] == k.shape[1] and v.shape[2] == k.shape[2] and mask_fits(mask, scores):
+                return self._attend(q, k, v, mask, scale, self._op.causal)
         keys, values = self._made(0, arrays[:4]), self._made(1, arrays[4:8])
         suited = attention_lengths(q, keys, values, *rest)
         return np.asarray((self._plain if suited else self._op.evaluate)(q, keys, values, *rest))
@@ -113,10 +107,6 @@ class _Shared:
             assert step.op is not None
             found = step.op.evaluate(found, other)
         return found
-
-
-def _within(mask: Array | None, scores: tuple[int, ...]) -> bool:
-    return mask is None or np.broadcast_shapes(mask.shape, scores) == scores
 
 
 def _repeats(shape: tuple[int, ...], times: int, wide: Array, joined: Array, copies: bool) -> bool:

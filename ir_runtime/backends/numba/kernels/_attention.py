@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..codegen.language import device
 from ..codegen.memory import fetch_add, load_f32, load_i64, store_i64
 from ..codegen.vectors import LANES
 from ..threading.task import Task, load_args
@@ -22,29 +23,36 @@ __all__ = ["BLOCKED", "DECODE"]
 KEY_BLOCK = 32
 
 
+@device
+def _head(operand: int, batch: int, head: int) -> int:
+    """Return the address of the first row of a head."""
+    place: int = load_i64(operand, Operand.data)
+    place += batch * load_i64(operand, Operand.batch_stride)
+    place += head * load_i64(operand, Operand.head_stride)
+    return place
+
+
+@device
+def _mask_row(mask: int, batch: int, head: int, row: int) -> int:
+    """Return the address of a row of the mask, or 0 if there is no mask."""
+    place = 0
+    if load_i64(mask, Operand.data) != 0:
+        place = _head(mask, batch, head) + row * load_i64(mask, Operand.row_stride)
+    return place
+
+
 def _blocked(call: int) -> None:
     """Compute attention; a unit is a block of queries of one head."""
     job, _, scratch, _, _, counter = load_args(call)
-    heads, shared, queries, keys = (
-        load_i64(job, AttentionJob.heads),
-        load_i64(job, AttentionJob.shared_heads),
-        load_i64(job, AttentionJob.queries),
-        load_i64(job, AttentionJob.keys),
-    )
+    heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
+    queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
     width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
-    q, k, v, mask, out = (
-        job + 8 * AttentionJob.query,
-        job + 8 * AttentionJob.key,
-        job + 8 * AttentionJob.value,
-        job + 8 * AttentionJob.mask,
-        job + 8 * AttentionJob.out,
-    )
-    causal, block, none, factor = (
-        load_i64(job, AttentionJob.causal),
-        load_i64(job, AttentionJob.block),
-        load_i64(job, AttentionJob.zeros),
-        load_f32(job, AttentionJob.factor),
-    )
+    q, k, v = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key, job + 8 * AttentionJob.value
+    mask, out = job + 8 * AttentionJob.mask, job + 8 * AttentionJob.out
+    causal, block = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.block)
+    none, factor = load_i64(job, AttentionJob.zeros), load_f32(job, AttentionJob.factor)
+    k_row, v_row = load_i64(k, Operand.row_stride), load_i64(v, Operand.row_stride)
+    q_row, out_row = load_i64(q, Operand.row_stride), load_i64(out, Operand.row_stride)
     lines = (keys + LANES - 1) // LANES * LANES
     wide = (values + LANES - 1) // LANES * LANES
     scores = scratch + fetch_add(counter + 8) * load_i64(job, AttentionJob.scratch_bytes)
@@ -65,97 +73,38 @@ def _blocked(call: int) -> None:
         seen = min(keys, first + rows) if causal != 0 else keys
         held = batch * heads + head // shared
         if held != before:
-            keyed, valued = (
-                head // shared * load_i64(k, Operand.head_stride),
-                head // shared * load_i64(v, Operand.head_stride),
-            )
-            pack_transposed(
-                load_i64(k, Operand.data) + batch * load_i64(k, Operand.batch_stride) + keyed,
-                load_i64(k, Operand.row_stride),
-                keys,
-                width,
-                turned_keys,
-            )
-            pack_rows(
-                load_i64(v, Operand.data) + batch * load_i64(v, Operand.batch_stride) + valued,
-                load_i64(v, Operand.row_stride),
-                keys,
-                values,
-                packed,
-            )
+            pack_transposed(_head(k, batch, head // shared), k_row, keys, width, turned_keys)
+            pack_rows(_head(v, batch, head // shared), v_row, keys, values, packed)
             before = held
-        start = (
-            load_i64(q, Operand.data)
-            + batch * load_i64(q, Operand.batch_stride)
-            + head * load_i64(q, Operand.head_stride)
-            + first * load_i64(q, Operand.row_stride)
-        )
+        start = _head(q, batch, head) + first * q_row
         for row in range(rows):
-            store_i64(places, row, start + row * load_i64(q, Operand.row_stride))
+            store_i64(places, row, start + row * q_row)
         multiply_panels(places, rows, turned_keys, width, width, keys, seen, offset, none, scores, 4 * lines)
         for row in range(rows):
-            line, adding = scores + 4 * lines * row, 0
-            if load_i64(mask, Operand.data) != 0:
-                adding = (
-                    load_i64(mask, Operand.data)
-                    + batch * load_i64(mask, Operand.batch_stride)
-                    + head * load_i64(mask, Operand.head_stride)
-                )
-                adding += (first + row) * load_i64(mask, Operand.row_stride)
+            line, adding = scores + 4 * lines * row, _mask_row(mask, batch, head, first + row)
             count = min(keys, first + row + 1) if causal != 0 else keys
             softmax_terms(line, adding, count, line, about + 8 * row, factor)
             zero_tail(line, count, seen, none)
             store_i64(places, row, line)
-        target = (
-            load_i64(out, Operand.data)
-            + batch * load_i64(out, Operand.batch_stride)
-            + head * load_i64(out, Operand.head_stride)
-            + first * load_i64(out, Operand.row_stride)
-        )
-        multiply_panels(
-            places,
-            rows,
-            packed,
-            keys,
-            seen,
-            values,
-            values,
-            offset,
-            none,
-            target,
-            load_i64(out, Operand.row_stride),
-        )
+        target = _head(out, batch, head) + first * out_row
+        multiply_panels(places, rows, packed, keys, seen, values, values, offset, none, target, out_row)
         for row in range(rows):
-            scale_row(
-                target + row * load_i64(out, Operand.row_stride),
-                values,
-                np.float32(1) / load_f32(about, 2 * row),
-            )
+            scale_row(target + row * out_row, values, np.float32(1) / load_f32(about, 2 * row))
         unit = fetch_add(counter)
 
 
 def _decode(call: int) -> None:
     """Compute attention of few queries; a unit is all queries of the heads that share keys."""
     job, _, scratch, _, _, counter = load_args(call)
-    heads, shared, queries, keys = (
-        load_i64(job, AttentionJob.heads),
-        load_i64(job, AttentionJob.shared_heads),
-        load_i64(job, AttentionJob.queries),
-        load_i64(job, AttentionJob.keys),
-    )
+    heads, shared = load_i64(job, AttentionJob.heads), load_i64(job, AttentionJob.shared_heads)
+    queries, keys = load_i64(job, AttentionJob.queries), load_i64(job, AttentionJob.keys)
     width, values = load_i64(job, AttentionJob.key_width), load_i64(job, AttentionJob.value_width)
-    q, k, v, mask, out = (
-        job + 8 * AttentionJob.query,
-        job + 8 * AttentionJob.key,
-        job + 8 * AttentionJob.value,
-        job + 8 * AttentionJob.mask,
-        job + 8 * AttentionJob.out,
-    )
-    causal, none, factor = (
-        load_i64(job, AttentionJob.causal),
-        load_i64(job, AttentionJob.zeros),
-        load_f32(job, AttentionJob.factor),
-    )
+    q, k, v = job + 8 * AttentionJob.query, job + 8 * AttentionJob.key, job + 8 * AttentionJob.value
+    mask, out = job + 8 * AttentionJob.mask, job + 8 * AttentionJob.out
+    causal, none = load_i64(job, AttentionJob.causal), load_i64(job, AttentionJob.zeros)
+    factor = load_f32(job, AttentionJob.factor)
+    k_row, v_row = load_i64(k, Operand.row_stride), load_i64(v, Operand.row_stride)
+    q_row, out_row = load_i64(q, Operand.row_stride), load_i64(out, Operand.row_stride)
     scores = scratch + fetch_add(counter + 8) * load_i64(job, AttentionJob.scratch_bytes)
     lines = (keys + LANES - 1) // LANES * LANES
     about = scores + 4 * lines * shared * queries
@@ -163,82 +112,27 @@ def _decode(call: int) -> None:
     unit = fetch_add(counter)
     while unit < load_i64(job, AttentionJob.batch) * groups:
         batch, group = unit // groups, unit % groups
-        key = (
-            load_i64(k, Operand.data)
-            + batch * load_i64(k, Operand.batch_stride)
-            + group * load_i64(k, Operand.head_stride)
-        )
-        value = (
-            load_i64(v, Operand.data)
-            + batch * load_i64(v, Operand.batch_stride)
-            + group * load_i64(v, Operand.head_stride)
-        )
-        query = (
-            load_i64(q, Operand.data)
-            + batch * load_i64(q, Operand.batch_stride)
-            + group * shared * load_i64(q, Operand.head_stride)
-        )
-        target = (
-            load_i64(out, Operand.data)
-            + batch * load_i64(out, Operand.batch_stride)
-            + group * shared * load_i64(out, Operand.head_stride)
-        )
+        key, value = _head(k, batch, group), _head(v, batch, group)
         for first in range(0, keys, KEY_BLOCK):
             some = min(KEY_BLOCK, keys - first)
             for line in range(shared * queries):
-                source = (
-                    query
-                    + line // queries * load_i64(q, Operand.head_stride)
-                    + line % queries * load_i64(q, Operand.row_stride)
-                )
+                source = _head(q, batch, group * shared + line // queries) + line % queries * q_row
                 place = scores + 4 * (lines * line + first)
-                dot_rows(
-                    source,
-                    key + first * load_i64(k, Operand.row_stride),
-                    load_i64(k, Operand.row_stride),
-                    some,
-                    width,
-                    place,
-                )
+                dot_rows(source, key + first * k_row, k_row, some, width, place)
         for line in range(shared * queries):
             head, row = group * shared + line // queries, line % queries
-            place, adding = scores + 4 * lines * line, 0
-            if load_i64(mask, Operand.data) != 0:
-                adding = (
-                    load_i64(mask, Operand.data)
-                    + batch * load_i64(mask, Operand.batch_stride)
-                    + head * load_i64(mask, Operand.head_stride)
-                    + row * load_i64(mask, Operand.row_stride)
-                )
+            place, adding = scores + 4 * lines * line, _mask_row(mask, batch, head, row)
             count = min(keys, row + 1) if causal != 0 else keys
             softmax_terms(place, adding, count, place, about, factor)
             scale_row(place, count, np.float32(1) / load_f32(about, 0))
             zero_tail(place, count, keys, none)
-            zero_tail(
-                target
-                + line // queries * load_i64(out, Operand.head_stride)
-                + row * load_i64(out, Operand.row_stride),
-                0,
-                values,
-                none,
-            )
+            zero_tail(_head(out, batch, head) + row * out_row, 0, values, none)
         for first in range(0, keys, KEY_BLOCK):
             some = min(KEY_BLOCK, keys - first)
             for line in range(shared * queries):
-                goal = (
-                    target
-                    + line // queries * load_i64(out, Operand.head_stride)
-                    + line % queries * load_i64(out, Operand.row_stride)
-                )
+                target = _head(out, batch, group * shared + line // queries) + line % queries * out_row
                 place = scores + 4 * (lines * line + first)
-                add_weighted_rows(
-                    place,
-                    value + first * load_i64(v, Operand.row_stride),
-                    load_i64(v, Operand.row_stride),
-                    some,
-                    values,
-                    goal,
-                )
+                add_weighted_rows(place, value + first * v_row, v_row, some, values, target)
         unit = fetch_add(counter)
 
 

@@ -171,59 +171,8 @@ def gemm_panel(  # noqa: PLR0913 (values in registers)
     """Multiply rows by a panel of ``vectors`` vectors; other parameters as those of a tile."""
     apart = stride if other != 0 else 0
     if vectors == WIDE:
-        _wide(
-            rows,
-            places,
-            step,
-            zeros,
-            taps,
-            count,
-            depth,
-            panel,
-            out,
-            stride,
-            bias,
-            other,
-            apart,
-            last,
-            low,
-            high,
-        )
+        _wide(rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)  # fmt: skip
     elif vectors == TALL and TALL != SINGLE:  # machine code for both is the same where both are one vector
-        _tall(
-            rows,
-            places,
-            step,
-            zeros,
-            taps,
-            count,
-            depth,
-            panel,
-            out,
-            stride,
-            bias,
-            other,
-            apart,
-            last,
-            low,
-            high,
-        )
+        _tall(rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)  # fmt: skip
     else:
-        _single(
-            rows,
-            places,
-            step,
-            zeros,
-            taps,
-            count,
-            depth,
-            panel,
-            out,
-            stride,
-            bias,
-            other,
-            apart,
-            last,
-            low,
-            high,
-        )
+        _single(rows, places, step, zeros, taps, count, depth, panel, out, stride, bias, other, apart, last, low, high)  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import weakref
 
 import numpy as np
@@ -11,8 +10,7 @@ from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
-from ...common.sdpa import supports_sdpa
-from ...core.lengths import accepting, attention_lengths
+from ...common.sdpa import sdpa_kernel
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..codegen.vectors import LANES
@@ -34,28 +32,9 @@ _ZEROS = np.zeros(WIDE * LANES, np.float32)
 
 
 @backend.accelerates(ScaledDotProductAttention)
-def attention(
-    op: ScaledDotProductAttention, query: Value, key: Value, value: Value, *others: Value
-) -> Kernel | None:
-    """Return a kernel for what `supports_sdpa`."""
-    if not supports_sdpa(query, key, value, *others):
-        return None
-
-    def kernel(q: Array, k: Array, v: Array, *rest: Array) -> Array:
-        mask = None if op.causal or not rest or rest[0].ndim == 0 else rest[0]
-        batch = np.broadcast_shapes(q.shape[:2], k.shape[:2], v.shape[:2])
-        full = (*batch, q.shape[2], k.shape[2])
-        if mask is not None and np.broadcast_shapes(mask.shape, full) != full:
-            return op.evaluate(q, k, v, *rest)  # rare: a mask that broadcasts the scores
-        factor = rest[1].item() if len(rest) > 1 else 1 / math.sqrt(q.shape[3]) if q.shape[3] else math.inf
-        q, k, v = (
-            x if x.shape[:2] == batch else np.broadcast_to(x, (*batch, *x.shape[2:])) for x in (q, k, v)
-        )
-        if not q.size > 0 or not v.size > 0:
-            return op.evaluate(q, k, v, *rest)
-        return grouped_attention(q, k, v, mask, factor, op.causal)
-
-    return accepting(kernel, attention_lengths)
+def attention(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
+    """Return a kernel that computes in blocks of scores, or head by head, for inputs of supported types."""
+    return sdpa_kernel(op, inputs, grouped_attention)
 
 
 @backend.pattern(ScaledDotProductAttention)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -13,8 +12,7 @@ from ....ir.graph import Layer
 from ....ir.tensor import Array, Value
 from ....ops.sequence.attention import ScaledDotProductAttention
 from ... import Fusion, Kernel, MatchContext, Refusal
-from ...common.sdpa import supports_sdpa
-from ...core.lengths import accepting, attention_lengths
+from ...common.sdpa import sdpa_kernel
 from ...patterns.grouped_query_attention import match_grouped_queries
 from .._backend import backend
 from ..math.gemm import split_range
@@ -30,27 +28,9 @@ FEW_QUERIES = 4
 
 
 @backend.accelerates(ScaledDotProductAttention)
-def sdpa(
-    op: ScaledDotProductAttention, query: Value, key: Value, value: Value, *others: Value
-) -> Kernel | None:
+def sdpa(op: ScaledDotProductAttention, *inputs: Value) -> Kernel | None:
     """Return a kernel that computes block by block of queries, for inputs of supported types."""
-    if not supports_sdpa(query, key, value, *others):
-        return None
-
-    def kernel(q: Array, k: Array, v: Array, *rest: Array) -> Array:
-        mask = None if op.causal or not rest or rest[0].ndim == 0 else rest[0]
-        batch = np.broadcast_shapes(q.shape[:2], k.shape[:2], v.shape[:2])
-        rows, columns = q.shape[2], k.shape[2]
-        if mask is not None:
-            full = np.broadcast_shapes(mask.shape, (*batch, rows, columns))
-            mask = mask if full == (*batch, rows, columns) else None
-        if not columns or not q.shape[3] or (mask is None and rest and rest[0].ndim and not op.causal):
-            return op.evaluate(q, k, v, *rest)  # rare: no keys, or a mask of more axes than the scores
-        factor = rest[1].item() if len(rest) > 1 else 1 / math.sqrt(q.shape[3])
-        q, k, v = (np.broadcast_to(x, (*batch, *x.shape[2:])) for x in (q, k, v))
-        return attend(q, k, v, mask, factor, op.causal)
-
-    return accepting(kernel, attention_lengths)
+    return sdpa_kernel(op, inputs, attend)
 
 
 @backend.pattern(ScaledDotProductAttention)
