@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .fed import input_files
-from .models import as_json, read, weights
+from .models import as_json, count_option, read, weights
 from .progress import bar
 from .render import Record, result
 from .shaping import input_layouts, reshaped, shape_option, shapes_of
@@ -54,17 +54,11 @@ order of rows differs, as of objects that are equally likely, that is said.
 @click.argument("model", metavar="[MODEL]", required=False)
 @click.option("-m", "--model", "path", metavar="MODEL", help="The same as the argument.")
 @click.option("-d", "--device", default="CPU", show_default=True, help="The device; CPU is the only one.")
-@click.option(
-    "-b",
-    "--batch",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="The batch: N in -layout, else the first axis.",
-)
+@count_option("-b", "--batch", help="The batch: N in -layout, else the first axis.")
 @click.option(
     "-layout", "--layout", metavar="[NAME]LAYOUT", help="What the axes of inputs are: [NCHW], a[NC],b[N]."
 )
-@click.option("-niter", "--niter", type=click.IntRange(min=1), metavar="N", help="Inferences on each side.")
+@count_option("-niter", "--niter", help="Inferences on each side.")
 @click.option(
     "-t",
     "--time",
@@ -73,12 +67,8 @@ order of rows differs, as of objects that are equally likely, that is said.
     metavar="SECONDS",
     help="How long each side runs; by default 5, unless -niter is given.",
 )
-@click.option(
-    "-nireq",
-    "--nireq",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Requests at once; by default 1 for latency, one per core for throughput.",
+@count_option(
+    "-nireq", "--nireq", help="Requests at once; by default 1 for latency, one per core for throughput."
 )
 @click.option(
     "-hint",
@@ -95,21 +85,8 @@ order of rows differs, as of objects that are equally likely, that is said.
     type=click.Choice(["sync", "async"]),
     help="One request in this thread, or in the background; by default, what -nireq needs.",
 )
-@click.option(
-    "-nstreams",
-    "--nstreams",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Runs at once that share the threads.",
-)
-@click.option(
-    "-nthreads",
-    "--nthreads",
-    type=click.IntRange(min=1),
-    metavar="N",
-    callback=limit_threads,
-    help="Threads of each side.",
-)
+@count_option("-nstreams", "--nstreams", help="Runs at once that share the threads.")
+@count_option("-nthreads", "--nthreads", callback=limit_threads, help="Threads of each side.")
 @shape_option("-shape", "--shape")
 @shape_option(
     "-data_shape",
@@ -139,12 +116,8 @@ order of rows differs, as of objects that are equally likely, that is said.
 )
 @click.option("-report_folder", "--report-folder", metavar="FOLDER", default=".", help="Where reports go.")
 @click.option("--against", type=click.Choice(["openvino"]), help="Also measure it, and compare.")
-@click.option(
-    "--starts",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="Fresh processes that load the model; the best counts.  [default: 1]",
+@count_option(
+    "--starts", default=1, help="Fresh processes that load the model; the best counts.  [default: 1]"
 )
 @click.option("--cpu-time", is_flag=True, help="Latency in CPU time, of all threads, for one request.")
 @as_json

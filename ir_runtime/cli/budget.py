@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .fed import Feeding, fed
-from .limited import limited
-from .long import cache_folder, cached, working
-from .models import as_json, read, weights
+from .long import Debugging, debugs
+from .models import as_json
 from .render import result, table
 from .terminal import columns
 
 if TYPE_CHECKING:
     from ..debug import Budget
-    from ..limits import Limits
 
 __all__ = ["budget"]
 
@@ -29,7 +26,6 @@ f32, at the output where they are largest.
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("model", metavar="MODEL")
 @click.option(
     "--to",
     type=click.Choice(["bf16", "f16", "int8", "int4"]),
@@ -40,29 +36,15 @@ f32, at the output where they are largest.
 @click.option(
     "--keep", type=click.IntRange(min=0), default=3, show_default=True, help="How many layers to keep in f32."
 )
-@fed
-@weights
-@limited
-@cached
+@debugs()
 @as_json
-def budget(
-    model: str,
-    to: str,
-    keep: int,
-    feeding: Feeding,
-    weights: str | None,
-    as_json: bool,
-    limits: Limits,
-    cache: str | None,
-) -> None:
+def budget(debugging: Debugging, to: str, keep: int) -> None:
     """Say which layers of MODEL cost accuracy in a lower precision, and what keeping the worst in f32 gains."""
     from ..debug import budget as compute
 
-    net = read(model, weights, limits=limits)
-    feeds = feeding(net)
-    with working("computing", as_json, cache_folder(cache)):
-        found = compute(net, feeds, to, keep)
-    result(as_json, found.record, lambda: str(found) if columns() is None else _fitting(found))
+    with debugging.working("computing") as (model, feeds):
+        found = compute(model, feeds, to, keep)
+    result(debugging.as_json, found.record, lambda: str(found) if columns() is None else _fitting(found))
 
 
 def _fitting(found: Budget) -> str:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from .exits import Exit
-from .fed import Feeding, fed
-from .limited import limited
-from .long import cache_folder, cached, working
-from .models import as_json, read, weights
+from .long import Debugging, debugs, declared_types
+from .models import as_json
 from .render import result
-
-if TYPE_CHECKING:
-    from ..limits import Limits
 
 __all__ = ["compare"]
 
@@ -31,7 +24,6 @@ inputs, is explained up to R 8. Ends with 0 if all is explained, else with 1.
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("model", metavar="MODEL")
 @click.option(
     "--against",
     metavar="SIDE",
@@ -42,45 +34,25 @@ inputs, is explained up to R 8. Ends with 0 if all is explained, else with 1.
     metavar="FILE",
     help="An .npz of what is judged, from any device: outputs and layers by name.",
 )
-@click.option(
-    "--types",
-    type=click.Choice(["real", "declared"]),
-    default="real",
-    show_default=True,
-    help="declared: round what the model declares as f16 or bf16 to that, also in f64.",
-)
+@declared_types
 @click.option(
     "--precision",
     type=click.Choice(["f32", "bf16", "f16"]),
     default="f32",
     help="What --results were computed in. Default: f32.",
 )
-@fed
-@weights
-@limited
-@cached
+@debugs()
 @as_json
 def compare(
-    model: str,
-    against: str | None,
-    results: str | None,
-    precision: str,
-    feeding: Feeding,
-    weights: str | None,
-    as_json: bool,
-    limits: Limits,
-    cache: str | None,
-    types: str,
+    debugging: Debugging, against: str | None, results: str | None, precision: str, types: str
 ) -> None:
     """Say whether rounding explains how an execution of MODEL differs from f64, and where the difference begins."""
     from ..debug import compare as judge
 
     if (against is None) == (results is None):
         raise click.UsageError("give either --against or --results")
-    net = read(model, weights, limits=limits)
-    feeds = feeding(net)
-    with working("comparing", as_json, cache_folder(cache)):
-        found = judge(net, feeds, against or str(results), types, precision if results else "")
-    result(as_json, found.record, lambda: str(found))
+    with debugging.working("comparing") as (model, feeds):
+        found = judge(model, feeds, against or str(results), types, precision if results else "")
+    result(debugging.as_json, found.record, lambda: str(found))
     if not found.explained:
         raise SystemExit(Exit.FINDINGS)

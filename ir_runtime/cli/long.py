@@ -2,44 +2,117 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from .command_types import Command
+from .fed import Feeding, fed
+from .limited import limited
+from .models import read, weights
 from .progress import Bar, bar
 from .render import result
 
-__all__ = ["cache_folder", "cached", "working"]
+if TYPE_CHECKING:
+    from ..api.model import Model
+    from ..ir.tensor import Array
+    from ..limits import Limits
 
-cached = click.option(
+__all__ = ["Debugging", "against", "cache_folder", "debugs", "declared_types"]
+
+against = click.option(
+    "--against",
+    required=True,
+    metavar="SIDE",
+    help="What differs: openvino, openvino:bf16, a backend, or the path of another IR.",
+)
+declared_types = click.option(
+    "--types",
+    type=click.Choice(["real", "declared"]),
+    default="real",
+    show_default=True,
+    help="declared: round what the model declares as f16 or bf16 to that, also in f64.",
+)
+_cache = click.option(
     "--cache",
     metavar="FOLDER",
     help="Where to keep what is done, to go on from there after Ctrl-C; by default, the user's cache folder.",
 )
 
 
-@contextmanager
-def working(label: str, as_json: bool, cache: Path | None) -> Iterator[None]:
-    """Show how far the block is; after Ctrl-C, print what it has found by then.
+@dataclass(frozen=True)
+class Debugging:
+    """What a debugging command works on: a model, its inputs, and a cache to go on from.
 
     Args:
-        label: what is done.
-        as_json: whether to print what was found as JSON.
-        cache: the folder from which to go on; ``None`` for none.
+        model: the path of the model.
+        weights: the path of its weights, if given.
+        feeding: gives the inputs.
+        limits: of memory and time.
+        cache: the folder of the cache, if given.
+        as_json: whether to print results as JSON.
     """
-    from ..debug.caching import caching
-    from ..debug.progress import Interrupted, showing
 
-    try:
-        with bar(label, 1) as shown, showing(_estimating(shown)), caching(cache):
-            yield
-    except Interrupted as stopped:
-        found = stopped.partial
-        result(as_json, found.record, lambda: str(found))
-        raise
+    model: str
+    weights: str | None
+    feeding: Feeding
+    limits: Limits
+    cache: str | None
+    as_json: bool = False
+
+    @contextmanager
+    def working(self, label: str) -> Iterator[tuple[Model, list[Array]]]:
+        """Give model and inputs to the block, and show its progress; after Ctrl-C, print its partial results."""
+        from ..debug.caching import caching
+        from ..debug.progress import Interrupted, showing
+
+        model = read(self.model, self.weights, limits=self.limits)
+        feeds = self.feeding(model)
+        try:
+            with bar(label, 1) as shown, showing(_estimating(shown)), caching(cache_folder(self.cache)):
+                yield model, feeds
+        except Interrupted as stopped:
+            found = stopped.partial
+            result(self.as_json, found.record, lambda: str(found))
+            raise
+
+
+def debugs(*more: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command MODEL, options for inputs, ``more``, weights, limits and ``--cache``.
+
+    The command is called with all but ``more`` as one `Debugging`.
+    """
+
+    def decorate(command: Command) -> Command:
+        @weights
+        @limited
+        @_cache
+        @functools.wraps(command)
+        def with_model(
+            *args: object,
+            model: str,
+            weights: str | None,
+            feeding: Feeding,
+            limits: Limits,
+            cache: str | None,
+            as_json: bool = False,
+            **options: object,
+        ) -> object:
+            debugging = Debugging(model, weights, feeding, limits, cache, as_json)
+            return command(*args, debugging=debugging, **options)
+
+        found: Command = with_model
+        for option in reversed(more):
+            found = option(found)
+        return click.argument("model", metavar="MODEL")(fed(found))
+
+    return decorate
 
 
 def cache_folder(given: str | None) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import click
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ..api.nodes import Output
     from ..limits import Limits
 
-__all__ = ["as_json", "parse_value", "port_record", "read", "selects", "strictly", "weights"]
+__all__ = ["as_json", "count_option", "parse_value", "port_record", "read", "selects", "strictly", "weights"]
 
 PortKey: TypeAlias = str | int | tuple[int, int]
 """A port of an example: its name, its id, or the ids of its layer and its own."""
@@ -34,6 +35,9 @@ weights = click.option(
     "-w", "--weights", metavar="BIN", help="Weights of the model; by default the .bin beside it."
 )
 
+count_option = functools.partial(click.option, type=click.IntRange(min=1), metavar="N")
+"""An option that takes a positive number."""
+
 strictly = click.option(
     "--strict", is_flag=True, help="Refuse a model whose ports declare what inference contradicts."
 )
@@ -41,9 +45,7 @@ strictly = click.option(
 
 def selects(command: Command) -> Command:
     """Give a command the options that choose an example of a page and fill its ports."""
-    example = click.option(
-        "--example", type=click.IntRange(min=1), metavar="N", help="Which example of a page, from 1."
-    )
+    example = count_option("--example", help="Which example of a page, from 1.")
     value = click.option(
         "--value",
         "values",

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .fed import Feeding, fed
-from .limited import limited
-from .long import cache_folder, cached, working
-from .models import as_json, read, weights
+from .long import Debugging, debugs, declared_types
+from .models import as_json
 from .render import number, plural, result, table
 from .terminal import show
 
 if TYPE_CHECKING:
-    from ..limits import Limits
     from .summary import Summary
 
 __all__ = ["oracle"]
@@ -29,32 +26,15 @@ _REST = "a pipe gets all"
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("model", metavar="MODEL")
-@fed
-@click.option(
-    "--types",
-    type=click.Choice(["real", "declared"]),
-    default="real",
-    show_default=True,
-    help="declared: round what the model declares as f16 or bf16 to that, also in f64.",
+@debugs(
+    declared_types,
+    click.option("-o", "--output", metavar="PATH", help="Save the tensors, as run -o saves them."),
+    click.option(
+        "--layers", multiple=True, metavar="GLOB", help="Also show and save these layers. Repeatable."
+    ),
 )
-@click.option("-o", "--output", metavar="PATH", help="Save the tensors, as run -o saves them.")
-@click.option("--layers", multiple=True, metavar="GLOB", help="Also show and save these layers. Repeatable.")
-@weights
-@limited
-@cached
 @as_json
-def oracle(
-    model: str,
-    feeding: Feeding,
-    output: str | None,
-    layers: Sequence[str],
-    weights: str | None,
-    as_json: bool,
-    limits: Limits,
-    cache: str | None,
-    types: str,
-) -> None:
+def oracle(debugging: Debugging, output: str | None, layers: Sequence[str], types: str) -> None:
     """Compute MODEL in f64: numbers that it has in f32, f16 or bf16 are never rounded to these."""
     from ..debug import oracle as compute
     from ..ir.element import ElementType
@@ -62,12 +42,10 @@ def oracle(
     from .summary import summarize
 
     target = None if output is None else check_target(output)
-    if target == STDOUT and as_json:
+    if target == STDOUT and debugging.as_json:
         raise click.UsageError("-o - and --json cannot be given together: both write to stdout")
-    net = read(model, weights, limits=limits)
-    feeds = feeding(net)
-    with working("computing", as_json, cache_folder(cache)):
-        found = compute(net, feeds, layers, types=types)
+    with debugging.working("computing") as (model, feeds):
+        found = compute(model, feeds, layers, types=types)
     if target is not None:
         check_count(target, list(found))
         save(target, dict(found))
@@ -77,7 +55,7 @@ def oracle(
         show(_text(summaries), err=True)
         return
     result(
-        as_json,
+        debugging.as_json,
         lambda: {"tensors": [{"name": name, **summary.record()} for name, summary in summaries.items()]},
         lambda: _text(summaries),
     )

@@ -11,7 +11,7 @@ import click
 from .cost import short
 from .fed import data_options
 from .limited import limited
-from .models import as_json, read, weights
+from .models import as_json, count_option, read, weights
 from .render import clean, result, table
 from .shaping import shapes_of
 from .threads import limit_threads
@@ -45,9 +45,7 @@ it shows the layers of each run, the time between them, and how many threads wer
 @weights
 @click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Runs to watch.")
 @click.option("--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
-@click.option(
-    "--threads", type=click.IntRange(min=1), metavar="N", callback=limit_threads, help="Threads to use."
-)
+@count_option("--threads", callback=limit_threads, help="Threads to use.")
 @click.option("--against", type=click.Choice(["openvino"]), help="Also show OpenVINO's own counters.")
 @click.option("--chrome", metavar="FILE", help="Write a trace for Perfetto or chrome://tracing.")
 @click.option(

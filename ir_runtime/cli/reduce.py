@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from .fed import Feeding, fed
-from .limited import limited
-from .long import cache_folder, cached, working
-from .models import read, weights
+from .long import Debugging, against, debugs
 from .terminal import show
-
-if TYPE_CHECKING:
-    from ..limits import Limits
 
 __all__ = ["reduce"]
 
@@ -27,34 +19,15 @@ deviation, unless --keep-values is given or the difference would vanish.
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("model", metavar="MODEL")
-@click.option(
-    "--against",
-    required=True,
-    metavar="SIDE",
-    help="What differs: openvino, openvino:bf16, a backend, or the path of another IR.",
+@against
+@debugs(
+    click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder for what is found."),
+    click.option("--keep-values", is_flag=True, help="Leave weights and inputs as they are."),
 )
-@fed
-@click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder for what is found.")
-@click.option("--keep-values", is_flag=True, help="Leave weights and inputs as they are.")
-@weights
-@limited
-@cached
-def reduce(
-    model: str,
-    against: str,
-    feeding: Feeding,
-    output: str,
-    keep_values: bool,
-    weights: str | None,
-    limits: Limits,
-    cache: str | None,
-) -> None:
+def reduce(debugging: Debugging, against: str, output: str, keep_values: bool) -> None:
     """Find the smallest part of MODEL on which another execution differs from f64 by more than rounding."""
     from ..debug import reduce as shrink
 
-    net = read(model, weights, limits=limits)
-    feeds = feeding(net)
-    with working("reducing", False, cache_folder(cache)):
-        found = shrink(net, feeds, against, output, keep_values)
+    with debugging.working("reducing") as (model, feeds):
+        found = shrink(model, feeds, against, output, keep_values)
     show(str(found))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .command_types import Command
+from .models import count_option
 
 if TYPE_CHECKING:
     from ..dask.job import OnError
@@ -50,41 +51,21 @@ class Streaming:
 def streams(command: Command) -> Command:
     """Give a command the options of runs by rows, as ``streaming``."""
 
-    @click.option(
-        "--batch",
-        type=click.IntRange(min=1),
-        metavar="ROWS",
-        help="Run data sets by this many rows at a time.",
-    )
-    @click.option(
-        "--chunk",
-        type=click.IntRange(min=1),
-        metavar="ROWS",
-        help="Rows to read and write at once; by default a batch.",
-    )
+    @count_option("--batch", metavar="ROWS", help="Run data sets by this many rows at a time.")
+    @count_option("--chunk", metavar="ROWS", help="Rows to read and write at once; by default a batch.")
     @click.option(
         "--scheduler",
         metavar="NAME",
         help="local (processes), threads, or the address of a Dask scheduler: tcp://…",
     )
-    @click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Processes or threads; by default, all cores.",
-    )
+    @count_option("--workers", help="Processes or threads; by default, all cores.")
     @click.option("--resume", is_flag=True, help="Go on with a run by rows that was interrupted.")
     @click.option(
         "--on-error",
         type=click.Choice(["stop", "skip", "nan"]),
         help="What to do with rows that the model fails on.",
     )
-    @click.option(
-        "--sequence-axis",
-        type=click.IntRange(min=1),
-        metavar="AXIS",
-        help="The axis of the steps, for models with states.",
-    )
+    @count_option("--sequence-axis", metavar="AXIS", help="The axis of the steps, for models with states.")
     @click.option("--send-model", is_flag=True, help="Send the model to workers that do not see its file.")
     @functools.wraps(command)
     def with_streaming(

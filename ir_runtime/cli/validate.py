@@ -14,7 +14,7 @@ import click
 
 from .exits import Exit
 from .limited import limited
-from .models import weights
+from .models import count_option, weights
 from .progress import Bar, bar
 from .render import Record, dump, finding, plural, rest, result
 from .shaping import shaped, shapes_of
@@ -60,9 +60,7 @@ _FORMATS = ("text", "json", "sarif", "github")
     metavar="N",
     help="The most findings to show of a file; the rest is counted. By default, 1000.",
 )
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="How many files to validate at once."
-)
+@count_option("-j", "--jobs", help="How many files to validate at once.")
 @weights
 @limited
 @click.pass_context
