@@ -58,7 +58,7 @@ def test_running_does_not_load_what_it_does_not_need() -> None:
 
 
 # What the system and other programs have a name for.
-STANDARD = {"LOCALAPPDATA", "NO_COLOR", "PYTHONPATH", "XDG_CACHE_HOME"}
+STANDARD = {"LOCALAPPDATA", "MALLOC_TRIM_THRESHOLD_", "NO_COLOR", "PYTHONPATH", "XDG_CACHE_HOME"}
 
 
 def environment_reads(source: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from ..api.blob import read_blob, write_blob
 from ..api.model import Model
 from ..api.reading import read_model
 from ..errors import InputError
+from ..limits import DEFAULT, Limits
 
 __all__ = ["ModelLike", "ModelSource", "opened"]
 
@@ -27,6 +28,9 @@ class ModelSource:
     digest: str
     path: str | None = None
     blob: bytes | None = field(default=None, repr=False, compare=False)
+    limits: Limits = field(default=DEFAULT, compare=False)
+    has_own_memory: bool = field(default=False, compare=False)
+    """Whether a limit on memory was given. By default, it is what the machine has that reads the model."""
 
     @classmethod
     def of(cls, model: ModelLike) -> ModelSource:
@@ -41,17 +45,22 @@ class ModelSource:
         """Return the source with the contents of the model, so that workers need not see its file."""
         return self if self.blob is not None else replace(self, blob=write_blob(model))
 
+    def limited(self, limits: Limits) -> ModelSource:
+        """Return the source with limits, which workers read and run the model with."""
+        return replace(self, limits=limits, has_own_memory=limits.memory != DEFAULT.memory)
+
     def read(self) -> Model:
         """Return the model.
 
         Raises:
             InputError: if the file is not the one that was planned with.
         """
+        limits = self.limits if self.has_own_memory else replace(self.limits, memory=DEFAULT.memory)
         if self.blob is not None:
-            return read_blob(self.blob)
+            return read_blob(self.blob, limits)
         assert self.path is not None
         self.check()
-        return read_model(self.path)
+        return read_model(self.path, limits=limits)
 
     def check(self) -> None:
         """Check that the file is here, and is the one that was planned with.

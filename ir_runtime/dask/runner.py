@@ -16,6 +16,7 @@ from ..api.model import Model
 from ..errors import ExecutionError
 from ..forks import register
 from ..ir.tensor import Array
+from .allocator import keep_freed_memory
 from .lengths import common_length
 from .model_source import ModelLike, ModelSource, opened
 
@@ -98,7 +99,8 @@ class Runner:
             net.output(name)  # refuses names that are unknown
         properties = {"INFERENCE_NUM_THREADS": 1, **(config or {})}
         backend = awaited(properties.pop("BACKEND", None), net._is_large)
-        return cls(source, backend, tuple(outputs or names), batch, sequence_axis, properties)
+        limited = source.limited(net.limits)
+        return cls(limited, backend, tuple(outputs or names), batch, sequence_axis, properties)
 
     def __call__(self, *arrays: Array, **named: Array) -> tuple[Array, ...]:
         """Run on arrays whose first axis has the rows; inputs are given in order, or by name.
@@ -151,11 +153,13 @@ class Runner:
 
     def compiled(self) -> CompiledModel:
         """Return the model, compiled once in a process."""
-        key = (self.source.digest, self.backend, tuple(sorted((k, str(v)) for k, v in self.config.items())))
+        config = tuple(sorted((k, str(v)) for k, v in self.config.items()))
+        key = (self.source.digest, self.source.limits, self.backend, config)
         return _MODELS.get(key, self)
 
     def compile(self) -> CompiledModel:
         """Compile the model."""
+        keep_freed_memory()
         return compile_model(self.source.read(), backend=self.backend, config=dict(self.config))
 
 
