@@ -63,3 +63,6 @@ def test_broadcasts_are_views(mode: str, shape: tuple[int, ...]) -> None:
     assert isinstance(found, np.ndarray)
     assert np.shares_memory(found, x)
     np.testing.assert_array_equal(found, op.evaluate(x, target))
+    assert not found.flags.writeable
+    strided = np.repeat(x, 2, 0)[::2] if x.ndim else x
+    np.testing.assert_array_equal(np.asarray(kernel(strided, target)), op.evaluate(x, target))

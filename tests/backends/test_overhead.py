@@ -60,6 +60,36 @@ def test_a_trivial_layer_costs_two_calls(types: list[str]) -> None:
     assert calls(lambda: compiled(X)) < 2 * layers + 300
 
 
+def perceptron(rows: str, layers: int) -> ir.Model:
+    """Dense layers on rows of four numbers."""
+    net = Net()
+    dims = f"FP32 {rows.replace('?', '-1')} 4"
+    weights, bias = net.constant(np.eye(4, dtype=np.float32) / 2, "f32"), net.constant([[1, 2, 3, 4]], "f32")
+    end: End = net.parameter("x", f"{rows.replace('?', '-1')},4", out=dims)
+    for _ in range(layers):
+        end = net.op("MatMul", end, weights, transpose_b="true", out=dims)
+        end = net.op("ReLU", net.op("Add", end, bias, out=dims), out=dims)
+    net.result(end)
+    return ir.read_model(net.xml(), net.weights)
+
+
+@pytest.mark.parametrize("backend", available())
+@pytest.mark.parametrize("rows", ["3", "?"])
+def test_dense_layers_of_few_numbers_agree_with_the_reference(rows: str, backend: str) -> None:
+    x = np.array([[-2.5, np.nan, 0, 3], [1, np.inf, 2, 3], [1, 2, -3, 4]], np.float32)
+    model = perceptron(rows, 3)
+    np.testing.assert_allclose(run(model, backend, x), run(model, "reference", x), 1e-6)
+
+
+@pytest.mark.parametrize(("rows", "most"), [("3", 11), ("?", 14)])
+def test_a_dense_layer_of_few_numbers_costs_few_calls(rows: str, most: int) -> None:
+    layers = 200
+    compiled = ir.compile_model(perceptron(rows, layers), backend="numpy")
+    x = np.zeros((3, 4), np.float32)
+    compiled(x)
+    assert calls(lambda: compiled(x)) < most * layers + 300
+
+
 @pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 20])
 def test_the_layer_that_fails_is_named(number: int) -> None:
     net = Net()

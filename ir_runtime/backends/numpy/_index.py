@@ -52,7 +52,7 @@ MODULES = {
     "Pad": "padding",
     "RNNSequence": "recurrence",
     "ReLU": "elementwise",
-    "ReduceMean": "normalization",
+    "ReduceMean": "normalization reductions",
     "ReduceSum": "reductions",
     "Reshape": "views",
     "ScaledDotProductAttention": "sdpa",

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
 
+from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
-from ... import Kernel
+from ... import Kernel, KernelObject
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import is_f32
-from ...core.lengths import axis_length
+from ...core.lengths import Accepts, accepting, axis_length
 from .._backend import backend
 from ..math.gemm import gemm
 from ..math.panels import Panels
 from ._chain import Chain
 
 __all__: list[str] = []
+
+# Numbers of a matrix of which an unpacked copy is kept, and multiplications up to which it is used: packed panels,
+# threads and blocks of rows then take longer to set up than to use.
+FEW_NUMBERS, FEW_MULTIPLICATIONS = 1 << 16, 1 << 18
 
 
 @backend.accelerates(MatMul)
@@ -37,7 +45,47 @@ def matmul_constant(op: MatMul, a: Value, b: Value) -> Kernel | None:
         gemm(np.ascontiguousarray(x.reshape(len(rows), x.shape[-1])), weights, rows, epilogue)
         return y
 
-    return RowKernel(compute, 2, accepts=axis_length(-1, known.shape[1 if op.transpose_b else 0]))
+    many = RowKernel(compute, 2, accepts=axis_length(-1, known.shape[1 if op.transpose_b else 0]))
+    if known.size > FEW_NUMBERS:
+        return many
+    matrix = np.array(known.T if op.transpose_b else known, order="C")
+    product = np.dot if a.shape.rank == 2 else np.matmul
+    few = Chain(lambda x, _: np.asarray(product(x, matrix)), 2)
+    return _FewOrMany(few, many, FEW_MULTIPLICATIONS // matrix.shape[1])
+
+
+@dataclass(frozen=True)
+class _FewOrMany(KernelObject):
+    """Two kernels of the same layers: the first one for inputs of at most ``most`` numbers, the second one for more."""
+
+    few: KernelObject
+    many: RowKernel
+    most: int
+
+    @property
+    def accepts(self) -> Accepts | None:
+        """Both kernels accept the same lengths."""
+        return self.many.accepts
+
+    def fuse(self, op: Operation, inputs: Sequence[Value], place: int) -> Kernel | None:
+        """Return a kernel that also computes ``op``: of few numbers only if that kernel can."""
+        few, many = self.few.fuse(op, inputs, place), self.many.fuse(op, inputs, place)
+        if not isinstance(few, KernelObject) or not isinstance(many, RowKernel):
+            return many
+        return replace(self, few=few, many=many)
+
+    def prepare(self) -> Kernel:
+        """Return the kernel for the run loop."""
+        few, many, most = self.few.prepare(), self.many.prepare(), self.most
+
+        def kernel(x: Array, *others: Array) -> Array | tuple[Array, ...]:
+            return few(x, *others) if x.size <= most else many(x, *others)
+
+        return accepting(kernel, self.accepts)
+
+    def __call__(self, *arrays: Array) -> Array | tuple[Array, ...]:
+        """Build and run the kernel; compiled models call what `prepare` returns."""
+        return self.prepare()(*arrays)
 
 
 @backend.accelerates(MatMul)

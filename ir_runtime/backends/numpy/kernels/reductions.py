@@ -1,12 +1,15 @@
-"""Sums of a few contiguous elements: products with ones, in a tenth of the time of NumPy's own sums."""
+"""Reductions along known axes; sums of a few contiguous elements are products with ones, in a tenth of NumPy's time."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from ....ir.tensor import Array, Value
-from ....ops.reduction import ReduceSum
-from ... import Kernel
+from ....kernels.statistics import count
+from ....ops.reduction import ReduceMean, ReduceSum
+from ... import Kernel, Unary
 from ...common.layout import axes_by_stride, is_f32
 from .._backend import backend
 
@@ -35,3 +38,22 @@ def reduce_sum(op: ReduceSum, data: Value, axes: Value) -> Kernel | None:
         return np.asarray(sums if op.keep_dims else sums.squeeze(axis))
 
     return kernel
+
+
+@backend.accelerates(ReduceSum, ReduceMean)
+def reduce_known_axes(op: ReduceSum | ReduceMean, data: Value, axes: Value) -> Kernel | None:
+    """Return a kernel for f32 along known axes, which are counted from the front once; as the reference, in f64."""
+    rank, known = data.shape.rank, axes.ints()
+    if not is_f32(data) or not rank or not known or any(not -rank <= axis < rank for axis in known):
+        return None
+    along = tuple(axis % rank for axis in known)
+    if len({*along}) < len(along):
+        return None  # the operation itself refuses it
+    add: Callable[..., Array] = np.add.reduce
+
+    def sums(x: Array) -> Array:
+        return add(x, along, np.float64, keepdims=op.keep_dims)
+
+    if isinstance(op, ReduceSum):
+        return Unary(lambda x: np.asarray(sums(x), np.float32))
+    return Unary(lambda x: np.asarray(sums(x) / max(count(x.shape, along), 1), np.float32))
