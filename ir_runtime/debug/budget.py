@@ -18,7 +18,7 @@ from ..records import Record
 from .caching import entry_for
 from .decisions import decides, pinned
 from .inside import InsideDecisions
-from .precision import emulated
+from .precision import rounding_to
 from .progress import Interrupted, stage
 from .reference import Change, Reference, chained, computed
 from .spilling import tensors, within_room
@@ -173,7 +173,8 @@ def _ordered(costs: Mapping[str, LayerCost]) -> tuple[LayerCost, ...]:
 
 class _Budgeting:
     def __init__(self, model: Model, inputs: object, to: str) -> None:
-        self._reference, self._to = Reference(model), to
+        # By the kernels of numpy: the definition of a convolution takes seven times as long.
+        self._reference, self._to = Reference(model, backend="numpy"), to
         self._feeds, self._done = self._reference.feeds(inputs), 0
         self._entry = entry_for(f"budget {to}", model, self._feeds, "reference")
         graph = self._reference.graph
@@ -194,7 +195,7 @@ class _Budgeting:
 
     def _note(self, layer: Layer, _: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if decides(self._reference.graph, self._reference.types, layer):
-            self._decisions.update(zip(layer.output_ports, outputs, strict=False))
+            self._decisions.update(zip(layer.output_ports, map(np.array, outputs), strict=False))
         return outputs
 
     def error(self, layers: Collection[int]) -> float:
@@ -221,12 +222,18 @@ class _Budgeting:
         return max(errors, default=0.0)
 
     def _rounded(self, layers: Collection[int]) -> Change:
-        ends = {self._ends[layer] for layer in layers}
-        emulate, touched = emulated(self._to, ends), {*layers, *(end.layer for end in ends)}
-        assert emulate is not None
-        return lambda layer, given, outputs: (
-            emulate(layer, given, outputs) if layer.id in touched else outputs
-        )
+        """A change that rounds what layers read, and what the nodes that begin with them give."""
+        ends, rounded = {self._ends[layer] for layer in layers}, rounding_to(self._to)
+
+        def change(layer: Layer, given: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+            if layer.id in layers:
+                outputs = _moved(layer, given, [rounded(array) for array in given], outputs)
+            return tuple(
+                rounded(array) if port in ends else array
+                for port, array in zip(layer.output_ports, outputs, strict=False)
+            )
+
+        return change
 
     def _stored(self, layers: Collection[int]) -> Change:
         """A change that computes layers again, with weights as they are stored."""
@@ -239,9 +246,25 @@ class _Budgeting:
                 _ROUNDINGS[self._to](layer, array) if known and array.ndim > 1 else array
                 for array, known in zip(given, fixed, strict=True)
             ]
-            return computed(layer, arrays)
+            return _moved(layer, given, arrays, outputs)
 
         return change
+
+
+def _moved(
+    layer: Layer, given: Sequence[Array], changed: Sequence[Array], outputs: tuple[Array, ...]
+) -> tuple[Array, ...]:
+    """Return outputs moved by what other inputs change in the definition of a layer: by 0 where that is the same.
+
+    The kernel that computed the outputs is not run on the others, as it may have prepared the constant ones.
+    """
+    with np.errstate(all="ignore"):
+        return tuple(
+            np.where(after == before, output, output + (after - before))
+            for before, after, output in zip(
+                computed(layer, given), computed(layer, changed), outputs, strict=True
+            )
+        )
 
 
 def _rows(layer: Layer, weights: Array) -> Array:

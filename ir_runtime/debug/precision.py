@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +12,7 @@ from ..ir.tensor import Array
 from .reference import Change, computed
 from .terms import PRODUCTS
 
-__all__ = ["ROUNDING", "emulated", "perturbed"]
+__all__ = ["ROUNDING", "emulated", "perturbed", "rounding_to"]
 
 ROUNDING = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-9}
 """The largest relative error of rounding to a type once."""
@@ -47,11 +47,7 @@ def emulated(precision: str, boundaries: Collection[Port] | None = None) -> Chan
     """
     if precision == "f32":
         return None
-    dtype = np.dtype(np.float16) if precision == "f16" else np.dtype(ml_dtypes.bfloat16)
-
-    def rounded(array: Array) -> Array:
-        with np.errstate(over="ignore"):
-            return array.astype(dtype).astype(array.dtype) if array.dtype.kind == "f" else array
+    rounded = rounding_to(precision)
 
     def change(layer: Layer, inputs: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
         if layer.type in PRODUCTS and layer.op is not None:
@@ -62,3 +58,14 @@ def emulated(precision: str, boundaries: Collection[Port] | None = None) -> Chan
         )
 
     return change
+
+
+def rounding_to(precision: str) -> Callable[[Array], Array]:
+    """Return a function that rounds the numbers of an array to ``f16`` or ``bf16``, and leaves its type."""
+    dtype = np.dtype(np.float16) if precision == "f16" else np.dtype(ml_dtypes.bfloat16)
+
+    def rounded(array: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return array.astype(dtype).astype(array.dtype) if array.dtype.kind == "f" else array
+
+    return rounded

@@ -11,6 +11,7 @@ import numpy as np
 from ..analysis.infer import Inferred
 from ..api.feeding import bind
 from ..api.model import Model
+from ..backends import load
 from ..cached import cached_property
 from ..codes import Code
 from ..errors import InputError
@@ -38,23 +39,25 @@ class Reference:
     Args:
         model: the model; it is not changed.
         wide: compute f32, f16 and bf16 in f64.
+        backend: whose kernels compute, each layer by itself; by default the definitions of the operations.
     """
 
-    def __init__(self, model: Model, wide: bool = False) -> None:
+    def __init__(self, model: Model, wide: bool = False, backend: str = "reference") -> None:
         runnable = model._runnable()
         self.outputs = runnable._const_outputs()
         """The outputs of the model."""
         self.graph, self.types = runnable._graph, runnable._values
         self.inputs = runnable._const_inputs()
         """The inputs of the model."""
-        self._limits, self._wide = model.limits, wide
+        self._limits, self._wide, self._backend = model.limits, wide, backend
         if wide:
             self.graph, self.types = widen(self.graph, self.types)
 
     @cached_property
     def _plan(self) -> ExecutionPlan:
         ports = [output._port for output in self.outputs]
-        return compile_plan(self.graph, self.types, ports, (), False, self._limits)
+        _, chain = load(self._backend, lambda: True)
+        return compile_plan(self.graph, self.types, ports, chain, False, self._limits)
 
     def feeds(self, inputs: object) -> list[Array]:
         """Return one array for each input of the model.

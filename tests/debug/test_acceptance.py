@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from models.zoo import example_inputs, ir_path
 import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime.debug.budget import _Budgeting
-from ir_runtime.debug.decisions import decides
-from ir_runtime.debug.reference import Recorder, Reference
-from ir_runtime.debug.tensors import is_float, name_of
+from ir_runtime.debug.decisions import decides, pinned
+from ir_runtime.debug.reference import Change, Recorder, Reference, chained
+from ir_runtime.debug.tensors import is_float
 from ir_runtime.debug.verdict import error_of
+from ir_runtime.ir.graph import Layer
 from ir_runtime.ir.tensor import Array
 
 ORACLE = [
@@ -33,27 +35,45 @@ def test_the_oracle_runs_networks_of_every_kind(name: str) -> None:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize(
-    ("name", "inputs"), [("mobilenet_v2_int8", 1), ("resnet18_int8", 1), ("t5_encoder", 16)]
-)
-def test_f32_with_its_own_decisions_is_within_a_millionth(name: str, inputs: int) -> None:
-    """Without them, the networks of 8 bits are off by 1 % and more. Of those of T5, the median of inputs counts."""
-    assert np.median([max(_pinned_errors(name, seed)) for seed in range(inputs)]) <= 1e-6
+@pytest.mark.parametrize("name", ["mobilenet_v2_int8", "resnet18_int8"])
+def test_f32_with_its_own_decisions_is_within_a_millionth(name: str) -> None:
+    """Without them, the networks of 8 bits are off by 1 % and more."""
+    assert max(_pinned_errors(name)) <= 1e-6
 
 
-def _pinned_errors(name: str, seed: int = 0) -> list[float]:
-    """How far the outputs of the reference are from f64 with its decisions."""
+@pytest.mark.oracle
+@pytest.mark.parametrize("seed", range(16))
+def test_t5_in_f32_is_within_a_millionth_where_sums_are_exact(seed: int) -> None:
+    """Sums that are rounded term by term are off by up to 4 times that, in OpenVINO too: SoftMax amplifies it."""
+    model, inputs = ir.read_model(ir_path("t5_encoder")), example_inputs("t5_encoder", seed)
+    rounded_once = max(_pinned_errors("t5_encoder", seed, _in_f32))
+    assert rounded_once <= 1e-6
+    assert max(_pinned_errors("t5_encoder", seed)) <= 4 * rounded_once
+    assert debug.compare(model, inputs, "openvino:f32").explained
+
+
+def _in_f32(_: Layer, __: Sequence[Array], outputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Round each result once, whatever was computed for it."""
+    return tuple(
+        array.astype(np.float32).astype(np.float64) if array.dtype == np.float64 else array
+        for array in outputs
+    )
+
+
+def _pinned_errors(name: str, seed: int = 0, rounding: Change | None = None) -> list[float]:
+    """How far outputs are from f64 with the decisions of the reference: its own, or those of f64 with a rounding."""
     model, inputs = ir.read_model(ir_path(name)), example_inputs(name, seed)
-    reference = Reference(model)
+    reference, wide = Reference(model), Reference(model, wide=True)
     feeds = reference.feeds(inputs)
     deciding = [layer for layer in reference.graph if decides(reference.graph, reference.types, layer)]
     seen = Recorder(port for layer in deciding for port in layer.output_ports)
     results = reference.run(feeds, seen)
-    pins = {name_of(reference.graph, port): array for port, array in seen.tensors.items()}
-    truth = debug.oracle(model, inputs, pin=pins)
+    take = pinned(seen.tensors)
+    if rounding is not None:
+        results = wide.run(feeds, chained(take, rounding))
     return [
         error_of(found, exact).relative
-        for found, exact, port in zip(results, truth.outputs, reference.outputs, strict=True)
+        for found, exact, port in zip(results, wide.run(feeds, take), reference.outputs, strict=True)
         if is_float(reference.types, port._port)
     ]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import ir_runtime as ir
 from ir_runtime import debug
 from ir_runtime import opset13 as op
 from ir_runtime.cli import main
+from ir_runtime.ops.convolution import forward as op_forward
 
 
 @pytest.mark.parametrize("to", ["bf16", "f16", "int8", "int4"])
@@ -42,6 +45,22 @@ def test_the_layer_with_weights_that_do_not_fit_costs_most() -> None:
     assert found.kept == ("uneven",)
     assert found.layers[1].error < 1e-6 < found.layers[0].error
     assert found.remaining < 1e-6
+
+
+def test_layers_that_are_not_rounded_are_not_computed_by_their_slow_definitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    noting = import_module("ir_runtime.debug.budget")
+    define, run = noting.computed, op_forward.convolve
+    monkeypatch.setattr(noting, "computed", lambda la, given: calls.append(la.name) or define(la, given))
+    monkeypatch.setattr(op_forward, "convolve", lambda *given: calls.append("") or run(*given))
+    model, inputs = ir.read_model(save("plain_cnn", tmp_path)), NETWORKS["plain_cnn"][1]()
+    layers = debug.budget(model, inputs, "bf16", keep=1).layers
+    rounded = Counter(filter(None, calls))
+    # alone, together, and with one kept: each time as it is and rounded
+    assert set(rounded.values()) == {4, 6}
+    assert calls.count("") == sum(rounded[each.layer] for each in layers if each.operation == "Convolution-1")
 
 
 def test_results_are_rounded_behind_the_bias() -> None:
