@@ -57,6 +57,27 @@ class Diagnostics:
     >>> [str(finding.code) for finding in found.errors]
     ['IR003']
 
+    Passes that check a model add what they find, and others look at it:
+
+    >>> report = Diagnostics()
+    >>> report.error("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1"))
+    >>> report.warning("IR105", "unused input", Location("a.xml", 5, "in"))
+    >>> report.note("IR001", "read as version 11")
+    >>> report.add_consequence(Location("a.xml", 9, "out"))
+    >>> report.arrange()
+    >>> [found.line for found in report], report.ok, report.count(), sorted(report.wrong)
+    ([None, 5, 7], False, 3, ['mm', 'out'])
+    >>> len(report.warnings), len(report.notes), report.more
+    (1, 1, ())
+    >>> both = Diagnostics()
+    >>> both.extend(report)
+    >>> both.add(report.errors[0])
+    >>> both.count_more("IR301", 10)
+    >>> both.withdraw(lambda found: found.code == "IR105")
+    >>> both.escalate()
+    >>> both.summary
+    '12 errors, 0 warnings'
+
     Args:
         most: how many to keep; the rest is counted. Of each code, the first few are kept in any case.
     """

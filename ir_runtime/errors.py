@@ -44,6 +44,9 @@ class IRError(RuntimeError):
     ... except ov.IRError as error:
     ...     print(error.code, isinstance(error, RuntimeError))
     IR001 True
+    >>> found = ov.IRError("rank 3 expected", code="IR301").diagnostic
+    >>> found.code, found.message
+    ('IR301', 'rank 3 expected')
     """
 
     default_code = Code.ANY
@@ -125,6 +128,10 @@ class ValidationError(IRError):
     >>> import ir_runtime as ov
     >>> issubclass(ov.ValidationError, ov.IRError)
     True
+    >>> report = ov.Diagnostics()
+    >>> report.error("IR301", "rank 3 expected")
+    >>> str(ov.ValidationError.of(report.errors))
+    'error[IR301]: rank 3 expected'
     """
 
     default_code = Code.INVALID

@@ -146,6 +146,12 @@ class Diagnostic:
 
     >>> print(Diagnostic("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1")))
     a.xml:7: layer 'mm' (MatMul-1): error[IR301]: rank 3 expected
+    >>> found = Diagnostic("IR301", "rank 3 expected", Location("a.xml", 7, "mm", "MatMul-1"))
+    >>> found.layer, found.line, found.record()["severity"]
+    ('mm', 7, 'error')
+    >>> print(found.showing(Excerpt(7, "<layer/>")).text())
+    a.xml:7: layer 'mm' (MatMul-1): error[IR301]: rank 3 expected
+        7 | <layer/>
     """
 
     code: str

@@ -91,7 +91,11 @@ class Limits:
     findings: int = MOST
 
     def check(self, name: str, found: int, where: Location | None = None) -> None:
-        """Raise `LimitError` if ``found`` is more than the limit of that name."""
+        """Raise `LimitError` if ``found`` is more than the limit of that name.
+
+        >>> import ir_runtime as ov
+        >>> ov.Limits(rank=8).check("rank", 4)
+        """
         most = getattr(self, name)
         if found > most:
             option = f", or {_OPTIONS[name]}" if name in _OPTIONS else ""

@@ -24,6 +24,10 @@ class OVAny:
 
     >>> OVAny("1.5").value, OVAny("1.5").astype(float), OVAny("a b").aslist(str), OVAny("x") == "x"
     ('1.5', 1.5, ['a', 'b'], True)
+    >>> value = OVAny(3)
+    >>> value.set([1, 2])
+    >>> value.get()
+    [1, 2]
     """
 
     __slots__ = ("_value",)

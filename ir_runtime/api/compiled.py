@@ -40,6 +40,18 @@ class CompiledModel(Executable):
     array([1., 1., 1.], dtype=float32)
     >>> compiled.input().partial_shape
     <PartialShape: [?]>
+    >>> import io
+    >>> saved = compiled.export_model()
+    >>> ov.Core().import_model(saved, "CPU").infer_new_request(np.zeros(1, np.float32))[0]
+    array([1.], dtype=float32)
+    >>> compiled.get_property("INFERENCE_PRECISION_HINT"), compiled.provisional, compiled.query_state()
+    (<Type: 'float32'>, False, [])
+    >>> compiled.reset_state()
+    >>> compiled.release_memory()
+    >>> [node.get_type_name() for node in compiled.get_runtime_model().get_ordered_ops()]
+    ['Parameter', 'ExecutionNode', 'Result']
+    >>> compiled.create_infer_request().infer(np.zeros(2, np.float32))[0]
+    array([1., 1.], dtype=float32)
 
     Args:
         model: what to run; later changes to it do not matter.
@@ -135,6 +147,14 @@ class CompiledModel(Executable):
     def set_property(self, properties: Mapping[str, object]) -> None:
         """Refuse to change what is compiled, as OpenVINO does.
 
+        >>> import ir_runtime as ov
+        >>> from ir_runtime import opset1
+        >>> x = opset1.parameter([2], "f32", name="x")
+        >>> compiled = ov.compile_model(ov.Model([opset1.relu(x)], [x]))
+        >>> compiled.set_property({"NUM_STREAMS": 2})  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        InputError: a compiled model has the properties that it was compiled with
+
         Raises:
             InputError: always.
         """
@@ -194,6 +214,8 @@ class InferRequest(Request):
     >>> request.wait()
     >>> request.get_output_tensor().data
     array([1., 1.], dtype=float32)
+    >>> request.get_compiled_model().backend
+    'numpy'
     """
 
     def __init__(self, compiled: CompiledModel) -> None:

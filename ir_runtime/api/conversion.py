@@ -45,7 +45,14 @@ def convert_model(input_model: object = None, *args: object, **settings: object)
 
 
 class Converter:
-    """A part of OpenVINO's conversion of models; programs may name it and derive from it, but not make one."""
+    """A part of OpenVINO's conversion of models; programs may name it and derive from it, but not make one.
+
+    >>> class Mine(Converter):
+    ...     pass
+    >>> Mine()  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    UnsupportedError: Mine is not available
+    """
 
     def __new__(cls, *args: object, **settings: object) -> NoReturn:
         """Refuse, as `refuse` says.

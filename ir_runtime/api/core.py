@@ -89,6 +89,20 @@ class Core(Answers):
     array([1., 1.], dtype=float32)
     >>> core.available_devices
     ['CPU']
+    >>> core.get_available_devices(), core.get_versions("CPU")["CPU"].description
+    (['CPU'], 'ir_runtime CPU')
+    >>> core.set_property("CPU", {"INFERENCE_NUM_THREADS": 2})
+    >>> core.get_property("CPU", "INFERENCE_NUM_THREADS")
+    2
+    >>> core.unload_plugin("CPU")
+    >>> core.query_model(ov.Model([opset1.exp(x, name="y")], [x]), "CPU")["y"]
+    'CPU'
+    >>> core.import_model(compiled.export_model()).input().shape
+    <Shape: [2]>
+    >>> core.add_extension(type("OpOfThisExample", (ov.Op,), {}))
+    >>> text = b'<net name="empty" version="11"><layers/><edges/></net>'
+    >>> core.read_model(text).friendly_name
+    'empty'
     """
 
     def __init__(self, xml_config_file: str = "") -> None:
@@ -114,7 +128,7 @@ class Core(Answers):
         strict: bool | None = None,
         limits: Limits = DEFAULT,
     ) -> Model:
-        """As `ir_runtime.read_model`."""
+        """Read a model from a path, bytes or an open file; the arguments are those of `ir_runtime.read_model`."""
         return read_model(model, weights, config, strict=strict, limits=limits)
 
     def compile_model(
@@ -129,7 +143,7 @@ class Core(Answers):
         limits: Limits | None = None,
         strict: bool = False,
     ) -> CompiledModel:
-        """As `ir_runtime.compile_model`, with the properties set before."""
+        """Compile a model, with the properties that were set; the arguments are those of `ir_runtime.compile_model`."""
         device = Device.of(device_name, config)
         merged = {**self._set_for(*device.all, CPU), **(config or {})}
         read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
@@ -247,6 +261,10 @@ class Core(Answers):
     def register_plugin(self, plugin_name: str, device_name: str, config: object = None) -> None:
         """Refuse the plugin ``plugin_name``: it is compiled code for OpenVINO. The other arguments are ignored.
 
+        >>> Core().register_plugin("mine.so", "GPU")  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        UnsupportedError: plugin 'mine.so' cannot be loaded
+
         Raises:
             UnsupportedError: always.
         """
@@ -257,7 +275,12 @@ class Core(Answers):
         )
 
     def register_plugins(self, xml_config_file: str) -> None:
-        """Refuse OpenVINO's compiled plugins, as `register_plugin`."""
+        """Refuse OpenVINO's compiled plugins, as `register_plugin`.
+
+        >>> Core().register_plugins("plugins.xml")  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        UnsupportedError: plugin 'plugins.xml' cannot be loaded
+        """
         self.register_plugin(xml_config_file, "")
 
     def add_extension(self, extension: object) -> None:

@@ -47,6 +47,8 @@ class Op(Node):
     >>> model = ov.Model([Twice([x]).output(0)], [x])
     >>> ov.compile_model(model)(np.array([1, 3], np.float32))[0]
     array([2., 6.], dtype=float32)
+    >>> Twice([x]).has_evaluate()
+    True
 
     Args:
         py_obj: the node itself, as in OpenVINO.
@@ -108,7 +110,7 @@ class Op(Node):
             hint="it calls self.set_output_type for each output",
         )
 
-    def inferred(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
+    def _inferred(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
         """Return the types of the outputs for inputs."""
         before = {name: vars(self)[name] for name in _STATE if name in vars(self)}
         try:

@@ -19,7 +19,7 @@ __all__ = ["CustomNode", "CustomOperation", "declared_class", "kept_attributes"]
 class CustomNode(Protocol):
     """A node that infers and computes its outputs by its own methods."""
 
-    def inferred(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
+    def _inferred(self, inputs: Sequence[Value]) -> Sequence[TensorType]:
         """Return the types of the outputs for inputs."""
 
     def has_evaluate(self) -> bool:
@@ -73,7 +73,7 @@ class CustomOperation(Op):
 
     def infer_types(self, *inputs: Value, **context: Any) -> tuple[TensorType, ...]:
         """Let the node infer the types of its outputs."""
-        return tuple(self.node.inferred(inputs))
+        return tuple(self.node._inferred(inputs))
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
         """Infer types only."""

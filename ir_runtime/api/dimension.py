@@ -20,6 +20,14 @@ class Dimension(dimension.Dimension, Answers):
 
     >>> Dimension(3) == 3, Dimension() == -1, Dimension(1, 8) + 2, Dimension("..8")
     (True, True, <Dimension: 3..10>, <Dimension: ..8>)
+    >>> batch = Dimension(1, 8)
+    >>> batch.min_length, batch.max_length, batch.compatible(4), batch.relaxes(4), batch.refines("1..16")
+    (1, 8, True, True, True)
+    >>> batch.set_symbol(Symbol())
+    >>> batch.get_symbol() == batch.symbol, batch.same_scheme(-1), Dimension.dynamic()
+    (True, True, <Dimension: ?>)
+    >>> Dimension.copy_of(batch) == batch
+    True
     """
 
     __slots__ = ()

@@ -1,32 +1,30 @@
-"""Change models: add and remove their inputs, outputs and variables, and derive the graph again."""
+"""Change models: derive the graph, and what is inferred about it, again after changes of their nodes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from ..analysis.former import Former
 from ..analysis.infer import Inferred, infer
-from ..analysis.state import check_assigned, variables_of
+from ..analysis.state import check_assigned
 from ..analysis.validate.structure import check
 from ..analysis.validate.variables import check_assigns
 from ..codes import Code
 from ..diagnostics import Diagnostics
-from ..errors import InputError
 from ..ir.graph import Graph, Layer, Port
 from ..limits import within
 from ..reader.model import Document
 from .any_value import Entries
-from .building.arguments import as_results
 from .building.derive import Members, derived, joined_weights, members_of, undeclared, with_types
 from .building.ends import Parameter, Result
 from .building.order import Order
-from .building.variables import Variable, VariableInfo
+from .building.variables import Variable
 from .graph_nodes import GraphNodes
 from .node_changes import EDITS
-from .nodes import Node, Output
+from .nodes import Node
 from .reporting import ModelReport, model_html
 from .view import View
 
@@ -38,7 +36,18 @@ __all__ = ["Editing"]
 
 
 class Editing(View):
-    """A model whose graph is that which was read until a node is changed, and is then derived from its nodes."""
+    """A model whose graph is that which was read until a node is changed, and is then derived from its nodes.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([1, -1, 4], np.float32, name="x")
+    >>> model = ov.Model([opset1.reshape(x, np.int64([1, -1, 8]), False)], [x], "small")
+    >>> model.name, model.raise_if_invalid().report.summary
+    ('small', '0 errors, 0 warnings')
+    >>> print(model.constraints(confirm=False))
+    seq is a multiple of 2
+    """
 
     def _start(self, document: Document, nodes: GraphNodes, report: Diagnostics) -> None:
         self._document, self.friendly_name = document, document.name
@@ -197,82 +206,6 @@ class Editing(View):
             return list(self._settled().sinks)
         return [self._table.node(layer.id) for layer in _sinks(self._table.graph)]
 
-    def get_sinks(self) -> list[Node]:
-        """The layers that assign variables."""
-        return self.sinks
-
-    def get_sink_index(self, sink: Node | Output) -> int:
-        """The position of a sink, or -1."""
-        node, sinks = sink.node if isinstance(sink, Output) else sink, self.sinks
-        return sinks.index(node) if node in sinks else -1
-
-    @property
-    def variables(self) -> list[Variable]:
-        """The variables of the model."""
-        found = {each.info.variable_id: each for each in self._declared_variables}
-        for id, type in variables_of(self._graph, self._values).items():
-            if id not in found:
-                found[id] = Variable(VariableInfo.of(id, type.element, type.shape))
-                self._declared_variables.append(found[id])
-        return list(found.values())
-
-    def get_variables(self) -> list[Variable]:
-        """The variables of the model."""
-        return self.variables
-
-    def get_variable_by_id(self, variable_id: str) -> Variable | None:
-        """The variable of that id; ``None`` if there is none."""
-        return next((each for each in self.variables if each.info.variable_id == variable_id), None)
-
-    def add_variables(self, variables: Iterable[Variable]) -> None:
-        """Add variables."""
-        self._declared_variables += variables
-
-    def remove_variable(self, variable: Variable) -> None:
-        """Remove a variable; the layers that read and assign it stay."""
-        self._declared_variables = [each for each in self._declared_variables if each is not variable]
-
-    def add_results(self, results: Iterable[Node | Output]) -> None:
-        """Add outputs: Results, or nodes and outputs that they are to take."""
-        self._edit().results += as_results(results)
-
-    def remove_result(self, result: Node) -> None:
-        """Remove an output."""
-        _remove(self._edit().results, result, "Result")
-
-    def add_parameters(self, parameters: Iterable[Node]) -> None:
-        """Add inputs."""
-        self._edit().parameters += parameters
-
-    def remove_parameter(self, parameter: Node) -> None:
-        """Remove an input, which nothing may read any more when the model is used."""
-        _remove(self._edit().parameters, parameter, "Parameter")
-
-    def replace_parameter(self, parameter_index: int, parameter: Node) -> None:
-        """Let all layers that read an input read another one, which takes its place and its names.
-
-        Args:
-            parameter_index: the index of the input.
-            parameter: the Parameter that replaces it.
-
-        Raises:
-            InputError: if the index is out of range.
-        """
-        parameters = self._edit().parameters
-        if not 0 <= parameter_index < len(parameters):
-            message = f"input index {parameter_index} is out of range: the model has {len(parameters)}"
-            raise InputError(message, code=Code.NO_SUCH_NAME)
-        parameters[parameter_index].output(0).replace(parameter.output(0))
-        parameters[parameter_index] = parameter
-
-    def add_sinks(self, sinks: Iterable[Node | Output]) -> None:
-        """Add layers that must run though nothing reads them."""
-        self._edit().sinks += [sink.node if isinstance(sink, Output) else sink for sink in sinks]
-
-    def remove_sink(self, sink: Node | Output) -> None:
-        """Remove a layer that assigns a variable."""
-        _remove(self._edit().sinks, sink.node if isinstance(sink, Output) else sink, "sink")
-
 
 def _ids(graph: Graph, type: str) -> list[int]:
     return [layer.id for layer in graph.of_type(type)]
@@ -281,9 +214,3 @@ def _ids(graph: Graph, type: str) -> list[int]:
 def _sinks(graph: Graph) -> list[Layer]:
     """Return the layers that assign variables."""
     return [layer for layer in graph.layers.values() if layer.op is not None and layer.op.has_side_effects]
-
-
-def _remove(nodes: list[Node], node: Node, what: str) -> None:
-    if node not in nodes:
-        raise InputError(f"{node!r} is not a {what} of the model", code=Code.BAD_REQUEST)
-    nodes.remove(node)

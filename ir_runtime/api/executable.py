@@ -37,6 +37,14 @@ __all__ = ["Executable"]
 class Executable(Answers):
     """A model with kernels chosen, ready to run any number of times, also at once.
 
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> compiled = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x]))
+    >>> compiled.inputs, [port.shape for port in compiled.outputs]
+    ([<ConstOutput: names[x] shape[2] type: f32>], [<Shape: [2]>])
+
     Args:
         model: what to run; later changes to it do not matter.
         backend: the backend asked for, if any.

@@ -38,7 +38,39 @@ _Input = TypeVar("_Input", bound=AnyInput)
 
 
 class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
-    """A layer with its outputs and inputs, to be read."""
+    """A layer with its outputs and inputs, to be read.
+
+    A layer, what it reads and what it gives:
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2, -1], np.float32, name="x")
+    >>> node = opset1.add(x, opset1.constant(np.float32(3), name="three"), name="y")
+    >>> node.friendly_name, node.type, node.type_info, node.get_input_size(), node.get_output_size()
+    ('y', 'Add', <DiscreteTypeInfo: Add opset1>, 2, 1)
+    >>> node.outputs(), node.inputs()
+    ([<Output: names[] shape[2,?] type: f32>], [<Input: shape[2,?] type: f32>, <Input: shape[] type: f32>])
+    >>> node.input_value(1).get_node().data, node.input_values()[0] == node.input(0).get_source_output()
+    (array(3., dtype=float32), True)
+    >>> node.partial_shape, node.element_type, node.get_output_partial_shape(0), node.get_output_element_type(0)
+    (<PartialShape: [2,?]>, <Type: 'float32'>, <PartialShape: [2,?]>, <Type: 'float32'>)
+    >>> node.get_input_partial_shape(0), node.get_input_shape(1), node.get_input_element_type(1)
+    (<PartialShape: [2,?]>, <Shape: []>, <Type: 'float32'>)
+    >>> node.get_output_tensor(0).names, node.get_input_tensor(0).partial_shape
+    (set(), <PartialShape: [2,?]>)
+    >>> opset1.relu(np.float32([1])).get_output_shape(0), node.get_instance_id() == x.get_instance_id()
+    (<Shape: [1]>, False)
+    >>> class Shown:
+    ...     def on_attributes(self, attributes):
+    ...         print(attributes)
+    >>> node.visit_attributes(Shown())
+    {'auto_broadcast': 'numpy'}
+    True
+    >>> total = ov.Tensor(np.zeros(2, np.float32))
+    >>> node.evaluate([total], [ov.Tensor(np.float32([1, 2])), ov.Tensor(np.float32(3))]), total.data
+    (True, array([4., 5.], dtype=float32))
+    """
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer

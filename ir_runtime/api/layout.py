@@ -27,6 +27,11 @@ class Layout(Answers):
 
     >>> Layout("nchw"), Layout("N...C").get_index_by_name("channels"), Layout("[batch,?]") == "N?"
     (<Layout: [N,C,H,W]>, -1, True)
+    >>> layout = Layout("N...C")
+    >>> layout.has_name("batch"), layout.is_dynamic, layout.least_rank, layout.fits(4), layout.names(4)
+    (True, True, 2, True, ('N', '?', '?', 'C'))
+    >>> Layout().empty, Layout.scalar(), Layout.of(("N", "?")).to_string()
+    (True, <Layout: **SCALAR**>, '[N,?]')
     """
 
     __slots__ = ("_left", "_right")

@@ -1,4 +1,19 @@
-"""Ask layouts where their dimensions are, and give inputs and outputs layouts. As ``openvino.layout_helpers``."""
+"""Ask layouts where their dimensions are, and give inputs and outputs layouts. As ``openvino.layout_helpers``.
+
+>>> from ir_runtime import layout_helpers as layouts, opset1
+>>> from ir_runtime import Layout
+>>> image = Layout("NCHW")
+>>> layouts.has_batch(image), layouts.has_channels(image), layouts.has_height(image), layouts.has_width(image)
+(True, True, True, True)
+>>> layouts.batch_idx(image), layouts.channels_idx(image), layouts.height_idx(image), layouts.width_idx(image)
+(0, 1, 2, 3)
+>>> layouts.has_depth(image), layouts.depth_idx(Layout("NCDHW"))
+(False, 2)
+>>> x = opset1.parameter([1, 3, 8, 8], "f32", name="x")
+>>> layouts.set_layout(x.output(0), image)
+>>> layouts.get_layout(x.output(0))
+<Layout: [N,C,H,W]>
+"""
 
 from __future__ import annotations
 

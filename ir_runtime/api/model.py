@@ -117,7 +117,7 @@ class Model(Reshaping):
         self._contradicted = found
 
     @property
-    def is_contradicted(self) -> bool:
+    def _is_contradicted(self) -> bool:
         """Whether ports declare something else than is inferred."""
         self._nodes()
         return self._contradicted is not None
@@ -209,9 +209,9 @@ class Model(Reshaping):
             ValidationError: if something keeps the model from running.
         """
         model = self.raise_if_invalid(_HARMLESS)._variant()
-        model.correct()
+        model._correct()
         if f16:
-            model.narrow()
+            model._narrow()
         return model
 
     def evaluate(
@@ -265,7 +265,7 @@ class Model(Reshaping):
         other._declared_variables = list(self._declared_variables)
         return other
 
-    def narrow(self) -> None:
+    def _narrow(self) -> None:
         """Compute in f16 what the model has in f32; inputs and outputs stay what they are."""
         from ..transform.narrow import narrow
 
@@ -273,9 +273,9 @@ class Model(Reshaping):
         graph = narrow(self._graph, self._values)
         self._replace_graph(graph, infer(graph, Diagnostics(), parameters))
 
-    def correct(self) -> None:
+    def _correct(self) -> None:
         """Replace declarations that contradict inference by what is inferred."""
-        if self.is_contradicted:
+        if self._is_contradicted:
             self._replace_graph(corrected(self._graph, self._values), self._values)
 
 

@@ -44,7 +44,32 @@ EDITS = Edits()
 
 
 class NodeChanges(LayerInfo[_Output, _Input]):
-    """The changes of a node; models that have it derive their graph again when they need it."""
+    """The changes of a node; models that have it derive their graph again when they need it.
+
+    A layer gets another name, attribute or input; its outputs are inferred again:
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2, 3], np.float32, name="x")
+    >>> node = opset1.reduce_sum(x, np.int64([1]), name="sum")
+    >>> node.set_friendly_name("total")
+    >>> node.set_attribute("keep_dims", True)
+    >>> node.validate_and_infer_types()
+    >>> node.friendly_name, node.name.startswith("ReduceSum_"), node.shape
+    ('total', True, <Shape: [2,1]>)
+    >>> node.set_argument(1, opset1.constant(np.int64([0])).output(0))
+    >>> node.validate_and_infer_types()
+    >>> node.shape
+    <Shape: [1,3]>
+    >>> node.set_arguments([x.output(0), opset1.constant(np.int64([0, 1])).output(0)])
+    >>> node.constructor_validate_and_infer_types()
+    >>> node.shape
+    <Shape: [1,1]>
+    >>> node.set_output_size(2)
+    >>> node.set_output_type(1, ElementType.f16, [5])
+    >>> node.output(1).partial_shape
+    <PartialShape: [5]>
+    """
 
     # Set where it is settled: what it reads, and the values of its outputs.
     _own_sources: list[_Output | None]

@@ -64,7 +64,28 @@ _Output = TypeVar("_Output", bound=AnyOutput)
 
 
 class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input]):
-    """An output of a node of some class."""
+    """An output of a node of some class.
+
+    Which layer computes a tensor, and which inputs read it:
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> port = opset1.relu(x).output(0)
+    >>> port.set_names(["first"])
+    >>> port.add_names(["second"])
+    >>> sorted(port.names), port.any_name, port.index, port.get_tensor() == port.tensor
+    (['first', 'second'], 'first', 0, True)
+    >>> reader = opset1.exp(port)
+    >>> port.target_inputs == {reader.input(0)}
+    True
+    >>> port.replace(x.output(0))
+    >>> reader.input_value(0).get_node().friendly_name, sorted(x.output(0).names)
+    ('x', ['first', 'second'])
+    >>> x.output(0).remove_target_input(reader.input(0))
+    >>> x.output(0).get_target_inputs()
+    {<Input: shape[2] type: f32>}
+    """
 
     def __init__(self, node: _Node, index: int) -> None:
         self._node, self._index = node, index
@@ -190,7 +211,18 @@ class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input])
 
 
 class InputBase(HasRTInfo, Generic[_Node, _Output]):
-    """An input of a node of some class."""
+    """An input of a node of some class.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> port = opset1.relu(x).input(0)
+    >>> port.get_index(), port.get_partial_shape(), port.get_element_type(), port.get_tensor().names
+    (0, <PartialShape: [2]>, <Type: 'float32'>, set())
+    >>> port.replace_source_output(opset1.exp(x).output(0))
+    >>> port.get_source_output().get_node().get_type_name()
+    'Exp'
+    """
 
     def __init__(self, node: _Node, index: int) -> None:
         self._node, self._index = node, index

@@ -80,6 +80,8 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
     >>> node = opset1.softmax(x, 1)
     >>> node.get_type_name(), node.get_attributes(), node.output(0).shape
     ('Softmax', {'axis': 1}, <Shape: [2,3]>)
+    >>> Node.create("Relu", 1, [x]).shape
+    <Shape: [2,3]>
     """
 
     _home: Origin | None

@@ -14,7 +14,16 @@ __all__ = ["TypedPort", "described"]
 
 
 class TypedPort(ABC):
-    """An output of a layer, with the type and the names of its tensor."""
+    """An output of a layer, with the type and the names of its tensor.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([-1, 2], np.float32, name="x")
+    >>> port = ov.compile_model(ov.Model([opset1.relu(x, name="y")], [x])).input()
+    >>> port.partial_shape, port.names, port.any_name, port.label, port.belongs_to("x")
+    (<PartialShape: [?,2]>, {'x'}, 'x', 'x', True)
+    """
 
     @property
     @abstractmethod

@@ -34,6 +34,8 @@ class AsyncInferQueue(Answers):
     >>> queue.wait_all()
     >>> sorted(found.items())
     [(0, 1.0), (1, 1.0), (2, 1.0)]
+    >>> queue.userdata, queue.is_ready(), queue.get_idle_request_id() in range(len(queue))
+    ([2, 1], True, True)
 
     Args:
         model: what they run; those that run at once share its threads.

@@ -34,7 +34,28 @@ __all__ = ["Request"]
 
 
 class Request(RequestTensors):
-    """Runs a compiled model, in the foreground or in the background, one run at a time."""
+    """Runs a compiled model, in the foreground or in the background, one run at a time.
+
+    Runs in the background call a function when they have ended:
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> compiled = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x]), config={"PERF_COUNT": True})
+    >>> request = compiled.create_infer_request()
+    >>> request.set_callback(print, "done")
+    >>> request.start_async([np.zeros(2, np.float32)])
+    >>> request.wait_for(60_000)
+    done
+    True
+    >>> request.results["y"], [layer.node_type for layer in request.profiling_info if layer.node_type == "Exp"]
+    (array([1., 1.], dtype=float32), ['Exp'])
+    >>> request.query_state()
+    []
+    >>> request.reset_state()
+    >>> request.cancel()
+    """
 
     def __init__(self, compiled: Executable) -> None:
         super().__init__(compiled)
@@ -199,7 +220,7 @@ class Request(RequestTensors):
 
     @property
     def profiling_info(self) -> list[ProfilingInfo]:
-        """As `get_profiling_info`."""
+        """How long each layer took in the last run, if the model was compiled with ``PERF_COUNT``."""
         return self.get_profiling_info()
 
     def query_state(self) -> list[VariableState]:

@@ -22,7 +22,28 @@ __all__ = ["RequestTensors"]
 
 
 class RequestTensors(Answers):
-    """The inputs and outputs of a request by index, name or port, kept between runs."""
+    """The inputs and outputs of a request by index, name or port, kept between runs.
+
+    Inputs and outputs are set and read by index, name or port:
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> request = ov.compile_model(ov.Model([opset1.exp(x, name="y")], [x])).create_infer_request()
+    >>> zeros, total = ov.Tensor(np.zeros(2, np.float32)), ov.Tensor(np.zeros(2, np.float32))
+    >>> request.set_input_tensor(zeros)
+    >>> request.set_output_tensor(0, total)
+    >>> found = request.infer()
+    >>> total.data, request.get_input_tensor(0) is zeros, request.input_tensors, request.output_tensors
+    (array([1., 1.], dtype=float32), True, [<Tensor: shape[2] type: f32>], [<Tensor: shape[2] type: f32>])
+    >>> request.set_tensor("x", ov.Tensor(np.ones(2, np.float32)))
+    >>> request.set_tensors({request.model_outputs[0]: total})
+    >>> request.set_input_tensors([zeros])
+    >>> request.set_output_tensors({0: total})
+    >>> request.model_inputs, request.get_tensor("x").data
+    ([<ConstOutput: names[x] shape[2] type: f32>], array([0., 0.], dtype=float32))
+    """
 
     def __init__(self, compiled: Executable) -> None:
         self._compiled = compiled

@@ -15,7 +15,7 @@ from ..ir.graph import Graph, Port
 from ..ir.shape import PartialShape
 from ..ir.tensor import TensorType, Value
 from ..limits import Limits, within
-from .editing import Editing
+from .member_changes import MemberChanges
 from .names import find_port, unknown_name
 from .nodes import Output
 from .shapes import ShapeLike
@@ -26,8 +26,25 @@ PortShapes: TypeAlias = "Mapping[Any, ShapeLike]"
 """Shapes by index, name or port; ``Any``, since a mapping to them by one kind of keys is not one by any kind."""
 
 
-class Reshaping(Editing):
-    """A model whose inputs may be given other shapes than its Parameters declare."""
+class Reshaping(MemberChanges):
+    """A model whose inputs may be given other shapes than its Parameters declare.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([-1, 3], np.float32, name="x")
+    >>> model = ov.Model([opset1.relu(x)], [x])
+    >>> model.reshape({"x": [2, 3]})
+    >>> model.input().shape, model.limits.rank
+    (<Shape: [2,3]>, 64)
+    >>> copy = model.clone()
+    >>> copy.add_outputs("x")
+    [<Output: names[x] shape[2,3] type: f32>]
+    >>> result = ov.Tensor(ov.Type.f32, [])
+    >>> model.evaluate([result], [ov.Tensor(np.float32([[-1, 0, 1], [2, -2, 0]]))]), result.data
+    (True, array([[0., 0., 1.],
+           [2., 0., 0.]], dtype=float32))
+    """
 
     _parameters: dict[int, TensorType] | None
     """Types that take the place of what Parameters declare; None until the model is reshaped."""

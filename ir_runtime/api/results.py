@@ -26,6 +26,8 @@ class OVDict(Mapping[Output, Array]):
     (array([1., 1.], dtype=float32), 1)
     >>> found.to_tuple()
     (array([1., 1.], dtype=float32),)
+    >>> len(found.names()), list(found.to_dict().values())
+    (1, [array([1., 1.], dtype=float32)])
     """
 
     def __init__(self, ports: Sequence[Output], arrays: Sequence[Array]) -> None:

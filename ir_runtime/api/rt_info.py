@@ -71,7 +71,17 @@ class RTMap(MutableMapping[str, Any]):
 
 
 class HasRTInfo(Answers):
-    """What has runtime information, which is replaced, and never changed in place."""
+    """What has runtime information, which is replaced, and never changed in place.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> node = opset1.relu(opset1.parameter([2], np.float32))
+    >>> node.set_rt_info("f16", ["plan", "precision"])
+    >>> node.rt_info["plan"]["precision"].value, node.has_rt_info(["plan", "device"])
+    ('f16', False)
+    >>> node.get_rt_info(["plan", "precision"]).value
+    'f16'
+    """
 
     @abstractmethod
     def _entries(self) -> Mapping[str, object]:

@@ -149,7 +149,7 @@ def content_of(model: Model, allowed: Collection[str] = _ALLOWED) -> Content:
         ValidationError: if the model is not valid.
     """
     settled = model.raise_if_invalid(allowed).clone()
-    settled.correct()
+    settled._correct()
     graph = with_results(settled._graph, model._extra)
     declared = model._parameters is None  # what ports declare holds for the shapes of the file
     return Content(model.friendly_name, graph, model._values, model._rt_info, declared)

@@ -29,6 +29,8 @@ class Shape(list[int], Answers):
 
     >>> Shape([1, 3]), str(Shape("1,3")), Shape([1, 3]) == (1, 3), Shape([1, 2, 3])[1:]
     (<Shape: [1,3]>, '[1,3]', True, <Shape: [2,3]>)
+    >>> Shape([1, 3]).to_string()
+    '[1,3]'
     """
 
     __slots__ = ()
@@ -98,6 +100,13 @@ class PartialShape(shape.PartialShape, Answers):
     >>> found[0] = 2
     >>> found, found[1:], PartialShape([1, -1]), PartialShape("..."), PartialShape.dynamic().rank
     (<PartialShape: [2,3,1..4,..8]>, <PartialShape: [3,1..4,..8]>, <PartialShape: [1,?]>, <PartialShape: [...]>, <Dimension: ?>)
+    >>> shape = PartialShape("1..4,3")
+    >>> shape.get_min_shape(), shape.get_max_shape(), shape.get_dimension(0), shape.to_string()
+    (<Shape: [1,3]>, <Shape: [4,3]>, <Dimension: 1..4>, '[1..4,3]')
+    >>> shape.compatible([2, 3]), shape.relaxes([2, 3]), shape.refines("?,3"), shape.same_scheme("?,3")
+    (True, True, True, True)
+    >>> PartialShape([2, 3]).to_shape(), PartialShape([2, 3]).get_shape(), PartialShape.copy_of(shape) == shape
+    (<Shape: [2,3]>, <Shape: [2,3]>, True)
     """
 
     __slots__ = ()

@@ -28,6 +28,14 @@ class Tensor(TensorContent):
 
     >>> Tensor(np.ones((2, 3), np.float32)), Tensor(ElementType.i64, [4]).shape
     (<Tensor: shape[2,3] type: f32>, <Shape: [4]>)
+    >>> tensor = Tensor(ElementType.f32, [2])
+    >>> tensor.copy_from(np.ones(3, np.float32))
+    >>> tensor.copy_to(other := Tensor(ElementType.f32, [1]))
+    >>> other.set_shape([1, 3])
+    >>> other
+    <Tensor: shape[1,3] type: f32>
+    >>> Tensor.of(np.zeros(2, np.uint8), ElementType.u4)
+    <Tensor: shape[2] type: u4>
     """
 
     __slots__ = ()

@@ -25,7 +25,19 @@ _STRING_BYTES = 32
 
 
 class TensorContent(Answers):
-    """An array with an element type, and the memory that it may fill."""
+    """An array with an element type, and the memory that it may fill.
+
+    What a tensor holds:
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> tensor = ov.Tensor(np.float32([[1, 2, 3]]))
+    >>> tensor.data, tensor.element_type, tensor.size, tensor.byte_size, tensor.strides, tensor.is_continuous()
+    (array([[1., 2., 3.]], dtype=float32), <Type: 'float32'>, 3, 12, <Strides: (12, 4)>, True)
+    >>> text = ov.Tensor(np.array(["a", "b"]))
+    >>> text.str_data, text.bytes_data
+    (array(['a', 'b'], dtype='<U1'), array([b'a', b'b'], dtype='|S1'))
+    """
 
     __slots__ = ("__weakref__", "_data", "_element", "_is_shared", "_memory")
     _data: Array

@@ -16,6 +16,8 @@ class DiscreteTypeInfo:
     >>> info = opset1.relu(opset1.parameter([2], np.float32)).get_type_info()
     >>> info.name, info.version_id
     ('Relu', 'opset1')
+    >>> info.hash() == opset1.relu(opset1.parameter([3], np.float32)).get_type_info().hash(), info.parent
+    (True, None)
     """
 
     name: str

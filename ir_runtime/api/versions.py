@@ -17,6 +17,8 @@ class Version:
     >>> version = ov.Core().get_versions("CPU")["CPU"]
     >>> version.description
     'ir_runtime CPU'
+    >>> (version.major, version.minor, version.patch) >= (0, 1, 0)
+    True
     """
 
     description: str

@@ -33,7 +33,35 @@ _LARGE = 1 << 20
 
 
 class View(HasRTInfo, ABC):
-    """The read-only methods of OpenVINO's ``Model``."""
+    """The read-only methods of OpenVINO's ``Model``.
+
+    What a model takes and gives, by position, name or layer:
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([-1, 2], np.float32, name="x")
+    >>> y = opset1.add(x, opset1.constant(np.float32([1, 2]), name="bias"), name="y")
+    >>> model = ov.Model([y], [x], "net")
+    >>> model.inputs, [port.partial_shape for port in model.outputs]
+    ([<Output: names[x] shape[?,2] type: f32>], [<PartialShape: [?,2]>])
+    >>> model.input("x") == model.inputs[0], model.parameters, model.results == [model.result]
+    (True, [<Parameter: 'x' ([?,2], float)>], True)
+    >>> model.dynamic, model.is_dynamic(), model.get_output_partial_shape(0), model.get_output_element_type(0)
+    (True, True, <PartialShape: [?,2]>, <Type: 'float32'>)
+    >>> model.get_parameter_index(x), model.get_result_index(y.output(0)), model.get_output_size()
+    (0, 0, 1)
+    >>> model.get_output_op(0) == model.get_result(), [node.get_type_name() for node in model.get_ops()]
+    (True, ['Parameter', 'Result', 'Add', 'Constant'])
+    >>> model.constant("bias"), model.graph.number_of_edges()
+    (array([1., 2.], dtype=float32), 3)
+    >>> model.reshape([3, 2])
+    >>> model.get_output_shape(0)
+    <Shape: [3,2]>
+    >>> model.set_friendly_name("other")
+    >>> model.get_name(), model.get_friendly_name()
+    ('net', 'other')
+    """
 
     _document: Document
     friendly_name: str

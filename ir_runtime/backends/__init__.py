@@ -49,7 +49,11 @@ _NEEDS = {"numba": (("numba", "platformdirs"), "fast")}
 
 
 def available() -> tuple[str, ...]:
-    """Return the names of the backends that can run here."""
+    """Return the names of the backends that can run here.
+
+    >>> available()[:2]
+    ('reference', 'numpy')
+    """
     return tuple(name for name in _CHAINS if _missing(name) is None)
 
 
@@ -63,6 +67,10 @@ def load(
     name: str | None = None, large: Callable[[], bool] = lambda: False
 ) -> tuple[str, tuple[Backend, ...]]:
     """Return a backend by name, followed by those it falls back on.
+
+    >>> name, backends = load("numpy")
+    >>> name, [backend.name for backend in backends]
+    ('numpy', ['numpy'])
 
     Args:
         name: ``reference``, ``numpy`` or ``numba``; by default what ``IR_RUNTIME_BACKEND`` says, else the
@@ -91,12 +99,19 @@ def load(
 
 
 def awaited(name: str | None, large: Callable[[], bool]) -> str:
-    """Return the name of the backend that `load` takes once kernels are compiled; its arguments are those of `load`."""
+    """Return the name of the backend that `load` takes once kernels are compiled; its arguments are those of `load`.
+
+    >>> awaited("numpy", lambda: True)
+    'numpy'
+    """
     return name or os.environ.get("IR_RUNTIME_BACKEND") or eventual_backend(large())
 
 
 def prepare() -> None:
-    """Import what most models need, so that reading and compiling the first one need not."""
+    """Import what most models need, so that reading and compiling the first one need not.
+
+    >>> prepare()
+    """
     _, backends = load(os.environ.get("IR_RUNTIME_BACKEND") or default_backend(True, begin=False))
     for type in TYPES:
         for op in registry.versions(type):

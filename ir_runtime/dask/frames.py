@@ -26,6 +26,17 @@ def map_partitions(
 ) -> Any:
     """Run a model on columns of each partition of a Dask DataFrame.
 
+    >>> import dask.dataframe, pandas
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([-1, 2], "f32", name="x")
+    >>> model = ov.Model([opset1.relu(x, name="y")], [x])
+    >>> table = pandas.DataFrame({"a": [-1.0, 2.0], "b": [3.0, -4.0]}, dtype="float32")
+    >>> rows = map_partitions(model, dask.dataframe.from_pandas(table, npartitions=2), {"x": ["a", "b"]})
+    >>> rows.compute().to_numpy()
+    array([[0., 3.],
+           [2., 0.]], dtype=float32)
+
     Args:
         model: a model, or the path of its ``.xml``.
         frame: the DataFrame.

@@ -34,6 +34,22 @@ class Runner:
     configuration overrules it. Each run starts from the initial state: no state passes from one call to the next.
 
     Make one by `Runner.of`.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([-1, 2], np.float32, name="x")
+    >>> runner = Runner.of(ov.Model([opset1.relu(x)], [x]), batch=2)
+    >>> runner(np.float32([[-1, 2], [3, -4], [5, 6]]))[0]
+    array([[0., 2.],
+           [3., 0.],
+           [5., 6.]], dtype=float32)
+    >>> [len(piece["x"]) for piece in runner.pieces({"x": np.zeros((3, 2), np.float32)})]
+    [2, 1]
+    >>> runner.compiled() is runner.compiled(), runner.compile().input().partial_shape
+    (True, <PartialShape: [?,2]>)
+    >>> len(runner.check_rows((np.zeros((3, 2)),), 3)), Runner.of_source(runner.source, runner.source.read()).batch
+    (1, None)
     """
 
     source: ModelSource
@@ -91,7 +107,7 @@ class Runner:
         config: Mapping[str, Any] | None = None,
         sequence_axis: int | None = None,
     ) -> Runner:
-        """Return the runner of a model that has been read already; arguments and errors are those of `of`."""
+        """Return the runner of ``net``, read from ``source`` already; other arguments, and errors, are those of `of`."""
         from ..backends import awaited
 
         names = tuple(port.label for port in net.outputs)

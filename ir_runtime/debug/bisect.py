@@ -42,6 +42,8 @@ class Bisection(Shown):
     >>> found = debug.bisect(model, inputs, Device())
     >>> found.of, found.runs > 0
     (2, True)
+    >>> len(found.layer) > 0, sorted(found.record())[:3]
+    (True, ['kept', 'layer', 'layers'])
 
     Args:
         layers: the names of the layers between which it does: one, unless what is wrong needs several.

@@ -50,6 +50,8 @@ class LayerCost:
     >>> inputs = [np.array([[0.3, 1], [2, 0.7]], np.float32)]
     >>> [(cost.layer, cost.operation) for cost in debug.budget(model, inputs).layers]
     [('product', 'MatMul-1')]
+    >>> sorted(debug.budget(model, inputs).layers[0].record())[:3]
+    ['error', 'layer', 'operation']
     """
 
     layer: str
@@ -74,6 +76,9 @@ class Budget(Shown):
     >>> inputs = [np.array([[0.3, 1], [2, 0.7]], np.float32)]
     >>> debug.budget(model, inputs, "int4", keep=1).kept
     ('product',)
+    >>> budget = debug.budget(model, inputs, "int4", keep=1)
+    >>> budget.predicted < 1, len(budget.summary) > 0, sorted(budget.record())[:3]
+    (True, True, ['kept', 'layers', 'partial'])
 
     Args:
         to: the precision.

@@ -30,6 +30,8 @@ class Change:
     >>> new = ov.Model([opset1.relu(opset1.exp(z, name="y"), name="z")], [z])
     >>> [change.kind for change in debug.diff(old, new).changes]
     ['inputs', 'added']
+    >>> debug.diff(old, new).changes[0].record()["kind"]
+    'inputs'
 
     Args:
         kind: ``added``, ``removed``, ``attribute``, ``inputs``, ``shape``, ``weights``, ``version`` or ``order``.
@@ -69,6 +71,9 @@ class Difference(Shown):
     >>> new = ov.Model([opset1.relu(opset1.exp(z, name="y"), name="z")], [z])
     >>> debug.diff(old, old.clone()).changes
     ()
+    >>> found = debug.diff(old, new)
+    >>> found.summary, len(found.record()["changes"])
+    ('3 layers are in both models, 1 of them renamed', 2)
 
     Args:
         changes: what changed.

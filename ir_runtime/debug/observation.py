@@ -66,6 +66,8 @@ class Side(Protocol):
     >>> inputs = [np.array([0, 1], np.float32)]
     >>> debug.compare(model, inputs, Device()).verdict
     'unexplained'
+    >>> Device().observe(model, None, inputs, ()).name
+    'device'
     """
 
     def observe(

@@ -37,6 +37,8 @@ class Truth(Mapping[str, Array]):
     >>> truth = debug.oracle(model, inputs, "y")
     >>> truth["y"].dtype
     dtype('float64')
+    >>> sorted(truth.record())[:3]
+    ['partial', 'schema', 'tensors']
     """
 
     def __init__(

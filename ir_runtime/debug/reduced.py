@@ -43,6 +43,8 @@ class Reduced:
     >>> found = debug.reduce(model, [np.array([0, 1], np.float32)], Device())
     >>> found.layers, found.original
     (('y',), 2)
+    >>> found.record()["layers"]
+    ['y']
 
     Args:
         model: the part.

@@ -28,6 +28,10 @@ class Comparison(Shown):
     >>> report = debug.compare(model, inputs, "numpy")
     >>> report.verdict, report.ran
     ('explained', ())
+    >>> report.explained, report.precision, report.first, report.first_decision, report.worst.name
+    (True, 'f32', None, None, 'y')
+    >>> report.record()["verdict"] in report.to_json(), report.nearest
+    (True, 'ir_runtime')
 
     Args:
         side: the name of the side.

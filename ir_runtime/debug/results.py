@@ -23,6 +23,8 @@ class OutputResult:
     >>> (output,) = debug.compare(model, inputs, {0: np.array([1, 2], np.float32)}).outputs
     >>> output.excess > 10
     True
+    >>> output.verdict, output.record()["verdict"]
+    ('unexplained', 'unexplained')
 
     Args:
         name: its name.
@@ -64,6 +66,8 @@ class UnitResult:
     >>> report = debug.compare(model, inputs, "reference")
     >>> [unit.name for unit in report.units]
     ['y']
+    >>> report.units[0].explained, report.units[0].local > 0, report.units[0].record()["name"]
+    (True, True, 'y')
 
     Args:
         name: the name of the tensor that they give.
@@ -113,6 +117,10 @@ class DecisionResult:
     >>> inputs = [np.array([0, 1], np.float32)]
     >>> debug.compare(model, inputs, "reference").decisions
     ()
+    >>> above = ov.Model([opset1.convert(opset1.greater(x, np.float32(0.5), name="large"), "f32")], [x])
+    >>> (decision,) = debug.compare(above, inputs, "reference").decisions
+    >>> decision.name, decision.verdict, decision.record()["differ"]
+    ('large', 'explained', 0)
 
     Args:
         name: the name of the tensor.

@@ -40,6 +40,8 @@ class Stop:
     >>> stop.operation, stop.outputs
     ('Exp-1', [array([1.      , 2.718282], dtype=float32)])
     >>> found = run.finish()
+    >>> stop.name
+    'y'
 
     Args:
         layer: the layer.
@@ -79,6 +81,8 @@ class Stepping(Iterator[Stop]):
     >>> [stop.layer.name for stop in run]
     ['y']
     >>> run.results[0]
+    array([1.      , 2.718282], dtype=float32)
+    >>> debug.step(ov.compile_model(model), inputs).finish()[0]
     array([1.      , 2.718282], dtype=float32)
     """
 

@@ -41,6 +41,8 @@ class Origin:
     >>> (origin,) = debug.trace_nan(model, inputs).origins
     >>> origin.kind, origin.index, origin.count
     ('Inf', (1,), 1)
+    >>> origin.record()["layer"]
+    'y'
 
     Args:
         layer: its name.
@@ -80,6 +82,8 @@ class Peak:
     >>> inputs = [np.array([0, 1], np.float32)]
     >>> [(peak.layer, peak.part < 1e-4) for peak in debug.trace_nan(model, inputs, "f16").peaks]
     [('y', True)]
+    >>> debug.trace_nan(model, inputs, "f16").peaks[0].record()["layer"]
+    'y'
     """
 
     layer: str
@@ -104,6 +108,11 @@ class NanTrace(Shown):
     >>> inputs = [np.array([0, 100], np.float32)]
     >>> [origin.layer for origin in debug.trace_nan(model, inputs).origins]
     ['y']
+    >>> trace = debug.trace_nan(model, inputs)
+    >>> trace.first.layer, trace.limit > 3e38, trace.summary
+    ('y', True, "Inf 'y' (Exp-1) [1]: 2.7e+43 in f64, the limit is 3.403e+38; 1 element; inputs finite, 0 to 1e+02")
+    >>> sorted(trace.record())[:3]
+    ['limit', 'origins', 'peaks']
 
     Args:
         precision: the type that was computed in.
@@ -157,7 +166,7 @@ def trace_nan(model: Model, inputs: object, precision: str = "f32", peaks: int =
     >>> model = ov.Model([opset1.exp(x, name="y")], [x])
     >>> inputs = [np.array([0, 100], np.float32)]
     >>> print(debug.trace_nan(model, inputs))
-    Inf 'y' (Exp-1) [1]: 2.7e+43 in f64, the limit is 3.403e+38; 1 elements; inputs finite, 0 to 1e+02
+    Inf 'y' (Exp-1) [1]: 2.7e+43 in f64, the limit is 3.403e+38; 1 element; inputs finite, 0 to 1e+02
 
     Args:
         model: the model; it is not changed.
@@ -227,4 +236,5 @@ def _line(origin: Origin, limit: str) -> str:
     place = f"{origin.kind} {origin.layer!r} ({origin.operation}) {list(origin.index)}"
     inputs = "; ".join(f"{low:.2g} to {high:.2g}" for low, high in origin.inputs)
     exact = "" if origin.largest is None else f": {origin.largest:.2g} in f64, the limit is {limit}"
-    return f"{place}{exact}; {origin.count} elements; inputs finite, {inputs}"
+    count = f"{origin.count} element{'' if origin.count == 1 else 's'}"
+    return f"{place}{exact}; {count}; inputs finite, {inputs}"

@@ -32,6 +32,16 @@ class Step:
     >>> found = compiled(np.zeros(2, np.float32), observers=[Names()])
     Exp y
     [1. 1.]
+    >>> steps = []
+    >>> class Keep(Names):
+    ...     def before(self, step, inputs):
+    ...         steps.append(step)
+    >>> found = compiled(np.zeros(2, np.float32), observers=[Keep()])
+    [1. 1.]
+    >>> [layer.name for layer in steps[0].layers], steps[0].run([np.zeros(2, np.float32)])
+    (['y'], (array([1., 1.], dtype=float32),))
+    >>> slots = [np.zeros(2, np.float32), None, None]
+    >>> steps[0].store(slots, [np.ones(2, np.float32)])
 
     Args:
         layer: the first layer.

@@ -73,7 +73,11 @@ class TelemetryExtension(Converter):
 
 
 class GeneralFailure(RuntimeError):  # noqa: N818 - OpenVINO's name
-    """A conversion failed."""
+    """A conversion failed.
+
+    >>> issubclass(OpConversionFailure, GeneralFailure)
+    True
+    """
 
 
 class InitializationFailure(GeneralFailure):

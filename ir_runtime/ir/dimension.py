@@ -29,6 +29,9 @@ class Interval:
     Interval(-3, 3)
     >>> Dimension(2, 8) - 5 + 3
     <Dimension: ..6>
+    >>> length = Dimension(2, 8)
+    >>> length.min, length.max, length.is_static, length.is_dynamic, length.map(lambda n: n // 2)
+    (2, 8, False, True, <Dimension: 1..4>)
     """
 
     __slots__ = ("_max", "_min", "symbol")
@@ -130,6 +133,15 @@ class Dimension(Interval):
 
     >>> Dimension(3) == 3, Dimension(1, 8) + 2, Dimension("..8")
     (True, <Dimension: 3..10>, <Dimension: ..8>)
+    >>> batch = Dimension(1, 8)
+    >>> batch.contains(9), batch.merge(Dimension(4)), batch.join(Dimension(16)), batch.has_symbol()
+    (False, <Dimension: 4>, <Dimension: 1..16>, False)
+    >>> batch.to_string(), batch.get_min_length(), batch.get_max_length(), Dimension(3).get_length()
+    ('1..8', 1, 8, 3)
+    >>> Dimension.of("?").compatible(batch), batch.refines(Dimension.between(1)), batch.relaxes(Dimension(4))
+    (True, True, True)
+    >>> batch.same_scheme(Dimension()), batch.min
+    (True, 1)
     """
 
     __slots__ = ()

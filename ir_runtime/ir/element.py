@@ -23,6 +23,17 @@ class ElementType(Enum):
 
     >>> ElementType.parse("FP32"), ElementType.from_dtype("float16").bits
     (<Type: 'float32'>, 16)
+    >>> u4 = ElementType.u4
+    >>> u4.bitwidth, u4.size, u4.c_name, u4.to_dtype(), u4.is_encoded
+    (4, 1, 'uint4_t', dtype(uint4), False)
+    >>> u4.is_real(), u4.is_integral(), u4.is_signed(), u4.is_quantized(), u4.is_integral_number()
+    (False, True, False, False, True)
+    >>> u4.is_static(), u4.is_dynamic(), u4.merge(ElementType.dynamic), u4.compatible(ElementType.u8)
+    (True, False, <Type: 'uint4_t'>, False)
+    >>> u4.to_string(), u4.type_name, ElementType.of_port("FP16"), ElementType.of_attribute("i64")
+    ('u4', 'u4', <Type: 'float16'>, <Type: 'int64_t'>)
+    >>> u4.real, u4.integral, u4.signed, u4.quantized, u4.integral_number
+    (False, True, False, False, True)
     """
 
     boolean = "boolean", np.bool_, 8

@@ -34,6 +34,11 @@ class PartialShape(Sequence[Dimension]):
 
     >>> PartialShape("?,3,1..4,..8"), PartialShape([1, -1]), PartialShape("...")
     (<PartialShape: [?,3,1..4,..8]>, <PartialShape: [1,?]>, <PartialShape: [...]>)
+    >>> shape = PartialShape("?,3")
+    >>> shape.is_static, shape.is_dynamic, shape.contains([8, 3]), PartialShape([2, 3]).static
+    (False, True, True, (2, 3))
+    >>> shape.replace({0: 5}), shape.merge(PartialShape([2, -1])), shape.join(PartialShape([2, 4]))
+    (<PartialShape: [5,3]>, <PartialShape: [2,3]>, <PartialShape: [?,3..4]>)
     """
 
     __slots__ = ("_dims", "_lengths")

@@ -77,7 +77,7 @@ class Value:
 
     @classmethod
     def unknown(cls, element: ElementType, shape: PartialShape) -> Value:
-        """Return a value of which only the type is known."""
+        """Return a value of an ``element`` type and a ``shape``, without contents."""
         return cls(TensorType(element, shape))
 
     @classmethod

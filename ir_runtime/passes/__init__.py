@@ -18,21 +18,44 @@ A pattern describes nodes by their types and by conditions on their outputs; wha
 >>> _ = manager.run_passes(model)
 >>> [node.get_type_name() for node in model.get_ordered_ops()], model.input().element_type.to_string()
 (['Parameter', 'Relu', 'Exp', 'Result'], 'f16')
+
+Passes run on a model alone, too, and predicates say what an output must be:
+
+>>> x = ops.parameter([2, -1], np.float32, "x")
+>>> sums = ops.add(ops.constant(np.float32(1)), ops.constant(np.float32(2)))
+>>> y = ops.add(x, sums)
+>>> model = ov.Model([y], [x])
+>>> matcher = passes.Matcher(passes.WrapType("opset13.Add", passes.type_matches(ov.Type.f32)), "adds")
+>>> matcher.match(y), matcher.get_name(), matcher.get_match_value() == y.output(0), matcher.get_symbols()
+(True, 'adds', True, {})
+>>> matcher.get_match_nodes() == [y], len(matcher.get_match_values()), len(matcher.get_pattern_value_map())
+(True, 1, 1)
+>>> conditions = passes.has_static_rank(), passes.has_static_shape(), passes.has_static_dim(0), passes.has_static_dims([0, 1])
+>>> [condition(y.output(0)) for condition in conditions]
+[True, False, True, False]
+>>> passes.consumers_count(1)(sums.output(0)), passes.type_matches_any([ov.Type.f16])(y.output(0))
+(True, False)
+>>> passes.shape_matches("[2,?]")(y.output(0)), passes.attrs_match({"auto_broadcast": "numpy"})(y.output(0))
+(True, True)
+>>> passes.Predicate(lambda output: output.get_index() == 0)(y.output(0))
+True
+>>> passes.ConstantFolding().run_on_model(model), len(model.get_ops())
+(True, 4)
+>>> either = passes.Or([passes.WrapType("opset13.Relu"), passes.WrapType("opset13.Add")])
+>>> maybe = passes.Optional("opset13.Exp", either)
+>>> maybe.fits(y), len(either.sources), passes.Matcher(maybe, "either").match(y)
+(False, 2, True)
 """
 
 from ..absent import answers
 from ..api.rewriting.matcher import Matcher
 from ..api.rewriting.passes import (
     BackwardGraphRewrite,
-    ConstantFolding,
     GraphRewrite,
-    MakeStateful,
     Manager,
     MatcherPass,
     ModelPass,
     PassBase,
-    Serialize,
-    Version,
 )
 from ..api.rewriting.patterns import AnyInput, Optional, Or, WrapType
 from ..api.rewriting.predicates import (
@@ -48,7 +71,15 @@ from ..api.rewriting.predicates import (
     type_matches,
     type_matches_any,
 )
-from ..api.rewriting.transformations import ConvertFP32ToFP16, LowLatency2, VisualizeTree
+from ..api.rewriting.transformations import (
+    ConstantFolding,
+    ConvertFP32ToFP16,
+    LowLatency2,
+    MakeStateful,
+    Serialize,
+    Version,
+    VisualizeTree,
+)
 
 __all__ = [
     "AnyInput",

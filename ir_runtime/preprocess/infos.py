@@ -102,6 +102,11 @@ class OutputTensorInfo(_TensorInfo):
     >>> found = ppp.output().tensor().set_element_type(ov.Type.i32)
     >>> ppp.build().output().element_type
     <Type: 'int32_t'>
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> found = ppp.output().tensor().set_layout("NHWC")
+    >>> found = ppp.output().model().set_layout("NCHW")
+    >>> ppp.build().output().shape
+    <Shape: [1,2,2,3]>
     """
 
 
@@ -117,6 +122,26 @@ class InputTensorInfo(_TensorInfo):
     >>> found = ppp.input().tensor().set_element_type(ov.Type.u8)
     >>> ppp.build().input().element_type
     <Type: 'uint8_t'>
+
+    The same about shapes, layouts and colours:
+
+    >>> from ir_runtime.preprocess import ColorFormat, ResizeAlgorithm
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> tensor = ppp.input().tensor().set_from(np.zeros((1, 4, 4, 3), np.uint8)).set_layout("NHWC")
+    >>> tensor = tensor.set_color_format(ColorFormat.BGR).set_memory_type("")
+    >>> steps = ppp.input().preprocess().convert_color(ColorFormat.RGB).resize(ResizeAlgorithm.RESIZE_LINEAR)
+    >>> info = ppp.input().model().set_layout("NCHW")
+    >>> ppp.build().input().shape
+    <Shape: [1,4,4,3]>
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> tensor = ppp.input().tensor().set_layout("NCHW").set_spatial_static_shape(8, 8)
+    >>> tensor = tensor.set_spatial_dynamic_shape()
+    >>> other = PrePostProcessor(ov.Model([opset1.relu(x)], [x])).input().tensor().set_shape([1, 3, -1, -1])
+    >>> steps = ppp.input().preprocess().resize(ResizeAlgorithm.RESIZE_LINEAR)
+    >>> info = ppp.input().model().set_layout("NCHW")
+    >>> ppp.build().input().partial_shape
+    <PartialShape: [1,3,?,?]>
     """
 
     def __init__(self) -> None:
@@ -242,6 +267,13 @@ class OutputInfo:
     >>> found = ppp.output().tensor().set_element_type(ov.Type.f64)
     >>> ppp.build().output().element_type
     <Type: 'double64'>
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> ppp.output().postprocess().convert_layout([0, 2, 3, 1]) is ppp.output().postprocess()
+    True
+    >>> ppp.output().model().set_layout("NCHW") is ppp.output().model()
+    True
+    >>> ppp.build().output().shape
+    <Shape: [1,2,2,3]>
     """
 
     def __init__(self, result: Node) -> None:

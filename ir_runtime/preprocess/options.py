@@ -22,6 +22,8 @@ class ColorFormat(_Choice):
     >>> from ir_runtime.preprocess import ColorFormat
     >>> ColorFormat.BGR.name
     'BGR'
+    >>> ColorFormat.BGR.label
+    'BGR'
     """
 
     UNDEFINED = 0
@@ -50,6 +52,8 @@ class ResizeAlgorithm(_Choice):
     >>> from ir_runtime.preprocess import ResizeAlgorithm
     >>> ResizeAlgorithm.RESIZE_LINEAR.name
     'RESIZE_LINEAR'
+    >>> ResizeAlgorithm.RESIZE_LINEAR.mode
+    'linear'
     """
 
     RESIZE_LINEAR = 0
@@ -70,6 +74,8 @@ class PaddingMode(_Choice):
     >>> from ir_runtime.preprocess import PaddingMode
     >>> PaddingMode.CONSTANT.name
     'CONSTANT'
+    >>> PaddingMode.CONSTANT.mode
+    'constant'
     """
 
     CONSTANT = 0

@@ -34,6 +34,8 @@ class PrePostProcessor:
     >>> steps = ppp.input().preprocess().convert_element_type().mean([1, 2, 3])
     >>> ppp.build().input().partial_shape, model.input().element_type
     (<PartialShape: [1,4,5,3]>, <Type: 'uint8_t'>)
+    >>> ppp.output().tensor() is ppp.output(0).tensor()
+    True
     """
 
     def __init__(self, model: Model) -> None:

@@ -80,6 +80,29 @@ class PreProcessSteps(_Steps):
     >>> found = ppp.input().preprocess().scale(255.0)
     >>> ov.compile_model(ppp.build())(np.full((1, 3, 2, 2), 51, np.float32))[0].max()
     np.float32(0.20000002)
+
+    Steps follow each other in the order in which they are called:
+
+    >>> x = opset1.parameter([1, 3, 2, 2], np.float32, name="x")
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> info = ppp.input().tensor().set_shape([1, 6, 8, 3]).set_layout("NHWC")
+    >>> info = ppp.input().model().set_layout("NCHW")
+    >>> steps = ppp.input().preprocess().mean([1, 2, 3]).reverse_channels().crop([0, 0, 0, 0], [1, 4, 4, 3])
+    >>> steps = steps.pad([0, 1, 1, 0], [0, 1, 1, 0], 0.0, PaddingMode.CONSTANT)
+    >>> steps = steps.resize(ResizeAlgorithm.RESIZE_NEAREST).convert_layout("NCHW").custom(opset1.abs)
+    >>> ov.compile_model(ppp.build())(np.ones((1, 6, 8, 3), np.float32))[0].shape
+    (1, 3, 2, 2)
+    >>> from ir_runtime.preprocess import ColorFormat
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> info = ppp.input().tensor().set_color_format(ColorFormat.BGR).set_layout("NCHW")
+    >>> steps = ppp.input().preprocess().convert_color(ColorFormat.RGB)
+    >>> ppp.build().input().shape
+    <Shape: [1,3,2,2]>
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> info = ppp.input().tensor().set_element_type(ov.Type.u8)
+    >>> steps = ppp.input().preprocess().convert_element_type(ov.Type.f32)
+    >>> ppp.build().input().element_type
+    <Type: 'uint8_t'>
     """
 
     def __init__(self) -> None:
@@ -192,6 +215,10 @@ class PostProcessSteps(_Steps):
     >>> found = ppp.output().postprocess().convert_element_type(ov.Type.f16)
     >>> ppp.build().output().element_type
     <Type: 'float16'>
+    >>> ppp = PrePostProcessor(ov.Model([opset1.relu(x)], [x]))
+    >>> steps = ppp.output().postprocess().convert_layout([0, 2, 3, 1]).custom(opset1.abs)
+    >>> ppp.build().output().shape
+    <Shape: [1,2,2,3]>
     """
 
     def _to_layout(self, layout: Layout) -> Step:

@@ -18,7 +18,11 @@ __all__ = [
 
 
 class SchedulePolicy(Choice):
-    """Which of several devices runs next."""
+    """Which of several devices runs next.
+
+    >>> SchedulePolicy.DEFAULT == SchedulePolicy.DEVICE_PRIORITY
+    True
+    """
 
     ROUND_ROBIN = 0
     DEVICE_PRIORITY = 1

@@ -29,7 +29,11 @@ __all__ = [
 
 
 class CompilerType(Choice):
-    """Whose compiler is used."""
+    """Whose compiler is used.
+
+    >>> CompilerType.DRIVER.value
+    1
+    """
 
     PLUGIN = 0
     DRIVER = 1

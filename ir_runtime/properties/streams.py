@@ -16,6 +16,8 @@ class Num:
     >>> from ir_runtime.properties import streams
     >>> streams.num(streams.Num(4)), streams.num(streams.Num.AUTO)
     (('NUM_STREAMS', 4), ('NUM_STREAMS', -1))
+    >>> Num(2).to_integer()
+    2
 
     Args:
         number: the number; -1 for as many as fit the hint, -2 for one of each NUMA node.

@@ -46,6 +46,10 @@ class Page:
 
     >>> Page("<!doctype html><title>a page</title>").html[:15]
     '<!doctype html>'
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Page("<!doctype html><title>a page</title>").save(f"{folder}/page.html").name
+    'page.html'
     """
 
     html: str

@@ -8,6 +8,11 @@
 >>> utils.replace_node(inner, ops.abs(x))
 >>> [node.get_type_name() for node in model.get_ordered_ops()]
 ['Parameter', 'Abs', 'Exp', 'Result']
+>>> found = model.get_ordered_ops()[2]
+>>> utils.replace_output_update_name(found.output(0), found.input_value(0))
+True
+>>> [node.get_type_name() for node in model.get_ordered_ops()]
+['Parameter', 'Abs', 'Result']
 """
 
 from __future__ import annotations

@@ -21,6 +21,12 @@ _PACKAGE = __name__.partition(".")[0]
 class NodeFactory(Answers):
     """Creates nodes of the operations of an opset. As OpenVINO's ``NodeFactory``.
 
+    >>> import numpy as np
+    >>> from ir_runtime import opset13
+    >>> x = opset13.parameter([2], np.float32, name="x")
+    >>> NodeFactory("opset13").create("Add", [x, np.float32([1, 2])]).shape
+    <Shape: [2]>
+
     Args:
         opset_version: such as ``opset13``.
     """

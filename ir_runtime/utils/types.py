@@ -1,4 +1,17 @@
-"""Conversions between types of NumPy, of Python and of OpenVINO."""
+"""Conversions between types of NumPy, of Python and of OpenVINO.
+
+>>> import numpy as np
+>>> from ir_runtime.utils import types
+>>> types.get_element_type(np.float16), types.get_element_type_str(int), types.get_dtype(types.get_element_type(bool))
+(<Type: 'float16'>, 'i32', dtype('bool'))
+>>> types.get_ndarray([1, 2]), types.get_shape([[1, 2]])
+(array([1, 2]), [1, 2])
+>>> node = types.make_constant_node([1.5], np.float32, name="half")
+>>> types.as_node(node) is node, [each.get_type_name() for each in types.as_nodes(1, 2.5)]
+(True, ['Constant', 'Constant'])
+>>> dict(types.openvino_to_numpy_types_str_map)["f32"], len(types.openvino_to_numpy_types_map) > 10
+(<class 'numpy.float32'>, True)
+"""
 
 from __future__ import annotations
 
@@ -112,14 +125,14 @@ def make_constant_node(value: Any, dtype: Any = None, *, name: str | None = None
 
 
 def as_node(input_value: Any, name: str | None = None) -> Node | Output:
-    """Return a node or an output as it is, and numbers as a constant."""
+    """Return a node or an output as it is; numbers as a constant that is called ``name``."""
     return (
         input_value if isinstance(input_value, Node | Output) else make_constant_node(input_value, name=name)
     )
 
 
 def as_nodes(*input_values: Any, name: str | None = None) -> list[Node | Output]:
-    """Return nodes and outputs as they are, and numbers as constants."""
+    """Return nodes and outputs as they are; numbers as constants that are called ``name``."""
     return [as_node(value, name=name) for value in input_values]
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 __all__ = ["Module", "modules", "public"]
 
 PACKAGE = "ir_runtime"
-MODULES = ("ir_runtime", "debug", "ops", "preprocess", "passes", "op", "properties", "properties.hint", "properties.device", "helpers", "utils", "exceptions", "backends")  # fmt: skip
+MODULES = ("ir_runtime", "debug", "ops", "preprocess", "passes", "op", "properties", "properties.hint", "properties.device", "helpers", "utils", "exceptions", "backends", "dask", "report")  # fmt: skip
 """The modules that users import from; the opsets have pages of operations instead."""
 GOOGLE = ("Args", "Returns", "Raises", "Yields", "Attributes", "Examples", "Note")
 _HEADING = re.compile(rf"^({'|'.join(GOOGLE)}):$")
@@ -50,8 +50,18 @@ def _entry(module: str, name: str, thing: Any) -> str:
     head = f"## {name}"
     parts = [head, f"```python\n{_signature(f'{module}.{name}', thing)}\n```", markdown(_doc(thing))]
     if inspect.isclass(thing):
+        parts += [markdown(text) for text in _inherited_examples(thing)]
         parts += [_member(name, key, member) for key, member in _members(thing)]
     return "\n\n".join(filter(None, parts))
+
+
+def _inherited_examples(cls: type) -> Iterator[str]:
+    """The examples of the classes that it derives from and that have no entry: they show methods that it has."""
+    listed = import_module(PACKAGE).__all__
+    for base in (each for each in cls.__mro__[1:] if each.__name__ not in listed):
+        if base.__module__.startswith(PACKAGE) and ">>> " in (text := inspect.cleandoc(base.__doc__ or "")):
+            _, _, rest = text.partition("\n\n")
+            yield re.split(rf"^(?:{'|'.join(GOOGLE)}):$", rest, maxsplit=1, flags=re.MULTILINE)[0].rstrip()
 
 
 def _doc(thing: Any) -> str:

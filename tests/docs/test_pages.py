@@ -13,7 +13,7 @@ import pytest
 import ir_runtime as ir
 from docs.build import BuildError, make_local, write
 from docs.pages import Page, Section, linked, sections
-from docs.reference import markdown
+from docs.reference import markdown, modules
 from ir_runtime.codes import Code
 from ir_runtime.guides import guides
 from ir_runtime.ops import registry
@@ -49,6 +49,14 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert [name for name in names if name not in modules and f"\n## {name}\n" not in text] == []
     assert "### Model.reshape\n" in text
     assert " at 0x" not in text
+
+
+def test_a_class_shows_the_examples_of_those_that_it_derives_from() -> None:
+    page = next(module.text for module in modules() if module.name == "ir_runtime")
+    entries = {entry.partition("\n")[0]: entry for entry in page.split("\n## ")}
+    assert ">>> model.add_sinks([after])" in entries["Model"]  # of the class that has the method
+    assert "except ov.IRError" in entries["IRError"]
+    assert "except ov.IRError" not in entries["LimitError"]
 
 
 def test_the_commands_that_are_mentioned_exist() -> None:

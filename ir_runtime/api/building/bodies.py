@@ -40,7 +40,21 @@ class _Branch:
 
 
 class BodyNode(Node):
-    """A node with bodies."""
+    """A node with bodies.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import op, opset1
+    >>> row = opset1.parameter([1, 3], np.float32, name="row")
+    >>> node = op.tensor_iterator()
+    >>> node.set_function(ov.Model([opset1.result(opset1.relu(row))], [row]))
+    >>> x = opset1.parameter([2, 3], np.float32, name="x")
+    >>> node.set_argument(0, x.output(0))
+    >>> node.set_input_descriptions([SliceInputDescription(0, 0)])
+    >>> node.set_output_descriptions([ConcatOutputDescription(0, 0)])
+    >>> len(node.get_function().outputs), len(node.get_input_descriptions()), len(node.get_output_descriptions())
+    (1, 1, 1)
+    """
 
     names: ClassVar[tuple[str, ...]] = ("body",)
     opset: ClassVar[int] = 1

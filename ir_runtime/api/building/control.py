@@ -23,7 +23,28 @@ __all__ = ["If", "Loop", "TensorIterator"]
 
 
 class If(BodyNode, type="If"):
-    """Runs one of two bodies. As OpenVINO's ``if_op``."""
+    """Runs one of two bodies. As OpenVINO's ``if_op``.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import op, opset1
+    >>> def branch(function):
+    ...     x = opset1.parameter([2], np.float32, name="x")
+    ...     return ov.Model([opset1.result(function(x))], [x])
+    >>> positive, negative = branch(opset1.relu), branch(opset1.negative)
+    >>> condition, x = opset1.parameter([], bool, name="condition"), opset1.parameter([2], np.float32, name="x")
+    >>> node = op.if_op(condition.output(0))
+    >>> node.set_then_body(positive)
+    >>> node.set_else_body(negative)
+    >>> node.set_input(x.output(0), positive.parameters[0], negative.parameters[0])
+    >>> y = node.set_output(positive.results[0], negative.results[0])
+    >>> ov.compile_model(ov.Model([y], [condition, x]))([np.array(False), np.float32([1, 2])])[0]
+    array([-1., -2.], dtype=float32)
+    >>> node.get_then_body() is node.get_function(0), node.get_else_body() is negative
+    (True, True)
+    >>> node.get_input_descriptions(0), node.get_output_descriptions(1)
+    ([InvariantInputDescription(input_index=1, body_parameter_index=0)], [BodyOutputDescription(body_value_index=0, output_index=0, iteration=-1)])
+    """
 
     _shown_class = "if_op"
 
@@ -50,7 +71,7 @@ class If(BodyNode, type="If"):
         return self._get("else_body")
 
     def set_input(self, value: Output, then_parameter: Node | None, else_parameter: Node | None) -> None:
-        """Feed a tensor to a Parameter of each body, or of one of them."""
+        """Feed the tensor ``value`` to ``then_parameter`` and ``else_parameter``; ``None`` for a body that does not read it."""
         index = self._read(value)
         for name, parameter in zip(self.names, (then_parameter, else_parameter), strict=True):
             if parameter is not None:
@@ -59,7 +80,7 @@ class If(BodyNode, type="If"):
         self._infer_if_complete()
 
     def set_output(self, then_result: Node, else_result: Node) -> Output:
-        """Have an output that is a Result of the body that runs."""
+        """Add an output, which is ``then_result`` or ``else_result``, as the condition holds or not."""
         index = len(self.layer.outputs)
         both = zip(self.names, (then_result, else_result), strict=True)
         places = {name: result_of(self._get(name), result) for name, result in both}
@@ -77,12 +98,12 @@ class _Repeated(BodyNode):
         self._feed(SliceInputDescription(self._read(value), self._parameter(parameter), **cut))
 
     def set_merged_input(self, body_parameter: Node, initial_value: Output, successive_value: Output) -> None:
-        """Feed a Parameter of the body a tensor at first, and then what a Result gave in the iteration before."""
+        """Feed ``body_parameter`` the tensor ``initial_value`` at first, then the ``successive_value`` of the iteration before."""
         result = result_of(self._get("body"), successive_value)
         self._feed(MergedInputDescription(self._read(initial_value), self._parameter(body_parameter), result))
 
     def set_invariant_input(self, body_parameter: Node, value: Output) -> None:
-        """Feed a Parameter of the body the same tensor in each iteration."""
+        """Feed ``body_parameter`` the tensor ``value`` in each iteration."""
         self._feed(InvariantInputDescription(self._read(value), self._parameter(body_parameter)))
 
     def _parameter(self, parameter: Node) -> int:
@@ -115,14 +136,35 @@ class _Repeated(BodyNode):
     def get_concatenated_slices(
         self, value: Output, start: int, stride: int, part_size: int, end: int, axis: int
     ) -> Output:
-        """Have an output that joins what a Result of the body gives in each iteration."""
+        """Add an output that joins the ``value`` of all iterations along ``axis``, each in the place that the rest says."""
         index, cut = len(self.layer.outputs), Cut(axis, start, end, stride, part_size)
         place = result_of(self._get("body"), value)
         return self._give({"body": ConcatOutputDescription(place, index, **named_cut(cut))}, index)
 
 
 class Loop(_Repeated, type="Loop"):
-    """Runs its body while a condition holds. As OpenVINO's ``loop``."""
+    """Runs its body while a condition holds. As OpenVINO's ``loop``.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import op, opset1
+    >>> x, step = opset1.parameter([1], np.float32, name="x"), opset1.parameter([1], np.float32, name="step")
+    >>> total = opset1.result(opset1.add(x, step))
+    >>> goes_on = opset1.result(opset1.constant(np.array(True)))
+    >>> body = ov.Model([goes_on, total], [x, step])
+    >>> node = op.loop(opset1.constant(np.int64(3)).output(0), opset1.constant(np.array(True)).output(0))
+    >>> node.set_function(body)
+    >>> node.set_special_body_ports([-1, 0])
+    >>> start = opset1.parameter([1], np.float32, name="start")
+    >>> node.set_merged_input(x, start.output(0), total.output(0))
+    >>> node.set_invariant_input(step, opset1.constant(np.float32([2])).output(0))
+    >>> last = node.get_iter_value(total.output(0))
+    >>> every = node.get_concatenated_slices(total.output(0), 0, 1, 1, -1, 0)
+    >>> node.get_num_iterations(), node.get_special_body_ports()
+    (3, [-1, 0])
+    >>> ov.compile_model(ov.Model([last, every], [start]))(np.float32([1])).to_tuple()
+    (array([7.], dtype=float32), array([3., 5., 7.], dtype=float32))
+    """
 
     _shown_class = "loop"
 
@@ -158,7 +200,26 @@ class Loop(_Repeated, type="Loop"):
 
 
 class TensorIterator(_Repeated, type="TensorIterator"):
-    """Runs its body for each part of its inputs. As OpenVINO's ``tensor_iterator``."""
+    """Runs its body for each part of its inputs. As OpenVINO's ``tensor_iterator``.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import op, opset1
+    >>> row = opset1.parameter([1, 3], np.float32, name="row")
+    >>> double = opset1.result(opset1.add(row, row))
+    >>> node = op.tensor_iterator()
+    >>> node.set_body(ov.Model([double], [row]))
+    >>> x = opset1.parameter([2, 3], np.float32, name="x")
+    >>> node.set_sliced_input(row, x.output(0), 0, 1, 1, -1, 0)
+    >>> y = node.get_concatenated_slices(double.output(0), 0, 1, 1, -1, 0)
+    >>> node.get_num_iterations(), node.get_body().get_output_size(), y.shape
+    (2, 1, <Shape: [2,3]>)
+    >>> more = opset1.parameter([3], np.float32, name="more")
+    >>> node.set_body(ov.Model([double], [row, more]))
+    >>> node.set_invariant_input(more, opset1.constant(np.float32([1, 2, 3])).output(0))
+    >>> len(node.get_input_descriptions())
+    2
+    """
 
     _shown_class = "tensor_iterator"
 

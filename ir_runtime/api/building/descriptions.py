@@ -18,13 +18,21 @@ __all__ = [
 
 class _Description(Answers):
     def copy(self) -> Self:
-        """Return the same description."""
+        """Return the same description, to be changed.
+
+        >>> (former := SliceInputDescription(0, 1)).copy() == former
+        True
+        """
         return replace(self)  # type: ignore[type-var]  # each is a dataclass
 
 
 @dataclass
 class InvariantInputDescription(_Description):
-    """An input that feeds a Parameter whole, in each iteration."""
+    """An input that feeds a Parameter whole, in each iteration.
+
+    >>> InvariantInputDescription(input_index=0, body_parameter_index=1)
+    InvariantInputDescription(input_index=0, body_parameter_index=1)
+    """
 
     input_index: int = 0
     body_parameter_index: int = 0
@@ -32,7 +40,11 @@ class InvariantInputDescription(_Description):
 
 @dataclass
 class MergedInputDescription(_Description):
-    """An input that feeds a Parameter at first; then a Result feeds it."""
+    """An input that feeds a Parameter at first; then a Result feeds it.
+
+    >>> MergedInputDescription(input_index=0, body_parameter_index=1, body_value_index=0)
+    MergedInputDescription(input_index=0, body_parameter_index=1, body_value_index=0)
+    """
 
     input_index: int = 0
     body_parameter_index: int = 0
@@ -41,7 +53,11 @@ class MergedInputDescription(_Description):
 
 @dataclass
 class SliceInputDescription(_Description):
-    """An input that feeds a Parameter a part in each iteration."""
+    """An input that feeds a Parameter a part in each iteration.
+
+    >>> SliceInputDescription(input_index=0, body_parameter_index=1, stride=2, part_size=2)
+    SliceInputDescription(input_index=0, body_parameter_index=1, start=0, stride=2, part_size=2, end=-1, axis=0)
+    """
 
     input_index: int = 0
     body_parameter_index: int = 0
@@ -54,7 +70,11 @@ class SliceInputDescription(_Description):
 
 @dataclass
 class BodyOutputDescription(_Description):
-    """A Result that feeds an output, in the last iteration."""
+    """A Result that feeds an output, in the last iteration.
+
+    >>> BodyOutputDescription(body_value_index=0, output_index=1)
+    BodyOutputDescription(body_value_index=0, output_index=1, iteration=-1)
+    """
 
     body_value_index: int = 0
     output_index: int = 0
@@ -63,7 +83,11 @@ class BodyOutputDescription(_Description):
 
 @dataclass
 class ConcatOutputDescription(_Description):
-    """A Result that feeds an output, which joins those of all iterations."""
+    """A Result that feeds an output, which joins those of all iterations.
+
+    >>> ConcatOutputDescription(body_value_index=0, output_index=1, axis=1)
+    ConcatOutputDescription(body_value_index=0, output_index=1, start=0, stride=1, part_size=1, end=-1, axis=1)
+    """
 
     body_value_index: int = 0
     output_index: int = 0

@@ -64,6 +64,14 @@ class Parameter(_End, type="Parameter"):
 
     >>> Parameter(ElementType.f32, PartialShape([1, -1])).partial_shape
     <PartialShape: [1,?]>
+    >>> node = Parameter(ElementType.f32, [1, 3, 8, 8])
+    >>> node.set_layout(Layout("NCHW"))
+    >>> node.set_element_type(ElementType.f16)
+    >>> node.set_partial_shape([1, 3, -1, -1])
+    >>> node.layout, node.get_layout() == "NCHW", node.element_type, node.partial_shape
+    (<Layout: [N,C,H,W]>, True, <Type: 'float16'>, <PartialShape: [1,3,?,?]>)
+    >>> Parameter(ElementType.f32, [2]).get_shape()
+    <Shape: [2]>
     """
 
     def __init__(self, element_type: object, shape: ShapeLike) -> None:
@@ -107,6 +115,16 @@ class Parameter(_End, type="Parameter"):
 
 class Constant(Node, type="Constant"):
     """A tensor that the model carries.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> node = Constant(ov.Type.f32, [2, 2], [1, 2, 3, 4.5])
+    >>> node.value, node.get_vector(), node.get_value_strings()
+    (array([[1. , 2. ],
+           [3. , 4.5]], dtype=float32), array([1. , 2. , 3. , 4.5], dtype=float32), ['1', '2', '3', '4.5'])
+    >>> node.get_data(dtype=np.int32), node.strides, node.get_byte_size(), node.tensor_view
+    (array([[1, 2],
+           [3, 4]], dtype=int32), <Strides: (8, 4)>, 16, <Tensor: shape[2,2] type: f32>)
 
     Args:
         value: an array or a tensor; or the element type.
@@ -188,7 +206,19 @@ def _filled(element: ElementType, shape: Sequence[int], values: object) -> Array
 
 
 class Result(_End, type="Result"):
-    """An output of a model; its names are those of the tensor that it takes, until it is given others."""
+    """An output of a model; its names are those of the tensor that it takes, until it is given others.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> Result(opset1.relu(opset1.parameter([2], np.float32))).shape
+    <Shape: [2]>
+    >>> opset1.result(opset1.relu(opset1.parameter([1, 3, 8, 8], np.float32))).layout
+    <Layout: [...]>
+    >>> result = Result(opset1.parameter([1, 3, 8, 8], np.float32))
+    >>> result.set_layout(Layout("NCHW"))
+    >>> result.get_layout()
+    <Layout: [N,C,H,W]>
+    """
 
     def __init__(self, output: Node | Output) -> None:
         source = as_output(output)
@@ -197,7 +227,14 @@ class Result(_End, type="Result"):
 
 
 class Assign(Node, type="Assign"):
-    """Lets a variable hold a value from now on."""
+    """Gives a variable a new value.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset6
+    >>> x = opset6.parameter([2], np.float32)
+    >>> opset6.assign(opset6.read_value(x, "count", "f32", [2]), "count").get_variable_id()
+    'count'
+    """
 
     _shown_class = "assign"
 
@@ -213,7 +250,13 @@ class Assign(Node, type="Assign"):
 
 
 class ReadValue(Node, type="ReadValue"):
-    """What a variable holds."""
+    """Reads a variable.
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset6
+    >>> opset6.read_value(opset6.parameter([2], np.float32), "count", "f32", [2]).get_variable_id()
+    'count'
+    """
 
     _shown_class = "read_value"
 

@@ -9,7 +9,12 @@ __all__ = ["Variable", "VariableInfo"]
 
 
 class VariableInfo:
-    """The id, the shape and the type of a variable."""
+    """The id, the shape and the type of a variable.
+
+    >>> import ir_runtime as ov
+    >>> VariableInfo.of("count", ov.Type.f32, ov.PartialShape([2])).attributes()["variable_id"]
+    'count'
+    """
 
     def __init__(self) -> None:
         self.data_shape: PartialShape = PartialShape.dynamic()
@@ -26,7 +31,7 @@ class VariableInfo:
 
     @classmethod
     def of(cls, id: str, element: ElementType, shape: PartialShape) -> VariableInfo:
-        """Describe a variable."""
+        """Describe the variable ``id``, which holds tensors of ``element`` and ``shape``."""
         info = cls()
         info.variable_id, info.data_type, info.data_shape = id, element, shape
         return info
@@ -38,7 +43,19 @@ class VariableInfo:
 
 
 class Variable:
-    """A variable of a model."""
+    """A variable of a model. It is described by a `VariableInfo`, which can be replaced.
+
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import op
+    >>> about = op.util.VariableInfo.of("count", ov.Type.f32, ov.PartialShape([2]))
+    >>> variable = op.util.Variable(about)
+    >>> variable.info.variable_id, sorted(variable.info.attributes())
+    ('count', ['variable_id', 'variable_shape', 'variable_type'])
+    >>> about.data_shape = ov.PartialShape([3])
+    >>> variable.update(about)
+    >>> variable.get_info().data_shape
+    <PartialShape: [3]>
+    """
 
     def __init__(self, info: VariableInfo) -> None:
         self._info = info

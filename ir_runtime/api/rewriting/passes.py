@@ -4,37 +4,35 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from enum import Enum
 from typing import TypeVar
 
 from ...codes import Code
 from ...errors import InputError
 from ..building.bodies import BodyNode
-from ..building.ends import Constant
-from ..building.state import Pairs, make_stateful
-from ..evaluating import evaluated
 from ..model import Model
 from ..nodes import Node
-from ..saving import PathLike, serialize
 from .matcher import Matcher
 
 __all__ = [
     "BackwardGraphRewrite",
-    "ConstantFolding",
     "GraphRewrite",
-    "MakeStateful",
     "Manager",
     "MatcherPass",
     "ModelPass",
     "PassBase",
-    "Serialize",
-    "Version",
     "bodies_of",
 ]
 
 
 class PassBase:
-    """What changes a model, or looks at it."""
+    """What changes a model, or looks at it.
+
+    >>> from ir_runtime import passes
+    >>> step = passes.ConstantFolding()
+    >>> step.set_name("fold")
+    >>> step.get_name()
+    'fold'
+    """
 
     _name: str | None = None
 
@@ -51,7 +49,25 @@ class PassBase:
 
 
 class ModelPass(PassBase):
-    """A pass over a whole model: a subclass defines ``run_on_model``."""
+    """A pass over a whole model: a subclass defines ``run_on_model``.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1, passes
+    >>> class Rename(passes.ModelPass):
+    ...     def run_on_model(self, model):
+    ...         for node in model.get_ordered_ops():
+    ...             node.set_friendly_name(node.friendly_name.lower())
+    ...         return False
+    >>> x = opset1.parameter([2], np.float32, name="X")
+    >>> model = ov.Model([opset1.relu(x)], [x])
+    >>> Rename().run_on_model(model), x.friendly_name
+    (False, 'x')
+    >>> manager = passes.Manager()
+    >>> manager.set_per_pass_validation(False)
+    >>> manager.register_pass(Rename()).get_name()
+    'Rename'
+    """
 
     @abstractmethod
     def run_on_model(self, model: Model) -> bool:
@@ -64,6 +80,25 @@ class ModelPass(PassBase):
 
 class MatcherPass(PassBase):
     """A pattern, and what to do where it matches.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset13, passes
+    >>> class AbsOfRelu(passes.MatcherPass):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         pattern = passes.WrapType("opset13.Abs", passes.WrapType("opset13.Relu"))
+    ...         self.register_matcher(passes.Matcher(pattern, "AbsOfRelu"), self.remove)
+    ...     def remove(self, matcher):
+    ...         found = matcher.get_match_root()
+    ...         self.register_new_node(found.input_value(0).get_node())
+    ...         found.output(0).replace(found.input_value(0))
+    ...         return True
+    >>> x = opset13.parameter([2], np.float32, name="x")
+    >>> last = opset13.abs(opset13.relu(x))
+    >>> model = ov.Model([opset13.exp(last)], [x])
+    >>> AbsOfRelu().apply(last), [node.get_type_name() for node in model.get_ordered_ops()]
+    (True, ['Parameter', 'Relu', 'Exp', 'Result'])
 
     Args:
         matcher: the pattern.
@@ -79,7 +114,7 @@ class MatcherPass(PassBase):
             self.register_matcher(matcher, callback)
 
     def register_matcher(self, matcher: Matcher, callback: Callable[[Matcher], object]) -> None:
-        """Say what to do where a pattern matches."""
+        """Call ``callback`` with ``matcher`` wherever that matches; it returns whether it changed something."""
         self._matcher, self._callback = matcher, callback
         self._name = self._name or matcher.get_name()
 
@@ -101,7 +136,21 @@ class MatcherPass(PassBase):
 
 
 class GraphRewrite(ModelPass):
-    """Several patterns, tried at each node in turn."""
+    """Several patterns, tried at each node in turn.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset13, passes
+    >>> x = opset13.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset13.exp(opset13.abs(x))], [x])
+    >>> names = []
+    >>> rewrite = passes.GraphRewrite()
+    >>> for type in ("Abs", "Exp"):
+    ...     matcher = passes.Matcher(passes.WrapType(f"opset13.{type}"), type)
+    ...     _ = rewrite.add_matcher(passes.MatcherPass(matcher, lambda found: names.append(found.get_match_root().type)))
+    >>> rewrite.run_on_model(model), names
+    (False, ['Abs', 'Exp'])
+    """
 
     _backward = False
 
@@ -119,7 +168,19 @@ class GraphRewrite(ModelPass):
 
 
 class BackwardGraphRewrite(GraphRewrite):
-    """As `GraphRewrite`, from the last node to the first."""
+    """As `GraphRewrite`, from the last node to the first.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset13, passes
+    >>> x = opset13.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset13.exp(opset13.abs(x))], [x])
+    >>> types = []
+    >>> seen = passes.MatcherPass(passes.Matcher(passes.AnyInput(), "any"), lambda at: types.append(at.get_match_root().type))
+    >>> rewrite = passes.BackwardGraphRewrite()
+    >>> rewrite.add_matcher(seen) is seen, rewrite.run_on_model(model), types
+    (True, False, ['Result', 'Exp', 'Abs', 'Parameter'])
+    """
 
     _backward = True
 
@@ -150,82 +211,17 @@ def bodies_of(node: Node) -> Iterator[Model]:
         yield from (branch.model for branch in node._branches.values() if isinstance(branch.model, Model))
 
 
-class Version(Enum):
-    """Versions of files that `Serialize` takes."""
-
-    UNSPECIFIED = 0
-    IR_V10 = 10
-    IR_V11 = 11
-
-
-class Serialize(ModelPass):
-    """Saves the model as it is.
-
-    Args:
-        path_to_xml: path of the ``.xml``.
-        path_to_bin: path of the ``.bin``.
-        version: ``IR_V11``, which is the default.
-    """
-
-    def __init__(
-        self, path_to_xml: PathLike, path_to_bin: PathLike | None = None, version: Version | str | None = None
-    ) -> None:
-        self._paths = path_to_xml, path_to_bin or None
-        self._version = version.name if isinstance(version, Version) else version or Version.UNSPECIFIED.name
-
-    def run_on_model(self, model: Model) -> bool:
-        """Save the model."""
-        serialize(model, *self._paths, self._version)
-        return False
-
-
-class MakeStateful(ModelPass):
-    """Lets inputs be variables that hold what outputs gave in the run before."""
-
-    def __init__(self, pairs_to_replace: Pairs) -> None:
-        self._pairs = pairs_to_replace
-
-    def run_on_model(self, model: Model) -> bool:
-        """Replace the inputs and outputs."""
-        make_stateful(model, self._pairs)
-        return True
-
-
-class ConstantFolding(ModelPass):
-    """Replaces what follows from constants by constants; what unpacks compressed weights stays."""
-
-    def run_on_model(self, model: Model) -> bool:
-        """Replace the nodes."""
-        changed = False
-        for node in model.get_ordered_ops():
-            if _can_fold(node):
-                _fold(node)
-                changed = True
-        return changed
-
-
-def _can_fold(node: Node) -> bool:
-    op, sources = node.layer.op, node._sources
-    if op is None or not op.pure or node.layer.bodies() or "decompression" in node.layer.rt_info:
-        return False
-    constant = all(source is not None and source.node.type == "Constant" for source in sources)
-    return bool(sources) and constant and node.type != "Result"
-
-
-def _fold(node: Node) -> None:
-    sources = node.input_values()
-    found = evaluated(node.layer, [s.node.get_data() for s in sources], [s.element_type for s in sources])
-    for output, array in zip(node.outputs(), found or (), strict=False):
-        folded = Constant(output.element_type, array.shape, array)
-        folded.set_friendly_name(node.friendly_name)
-        output.replace(folded.output(0))
-
-
 _Pass = TypeVar("_Pass", bound=PassBase)
 
 
 class Manager:
-    """Runs passes in the order in which they are registered."""
+    """Runs passes in the order in which they are registered.
+
+    >>> manager = Manager()
+    >>> manager.set_per_pass_validation(False)
+    >>> manager.passes_list
+    []
+    """
 
     def __init__(self) -> None:
         self.passes_list: list[PassBase] = []

@@ -1,8 +1,9 @@
-"""Passes that OpenVINO ships: states of loops as variables, models in f16, graphs to look at."""
+"""Passes that OpenVINO ships: folding, states as variables, models in f16, files, drawings of graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +12,36 @@ from ...ir.element import ElementType
 from ..building.control import Loop, TensorIterator
 from ..building.descriptions import BodyOutputDescription, MergedInputDescription
 from ..building.ends import Assign, Constant, ReadValue
+from ..building.state import Pairs, make_stateful
 from ..building.variables import Variable, VariableInfo
+from ..evaluating import evaluated
 from ..model import Model
 from ..nodes import Node, Output
+from ..saving import PathLike, serialize
 from .passes import ModelPass, bodies_of
 
-__all__ = ["ConvertFP32ToFP16", "LowLatency2", "VisualizeTree"]
+__all__ = [
+    "ConstantFolding",
+    "ConvertFP32ToFP16",
+    "LowLatency2",
+    "MakeStateful",
+    "Serialize",
+    "Version",
+    "VisualizeTree",
+]
 
 
 class ConvertFP32ToFP16(ModelPass):
-    """Turns everything that is f32 into f16: inputs, constants, and what operations give."""
+    """Turns everything that is f32 into f16: inputs, constants, and what operations give.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1, passes
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.relu(x)], [x])
+    >>> passes.ConvertFP32ToFP16().run_on_model(model), model.input().element_type.to_string()
+    (True, 'f16')
+    """
 
     def run_on_model(self, model: Model) -> bool:
         """Change the nodes, also of bodies."""
@@ -48,6 +69,20 @@ class LowLatency2(ModelPass):
     """Lets the states of loops be variables, so that a sequence can be given in parts, one in each run.
 
     Loops stay loops, also those of one iteration, which OpenVINO unrolls; the results are the same.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1, passes
+    >>> row, total = opset1.parameter([1, 2], np.float32, name="row"), opset1.parameter([1, 2], np.float32, name="total")
+    >>> added = opset1.result(opset1.add(row, total))
+    >>> loop = ov.op.tensor_iterator()
+    >>> loop.set_body(ov.Model([added], [row, total]))
+    >>> x = opset1.parameter([3, 2], np.float32, name="x")
+    >>> loop.set_sliced_input(row, x.output(0), 0, 1, 1, -1, 0)
+    >>> loop.set_merged_input(total, opset1.constant(np.zeros((1, 2), np.float32)).output(0), added.output(0))
+    >>> model = ov.Model([loop.get_iter_value(added.output(0))], [x])
+    >>> passes.LowLatency2().run_on_model(model), len(model.variables)
+    (True, 1)
 
     Args:
         use_const_initializer: whether variables are zero at first; else what the loop started from.
@@ -97,6 +132,17 @@ def _zeros_like(given: Output) -> Node:
 class VisualizeTree(ModelPass):
     """Writes the graph of a model as text that Graphviz draws.
 
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1, passes
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = passes.VisualizeTree(f"{folder}/model.dot").run_on_model(ov.Model([opset1.relu(x)], [x]))
+    ...     print(Path(folder, "model.dot").read_text().splitlines()[0])
+    digraph ngraph
+
     Args:
         file_name: the file; one that does not end in ``.dot`` gets it added.
     """
@@ -130,3 +176,100 @@ def _drawn(nodes: list[Node]) -> Iterator[str]:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class Version(Enum):
+    """Versions of files that `Serialize` takes.
+
+    >>> Version.IR_V11.value
+    11
+    """
+
+    UNSPECIFIED = 0
+    IR_V10 = 10
+    IR_V11 = 11
+
+
+class Serialize(ModelPass):
+    """Saves the model as it is.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1, passes
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save = passes.Serialize(f"{folder}/model.xml", version=passes.Version.IR_V11)
+    ...     _ = save.run_on_model(ov.Model([opset1.relu(x)], [x]))
+    ...     ov.read_model(f"{folder}/model.xml").inputs
+    [<Output: names[x] shape[2] type: f32>]
+
+    Args:
+        path_to_xml: path of the ``.xml``.
+        path_to_bin: path of the ``.bin``.
+        version: ``IR_V11``, which is the default.
+    """
+
+    def __init__(
+        self, path_to_xml: PathLike, path_to_bin: PathLike | None = None, version: Version | str | None = None
+    ) -> None:
+        self._paths = path_to_xml, path_to_bin or None
+        self._version = version.name if isinstance(version, Version) else version or Version.UNSPECIFIED.name
+
+    def run_on_model(self, model: Model) -> bool:
+        """Save the model."""
+        serialize(model, *self._paths, self._version)
+        return False
+
+
+class MakeStateful(ModelPass):
+    """Lets inputs be variables that hold what outputs gave in the run before.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1, passes
+    >>> x, past = opset1.parameter([2], np.float32, name="x"), opset1.parameter([2], np.float32, name="past")
+    >>> total = opset1.add(x, past)
+    >>> total.output(0).set_names(["total"])
+    >>> model = ov.Model([total, opset1.relu(total)], [x, past])
+    >>> passes.MakeStateful({"past": "total"}).run_on_model(model), len(model.inputs), len(model.variables)
+    (True, 1, 1)
+    """
+
+    def __init__(self, pairs_to_replace: Pairs) -> None:
+        self._pairs = pairs_to_replace
+
+    def run_on_model(self, model: Model) -> bool:
+        """Replace the inputs and outputs."""
+        make_stateful(model, self._pairs)
+        return True
+
+
+class ConstantFolding(ModelPass):
+    """Replaces what follows from constants by constants; what unpacks compressed weights stays."""
+
+    def run_on_model(self, model: Model) -> bool:
+        """Replace the nodes."""
+        changed = False
+        for node in model.get_ordered_ops():
+            if _can_fold(node):
+                _fold(node)
+                changed = True
+        return changed
+
+
+def _can_fold(node: Node) -> bool:
+    op, sources = node.layer.op, node._sources
+    if op is None or not op.pure or node.layer.bodies() or "decompression" in node.layer.rt_info:
+        return False
+    constant = all(source is not None and source.node.type == "Constant" for source in sources)
+    return bool(sources) and constant and node.type != "Result"
+
+
+def _fold(node: Node) -> None:
+    sources = node.input_values()
+    found = evaluated(node.layer, [s.node.get_data() for s in sources], [s.element_type for s in sources])
+    for output, array in zip(node.outputs(), found or (), strict=False):
+        folded = Constant(output.element_type, array.shape, array)
+        folded.set_friendly_name(node.friendly_name)
+        output.replace(folded.output(0))

@@ -22,7 +22,33 @@ _BACKENDS = __package__.rpartition(".")[0]
 
 @dataclass(frozen=True)
 class Backend:
-    """A name and, per operation, functions that offer a kernel or decline with ``None``."""
+    """A name and, per operation, functions that offer a kernel or decline with ``None``.
+
+    A backend registers functions that may offer kernels for operations:
+
+    >>> import numpy as np
+    >>> from ir_runtime import opset1
+    >>> from ir_runtime.ir.graph import Graph
+    >>> from ir_runtime.ops import registry
+    >>> mine = Backend("mine")
+    >>> relu = registry.resolve("Relu", 1)
+    >>> offer = mine.accelerates(relu)(lambda op, x: lambda array: np.maximum(array, 0))
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> node = opset1.relu(x)
+    >>> mine.kernel(node.layer.op, [x._value(0)])(np.float32([-1, 2]))
+    array([0., 2.], dtype=float32)
+    >>> choose(node.layer.op, [x._value(0)], [mine]) is None
+    False
+
+    Others are for compressed weights, or recognise layers that one kernel computes together:
+
+    >>> offer = mine.quantized(relu)(lambda op, x: None)
+    >>> mine.kernel_packed(node.layer.op, [x._value(0)])
+    >>> pattern = mine.pattern(relu)(lambda context, layer: Refusal("its input is not a Convolution"))
+    >>> fusion, refused = mine.match(MatchContext(Graph([], []), lambda port: x._value(0)), node.layer)
+    >>> fusion, refused[0].reason
+    (None, 'its input is not a Convolution')
+    """
 
     name: str
     offers: dict[type, list[Offer]] = field(default_factory=dict)
@@ -101,7 +127,7 @@ class Backend:
         return next((kernel for kernel in offers if kernel is not None), None)
 
     def kernel(self, op: Operation, inputs: Sequence[Value], unread: Collection[int] = ()) -> Kernel | None:
-        """The first kernel offered for a layer, or ``None``."""
+        """Return the first kernel offered for an operation and its ``inputs``, or ``None``; ``unread`` outputs are not read."""
         self._import(type(op), self.kernel_modules)
         several = len(op.outputs) > 1 or any(port.variadic for port in op.outputs)
         how = {"unread": unread} if several else {}
@@ -115,6 +141,12 @@ class Backend:
 def choose(
     op: Operation, inputs: Sequence[Value], backends: Sequence[Backend], unread: Collection[int] = ()
 ) -> Kernel | None:
-    """The first kernel that a backend offers for a layer; without one, its reference is to run."""
+    """The first kernel that a backend offers for a layer; without one, its reference is to run.
+
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], "f32", name="x")
+    >>> choose(opset1.relu(x).layer.op, [x._value(0)], [Backend("empty")]) is None
+    True
+    """
     offered = (backend.kernel(op, inputs, unread) for backend in backends)
     return next((kernel for kernel in offered if kernel is not None), None)

@@ -23,7 +23,16 @@ Offer: TypeAlias = Callable[..., "Kernel | None"]
 
 
 class KernelObject(ABC):
-    """A kernel that takes part in compiling: it may fuse layers, and packs weights once it is known which."""
+    """A kernel that takes part in compiling: it may fuse layers, and packs weights once it is known which.
+
+    >>> import numpy as np
+    >>> class Twice(KernelObject):
+    ...     def __call__(self, array):
+    ...         return array * 2
+    >>> kernel = Twice()
+    >>> kernel.has_epilogue, kernel.fuse(None, (), 0), kernel.prepare()(np.float32([1, 2]))
+    (False, None, array([2., 4.], dtype=float32))
+    """
 
     checks_inputs: ClassVar[bool] = False
     """Whether it checks inputs and results itself, so that the executor need not."""

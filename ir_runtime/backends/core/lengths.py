@@ -23,12 +23,23 @@ Made = TypeVar("Made")
 
 
 def any_lengths(*arrays: Array) -> bool:
-    """For kernels that compute all lengths as the reference does, or refuse them."""
+    """For kernels that compute all lengths as the reference does, or refuse them.
+
+    >>> kernel = accepting(lambda x: x, any_lengths)
+    >>> kernel.accepts(1)
+    True
+    """
     return True
 
 
 def accepting(kernel: Made, accepts: Accepts | None) -> Made:
-    """Let a kernel, a function or an object, say which lengths suit it; returns the kernel."""
+    """Let a kernel, a function or an object, say which lengths suit it; returns the kernel.
+
+    >>> import numpy as np
+    >>> kernel = accepting(lambda x: x, lambda x: x.ndim == 2)
+    >>> kernel.accepts(np.zeros((2, 3)))
+    True
+    """
     if accepts is not None:
         vars(kernel)["accepts"] = accepts
     return kernel

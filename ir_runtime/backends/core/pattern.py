@@ -20,6 +20,10 @@ __all__ = ["Fusion", "MatchContext", "Pattern", "Refusal"]
 class Fusion:
     """Layers that match a pattern, and the kernel that computes them.
 
+    >>> fusion = Fusion(layers=(), reads=(), kernel=abs, pattern="numpy: gelu")
+    >>> fusion.pattern
+    'numpy: gelu'
+
     Args:
         layers: those that it computes, each behind what it reads; the last one gives the result. Others
             may read the rest, too: then they run as well.
@@ -38,6 +42,9 @@ class Fusion:
 class Refusal:
     """Why layers that begin like a pattern do not match it.
 
+    >>> Refusal("another layer reads the scores").reason
+    'another layer reads the scores'
+
     Args:
         reason: a clause that completes "not fused, because".
         layer: the last layer of what would have matched.
@@ -51,7 +58,19 @@ class Refusal:
 
 @dataclass(frozen=True)
 class MatchContext:
-    """The graph around a layer, and the values of its ports."""
+    """The graph around a layer, and the values of its ports.
+
+    >>> import numpy as np
+    >>> import ir_runtime as ov
+    >>> from ir_runtime import opset1
+    >>> x = opset1.parameter([2], np.float32, name="x")
+    >>> model = ov.Model([opset1.multiply(opset1.relu(x, name="a"), np.float32(0.5), name="y")], [x])
+    >>> context = MatchContext(model._graph, model._values.__getitem__)
+    >>> (layer,) = model._graph.of_type("Multiply")
+    >>> left, right = context.sources(layer)
+    >>> context.producer(left, "Relu", "ReLU").name, context.producer(left, "Convolution"), context.scalar(right)
+    ('a', None, 0.5)
+    """
 
     graph: Graph
     value: Callable[[Port], Value]

@@ -21,6 +21,9 @@ class Unary:
 
     A run calls ``run`` itself, and does not touch the other inputs.
 
+    >>> Unary(np.negative, place=1)(np.zeros(2), np.ones(2))
+    array([-1., -1.])
+
     Args:
         run: takes the input, returns the outputs of the layer.
         place: which input it is.

@@ -235,7 +235,7 @@ class Op:
         )
 
     def infer_values(self, *inputs: Value, **context: Any) -> tuple[Value, ...]:
-        """Infer types as `infer_types` does, and propagate the contents of small outputs."""
+        """Infer types from ``inputs`` as `infer_types` does, and propagate the contents of small outputs."""
         types = self.infer_types(*inputs, **context)
         if any(t.shape.rank is None or Value(t).count.min > MAX_PROPAGATED for t in types):
             return tuple(map(Value, types))

@@ -21,14 +21,22 @@ __all__ = [
 
 
 class CapabilityGPU:
-    """Texts of ``OPTIMIZATION_CAPABILITIES`` of a GPU."""
+    """Texts of ``OPTIMIZATION_CAPABILITIES`` of a GPU.
+
+    >>> CapabilityGPU.HW_MATMUL
+    'GPU_HW_MATMUL'
+    """
 
     HW_MATMUL = "GPU_HW_MATMUL"
     USM_MEMORY = "GPU_USM_MEMORY"
 
 
 class MemoryType:
-    """Texts for kinds of memory."""
+    """Texts for kinds of memory.
+
+    >>> MemoryType.buffer
+    'GPU_BUFFER'
+    """
 
     surface = "GPU_SURFACE"
     buffer = "GPU_BUFFER"
