@@ -1,7 +1,7 @@
 """Names of OpenVINO that this package has not: what each one is, and what to do instead.
 
 Modules and classes ask here where they have no name. The answer for a name is the first sentence in `SENTENCES`
-whose pattern it matches; a name that OpenVINO has not, either, is held against those that there are.
+whose pattern it matches; a name that OpenVINO does not have, either, is compared with those that exist.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ("package_utils*", _HELPER),
     ("utils.*", _HELPER),
 )
-"""Patterns of names without the package's own, and what is said of each."""
+"""Patterns of names without the package's own, and the message for each."""
 
 # Names so alike are meant for each other, even where a sentence is said of one.
 _ALIKE = 0.85
 
 
 def sentence(name: str) -> str:
-    """Return what is said of a name of OpenVINO, or nothing.
+    """Return the message for a name of OpenVINO, or nothing.
 
     >>> sentence("tools.benchmark.main")
     "OpenVINO's benchmark_app is not part of this package: 'ir-runtime bench' takes its options"

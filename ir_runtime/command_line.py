@@ -13,10 +13,10 @@ _ACTIVE: ContextVar[bool] = ContextVar("on_command_line", default=False)
 
 
 def on_command_line() -> bool:
-    """Return whether hints should speak of options."""
+    """Return whether hints should name options of the command line."""
     return _ACTIVE.get()
 
 
 def for_command_line() -> AbstractContextManager[None]:
-    """Let hints speak of options within a ``with`` statement."""
+    """Let hints name options of the command line within a ``with`` statement."""
     return setting(_ACTIVE, True)

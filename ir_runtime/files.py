@@ -99,7 +99,7 @@ def _locked(target: Path, mode: int) -> tuple[Path, IO[bytes]]:
         file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115 - by the caller
         if lock(file.fileno()) is not False and path.exists():
             return path, file
-        file.close()  # somebody removed it before it was locked
+        file.close()  # another process removed it before it was locked
 
 
 def remove_stale(target: Path) -> None:

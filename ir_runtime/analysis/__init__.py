@@ -1,1 +1,1 @@
-"""What is done to a graph between reading and running it."""
+"""Analyses of a graph between reading and running it: inference, validation, constraints and costs."""

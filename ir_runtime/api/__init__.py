@@ -1,1 +1,1 @@
-"""The executor dressed as OpenVINO's Python API: the names scripts know, without the traps."""
+"""OpenVINO's Python API on top of the executor."""

@@ -16,7 +16,7 @@ class Background:
 
     Args:
         work: what to do.
-        after: called when it has ended, before anybody is told; also if it could not begin.
+        after: called when it has ended, before anyone is notified; also if it could not begin.
     """
 
     def __init__(self, work: Callable[[], None], after: Callable[[], None]) -> None:

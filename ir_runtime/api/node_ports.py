@@ -27,7 +27,7 @@ __all__ = ["AnyInput", "AnyOutput", "InputBase", "OutputBase", "PortNode"]
 
 
 class PortNode(Protocol):
-    """What ports ask of the node that they belong to."""
+    """The interface of a node that its ports use."""
 
     layer: Layer
 

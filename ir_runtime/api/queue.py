@@ -47,7 +47,7 @@ class AsyncInferQueue(Answers):
         self._idle = deque(range(len(self._requests)))
         self._callback: Callable[[InferRequest, Any], object] | None = None
         self._failed: dict[int, None] = {}
-        """Requests whose runs failed; who waits for one of them itself, is told there."""
+        """Requests whose runs failed, the errors of which no call has raised yet."""
         self._userdata: list[object] = [None] * len(self._requests)
         self._renew()
         register(self)

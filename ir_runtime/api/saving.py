@@ -85,7 +85,7 @@ def serialize(
         model: the model.
         xml_path: path of the ``.xml``.
         bin_path: path of the ``.bin``; by default beside the ``.xml``. OpenVINO and this package only find
-            it elsewhere if they are told.
+            it elsewhere if its path is given.
         version: for OpenVINO's signature: ``IR_V11``, which is the default.
 
     Raises:

@@ -23,8 +23,8 @@ __all__ = ["Tensor"]
 class Tensor(TensorContent):
     """An array with an element type. As OpenVINO's ``Tensor``.
 
-    It is made of an array, the memory of an array as another type and shape, an element type and a shape, the port of
-    a model (and an array), or a region of another tensor. It speaks the array interface and DLPack.
+    It is constructed from an array, the memory of an array as another type and shape, an element type and a shape, the port of
+    a model (and an array), or a region of another tensor. It supports the array interface and DLPack.
 
     >>> Tensor(np.ones((2, 3), np.float32)), Tensor(ElementType.i64, [4]).shape
     (<Tensor: shape[2,3] type: f32>, <Shape: [4]>)
@@ -199,7 +199,7 @@ class Tensor(TensorContent):
 
 
 def _source(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
-    """Return what a tensor is made of, and the other positional arguments."""
+    """Return the source of a tensor, and the other positional arguments."""
     if given:
         return given[0], given[1:]
     for name in ("array", "port", "other", "list", "image", "type"):

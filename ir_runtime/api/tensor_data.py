@@ -1,4 +1,4 @@
-"""The arrays that tensors are made of: views where that is possible, else copies."""
+"""The arrays of tensors: views where that is possible, else copies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["as_numpy", "decoded", "element_of", "encoded", "reinterpreted", "unp
 def as_numpy(value: object) -> Array:
     """Return an array of what a program has, without copying where the memory can be shared.
 
-    That is any array, buffer or memory map, and what speaks the array interface or DLPack, such as a torch tensor.
+    That is any array, buffer or memory map, and what supports the array interface or DLPack, such as a torch tensor.
     """
     if isinstance(value, np.ndarray):
         return value

@@ -13,7 +13,7 @@ from ..ir.tensor import Array
 __all__ = ["Agreement", "compare"]
 
 # The largest difference that counts as agreement, relative to the largest number of the output: sums of
-# thousands of products have few digits of their own near zero. By the bytes of a number; OpenVINO computes
+# thousands of products have few accurate digits near zero. By the bytes of a number; OpenVINO computes
 # f64 in f32.
 _TOLERANCES = {1: 1e-1, 2: 1e-2}
 _USUAL = 1e-4

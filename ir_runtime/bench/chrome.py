@@ -33,7 +33,7 @@ _THREADS = {_RUNS: "runs", _LAYERS: "layers", _WAITING: "between layers", _BODIE
 def trace_of(title: str, steps: Sequence[StepTime], runs: Sequence[RunTimes], peaks: Peaks) -> Trace:
     """Return runs as a trace: a thread each for runs, layers, the time between layers, and bodies.
 
-    A counter shows how many threads of the process were busy in each run. Workers have no threads of their own in the
+    A counter shows how many threads of the process were busy in each run. Workers have no separate threads in the
     trace: they take chunks of a layer from a counter within compiled code, where no observer sees them, and their
     clocks say nothing, as idle workers spin before they sleep.
     """

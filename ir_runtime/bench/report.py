@@ -102,7 +102,7 @@ def bench(
     clock: Callable[[], float] = time.perf_counter,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Report:
-    """Measure a model: the start in processes of their own, then runs by turns in this one.
+    """Measure a model: the start in separate processes, then runs by turns in this one.
 
     Args:
         setting: the model, and the requested measurements.

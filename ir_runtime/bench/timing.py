@@ -103,7 +103,7 @@ class SequentialRunner:
 
     Args:
         call: what is timed.
-        before: what is done before each call, untimed.
+        before: called before each call, untimed.
         clock: in seconds: `time.process_time` is hardly disturbed by other programs, but counts all threads.
     """
 

@@ -85,7 +85,7 @@ def _say_lengths(ports: Sequence[Output]) -> None:
 
 
 def _as_feed(model: Model, port: Output, found: Feed | Pictures) -> Feed:
-    """Return the array of an input; where it is made of images, what was done is said on stderr."""
+    """Return the array of an input; for images, say on stderr how they were converted."""
     if isinstance(found, Feed):
         return found
     array, said = found.laid_out(model, port, image_options_given())

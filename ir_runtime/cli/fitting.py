@@ -27,7 +27,7 @@ def fitted(
     """Return the header and the rows of a table for a terminal.
 
     Long names lose their middle, and the scopes that they share where they would not differ any more; sentences go on
-    in the next line, and numbers stay whole. Where there is no room for that, each row becomes a block of lines, and the
+    in the next line, and numbers stay whole. Where that does not fit, each row becomes a block of lines, and the
     header is empty.
 
     Args:

@@ -95,7 +95,7 @@ def with_two_dashes(command: click.Command, args: Sequence[str]) -> list[str]:
 
 
 def misspelt_option(problem: click.NoSuchOption) -> str:
-    """Return what is said about an option of several letters after one dash, such as ``-nitr``; else nothing.
+    """Return the message for an option of several letters after one dash, such as ``-nitr``; else nothing.
 
     click takes it for several options of one letter, and names the first of these.
     """

@@ -67,7 +67,7 @@ def limited(command: Command) -> Command:
     return with_limits
 
 
-# Seconds by which the timer is late: where the time is looked at, too, that is told which layer runs.
+# Seconds by which the timer is late: checks of the time between layers come first, and name the layer.
 _GRACE = 0.1
 
 
@@ -97,7 +97,7 @@ def _timer(seconds: float | None) -> Iterator[None]:
         raise
     except Exception as reason:
         if rung:
-            raise deadline_error() from reason  # somebody between turned it into something else
+            raise deadline_error() from reason  # code in between turned it into another error
         raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -33,7 +33,7 @@ class Bar:
     """A bar that stays on one line, and leaves nothing behind; without a terminal it does nothing.
 
     Args:
-        label: what is done.
+        label: the name of the work.
         total: how many steps there are; 0 if that is not known.
     """
 
@@ -44,7 +44,7 @@ class Bar:
         self._shown: Progress | None = None
 
     def advance(self, steps: float = 1, item: str = "") -> None:
-        """Count steps, and show what is done next."""
+        """Count steps, and show the next item."""
         self._done += steps
         if not self._hidden and time.monotonic() >= self._next:
             self._show(item)

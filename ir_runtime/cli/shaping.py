@@ -111,7 +111,7 @@ def _shapes(text: str) -> Iterator[tuple[str | int | None, PartialShape]]:
 
 
 def _several(text: str) -> list[tuple[str, str]]:
-    """Names and shapes, if all of the text is made of names with shapes in brackets."""
+    """Return names and shapes, if all of the text consists of names with shapes in brackets."""
     found, place = [], 0
     while match := _NAMED.match(text, place):
         found.append((match[1].lstrip(", "), match[2]))

@@ -49,7 +49,7 @@ class Arrays(tuple[Any, ...]):
         raise KeyError(f"unknown output {key!r}" + (f"; did you mean {near!r}?" if near else ""))
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what a copy is made of."""
+        """Return the arguments from which a copy is constructed."""
         return self.names, tuple(self)
 
 

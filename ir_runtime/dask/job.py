@@ -124,7 +124,7 @@ def run_job(client: Any, job: Job, manifest: Manifest, progress: Progress = lamb
     Args:
         client: of Dask's distributed scheduler.
         job: what to compute.
-        manifest: what is done.
+        manifest: the chunks that are done.
         progress: called with the rows of each chunk that ends.
 
     Raises:

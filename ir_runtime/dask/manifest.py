@@ -1,4 +1,4 @@
-"""What is done of a long run: a file of JSON lines beside the result."""
+"""A record of the finished chunks of a long run: a file of JSON lines beside the result."""
 
 from __future__ import annotations
 

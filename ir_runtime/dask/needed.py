@@ -39,7 +39,7 @@ _METADATA = ("zarr.json", ".zarray", ".zgroup")
 
 
 def kept_open(open: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
-    """Keep what a function of a path and a key opens, until what is there is another file."""
+    """Keep what a function of a path and a key opens, until another file has its place."""
 
     @lru_cache(maxsize=16)
     def opened(path: str, key: str, stamp: tuple[int, ...]) -> Any:

@@ -21,7 +21,7 @@ from .inside import InsideDecisions
 from .precision import rounding_to
 from .progress import Interrupted, stage
 from .reference import Change, Reference, chained, computed
-from .spilling import tensors, within_room
+from .spilling import tensors, within_budget
 from .tensors import computed_layers, end_of_node, is_float
 from .terms import PRODUCTS
 from .verdict import error_of
@@ -154,7 +154,7 @@ def budget(model: Model, inputs: object, to: str = "bf16", keep: int = 3) -> Bud
     if to not in _ROUNDINGS and to not in ("bf16", "f16"):
         expected = "expected bf16, f16, int8 or int4"
         raise InputError(f"unknown precision {to!r}", code=Code.NO_SUCH_NAME, hint=expected)
-    with within_room(model.limits):
+    with within_budget(model.limits):
         return _budgeted(_Budgeting(model, inputs, to), to, keep)
 
 

@@ -1,4 +1,4 @@
-"""Files with what is done, from which work that was interrupted goes on when it is called again."""
+"""Files with finished steps, from which interrupted work resumes when it is called again."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ _CACHE: ContextVar[Cache | None] = ContextVar("debug_cache", default=None)
 
 @contextmanager
 def caching(folder: Path | None) -> Iterator[None]:
-    """Keep what is done in the block in a folder, until it has ended without an interrupt or error."""
+    """Keep the finished steps of the block in a folder, until it has ended without an interrupt or error."""
     if folder is None:
         yield
         return
@@ -116,7 +116,7 @@ def entry_for(kind: str, model: Model, feeds: Sequence[Array], side: object) -> 
     """Return the entry of a piece of work: the same for models and inputs with the same contents.
 
     Args:
-        kind: what is done.
+        kind: the kind of work.
         model: the model.
         feeds: an array for each input.
         side: what is judged; for one that has no name, such as a function, no entry exists.

@@ -16,7 +16,7 @@ from .precision import ROUNDING
 from .progress import Interrupted, stage
 from .reference import Reference, check_types
 from .report import Comparison
-from .spilling import within_room
+from .spilling import within_budget
 from .tensors import computed_layers, name_of
 from .whole import OutputErrors
 
@@ -96,7 +96,7 @@ def judged(
     plain = Reference(model)
     feeds = plain.feeds(inputs)
     ports = [port for layer in computed_layers(plain.graph) for port in layer.output_ports] if inside else []
-    with within_room(model.limits):
+    with within_budget(model.limits):
         with stage(0, SEEN):
             seen = observed(model, plain, feeds, side, ports)
         if precision and not seen.ran:

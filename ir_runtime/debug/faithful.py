@@ -19,7 +19,7 @@ def observed(ports: Sequence[Port], look: Look, tries: int) -> dict[Port, Array]
     Args:
         ports: the tensors.
         look: what runs the model.
-        tries: how often that may be called; what was not seen by then is given up.
+        tries: how often that may be called; what has not been observed after that is given up.
     """
     found: dict[Port, Array] = {}
     waiting = [ports] if ports else []

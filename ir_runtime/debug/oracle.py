@@ -17,7 +17,7 @@ from .observation import NamedArrays
 from .progress import Interrupted
 from .reference import Recorder, Reference, as_declared, chained, check_types
 from .resuming import Resumable
-from .spilling import Room, Tensors, room_of
+from .spilling import MemoryBudget, Tensors, budget_of
 from .tensors import Names, name_of, ports_by_name
 
 __all__ = ["Truth", "oracle"]
@@ -45,7 +45,7 @@ class Truth(Mapping[str, Array]):
         self,
         outputs: Sequence[tuple[str, Array]],
         layers: Mapping[str, Array],
-        room: Room | None = None,
+        budget: MemoryBudget | None = None,
         partial: bool = False,
     ) -> None:
         self.outputs = [array for _, array in outputs]
@@ -53,7 +53,7 @@ class Truth(Mapping[str, Array]):
         self.partial = partial
         """Whether the run was interrupted, so that outputs and the last layers are missing."""
         self._tensors = {**dict(outputs), **layers}
-        self._room = room  # its files are removed with it
+        self._budget = budget  # its files are removed with it
 
     def __getitem__(self, key: int | str) -> Array:
         return self.outputs[key] if isinstance(key, int) else self._tensors[key]
@@ -105,7 +105,7 @@ def oracle(
         types: ``real``, or ``declared`` to round what the model declares as f16 or bf16 to that.
 
     Returns:
-        the tensors; those for which the memory limit leaves no room are files that are removed with them.
+        the tensors; those for which the memory limit leaves no space are files that are removed with them.
 
     Raises:
         InputError: if an input is missing, unknown, or has another type or shape; if a name is unknown.
@@ -114,8 +114,8 @@ def oracle(
     check_types(types)
     plain, wide = Reference(model), Reference(model, wide=True)
     asked = find_ports(plain.graph, [layers] if isinstance(layers, str) else layers)
-    room = room_of(model.limits)
-    recorder = Recorder(asked, Tensors(room))
+    budget = budget_of(model.limits)
+    recorder = Recorder(asked, Tensors(budget))
     rounding = as_declared(plain.types) if types == "declared" else None
     feeds = wide.feeds(inputs)
     entry = None if pin else entry_for(f"oracle {types} {asked}", model, feeds, "reference")
@@ -127,10 +127,10 @@ def oracle(
     except KeyboardInterrupt:
         whole.save(recorder.tensors)
         known = {name_of(wide.graph, port): array for port, array in recorder.tensors.items()}
-        raise Interrupted(Truth([], known, room, partial=True)) from None
+        raise Interrupted(Truth([], known, budget, partial=True)) from None
     outputs = [(port.label, np.array(array)) for port, array in zip(wide.outputs, results, strict=False)]
     found = recorder.tensors
-    return Truth(outputs, {name_of(wide.graph, port): found[port] for port in asked if port in found}, room)
+    return Truth(outputs, {name_of(wide.graph, port): found[port] for port in asked if port in found}, budget)
 
 
 def _decisions(plain: Reference, pin: NamedArrays) -> dict[Port, Array]:

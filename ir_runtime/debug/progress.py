@@ -52,7 +52,7 @@ def showing(show: Show) -> Iterator[None]:
 
 @contextmanager
 def stage(start: float, end: float) -> Iterator[None]:
-    """Take what is done in the block as the part of the work between two numbers from 0 to 1."""
+    """Count the progress of the block as the part of the work between two numbers from 0 to 1."""
     if (outer := _STAGE.get()) is None:
         yield
         return

@@ -168,7 +168,7 @@ class _Reduction:
         drawn = [_random(array, random) for array in found.inputs]
         if (report := self.fails(found.model, drawn)) is not None:
             self.found = found = replace(found, inputs=drawn, report=report, kept_inputs=False)
-        if isinstance(self.side, OtherParts):  # it has weights of its own, in which the difference may be
+        if isinstance(self.side, OtherParts):  # it has its own weights, in which the difference may be
             return found
         part, names = found.model, found.kept_weights
         everything = _with_random(part, set(names))

@@ -74,8 +74,8 @@ class Reference:
 
         Args:
             feeds: an array for each input.
-            change: is told of every layer outside of bodies.
-            inside: is told of every layer of a body, each time that it runs.
+            change: is called for every layer outside of bodies.
+            inside: is called for every layer of a body, each time that it runs.
         """
         if self._wide:
             feeds = [feed.astype(np.float64) if _is_narrow(feed) else feed for feed in feeds]

@@ -1,4 +1,4 @@
-"""A folder that shows a difference to somebody else."""
+"""A folder from which someone else can reproduce a difference."""
 
 from __future__ import annotations
 

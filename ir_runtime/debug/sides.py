@@ -129,7 +129,7 @@ class _Watch:
         """Nothing to do before a step."""
 
     def after(self, step: Step, outputs: Sequence[Array], seconds: float) -> None:
-        """Copy what is wanted."""
+        """Copy the outputs that were requested."""
         if (layer := step.layers[-1]) in self._graph:
             self._recorder.record(layer, outputs)
 

@@ -19,14 +19,16 @@ from ..ir.tensor import Array
 from ..limits import Limits
 from ..scoped import setting
 
-__all__ = ["Room", "Tensors", "room_of", "run_limits", "tensors", "within_room"]
+__all__ = ["MemoryBudget", "Tensors", "budget_of", "run_limits", "tensors", "within_budget"]
 
 PART = 4
 """Kept tensors have this part of the memory limit (a quarter); a run has the rest."""
 
 
-class Room:
-    """What kept tensors may take of the memory. Its folder is removed with it, also after errors and interrupts.
+class MemoryBudget:
+    """The memory that kept tensors may use; further ones are written to a folder.
+
+    The folder is removed with this object, also after errors and interrupts.
 
     Args:
         limit: the bytes that may be in memory at once.
@@ -58,10 +60,10 @@ class Room:
 
 
 class Tensors(MutableMapping[Port, Array]):
-    """Tensors by port, in a room."""
+    """Tensors by port, within a budget of memory."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget = budget
         self._arrays: dict[Port, Array] = {}
 
     def __getitem__(self, port: Port) -> Array:
@@ -69,18 +71,18 @@ class Tensors(MutableMapping[Port, Array]):
 
     def __setitem__(self, port: Port, array: Array) -> None:
         self.pop(port, None)
-        if self._room.fits(array):
-            self._room.resident += array.nbytes if _can_be_file(array) else 0
+        if self._budget.fits(array):
+            self._budget.resident += array.nbytes if _can_be_file(array) else 0
             self._arrays[port] = array
         else:
-            self._arrays[port] = self._room.write(array)
+            self._arrays[port] = self._budget.write(array)
 
     def __delitem__(self, port: Port) -> None:
         array = self._arrays.pop(port)
         if isinstance(array, np.memmap):
             Path(str(array.filename)).unlink()
         elif _can_be_file(array):
-            self._room.resident -= array.nbytes
+            self._budget.resident -= array.nbytes
 
     def __iter__(self) -> Iterator[Port]:
         return iter(self._arrays)
@@ -93,34 +95,34 @@ def _can_be_file(array: Array) -> bool:
     return array.dtype != object and array.ndim > 0 and array.size > 0
 
 
-_ROOM: ContextVar[Room | None] = ContextVar("room", default=None)
+_BUDGET: ContextVar[MemoryBudget | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
-def within_room(limits: Limits) -> Iterator[Room]:
-    """Keep tensors within the memory limit while the block runs; inside of such a block, in its room."""
-    if (outer := _ROOM.get()) is not None:
+def within_budget(limits: Limits) -> Iterator[MemoryBudget]:
+    """Keep tensors within the memory limit while the block runs; inside of such a block, within its budget."""
+    if (outer := _BUDGET.get()) is not None:
         yield outer
         return
-    room = room_of(limits)
+    budget = budget_of(limits)
     try:
-        with setting(_ROOM, room):
-            yield room
+        with setting(_BUDGET, budget):
+            yield budget
     finally:
-        room.close()
+        budget.close()
 
 
-def room_of(limits: Limits) -> Room:
-    """Return the room that limits leave for kept tensors."""
-    return Room(limits.memory // PART)
+def budget_of(limits: Limits) -> MemoryBudget:
+    """Return the budget that limits leave for kept tensors."""
+    return MemoryBudget(limits.memory // PART)
 
 
 def run_limits(limits: Limits) -> Limits:
     """Return the limits of a run beside which tensors are kept."""
-    return limits if _ROOM.get() is None else replace(limits, memory=limits.memory - limits.memory // PART)
+    return limits if _BUDGET.get() is None else replace(limits, memory=limits.memory - limits.memory // PART)
 
 
 def tensors() -> MutableMapping[Port, Array]:
-    """Return an empty mapping for tensors: in the room of the block, or else in memory."""
-    room = _ROOM.get()
-    return {} if room is None else Tensors(room)
+    """Return an empty mapping for tensors: within the budget of the block, or else in memory."""
+    budget = _BUDGET.get()
+    return {} if budget is None else Tensors(budget)

@@ -35,7 +35,7 @@ __all__ = ["Guard", "alive", "guarded"]
 REMEMBERED = 64
 # Inputs of at most this many elements say how large a result is; of larger ones only the shape does.
 SMALL = 64
-# Results that take no more than this for certain need no guard.
+# Results that certainly take no more than this need no guard.
 NEGLIGIBLE = 1 << 16
 
 

@@ -4,7 +4,7 @@ A kernel of a backend may follow addresses, so a wrong length must be refused be
 make that certain, whatever a kernel does:
 
 * What enters a plan has the inferred type: inputs, variables, the inputs and results of bodies, and what
-  operations from outside this package compute are each held against it (`output_contract`).
+  operations from outside this package compute are each checked against it (`output_contract`).
 * A step whose inputs have known lengths needs no look at them: inference has accepted these very lengths.
 * Any other step is checked here. Inference must accept the lengths of the arrays as it accepted the open ones,
   and no length may contradict what was known when the kernel was chosen. Shapes that were accepted are

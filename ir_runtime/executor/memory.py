@@ -65,7 +65,7 @@ class _Places:
     """Numbers slots again: what is never there at the same time may have the same place.
 
     Args:
-        shared: the slots that may change places with others; the rest have one of their own.
+        shared: the slots that may change places with others; each of the rest has a separate place.
     """
 
     shared: frozenset[int]

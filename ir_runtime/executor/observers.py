@@ -1,4 +1,4 @@
-"""Observers that many programs want."""
+"""Observers for common tasks."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class ExecutionPlan:
         return outputs
 
     def _advance(self, env: Slots, ends: float) -> None:
-        """The run loop. It knows functions of the slots only; steps are looked at where one fails."""
+        """The run loop. It calls functions of the slots only; steps are looked at where one fails."""
         clock, moves = time.monotonic, self.moves
         going = iter(moves)
         try:
@@ -154,7 +154,7 @@ class ExecutionPlan:
             raise blame(step, [env[slot] for slot in step.reads], reason) from reason
 
     def _watch(self, env: Slots, run: Run) -> None:
-        """The run loop of a run that somebody watches."""
+        """The run loop of a run with observers."""
         for step in self.steps:
             deadline.check(step.layer.where)
             args = [env[slot] for slot in step.reads]

@@ -1,4 +1,4 @@
-"""A step of a plan, and what can be told of each when it runs."""
+"""A step of a plan, and the protocol of observers of its runs."""
 
 from __future__ import annotations
 

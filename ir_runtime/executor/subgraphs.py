@@ -24,7 +24,7 @@ _UNREAD = np.empty(0)
 class Visitor:
     """Runs the bodies of a layer, watched as the run is that they are part of.
 
-    What a body is given is held against what was inferred of its Parameters: a port map may contradict them.
+    The inputs of a body are checked against the inferred types of its Parameters: a port map may contradict them.
     """
 
     plans: Mapping[str, ExecutionPlan]
@@ -40,7 +40,7 @@ class Visitor:
 
 
 def kept(kernel: Kernel, layer: Layer, types: Sequence[TensorType]) -> Kernel:
-    """A kernel whose results are held against what was inferred.
+    """A kernel whose results are checked against the inferred types.
 
     A port map may say one thing and do another, a variable may hold something else, and an operation from
     outside this package may compute something else.

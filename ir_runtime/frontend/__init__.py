@@ -65,11 +65,11 @@ class OpExtension(Converter):
 
 
 class ProgressReporterExtension(Converter):
-    """Is told how far a conversion has got."""
+    """Receives the progress of a conversion."""
 
 
 class TelemetryExtension(Converter):
-    """Is told of events of a conversion."""
+    """Receives events of a conversion."""
 
 
 class GeneralFailure(RuntimeError):  # noqa: N818 - OpenVINO's name

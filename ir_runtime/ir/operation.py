@@ -1,4 +1,4 @@
-"""What a graph and the code that works on graphs ask of an operation; `ir_runtime.ops` has the operations."""
+"""The protocol of operations that graphs, and code that works on graphs, use; `ir_runtime.ops` has the operations."""
 
 from __future__ import annotations
 

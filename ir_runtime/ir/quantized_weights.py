@@ -35,7 +35,7 @@ class QuantizedWeights:
 
     @property
     def storage_shape(self) -> tuple[int, ...]:
-        """The shape of the quantized values, in which groups may have an axis of their own."""
+        """The shape of the quantized values, in which groups may have a separate axis."""
         return tuple(self.codes.shape)
 
     def groups(self, rows: bool) -> int | None:

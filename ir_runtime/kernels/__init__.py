@@ -1,1 +1,1 @@
-"""Numerical kernels that operations and backends share; nothing here knows the IR."""
+"""Numerical kernels that operations and backends share; nothing here depends on the IR."""

@@ -88,7 +88,7 @@ def greedy_nms(
     if eta < 1:
         return _adaptive(boxes, threshold, eta, extra, inclusive, apart)
     kept: list[Array] = []
-    room = len(boxes) if most < 0 else most
+    remaining = len(boxes) if most < 0 else most
     limit, more = boxes.dtype.type(threshold), boxes.dtype.type(extra)
     rest = np.arange(len(boxes))
     left = np.concatenate([boxes.T, areas(boxes, extra)[None]])
@@ -98,14 +98,14 @@ def greedy_nms(
         return np.asarray(overlap >= limit if inclusive else overlap > limit)
 
     # Some of the best at a time: which of them are left, and then what those suppress.
-    while len(rest) and room > 0:
+    while len(rest) and remaining > 0:
         deadline.check()
-        some = min(TOGETHER, room)
+        some = min(TOGETHER, remaining)
         best, others = left[:, :some], left[:, some:]
         winners = _first_come(suppresses(best[:, :, None], best[:, None]))
         kept.append(rest[winners])
-        room -= len(winners)
-        if not room:
+        remaining -= len(winners)
+        if not remaining:
             break
         best, alive = best[:, winners], np.ones(others.shape[1], np.bool_)
         for one, other in _candidates(best, others, more, limit):
@@ -131,13 +131,13 @@ def _candidates(a: Array, b: Array, more: Float, limit: Float) -> Iterator[tuple
     wide = np.repeat(a[:, :, None], most, axis=2)
     wide[4] *= part
     areas = b[4] * part
-    room = np.empty((3, count, most), a.dtype)
+    scratch = np.empty((3, count, most), a.dtype)
     none = np.zeros((count, most), a.dtype)
     for start in range(0, b.shape[1], ABREAST):
         others = b[:, start : start + most]
         length = others.shape[1]
         x1, y1, x2, y2, least = wide[:, :, :length]
-        shared, height, edge = room[:, :, :length]
+        shared, height, edge = scratch[:, :, :length]
         _sides(x1, x2, others[0], others[2], more, shared, edge)
         _sides(y1, y2, others[1], others[3], more, height, edge)
         np.maximum(shared, none[:, :length], out=shared)

@@ -32,7 +32,7 @@ def deformable_convolution(
         mask: ``[N, parts * elements, rows, columns]``, weights of the samples.
         starts: where the windows of each row and column start.
         dilations: distance between kernel elements.
-        parts: groups of input channels that have offsets of their own.
+        parts: groups of input channels, each of which has its own offsets.
         zeros: whether the images are surrounded by zeros, of which samples may be mixed; else,
             positions before the first and behind the last pixel count as outside and as on it.
     """

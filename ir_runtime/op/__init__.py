@@ -1,4 +1,4 @@
-"""Nodes with properties of their own: inputs, constants, outputs, variables, branches and loops. As ``openvino.op``.
+"""Classes of nodes with more properties: inputs, constants, outputs, variables, branches and loops. As ``openvino.op``.
 
 >>> import numpy as np, ir_runtime as ov
 >>> from ir_runtime import op, opset13 as ops

@@ -117,7 +117,8 @@ def scatter_elements_update(
         indices: for each update its place along axis; a negative one counts from the end.
         updates: of the shape of indices; places along other axes are as in data.
         axis: one number; a negative one counts from the end.
-        reduction: how an update meets what is there; none replaces it, mean of integers rounds down.
+        reduction: how an update is combined with the element at its place; none replaces it, mean of integers
+            rounds down.
         use_init_val: whether what is in data takes part in the reduction.
         name: the name of the node.
     """

@@ -230,7 +230,7 @@ def scatter_nd_update(
         data: tensor to copy.
         indices: tuples along the last axis, each naming an element or a slice of data.
         updates: an element or a slice for each tuple.
-        reduction: how an update meets what is there; none replaces it.
+        reduction: how an update is combined with the element at its place; none replaces it.
         name: the name of the node.
     """
     return make(

@@ -21,9 +21,7 @@ def non_max_suppression(
     output_type: TypeLike = "i64",
     name: str | None = None,
 ) -> Node:
-    """Create NonMaxSuppression-4.
-
-    As version 3; there is only more room in the output of plugins that need a static shape.
+    """NonMaxSuppression-4: As version 3; only the output of plugins that need a static shape is larger.
 
     Args:
         boxes: [batches, boxes, 4].

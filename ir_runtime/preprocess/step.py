@@ -1,4 +1,4 @@
-"""What steps are: a name, and a function from nodes to nodes that knows what was done before."""
+"""The type of steps: a name, and a function from nodes to nodes that receives the results of the steps before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Planes: TypeAlias = "tuple[Output, ...]"
 
 @dataclass
 class Context:
-    """What steps know about the tensor at hand, and about what it is to become."""
+    """The state of the steps: the current tensor, and the target that they lead to."""
 
     layout: Layout
     target_layout: Layout = field(default_factory=Layout)

@@ -21,7 +21,7 @@ _SMALL = 64
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is said of an array."""
+    """Statistics of an array."""
 
     record: dict[str, Any]
     values: Array

@@ -17,7 +17,7 @@ from ..limits import current
 
 __all__ = ["evaluated", "fold"]
 
-# A folded constant may be this much larger than what it is made of, before it is cheaper to make it again.
+# A folded constant may be this much larger than what it is computed from, before it is cheaper to compute it again.
 _GROWTH = 16
 _SMALL = 1 << 20
 

@@ -47,7 +47,7 @@ def fuse(
 ) -> list[Group]:
     """Let kernels take over the layers that read their results, one after the other.
 
-    A group stands where its last layer stood, so that everything it reads is there by then.
+    A group stands where its last layer stood, so that everything it reads has been computed.
 
     Args:
         graph: the layers.

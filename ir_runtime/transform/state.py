@@ -1,4 +1,4 @@
-"""What a compilation knows of the outputs of layers: contents that are fixed, and weights that stay compressed."""
+"""Information about the outputs of layers during a compilation: constant contents, and weights that stay compressed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decorators that programs put around functions of their own."""
+"""Decorators for functions of programs."""
 
 from __future__ import annotations
 

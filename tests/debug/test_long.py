@@ -21,7 +21,7 @@ from ir_runtime.cli import main
 from ir_runtime.debug.caching import Cache, caching, entry_for
 from ir_runtime.debug.progress import Interrupted, showing
 from ir_runtime.debug.reference import Reference
-from ir_runtime.debug.spilling import Room, Tensors
+from ir_runtime.debug.spilling import MemoryBudget, Tensors
 from ir_runtime.debug.tensors import computed_layers
 from ir_runtime.ir.graph import Port
 from ir_runtime.ir.tensor import Array
@@ -37,16 +37,16 @@ def network(name: str, folder: Path, **limits: int) -> tuple[ir.Model, list[Arra
 def spilled(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files into which tensors are written."""
     found: list[Path] = []
-    write = Room.write
+    write = MemoryBudget.write
 
-    def noting(self: Room, array: Array) -> Array:
+    def noting(self: MemoryBudget, array: Array) -> Array:
         mapped = write(self, array)
         assert isinstance(mapped, np.memmap)
         found.append(Path(str(mapped.filename)))
         assert self.resident <= self.limit
         return mapped
 
-    monkeypatch.setattr(Room, "write", noting)
+    monkeypatch.setattr(MemoryBudget, "write", noting)
     return found
 
 
@@ -85,14 +85,14 @@ def test_tensors_of_the_oracle_are_files_until_they_are_not_needed(
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int4", "bool"])
 def test_types_come_back_as_they_were(dtype: str) -> None:
     array = np.arange(6000).reshape(2, 3000).astype(np.dtype(dtype))
-    room = Room(0)
-    tensors = Tensors(room)
+    budget = MemoryBudget(0)
+    tensors = Tensors(budget)
     tensors[Port(0, 0)] = array
     found = tensors[Port(0, 0)]
     assert found.dtype == array.dtype
     assert found.tobytes() == array.tobytes()
     del tensors[Port(0, 0)]
-    room.close()
+    budget.close()
 
 
 def _interrupting(at: float) -> Callable[[float, str], None]:

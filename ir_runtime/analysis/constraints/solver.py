@@ -1,6 +1,6 @@
 """Find constraints on the open lengths of a graph's inputs, with inference as an oracle.
 
-The solver knows no operation: it only queries whether inference accepts given lengths. A constraint is
+The solver does not depend on operations: it only queries whether inference accepts given lengths. A constraint is
 reported only if lengths that satisfy it are accepted and lengths that violate it near its boundary are
 refused, at every sample point. Where that fails, or the budget ends, the result says so.
 """

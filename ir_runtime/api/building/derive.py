@@ -16,7 +16,7 @@ __all__ = ["Members", "derived", "joined_weights", "members_of", "reachable", "u
 
 @dataclass(slots=True)
 class Members:
-    """The nodes that make a model: all others are those that they need."""
+    """The nodes that define a model; all others follow from their inputs."""
 
     parameters: list[Node] = field(default_factory=list)
     results: list[Node] = field(default_factory=list)

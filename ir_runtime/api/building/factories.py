@@ -1,4 +1,4 @@
-"""What the factories of opsets are made of, and those that are written by hand."""
+"""Helpers of the generated factories of opsets, and the factories that are written by hand."""
 
 from __future__ import annotations
 

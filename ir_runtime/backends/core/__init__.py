@@ -1,1 +1,1 @@
-"""What the executor knows of backends: kernels, patterns, lengths, threads, and which backend is the default."""
+"""The interface of backends to the executor: kernels, patterns, lengths, threads, and which backend is the default."""

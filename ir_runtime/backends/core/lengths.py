@@ -15,7 +15,7 @@ from ...ir.tensor import Array
 __all__ = ["Accepts", "accepting", "any_lengths", "attention_lengths", "axis_length", "filter_lengths"]
 
 Accepts: TypeAlias = Callable[..., bool]
-"""Takes the inputs of a kernel. True if their lengths suit it and the operation for certain; else inference decides.
+"""Takes the inputs of a kernel. True if their lengths certainly suit it and the operation; else inference decides.
 
 Ranks, lengths that were known when the kernel was chosen, and equal symbols need not be looked at: they hold."""
 

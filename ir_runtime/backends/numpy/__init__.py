@@ -1,4 +1,4 @@
-"""The NumPy backend: kernels made of NumPy calls, several times faster than the reference.
+"""The NumPy backend: kernels that call NumPy, several times faster than the reference.
 
 4-D feature maps are stored channels last (NHWC) and passed on as ``[N, C, H, W]`` views, so that operations without a
 kernel here work unchanged. Kernels pack constants once, when the model is compiled, and apply post-ops (bias, residual,

@@ -1,1 +1,1 @@
-"""What operations are declared with: attributes, ports, types, bounds, and the registry that knows them all."""
+"""The declarations of operations: attributes, ports, types, bounds, and the registry of all operations."""

@@ -34,7 +34,7 @@ T_SHAPE = Element("T_SHAPE", INTEGERS, "any integer type", shared=False)
 
 
 def elements(arrays: Sequence[Array], types: Types) -> tuple[E, ...]:
-    """Return the element type of each array: what is said, or else what its dtype stands for."""
+    """Return the element type of each array: as given, or else that of its dtype."""
     said = zip_longest(arrays, types, fillvalue=E.dynamic)
     return tuple(E.from_dtype(a.dtype) if e is E.dynamic else e for a, e in said)
 

@@ -1,4 +1,4 @@
-"""Convolutions that look where they are told: deformable ones."""
+"""Deformable convolutions: an input gives the offsets of the elements that a filter reads."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Object detection: boxes to start from, features of regions, and what is found in the end."""
+"""Object detection: prior boxes, features of regions, and the final detections."""

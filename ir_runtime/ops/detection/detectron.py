@@ -1,4 +1,4 @@
-"""Parts of networks that Detectron trains: anchors, features of regions, and what is found in them."""
+"""Parts of networks that Detectron trains: anchors, features of regions, and detections."""
 
 from __future__ import annotations
 

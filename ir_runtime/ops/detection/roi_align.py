@@ -185,7 +185,7 @@ def samples_of(height: Float, width: Float, down: int, across: int, ratio: int) 
 
 
 def region_count(rois: Value, numbers: int, name: str = "rois", what: str = "regions") -> Dimension:
-    """Return the number of regions, or the like; each is a row of ``numbers`` numbers."""
+    """Return the number of rows of regions or indices; each is a row of ``numbers`` numbers."""
     if rois.shape.rank is None:
         return Dimension()
     if rois.shape.rank != 2 or not rois.shape[1].contains(numbers):

@@ -94,7 +94,7 @@ class Resize(InterpolateBase):
         return PartialShape(lengths).replace(dict(zip(where, new, strict=False)))
 
     def _enough(self, target: Value, needed: int) -> bool:
-        """Return whether there may be a number for each axis. OpenVINO ignores what is there besides."""
+        """Return whether there may be a number for each axis. OpenVINO ignores further numbers."""
         return target.count.max is None or target.count.max >= needed
 
     def where(self, axes: Sequence[int] | None, rank: int, every: bool) -> tuple[int, ...] | None:

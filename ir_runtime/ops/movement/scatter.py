@@ -108,7 +108,7 @@ class ScatterNDUpdate15(ScatterNDUpdateBase):
     monotonicity = "unknown"
 
     reduction: Literal["none", "sum", "sub", "prod", "min", "max"] = attr(
-        "none", doc="how an update meets what is there; none replaces it"
+        "none", doc="how an update is combined with the element at its place; none replaces it"
     )
 
     def evaluate(self, data: Array, indices: Array, updates: Array) -> Array:
@@ -226,7 +226,8 @@ class ScatterElementsUpdate12(ScatterElementsUpdateBase):
     monotonicity = "unknown"
 
     reduction: Literal["none", "sum", "prod", "min", "max", "mean"] = attr(
-        "none", doc="how an update meets what is there; none replaces it, mean of integers rounds down"
+        "none",
+        doc="how an update is combined with the element at its place; none replaces it, mean of integers rounds down",
     )
     use_init_val: bool = attr(True, doc="whether what is in data takes part in the reduction")
 

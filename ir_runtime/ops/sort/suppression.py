@@ -179,7 +179,7 @@ class NonMaxSuppression3(TypedIndicesNms):
 
 @op("NonMaxSuppression-4")
 class NonMaxSuppression4(TypedIndicesNms):
-    """As version 3; there is only more room in the output of plugins that need a static shape."""
+    """As version 3; only the output of plugins that need a static shape is larger."""
 
 
 class NmsWithScores(NonMaxSuppressionBase):

@@ -1,4 +1,4 @@
-"""Memory instructions of kernels: loads, stores, atomic counters and scratch memory. Kernels know addresses only."""
+"""Memory instructions of kernels: loads, stores, atomic counters and scratch memory. Kernels work on addresses only."""
 
 from __future__ import annotations
 

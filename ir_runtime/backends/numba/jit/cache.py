@@ -4,7 +4,7 @@ It is ``IR_RUNTIME_CACHE``, else the user's cache folder by the conventions of t
 version of this package, the source of the kernels, numba and LLVM, the processor, and the vector target. Each routine is
 a file that begins with the SHA-256 of its machine code.
 
-Whoever can write such a file can run code as the user who loads it. So folders are created with mode 0700 and files with
+Anyone who can write such a file can run code as the user who loads it. So folders are created with mode 0700 and files with
 0600; a path that is not absolute, or that belongs to another user (root excepted, as in an image that root builds), or
 that others can write to is refused, with one warning, and kernels are compiled in memory.
 """

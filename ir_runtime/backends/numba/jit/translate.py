@@ -3,7 +3,7 @@
 ``numba.njit`` does more: it wraps each function for callers in Python, optimises and loads it, and optimises it again
 in each function that calls it. Here, a `Device` is lowered once for each kind of arguments and linked into the routines
 that call it, and `machine_code` optimises each routine once, as a whole. The typing and lowering
-contexts know numbers, tuples and ranges, but neither arrays nor the functions of ``math`` and NumPy: registering all
+contexts support numbers, tuples and ranges, but neither arrays nor the functions of ``math`` and NumPy: registering all
 that numba supports takes longer than translating the kernels.
 """
 
@@ -57,7 +57,7 @@ def translate(routine: Routine) -> tuple[llvm.ModuleRef, str]:
         with target_override("cpu"), global_compiler_lock:
             found = _lower(routine.function, _types(routine.kinds), types.void)
             found.library.finalize()
-    except Exception as reason:  # numba has errors of its own, and lets others through
+    except Exception as reason:  # numba has its own errors, and lets others through
         raise RuntimeError(f"{routine.name} cannot be compiled: {reason}") from reason
     return found.library._final_module, found.fndesc.llvm_func_name
 

@@ -34,7 +34,7 @@ def _head(operand: int, batch: int, head: int) -> int:
 
 @device
 def _mask_row(mask: int, batch: int, head: int, row: int) -> int:
-    """Return the address of a row of the mask, or 0 if there is no mask."""
+    """Return the address of a row of the mask, or 0 without a mask."""
     place = 0
     if load_i64(mask, Operand.data) != 0:
         place = _head(mask, batch, head) + row * load_i64(mask, Operand.row_stride)

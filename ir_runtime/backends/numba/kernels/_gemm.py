@@ -34,7 +34,7 @@ UNITS_PER_THREAD = 4
 
 
 class Layout(IntEnum):
-    """How rows lie in the data."""
+    """How rows are stored in the data."""
 
     MATRIX = 0
     VALID = 1

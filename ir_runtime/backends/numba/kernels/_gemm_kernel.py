@@ -2,7 +2,7 @@
 
 A unit is a chunk of rows by one panel. Convolution is an implicit GEMM: instead of copying windows (im2col), the kernel
 fills a buffer with pointers to them (Dukhan 2019, "The Indirect Convolution Algorithm", arXiv:1907.02129). Where windows
-lie inside the data, a tap is a row of a window; where they reach into padding, a tap is one element, and the pointer of an
+are inside the data, a tap is a row of a window; where they reach into padding, a tap is one element, and the pointer of an
 element outside is that of a row of zeros. So nothing is copied or padded.
 """
 
@@ -40,7 +40,7 @@ def _window(g: int, index: int) -> tuple[int, int, int, int]:
 
 @device
 def _valid_windows(places: int, x: int, g: int, first: int, rows: int) -> None:
-    """Write the addresses of the first elements of windows that lie inside the data."""
+    """Write the addresses of the first elements of windows that are inside the data."""
     element, image = load_i64(g, WindowRecord.element), load_i64(g, WindowRecord.image)
     tall, wide = load_i64(g, WindowRecord.lengths + 1), load_i64(g, WindowRecord.lengths + 2)
     wide_out = load_i64(g, WindowRecord.out + 2)

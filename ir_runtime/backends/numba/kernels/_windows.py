@@ -71,7 +71,7 @@ def geometry(
 
 @device
 def window_range(first: int, length: int, dilation: int, kernel: int) -> tuple[int, int]:
-    """Return the range of the elements of a window from ``first`` on that lie inside ``length``."""
+    """Return the range of the elements of a window from ``first`` on that are inside ``length``."""
     low = (-first + dilation - 1) // dilation if first < 0 else 0
     high = (length - first + dilation - 1) // dilation if length > first else 0
     low, high = min(low, kernel), min(high, kernel)

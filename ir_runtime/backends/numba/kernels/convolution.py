@@ -131,7 +131,7 @@ def _windows_kernel(op: ForwardConvolution, w: Array, epilogue: Epilogue) -> Ker
     zeros = aligned_empty(groups * channels)
     zeros[...] = 0
     all_channels, all_outputs = groups * channels, groups * outputs
-    # Elements side by side are one tap if nothing lies between them.
+    # Elements side by side are one tap if nothing is between them.
     merged = groups == 1 and op.dilations[-1] == 1
     taps = math.prod(kernel)
     panels = pack_panels(filters, epilogue.scale, epilogue.shift, 8 * taps)

@@ -123,7 +123,7 @@ def _softmax(call: int) -> None:
         first = fetch_add(counter) * unit
 
 
-# f32 between the sums of two threads, which are on cache lines of their own.
+# f32 between the sums of two threads, which are on separate cache lines.
 _SUM_STRIDE = 32
 _NORMALIZE, _SOFTMAX = Task(_normalize), Task(_softmax)
 

@@ -1,7 +1,7 @@
 """Quantized networks in integers: products of 8-bit levels and weights, and all layers between them.
 
 A part of the network that `find_part` recognises is one kernel. It quantizes what it reads, hands levels from layer to
-layer, and dequantizes its result. Data with NaN, of which there is no level, is left to the operations. Sums are exact, and levels are those that the model describes, so they differ from those of
+layer, and dequantizes its result. Data with NaN, which has no level, is computed by the operations. Sums are exact, and levels are those that the model describes, so they differ from those of
 the reference only where a number is as near to one level as to the next, up to rounding.
 """
 

@@ -95,7 +95,7 @@ class BinSamples:
     Args:
         starts: where the samples of a bin begin, and where the last ones end.
         index: the elements.
-        weight: their weights, which add up to 1 where all samples lie inside.
+        weight: their weights, which add up to 1 where all samples are inside.
     """
 
     starts: Array

@@ -91,7 +91,7 @@ class _Scores:
 
 
 def _fits(mask: PartialShape, scores: PartialShape) -> bool:
-    """Return whether adding the mask keeps the shape of the scores for certain."""
+    """Return whether adding the mask certainly keeps the shape of the scores."""
     return mask.rank == 4 and all(
         a == 1 or (a.is_static and a == b) for a, b in zip(mask, scores, strict=True)
     )

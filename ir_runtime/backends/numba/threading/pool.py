@@ -2,7 +2,7 @@
 
 Between layers, workers wait in machine code, without the interpreter's lock, and yield to other threads that want the
 core; so a task reaches them within a microsecond. After a run they spin for a moment, as another run often follows,
-and then sleep until the next one. Shared words of a pool are on cache lines of their own.
+and then sleep until the next one. Shared words of a pool are on separate cache lines.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from ..jit.loader import loader
 
 __all__ = ["CALL_WORDS", "UNUSED", "Task", "contiguous", "load_args", "store_args"]
 
-# Index of the first counter, and words of a call: counters are on cache lines of their own.
+# Index of the first counter, and words of a call: counters are on separate cache lines.
 _COUNTER, CALL_WORDS = 8, 32
 
 UNUSED = np.empty(0, np.float32)

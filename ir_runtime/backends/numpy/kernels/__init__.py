@@ -1,1 +1,1 @@
-"""Kernels made of NumPy calls."""
+"""Kernels that call NumPy."""

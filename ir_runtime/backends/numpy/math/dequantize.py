@@ -207,7 +207,7 @@ class LookupFormat(StorageFormat):
     def dequantize(
         self, packed: Array, steps: Sequence[Step], out: Array, scratch: DequantizeScratch
     ) -> None:
-        # With other modes, NumPy checks the indices and writes to a buffer of its own first.
+        # With other modes, NumPy checks the indices and writes to its own buffer first.
         np.take(self._pairs, packed, out=out.view(np.float64), mode="clip")
         for ufunc, rows in steps:
             apply_rows(ufunc, out, rows, scratch)

@@ -58,7 +58,7 @@ class Panels:
         Args:
             shape: ``[..., depth, columns]``, none of them 0.
             write: writes some of the columns, f32.
-            source: the constant that they are made of; its pages of a mapped file are released afterwards.
+            source: the constant that they are packed from; its pages of a mapped file are released afterwards.
             tiled: whether to use panels; by default, whether BLAS has kernels that do not pack.
         """
         *stack, self.depth, self.columns = shape

@@ -1,1 +1,1 @@
-"""A thread pool for kernels made of NumPy calls."""
+"""A thread pool for kernels that call NumPy."""

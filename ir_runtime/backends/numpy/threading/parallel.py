@@ -1,6 +1,6 @@
 """Parallel for: several threads compute one layer, each some of its rows.
 
-OpenBLAS has a thread pool of its own, but between its products everything else runs on one thread, and its threads wait
+OpenBLAS has its own thread pool, but between its products everything else runs on one thread, and its threads wait
 for each other spinning: with another program on the same cores, a product of 1 ms was seen to take 60. So BLAS is
 limited to one thread while a model runs, and the chunks of a layer, products and all, go to the thread pool here.
 Where the number of BLAS's threads cannot be set, it is left as it is, and this pool has no threads.
@@ -88,7 +88,7 @@ def _join_deferred() -> None:
 def defer(work: Callable[[Any], None], chunks: Sequence[Any], on_complete: Callable[[], None]) -> None:
     """Call ``work`` with every chunk, then ``on_complete``: on other threads, while the compilation continues.
 
-    Outside of a compilation, and where there are no other threads, this is done at once.
+    Outside of a compilation, and without other threads, this is done at once.
     """
     tasks, workers = _DEFERRED.get(), most(max_threads) - 1
     if tasks is None or workers < 1 or not _blas.limited:
