@@ -191,6 +191,8 @@ def _run(job: Job, manifest: Manifest, streaming: Streaming) -> Summary:
         with connected(streaming.scheduler or "local", streaming.workers) as client:
             if dashboard := dashboard_of(client):
                 click.echo(f"dashboard: {dashboard}", err=True)
+            if not client.nthreads():
+                click.echo("the scheduler has no workers yet: the run waits for them", err=True)
             with _progress(min(left * job.rows, job.total)) as progress:
                 return run_job(client, job, manifest, progress)
     except BaseException:

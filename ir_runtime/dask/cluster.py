@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -47,7 +48,7 @@ def connected(scheduler: str = "local", workers: int | None = None) -> Iterator[
         client = distributed.Client(scheduler, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as reason:
         raise InputError(f"no scheduler answers at {scheduler}: {reason}") from None
-    with client:
+    with distributed.utils.silence_logging_cmgr(logging.CRITICAL), client:  # what is lost is raised
         yield client
 
 

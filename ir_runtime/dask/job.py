@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
@@ -30,6 +30,9 @@ PER_THREAD = 3
 
 TASK_SECONDS = 0.5
 """How long a task takes where chunks are small, which it has several of then: Dask takes ten milliseconds of CPU for a task."""
+
+LOOK_SECONDS = 2.0
+"""After how long the number of workers is read again."""
 
 
 @dataclass(frozen=True)
@@ -161,43 +164,72 @@ def _results(client: Any, job: Job, chunks: Sequence[int]) -> Iterator[Problems]
     Few are at the scheduler at a time, so that its memory is bounded.
     """
     distributed = needed("distributed", "a run by rows")
+    with _losses(distributed, client):
+        # A task, not scattered data: it is made again where the worker that has it is lost.
+        shared = client.submit(_same, job, pure=False)
+        places = _Places(client)
+        tasks = _Tasks(chunks, places)
+
+        def more(count: int) -> list[Any]:
+            groups = list(islice(tasks, max(count, 0)))
+            return client.map(_compute, groups, job=shared, pure=False) if groups else []
+
+        running = distributed.as_completed(more(places()), loop=client.loop)
+        try:
+            for batch in running.batches():
+                ended = client.gather([future for future in batch if future.status == "finished"])
+                for problems, seconds in ended:
+                    tasks.adapt(seconds / len(problems))
+                running.update(more(places() - running.count()))
+                yield {chunk: problem for problems, _ in ended for chunk, problem in problems.items()}
+                for future in batch:
+                    if future.status != "finished":
+                        future.result()  # raises
+        finally:
+            with suppress(Exception):  # what is lost cannot be cancelled either
+                client.cancel(list(running.futures))
+
+
+@contextmanager
+def _losses(distributed: Any, client: Any) -> Iterator[None]:
+    """Say that workers or the scheduler are lost where Dask raises that in one of several ways."""
+    address = client.scheduler.address
     lost = (distributed.comm.core.CommClosedError, distributed.client.FutureCancelledError, TimeoutError)
-    # A task, not scattered data: it is made again where the worker that has it is lost.
-    shared = client.submit(_same, job, pure=False)
-    places = PER_THREAD * max(sum(client.nthreads().values()), 1)
-    tasks = _Tasks(chunks, places)
-
-    def more(count: int) -> list[Any]:
-        groups = list(islice(tasks, count))
-        return client.map(_compute, groups, job=shared, pure=False) if groups else []
-
-    running = distributed.as_completed(more(places), loop=client.loop)
     try:
-        for batch in running.batches():
-            ended = client.gather([future for future in batch if future.status == "finished"])
-            for problems, seconds in ended:
-                tasks.adapt(seconds / len(problems))
-            running.update(more(len(batch)))
-            yield {chunk: problem for problems, _ in ended for chunk, problem in problems.items()}
-            for future in batch:
-                if future.status != "finished":
-                    future.result()  # raises
+        yield
     except distributed.scheduler.KilledWorker:
         raise ExecutionError(
             "each worker that computed a chunk died",
             hint="they may need more memory: --chunk makes tasks smaller, --workers starts fewer",
         ) from None
-    except lost as reason:
-        raise ExecutionError(f"the scheduler is lost: {reason}") from None
-    finally:
-        with suppress(Exception):  # what is lost cannot be cancelled either
-            client.cancel(list(running.futures))
+    except (OSError, *lost) as reason:
+        if client.status == "running" and not isinstance(reason, lost):
+            raise  # of a task, such as a full disk
+        raise ExecutionError(
+            f"the scheduler at {address} is lost, or has cancelled the run",
+            hint="run again with --resume, and with the --scheduler to use now",
+        ) from reason
+
+
+class _Places:
+    """How many tasks are at the scheduler at a time, by its workers, which may come and go."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._count, self._until = 0, 0.0
+
+    def __call__(self) -> int:
+        """Return the number; the scheduler is asked for its workers every few seconds."""
+        if time.monotonic() >= self._until:
+            self._count = PER_THREAD * max(sum(self._client.nthreads().values()), 1)
+            self._until = time.monotonic() + LOOK_SECONDS
+        return self._count
 
 
 class _Tasks(Iterator[Sequence[int]]):
     """The chunks of each task: several if they are small, fewer towards the end, so that workers end together."""
 
-    def __init__(self, chunks: Sequence[int], places: int) -> None:
+    def __init__(self, chunks: Sequence[int], places: Callable[[], int]) -> None:
         self._chunks, self._places = chunks, places
         self._next, self._size = 0, 1
 
@@ -210,7 +242,7 @@ class _Tasks(Iterator[Sequence[int]]):
         if not rest:
             raise StopIteration
         begin = self._next
-        self._next += min(self._size, -(-rest // self._places))
+        self._next += min(self._size, -(-rest // self._places()))
         return self._chunks[begin : self._next]
 
 

@@ -153,9 +153,10 @@ def lost(which: str) -> None:
         "scheduler": TimeoutError("no heartbeat"),
     }
     future = mock.Mock(status="error", result=mock.Mock(side_effect=errors[which]))
-    client = mock.Mock(nthreads=dict, gather=list, map=mock.Mock(return_value=[future]))
+    scheduler = mock.Mock(address="tcp://127.0.0.1:8786")
+    client = mock.Mock(scheduler=scheduler, nthreads=dict, gather=list, map=mock.Mock(return_value=[future]))
     job = mock.Mock(chunks=1, on_error="stop")
-    running = mock.Mock(futures=set(), batches=lambda: iter([[future]]))
+    running = mock.Mock(futures=set(), count=lambda: 0, batches=lambda: iter([[future]]))
     with mock.patch.object(distributed, "as_completed", return_value=running):
         run_job(client, job, mock.Mock(done=set()))
 
