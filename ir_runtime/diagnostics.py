@@ -133,7 +133,12 @@ class Diagnostics:
         self._wrong.add(where.layer)
 
     def extend(self, others: Iterable[Diagnostic] | Diagnostics, more: Iterable[More] = ()) -> None:
-        """Add findings, and those that were only counted: ``more``, or those of another report."""
+        """Add findings, and those that were only counted: ``more``, or those of another report.
+
+        Args:
+            others: the findings, or another report.
+            more: kinds of findings, and how many there are of each.
+        """
         for found in others:
             self.add(found)
         if isinstance(others, Diagnostics):
@@ -143,7 +148,13 @@ class Diagnostics:
             self.count_more(code, times, severity)
 
     def count_more(self, code: str, count: int, severity: Severity = Severity.ERROR) -> None:
-        """Count findings without keeping them."""
+        """Count findings without keeping them.
+
+        Args:
+            code: such as ``IR301``.
+            count: how many there are.
+            severity: of these findings.
+        """
         if count > 0:
             self._counts[code, severity] += count
 
@@ -202,7 +213,12 @@ class Diagnostics:
         return not self.count(Severity.ERROR)
 
     def count(self, severity: Severity | None = None, code: str | None = None) -> int:
-        """Return the number of findings of a severity or a code, including those that are not kept."""
+        """Return the number of findings of a severity or a code, including those that are not kept.
+
+        Args:
+            severity: of the findings; by default any.
+            code: such as ``IR301``; by default any.
+        """
         return sum(
             count
             for (its_code, its_severity), count in self._counts.items()

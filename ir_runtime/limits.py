@@ -95,6 +95,14 @@ class Limits:
 
         >>> import ir_runtime as ov
         >>> ov.Limits(rank=8).check("rank", 4)
+
+        Args:
+            name: of a limit, such as ``memory``.
+            found: what the model needs, in the unit of the limit.
+            where: the place in the file, for the message.
+
+        Raises:
+            LimitError: if it is more.
         """
         most = getattr(self, name)
         if found > most:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import inspect
 import re
+import textwrap
 import types
 from collections.abc import Callable, Iterator
 from importlib import import_module
 
 import pytest
 from docs.reference import MODULES as DOCUMENTED
+
+from ir_runtime import errors
+from ir_runtime.api.names import find_port
 
 
 def public_modules(name: str = "ir_runtime") -> Iterator[str]:
@@ -176,3 +182,40 @@ def test_every_public_function_says_what_it_takes(module: str) -> None:
 def test_methods_are_found() -> None:
     assert "Model.reshape" in dict(functions("ir_runtime"))
     assert not says_what_it_takes(lambda first, second: None)
+
+
+@functools.cache
+def raised(function: Callable[..., object], depth: int = 2) -> frozenset[str]:
+    """The errors of this package that a function raises, itself or in functions that it calls by name."""
+    names: set[str] = set()
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    tried = [
+        each for node in ast.walk(tree) if isinstance(node, ast.Try) and node.handlers for each in node.body
+    ]
+    caught = {node for each in tried for node in ast.walk(each)}
+    for node in (node for node in ast.walk(tree) if node not in caught):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            names.add(ast.unparse(node.exc.func))
+        if depth and isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            called = function.__globals__.get(node.func.id)
+            if inspect.isfunction(called) and called.__module__.startswith("ir_runtime"):
+                names |= raised(called, depth - 1)
+    return frozenset(name for name in names if issubclass(vars(errors).get(name, int), errors.IRError))
+
+
+def says_what_it_raises(function: Callable[..., object]) -> bool:
+    """Whether the docstring says which errors there may be, or which function has the same."""
+    text = inspect.getdoc(function) or ""
+    return "Raises:" in text or "`ir_runtime." in text or not raised(inspect.unwrap(function))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_function_says_what_it_raises(module: str) -> None:
+    found = dict(functions(module))
+    assert [name for name, function in found.items() if not says_what_it_raises(function)] == []
+
+
+def test_errors_of_helpers_are_found() -> None:
+    assert "InputError" in raised(find_port)
+    assert not says_what_it_raises(lambda ports: find_port(ports, 0, "input"))
+    assert says_what_it_raises(find_port)

@@ -58,6 +58,11 @@ def set_batch(
     >>> model.output().shape
     <Shape: [2,3]>
 
+    Args:
+        model: its inputs need layouts with N.
+        batch_size: the length, or a dimension.
+        dimension: the same by its other name.
+
     Raises:
         InputError: as from `get_batch`.
         ValidationError: if a layer refuses; the model is then as before.

@@ -179,12 +179,10 @@ class Core(Answers):
     def query_model(
         self, model: Model, device_name: str, config: Mapping[str, object] | None = None
     ) -> dict[str, str]:
-        """Return the device for each layer that it can run, by name.
+        """Return the device for each layer of ``model`` that ``device_name`` runs, by name; ``config`` is checked.
 
-        Args:
-            model: its operations are looked up.
-            device_name: such as ``CPU``.
-            config: properties, which are checked.
+        Raises:
+            InputError: if the device or a property is unknown.
         """
         Device.of(device_name, config)
         check_config(config)
@@ -203,8 +201,8 @@ class Core(Answers):
         device, name = (CPU, device_name) if property is None else (device_name, property)
         found = Device.of(device) if device not in OVER_OTHERS else Device(device)
         if found.others:
-            message = f"device {device!r} has no properties"
-            raise InputError(message, code=Code.BAD_REQUEST, hint=f"ask {found.name} or each of its devices")
+            hint = f"ask {found.name} or each of its devices"
+            raise InputError(f"device {device!r} has no properties", code=Code.BAD_REQUEST, hint=hint)
         return self._described(found.name, name)
 
     def _described(self, device: str, name: str) -> object:
@@ -233,8 +231,7 @@ class Core(Answers):
         if isinstance(given, tuple) and len(given) == 2:
             given = dict([given])
         if not isinstance(given, Mapping):
-            got = type(given).__name__
-            message = f"properties must be a mapping of names to values, got {got}"
+            message = f"properties must be a mapping of names to values, got {type(given).__name__}"
             raise InputError(message, code=Code.BAD_REQUEST)
         name = Device.named(device).name if device else ""
         self._config[name] = self._config.get(name, {}) | check_config(given)
@@ -247,7 +244,7 @@ class Core(Answers):
         return found
 
     def get_versions(self, device_name: str) -> dict[str, Version]:
-        """The version of what runs a device, and each of the devices named after it."""
+        """The version of the runtime of a device, and of each of the devices named after it."""
         return {name: Version(f"ir_runtime {name}") for name in Device.of(device_name).all}
 
     def unload_plugin(self, device_name: str) -> None:

@@ -30,6 +30,11 @@ def cost(model: SourceLike | Model, shapes: ShapeLike | PortShapes | None = None
 
     Returns:
         The counts per layer and per operation: numbers, or formulas of open lengths such as ``2·seq·768·768``.
+
+    Raises:
+        InputError: if the file cannot be opened.
+        ParseError: if it is not an IR.
+        ValidationError: if the model is not valid, or refuses the shapes.
     """
     net = model.clone() if isinstance(model, Model) else read_model(model)
     if shapes is not None:

@@ -95,11 +95,19 @@ class Executable(Answers):
         return list(self._outputs)
 
     def input(self, key: int | str | None = None) -> ConstOutput:
-        """An input by index or name; without a key, the only one."""
+        """An input by index or name; without a key, the only one.
+
+        Raises:
+            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+        """
         return find_port(self._inputs, key, "input")
 
     def output(self, key: int | str | None = None) -> ConstOutput:
-        """An output by index or name; without a key, the only one."""
+        """An output by index or name; without a key, the only one.
+
+        Raises:
+            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+        """
         return find_port(self._outputs, key, "output")
 
     def _compile(self, fold: bool) -> ExecutionPlan:

@@ -92,7 +92,11 @@ class MemberChanges(Editing):
         self._edit().results += as_results(results)
 
     def remove_result(self, result: Node) -> None:
-        """Remove an output."""
+        """Remove an output.
+
+        Raises:
+            InputError: if the model does not have it.
+        """
         _remove(self._edit().results, result, "Result")
 
     def add_parameters(self, parameters: Iterable[Node]) -> None:
@@ -100,7 +104,11 @@ class MemberChanges(Editing):
         self._edit().parameters += parameters
 
     def remove_parameter(self, parameter: Node) -> None:
-        """Remove an input, which nothing may read any more when the model is used."""
+        """Remove an input, which nothing may read any more when the model is used.
+
+        Raises:
+            InputError: if the model does not have it.
+        """
         _remove(self._edit().parameters, parameter, "Parameter")
 
     def replace_parameter(self, parameter_index: int, parameter: Node) -> None:
@@ -125,7 +133,11 @@ class MemberChanges(Editing):
         self._edit().sinks += [sink.node if isinstance(sink, Output) else sink for sink in sinks]
 
     def remove_sink(self, sink: Node | Output) -> None:
-        """Remove a layer that assigns a variable."""
+        """Remove a layer that assigns a variable.
+
+        Raises:
+            InputError: if the model does not have it.
+        """
         _remove(self._edit().sinks, sink.node if isinstance(sink, Output) else sink, "sink")
 
 

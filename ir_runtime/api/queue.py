@@ -63,6 +63,11 @@ class AsyncInferQueue(Answers):
     def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:
         """Run on the request that has been idle longest; waits for one if all are busy.
 
+        Args:
+            inputs: as `CompiledModel` takes them.
+            userdata: is given to the callback.
+            share_inputs: whether the run reads the memory of the arrays instead of copies.
+
         Raises:
             InputError: if the inputs do not fit.
             BaseException: what an earlier run or its callback raised; then nothing is started.

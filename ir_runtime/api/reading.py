@@ -156,6 +156,17 @@ def read_fragments(
     >>> models = ov.read_fragments(f"Small:\n\n```xml\n{layer}\n```\n\nAgain:\n\n```xml\n{layer}\n```\n")
     >>> len(models)
     2
+
+    Args:
+        text: the page, in Markdown.
+        version: as for `read_fragment`.
+        name: of the page, for messages.
+        strict: as for `read_model`.
+        limits: bounds on what the page may ask for.
+
+    Raises:
+        ParseError: if an example is not an IR.
+        ValidationError: if one is not valid, unless ``strict`` is false.
     """
     from ..reader.fragment import Page
 

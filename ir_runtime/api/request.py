@@ -99,6 +99,11 @@ class Request(RequestTensors):
 
         What it raises, or its callback, is raised once: by `wait`, or where nothing waits, by the next run.
 
+        Args:
+            inputs: as `CompiledModel` takes them.
+            userdata: is given to the callback.
+            share_inputs: whether the run reads the memory of the arrays instead of copies.
+
         Raises:
             InputError: as `infer`, here and not when waiting.
         """

@@ -80,17 +80,43 @@ class RequestTensors(Answers):
         return self._output_tensor(self._compiled.output(index))
 
     def set_input_tensor(self, index: int | Tensor | None = None, tensor: Tensor | None = None) -> None:
-        """Give an input its tensor: ``set_input_tensor(tensor)`` or ``set_input_tensor(0, tensor)``."""
+        """Give an input its tensor: ``set_input_tensor(tensor)`` or ``set_input_tensor(0, tensor)``.
+
+        Args:
+            index: the index of the input, or the tensor of the only one.
+            tensor: the tensor; a run reads its memory.
+
+        Raises:
+            InputError: if the index is unknown, or the tensor does not fit the input.
+            TypeError: if no tensor is given.
+        """
         number, given = _numbered(index, tensor)
         self._set(self._compiled.input(number), given)
 
     def set_output_tensor(self, index: int | Tensor | None = None, tensor: Tensor | None = None) -> None:
-        """Have an output written into a tensor: ``set_output_tensor(0, tensor)``."""
+        """Have an output written into a tensor: ``set_output_tensor(0, tensor)``.
+
+        Args:
+            index: the index of the output, or the tensor of the only one.
+            tensor: the tensor; a run writes to its memory.
+
+        Raises:
+            InputError: if the index is unknown, or the tensor does not fit the output.
+            TypeError: if no tensor is given.
+        """
         number, given = _numbered(index, tensor)
         self._hold(self._compiled.output(number), given)
 
     def set_tensor(self, key: str | Output, tensor: Tensor) -> None:
-        """Give an input its tensor, or an output one to be written into, by name or port."""
+        """Give an input its tensor, or an output one to be written into, by name or port.
+
+        Args:
+            key: the name of an input or output, or its port.
+            tensor: of its element type and shape.
+
+        Raises:
+            InputError: if the name is unknown, or the tensor does not fit.
+        """
         port = self._port(key)
         if port in self.model_inputs:
             self._set(port, tensor)

@@ -115,6 +115,10 @@ class HasRTInfo(Answers):
     def set_rt_info(self, value: object, path: str | Sequence[str]) -> None:
         """Change the entry at a path, or add it.
 
+        Args:
+            value: what is saved as text.
+            path: the name of the entry, or the names that lead to it.
+
         Raises:
             InputError: if the path leads through an entry that has no further ones.
         """

@@ -78,7 +78,12 @@ class Tensor(TensorContent):
 
     @classmethod
     def of(cls, array: Array, element: ElementType) -> Tensor:
-        """Return a tensor that holds an array of its element type itself."""
+        """Return a tensor that holds an array of its element type itself.
+
+        Args:
+            array: the contents, whose memory is shared.
+            element: the element type, which may be narrower than the dtype.
+        """
         made = cls.__new__(cls)
         made._element = element
         made._hold(array, is_shared=False)

@@ -42,6 +42,9 @@ def validate(
         A report: iterate over its findings, in the order of the file, each with ``code``, ``severity``,
         ``message``, ``layer``, ``line``, ``excerpt``, ``causes`` and ``hint``; ``report.ok`` says
         whether the model is valid.
+
+    Raises:
+        InputError: if shapes are given for a page, or for an input that does not exist.
     """
     with within(limits), limited_lookups(), no_collection():
         return _validated(model, weights, shapes, limits)

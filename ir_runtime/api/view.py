@@ -116,11 +116,25 @@ class View(HasRTInfo, ABC):
         return [*found, *(self._nodes().output(port) for port in self._extra)]
 
     def input(self, key: int | str | None = None) -> Output:
-        """An input by index or name; without a key, the only one."""
+        """An input by index or name; without a key, the only one.
+
+        Args:
+            key: the index, the name of the tensor or of the layer.
+
+        Raises:
+            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+        """
         return find_port(self.inputs, key, "input")
 
     def output(self, key: int | str | None = None) -> Output:
-        """An output by index or name; without a key, the only one."""
+        """An output by index or name; without a key, the only one.
+
+        Args:
+            key: the index, the name of the tensor or of the layer.
+
+        Raises:
+            InputError: if the index or the name is unknown; without a key, if the model has none or several.
+        """
         return find_port(self.outputs, key, "output")
 
     @property
@@ -193,7 +207,11 @@ class View(HasRTInfo, ABC):
         return any(output._type.shape.is_dynamic for node in self.get_ops() for output in node.outputs())
 
     def constant(self, name: str) -> Array:
-        """The contents of the Constant layer of that name."""
+        """The contents of the Constant layer of that name.
+
+        Raises:
+            InputError: if the name is unknown.
+        """
         layers = [la for la in self._graph.of_type("Constant") if la.name == name]
         if not layers:
             known = [la.name for la in self._graph.of_type("Constant")]

@@ -111,6 +111,9 @@ def prepare() -> None:
     """Import what most models need, so that reading and compiling the first one need not.
 
     >>> prepare()
+
+    Raises:
+        InputError: if ``IR_RUNTIME_BACKEND`` is not a backend.
     """
     _, backends = load(os.environ.get("IR_RUNTIME_BACKEND") or default_backend(True, begin=False))
     for type in TYPES:

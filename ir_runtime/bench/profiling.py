@@ -63,6 +63,11 @@ def profile(
         against: ``openvino``, to run it, too.
         seed: of random inputs.
         name: what the report calls the model; by default its path or its name.
+
+    Raises:
+        InputError: if the file cannot be opened, the inputs do not fit, or ``against`` is unknown.
+        ParseError: if the file is not an IR.
+        ValidationError: if the model is not valid.
     """
     if against not in (None, "openvino"):
         raise InputError(f"unknown runtime {against!r}", hint="expected openvino")

@@ -174,7 +174,11 @@ class Runner:
         return _MODELS.get(key, self)
 
     def compile(self) -> CompiledModel:
-        """Compile the model."""
+        """Compile the model.
+
+        Raises:
+            InputError: if the model cannot be read, or a property or the backend is unknown.
+        """
         keep_freed_memory()
         return compile_model(self.source.read(), backend=self.backend, config=dict(self.config))
 

@@ -69,11 +69,20 @@ class Step:
         return (self.layer, *self.also)
 
     def run(self, args: Sequence[Array]) -> tuple[Array, ...]:
-        """Compute the outputs that the last layer declares; an operation may have more."""
+        """Compute the outputs that the last layer declares; an operation may have more.
+
+        Raises:
+            ExecutionError: if the kernel returns fewer outputs than the layer declares.
+        """
         return given(self.kernel(*args), len(self.writes))[: len(self.writes)]
 
     def store(self, env: Slots, results: Sequence[Array]) -> None:
-        """Put results where later steps read them; empty the slots that none reads any more."""
+        """Put results where later steps read them; empty the slots that none reads any more.
+
+        Args:
+            env: the slots of the run.
+            results: the outputs of the step, in order.
+        """
         for slot, array in zip(self.writes, results, strict=True):
             env[slot] = array
         for slot in self.frees:

@@ -26,6 +26,10 @@ def pack_data(array: Any, type: ElementType) -> Array:
     >>> pack_data(np.array([7, 8]), ElementType.u4)
     array([120], dtype=uint8)
 
+    Args:
+        array: integers that the type holds.
+        type: an element type of less than a byte.
+
     Raises:
         InputError: if the type takes a byte or more, or the numbers are not integers of 8 bits.
     """
@@ -50,6 +54,11 @@ def unpack_data(array: Any, type: ElementType, shape: Sequence[int]) -> Array:
 
     >>> unpack_data(np.array([120], np.uint8), ElementType.u4, [2])
     array([7, 8], dtype=uint8)
+
+    Args:
+        array: the bytes.
+        type: an element type of less than a byte.
+        shape: of the result.
 
     Raises:
         InputError: if the type takes a byte or more, or the bytes are too few.

@@ -160,7 +160,12 @@ class Dimension(Interval):
 
     @classmethod
     def of(cls, length: DimensionLike) -> Dimension:
-        """Read ``3``, ``"?"``, ``-1``, ``"1..8"``, ``"..8"``, ``(1, 8)``, a dimension or an interval."""
+        """Read ``3``, ``"?"``, ``-1``, ``"1..8"``, ``"..8"``, ``(1, 8)``, a dimension or an interval.
+
+        Raises:
+            InputError: if a text is not a length, or no length is between the bounds.
+            TypeError: if it is of another type.
+        """
         if type(length) is int:
             return _cached(length)
         if type(length) is Dimension:
@@ -181,7 +186,7 @@ class Dimension(Interval):
 
     @classmethod
     def between(cls, min: int = 0, max: int | None = None, symbol: Symbol | None = None) -> Dimension:
-        """Return the lengths from ``min`` to ``max``; without ``max``, all from ``min``."""
+        """Return the lengths from ``min`` to ``max``, or all from ``min``; equal ``symbol`` stand for equal lengths."""
         return cls(min, -1 if max is None else max, symbol)
 
     @property

@@ -28,19 +28,23 @@ __all__ = [
 ]
 
 
-class _ModelInfo:
-    """What the model has."""
+class _HasLayout:
+    """What a tensor of the user or of the model has."""
 
     def __init__(self) -> None:
         self._layout: Layout | None = None
 
     def set_layout(self, layout: Layout | str) -> Self:
-        """Say which layout the model has, whatever its file says."""
+        """Say which layout the tensor has; for that of the model, whatever its file says.
+
+        Raises:
+            InputError: if a text is not a layout; anything else is a TypeError.
+        """
         self._layout = layout_of(layout)
         return self
 
 
-class InputModelInfo(_ModelInfo):
+class InputModelInfo(_HasLayout):
     """What an input of the model expects.
 
     >>> import numpy as np
@@ -56,7 +60,7 @@ class InputModelInfo(_ModelInfo):
     """
 
 
-class OutputModelInfo(_ModelInfo):
+class OutputModelInfo(_HasLayout):
     """What an output of the model has.
 
     >>> import numpy as np
@@ -72,21 +76,20 @@ class OutputModelInfo(_ModelInfo):
     """
 
 
-class _TensorInfo:
+class _TensorInfo(_HasLayout):
     """What the user's tensor has."""
 
     def __init__(self) -> None:
-        self._layout: Layout | None = None
+        super().__init__()
         self._type: ElementType | None = None
 
     def set_element_type(self, type: ElementType) -> Self:
-        """Say which element type the user's tensor has."""
-        self._type = expected(type, ElementType)
-        return self
+        """Say which element type the user's tensor has.
 
-    def set_layout(self, layout: Layout | str) -> Self:
-        """Say which layout the user's tensor has."""
-        self._layout = layout_of(layout)
+        Raises:
+            TypeError: if it is not a Type.
+        """
+        self._type = expected(type, ElementType)
         return self
 
 
@@ -182,7 +185,7 @@ class InputTensorInfo(_TensorInfo):
         return self._set_size(-1, -1)
 
     def set_spatial_static_shape(self, height: int, width: int) -> Self:
-        """Say which height and width the user's tensor has.
+        """Say which ``height`` and ``width`` the user's tensor has, in pixels.
 
         Raises:
             InputError: if a shape was set.
@@ -218,7 +221,11 @@ class InputTensorInfo(_TensorInfo):
         return self
 
     def set_memory_type(self, memory_type: str) -> Self:
-        """Say in which memory the user's tensor is; kept in the rt_info of the input for devices that look at it."""
+        """Say in which memory the user's tensor is: a note in the rt_info of the input, for other devices.
+
+        Raises:
+            TypeError: if it is not a string.
+        """
         self._memory = expected(memory_type, str)
         return self
 

@@ -52,6 +52,11 @@ class PrePostProcessor:
     ) -> InputInfo:
         """Return the information about an input: by index, by the name of its tensor, or of the only one.
 
+        Args:
+            key: the index, or the name of the tensor.
+            tensor_name: the name, as a keyword.
+            input_index: the index, as a keyword.
+
         Raises:
             InputError: if there is none, or if no key is given and there are several.
         """
@@ -62,6 +67,11 @@ class PrePostProcessor:
         self, key: int | str | None = None, *, tensor_name: str | None = None, output_index: int | None = None
     ) -> OutputInfo:
         """Return the information about an output: by index, by the name of its tensor, or of the only one.
+
+        Args:
+            key: the index, or the name of the tensor.
+            tensor_name: the name, as a keyword.
+            output_index: the index, as a keyword.
 
         Raises:
             InputError: if there is none, or if no key is given and there are several.

@@ -31,7 +31,12 @@ class _Steps(ABC):
         self._steps: list[Step] = []
 
     def convert_element_type(self, type: ElementType = ElementType.dynamic) -> Self:
-        """Convert to an element type; by default to the one that follows: the model's, or the user's tensor's."""
+        """Convert to an element type; by default to the one that follows: the model's, or the user's tensor's.
+
+        Raises:
+            TypeError: if it is not a Type.
+            InputError: when the model is built, if no element type is given or follows.
+        """
         return self._add(convert_type(expected(type, ElementType)))
 
     def convert_layout(
@@ -40,6 +45,14 @@ class _Steps(ABC):
         """Transpose to a layout, or by the indices of dimensions.
 
         An empty layout is the one that follows: the model's, or the user's tensor's.
+
+        Args:
+            dst_layout: the layout, or the indices of the dimensions in their new order.
+            dims: these indices by name.
+
+        Raises:
+            InputError: if a text is not a layout; when the model is built, if the layouts do not fit.
+            TypeError: if neither is given, or an index is negative.
         """
         given = dst_layout if dims is None else dims
         if given is None:
@@ -58,7 +71,12 @@ class _Steps(ABC):
         return permute(order)
 
     def custom(self, operation: Callable[[Output], Any]) -> Self:
-        """Apply a function that takes an output of a node and returns another, or a node."""
+        """Apply a function that takes an output of a node and returns another, or a node.
+
+        Raises:
+            TypeError: if it cannot be called.
+            InputError: when the model is built, if the function returns something else.
+        """
         if not callable(operation):
             raise TypeError(f"expected a function that takes an output of a node, got {operation!r}")
         return self._add(custom(operation))
@@ -112,19 +130,36 @@ class PreProcessSteps(_Steps):
         self._orders_since: list[tuple[int, ...]] = []
 
     def mean(self, value: Any = None, *, values: Any = None) -> Self:
-        """Subtract ``value`` (or ``values``): a number, or one number per channel."""
+        """Subtract ``value`` (or ``values``): a number, or one number per channel.
+
+        Raises:
+            TypeError: if they are not numbers.
+        """
         return self._add(mean(floats(value if values is None else values)))
 
     def scale(self, value: Any = None, *, values: Any = None) -> Self:
-        """Divide by ``value`` (or ``values``): a number, or one number per channel."""
+        """Divide by ``value`` (or ``values``): a number, or one number per channel.
+
+        Raises:
+            TypeError: if they are not numbers.
+        """
         return self._add(scale(floats(value if values is None else values)))
 
     def convert_color(self, dst_format: ColorFormat) -> Self:
-        """Convert to another colour format."""
+        """Convert to another colour format.
+
+        Raises:
+            TypeError: if it is not a ColorFormat.
+            InputError: when the model is built, if the conversion is not supported.
+        """
         return self._add(convert_color(expected(dst_format, ColorFormat)))
 
     def reverse_channels(self) -> Self:
-        """Reverse the order of the channels."""
+        """Reverse the order of the channels.
+
+        Raises:
+            InputError: when the model is built, if the channels of the tensor are unknown.
+        """
         return self._add(reverse_channels())
 
     def resize(
@@ -166,6 +201,10 @@ class PreProcessSteps(_Steps):
             pads_end: those at its end.
             value: what to pad with, for mode constant.
             mode: how to pad.
+
+        Raises:
+            TypeError: if pads are not integers, the value is not a number, or the mode not a PaddingMode.
+            InputError: when the model is built, if the numbers of pads and dimensions differ.
         """
         return self._add(
             pad(integers(pads_begin), integers(pads_end), floats(value), expected(mode, PaddingMode))

@@ -71,7 +71,11 @@ class If(BodyNode, type="If"):
         return self._get("else_body")
 
     def set_input(self, value: Output, then_parameter: Node | None, else_parameter: Node | None) -> None:
-        """Feed the tensor ``value`` to ``then_parameter`` and ``else_parameter``; ``None`` for a body that does not read it."""
+        """Feed the tensor ``value`` to ``then_parameter`` and ``else_parameter``; ``None`` for a body that does not read it.
+
+        Raises:
+            InputError: if a Parameter is not one of the body.
+        """
         index = self._read(value)
         for name, parameter in zip(self.names, (then_parameter, else_parameter), strict=True):
             if parameter is not None:
@@ -80,7 +84,11 @@ class If(BodyNode, type="If"):
         self._infer_if_complete()
 
     def set_output(self, then_result: Node, else_result: Node) -> Output:
-        """Add an output, which is ``then_result`` or ``else_result``, as the condition holds or not."""
+        """Add an output, which is ``then_result`` or ``else_result``, as the condition holds or not.
+
+        Raises:
+            InputError: if a Result is not one of the body.
+        """
         index = len(self.layer.outputs)
         both = zip(self.names, (then_result, else_result), strict=True)
         places = {name: result_of(self._get(name), result) for name, result in both}
@@ -98,7 +106,11 @@ class _Repeated(BodyNode):
         self._feed(SliceInputDescription(self._read(value), self._parameter(parameter), **cut))
 
     def set_merged_input(self, body_parameter: Node, initial_value: Output, successive_value: Output) -> None:
-        """Feed ``body_parameter`` the tensor ``initial_value`` at first, then the ``successive_value`` of the iteration before."""
+        """Feed ``body_parameter`` the tensor ``initial_value`` at first, then the ``successive_value`` of the iteration before.
+
+        Raises:
+            InputError: if the Parameter or the Result is not one of the body.
+        """
         result = result_of(self._get("body"), successive_value)
         self._feed(MergedInputDescription(self._read(initial_value), self._parameter(body_parameter), result))
 
@@ -126,7 +138,11 @@ class _Repeated(BodyNode):
         return cut.count(shape[entry.axis].get_length()) if known and cut is not None else -1
 
     def get_iter_value(self, body_value: Output, iteration: int = -1) -> Output:
-        """Have an output that is what a Result of the body gives in the last iteration."""
+        """Have an output that is what a Result of the body gives in the last iteration.
+
+        Raises:
+            InputError: for another iteration, or if the Result is not one of the body.
+        """
         index = len(self.layer.outputs)
         if iteration != -1:
             raise InputError("only the last iteration, -1, can be an output", code=Code.BAD_REQUEST)
@@ -136,7 +152,11 @@ class _Repeated(BodyNode):
     def get_concatenated_slices(
         self, value: Output, start: int, stride: int, part_size: int, end: int, axis: int
     ) -> Output:
-        """Add an output that joins the ``value`` of all iterations along ``axis``, each in the place that the rest says."""
+        """Add an output that joins the ``value`` of all iterations along ``axis``, each in the place that the rest says.
+
+        Raises:
+            InputError: if the Result is not one of the body.
+        """
         index, cut = len(self.layer.outputs), Cut(axis, start, end, stride, part_size)
         place = result_of(self._get("body"), value)
         return self._give({"body": ConcatOutputDescription(place, index, **named_cut(cut))}, index)

@@ -79,13 +79,23 @@ class Parameter(_End, type="Parameter"):
         self._build(operation("Parameter", 1, {"element_type": element, "shape": partial}), ())
 
     def set_element_type(self, element_type: object) -> None:
-        """Give the input another element type."""
+        """Give the input another element type.
+
+        Raises:
+            InputError: if it is not an element type.
+            ValidationError: if a layer refuses it; the input is then as before.
+        """
         self._edit()
         self.layer = changed(self.layer, "element_type", element_of(element_type))
         self._update()
 
     def set_partial_shape(self, partial_shape: ShapeLike) -> None:
-        """Give the input another shape."""
+        """Give the input another shape.
+
+        Raises:
+            InputError: if it is not a shape.
+            ValidationError: if a layer refuses it; the input is then as before.
+        """
         self._edit()
         self.layer = changed(self.layer, "shape", PartialShape(partial_shape))
         self._update()

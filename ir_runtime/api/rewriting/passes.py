@@ -124,7 +124,11 @@ class MatcherPass(PassBase):
         return node
 
     def apply(self, node: Node) -> bool:
-        """Match the pattern at a node, and do what is to be done; return whether something was changed."""
+        """Match the pattern at a node, and do what is to be done; return whether something was changed.
+
+        Raises:
+            InputError: if no matcher is registered.
+        """
         if self._matcher is None:
             raise InputError(
                 f"{self.get_name()} has no matcher: call register_matcher", code=Code.BAD_REQUEST

@@ -217,7 +217,12 @@ class Serialize(ModelPass):
         self._version = version.name if isinstance(version, Version) else version or Version.UNSPECIFIED.name
 
     def run_on_model(self, model: Model) -> bool:
-        """Save the model."""
+        """Save the model.
+
+        Raises:
+            InputError: if the files cannot be written.
+            ValidationError: if the model is not valid.
+        """
         serialize(model, *self._paths, self._version)
         return False
 
