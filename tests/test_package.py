@@ -104,7 +104,8 @@ def test_completion_shows_public_names_of_modules(name: str) -> None:
     module = getattr(ir, name)
     shown = {each for each in dir(module) if not each.startswith("_")}
     listed = {each for each in getattr(module, "__all__", ()) if not each.startswith("_")}
-    assert shown == listed or not listed
+    if not name.startswith("opset"):
+        assert shown == listed
     assert not [
         each for each in shown if isinstance(getattr(module, each), types.ModuleType) and each not in listed
     ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from .precision import rounding_to
 from .progress import Interrupted, stage
 from .reference import Change, Reference, chained, computed
 from .spilling import tensors, within_budget
+from .stored_weights import STORED_AS
 from .tensors import computed_layers, end_of_node, is_float
 from .terms import PRODUCTS
 from .verdict import error_of
@@ -30,11 +30,6 @@ __all__ = ["Budget", "LayerCost", "budget"]
 
 FIRST = 0.05
 """Which part of the time the run is taken to need that all errors are relative to."""
-GROUP = 128
-"""How many weights of a row share a scale in int4."""
-
-_Rounding: TypeAlias = Callable[[Layer, Array], Array]
-"""Takes a layer and its weights; returns what they are after they were stored."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +109,7 @@ class Budget(Shown):
         if self.partial:
             return "PARTIAL: it was interrupted; the costs of the other layers are unknown"
         if not self.layers:
-            weights = " with constant weights" if self.to in _ROUNDINGS else ""
+            weights = " with constant weights" if self.to in STORED_AS else ""
             return f"no layer multiplies matrices{weights}: {self.to} costs nothing"
         lines = [f"all in {self.to}: error {self.total:.1e} (the layers predict {self.predicted:.1e})"]
         if self.kept:
@@ -151,7 +146,7 @@ def budget(model: Model, inputs: object, to: str = "bf16", keep: int = 3) -> Bud
     Raises:
         InputError: if an input is not as expected, or the precision is unknown.
     """
-    if to not in _ROUNDINGS and to not in ("bf16", "f16"):
+    if to not in STORED_AS and to not in ("bf16", "f16"):
         expected = "expected bf16, f16, int8 or int4"
         raise InputError(f"unknown precision {to!r}", code=Code.NO_SUCH_NAME, hint=expected)
     with within_budget(model.limits):
@@ -191,7 +186,7 @@ class _Budgeting:
         self.layers = [
             layer
             for layer in computing
-            if layer.type in PRODUCTS and (to not in _ROUNDINGS or any(self._constants[layer.id]))
+            if layer.type in PRODUCTS and (to not in STORED_AS or any(self._constants[layer.id]))
         ]
         self._ends = {layer.id: end_of_node(graph, layer, changing) for layer in self.layers}
         self._decisions, self._inside = tensors(), InsideDecisions(graph, self._reference.types)
@@ -216,7 +211,7 @@ class _Budgeting:
         return found
 
     def _computed(self, layers: Collection[int]) -> float:
-        change = self._stored if self._to in _ROUNDINGS else self._rounded
+        change = self._stored if self._to in STORED_AS else self._rounded
         decided = chained(change(layers), pinned(self._decisions))
         results = self._reference.run(self._feeds, decided, self._inside.replay())
         errors = [
@@ -248,7 +243,7 @@ class _Budgeting:
                 return outputs
             fixed = self._constants[layer.id]
             arrays = [
-                _ROUNDINGS[self._to](layer, array) if known and array.ndim > 1 else array
+                STORED_AS[self._to](layer, array) if known and array.ndim > 1 else array
                 for array, known in zip(given, fixed, strict=True)
             ]
             return _moved(layer, given, arrays, outputs)
@@ -270,35 +265,3 @@ def _moved(
                 computed(layer, given), computed(layer, changed), outputs, strict=True
             )
         )
-
-
-def _rows(layer: Layer, weights: Array) -> Array:
-    """Weights as rows, each of which makes one column of the result."""
-    transposed = layer.type != "MatMul" or vars(layer.op)["transpose_b"]
-    return weights if transposed else np.swapaxes(weights, -1, -2)
-
-
-def _in_int8(layer: Layer, weights: Array) -> Array:
-    rows = _rows(layer, weights)
-    axes = tuple(range(1, rows.ndim)) if layer.type != "MatMul" else (-1,)
-    scale = np.abs(rows).max(axes, keepdims=True) / 127
-    scale = np.where(scale, scale, 1)
-    stored = np.clip(np.rint(rows / scale), -127, 127) * scale
-    return _rows(layer, np.asarray(stored.astype(weights.dtype)))
-
-
-def _in_int4(layer: Layer, weights: Array) -> Array:
-    rows = _rows(layer, weights)
-    flat = rows.reshape(rows.shape[0], -1) if layer.type != "MatMul" else rows
-    stored = flat.copy()
-    for start in range(0, flat.shape[-1], GROUP):
-        part = flat[..., start : start + GROUP]
-        low, high = part.min(-1, keepdims=True), part.max(-1, keepdims=True)
-        low, high = np.minimum(low, 0), np.maximum(high, 0)
-        scale = np.where(high > low, (high - low) / 15, 1)
-        zero = np.rint(-low / scale)
-        stored[..., start : start + GROUP] = (np.clip(np.rint(part / scale) + zero, 0, 15) - zero) * scale
-    return _rows(layer, stored.reshape(rows.shape))
-
-
-_ROUNDINGS: dict[str, _Rounding] = {"int8": _in_int8, "int4": _in_int4}

@@ -17,6 +17,7 @@ from ir_runtime.backends.numpy.math import gemm, panels
 from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.backends.numpy.tiling import tile_plan
 from ir_runtime.backends.numpy.tiling.tiled_layer import TiledLayer
+from ir_runtime.errors import ExecutionError
 from ir_runtime.executor.compile import compile_plan
 from ir_runtime.ir.tensor import Array
 from ir_runtime.ops.convolution.forward import Convolution, GroupConvolution
@@ -152,7 +153,7 @@ def test_windows_that_do_not_fit_are_named() -> None:
     x = net.parameter("x", "?,4,?,5")
     net.result(product(net, depthwise(net, x, 4, pads_begin="0,0", pads_end="0,0"), 4, 4))
     ours = Ours(net.xml(), net.weights)
-    with pytest.raises(Exception, match="groupconvolution"):
+    with pytest.raises(ExecutionError, match="groupconvolution"):
         ours.run([numbers(1, 4, 2, 5)], "numpy")
 
 
