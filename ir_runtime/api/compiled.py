@@ -21,6 +21,7 @@ from .nodes import Output
 from .request import Request
 from .results import OVDict
 from .state import VariableState, variable_states
+from .wrong_arguments import ArgumentTypeError
 
 if TYPE_CHECKING:
     from .patching import Replacements
@@ -169,9 +170,17 @@ class CompiledModel(Executable):
 
         Returns:
             an open file with the bytes, unless there is one to write to.
+
+        Raises:
+            InputError: if ``model_stream`` is not a file.
         """
         from .blob import write_blob
 
+        if model_stream is not None and not hasattr(model_stream, "write"):
+            got = type(model_stream).__name__
+            raise ArgumentTypeError(
+                f"expected a file that is open for writing, got {got}", code=Code.BAD_REQUEST
+            )
         blob = write_blob(self._model)
         if model_stream is None:
             return BytesIO(blob)

@@ -8,8 +8,25 @@ from ..codes import Code
 from ..errors import InputError
 from ..nearest import nearest
 from .callers import warn
+from .wrong_arguments import ArgumentTypeError
 
-__all__ = ["check_config", "describe", "unknown_property", "wants_f16"]
+__all__ = ["as_mapping", "check_config", "describe", "unknown_property", "wants_f16"]
+
+
+def as_mapping(config: object) -> Mapping[str, object]:
+    """Return properties that were given as ``config``; none for None.
+
+    Raises:
+        InputError: if they are not a mapping.
+    """
+    if not config:
+        return {}
+    if not isinstance(config, Mapping):
+        got = type(config).__name__
+        raise ArgumentTypeError(
+            f"config must be a mapping of names to values, got {got}", code=Code.BAD_REQUEST
+        )
+    return config
 
 
 def check_config(config: Mapping[str, object] | None) -> dict[str, object]:
@@ -18,9 +35,7 @@ def check_config(config: Mapping[str, object] | None) -> dict[str, object]:
     Raises:
         InputError: if the property or its value is unknown.
     """
-    if not config:
-        return {}
-    found = {str(key): _read(str(key), value) for key, value in config.items()}
+    found = {str(key): _read(str(key), value) for key, value in as_mapping(config).items()}
     for_cpu = found.pop("DEVICE_PROPERTIES", None)
     if isinstance(for_cpu, Mapping) and isinstance(for_cpu.get("CPU"), Mapping):
         found = found | check_config(for_cpu["CPU"])

@@ -16,7 +16,7 @@ from ..ops import registry
 from ..reader.source import SourceLike
 from ..reader.weights import WeightsLike
 from .compiled import CompiledModel
-from .config import check_config, describe
+from .config import as_mapping, check_config, describe
 from .custom_op import Op, register
 from .devices import CPU, OVER_OTHERS, Device
 from .model import Model
@@ -25,6 +25,7 @@ from .reading import read_fragment, read_fragments, read_model
 from .streams import Streams
 from .validating import validate
 from .versions import Version
+from .wrong_arguments import ArgumentTypeError
 
 __all__ = ["Core", "compile_model", "read_fragment", "read_fragments", "read_model", "validate"]
 
@@ -145,7 +146,7 @@ class Core(Answers):
     ) -> CompiledModel:
         """Compile a model, with the properties that were set; the arguments are those of `ir_runtime.compile_model`."""
         device = Device.of(device_name, config)
-        merged = {**self._set_for(*device.all, CPU), **(config or {})}
+        merged = {**self._set_for(*device.all, CPU), **as_mapping(config)}
         read = model if isinstance(model, Model) else read_model(model, weights, limits=limits or DEFAULT)
         return CompiledModel(read, backend, outputs, merged, device=device.name, limits=limits, strict=strict)
 
@@ -186,7 +187,7 @@ class Core(Answers):
         """
         Device.of(device_name, config)
         check_config(config)
-        return {node.friendly_name: CPU for node in model.get_ops() if node.layer.op is not None}
+        return dict.fromkeys(sorted(n.friendly_name for n in model.get_ops() if n.layer.op is not None), CPU)
 
     def get_property(self, device_name: str, property: str | None = None) -> Any:
         """The value of a property of a device: ``get_property("CPU", "FULL_DEVICE_NAME")``.
@@ -232,7 +233,7 @@ class Core(Answers):
             given = dict([given])
         if not isinstance(given, Mapping):
             message = f"properties must be a mapping of names to values, got {type(given).__name__}"
-            raise InputError(message, code=Code.BAD_REQUEST)
+            raise ArgumentTypeError(message, code=Code.BAD_REQUEST)
         name = Device.named(device).name if device else ""
         self._config[name] = self._config.get(name, {}) | check_config(given)
 

@@ -72,7 +72,7 @@ class Device:
 
 
 def _priorities(config: Mapping[str, object]) -> tuple[str, ...]:
-    given = str(config.get("MULTI_DEVICE_PRIORITIES", ""))
+    given = str(config.get("MULTI_DEVICE_PRIORITIES", "")) if isinstance(config, Mapping) else ""
     return tuple(_kind(each) for each in given.split(",") if each and not each.startswith("-"))
 
 

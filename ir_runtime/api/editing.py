@@ -154,7 +154,7 @@ class Editing(View):
         if self._members is None:
             self._table.settle()
             self._members = members_of(self._table)
-            self._members.results += [Result(self._table.output(port)) for port in self._added]
+            self._members.results += [Result.with_names(self._table.output(port)) for port in self._added]
             self._added = []
         return self._members
 

@@ -8,10 +8,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..codes import Code
 from ..errors import InputError
-from ..ir import shape
 from ..ir.element import ElementType
 from ..ir.graph import Layer
 from ..ir.tensor import Array
+from .attributes import attributes_of
+from .building.layer import spelled
 from .descriptor import DescriptorTensor
 from .evaluating import evaluated
 from .node_ports import AnyInput, AnyOutput
@@ -21,9 +22,6 @@ from .tensor import Tensor
 from .type_info import DiscreteTypeInfo
 
 __all__ = ["AttributeVisitor", "LayerInfo"]
-
-# Where files spell an operation differently from OpenVINO's API.
-_SPELLED = {"PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
 
 
 class AttributeVisitor(Protocol):
@@ -91,7 +89,7 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
 
     def get_type_name(self) -> str:
         """The operation as OpenVINO spells it, such as ``Relu``."""
-        return _SPELLED.get(self.layer.type, self.layer.type)
+        return spelled(self.layer.type)
 
     @property
     def type_info(self) -> DiscreteTypeInfo:
@@ -106,12 +104,8 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
         return self.type_info
 
     def get_attributes(self) -> dict[str, Any]:
-        """The attributes of the operation with their defaults, as numbers, texts and lists."""
-        if self.layer.op is None:
-            return dict(self.layer.attributes)
-        found = self.layer.op.attributes()
-        stored = ("offset", "size") if self.layer.type == "Constant" else ()
-        return {name: _plain(value) for name, value in found.items() if name not in stored}
+        """The attributes by their names in files, with their defaults, as numbers, texts and lists."""
+        return attributes_of(self.layer)
 
     def _entries(self) -> Mapping[str, object]:
         return self.layer.rt_info
@@ -218,18 +212,41 @@ class LayerInfo(HasRTInfo, Generic[_Output, _Input]):
 
     @property
     def shape(self) -> Shape:
-        """The shape of the only output."""
-        return self.output(0).shape
+        """The shape of the only output, all of which must be known.
+
+        Raises:
+            InputError: if there are several outputs, or none.
+        """
+        return self._only_output.shape
 
     @property
     def partial_shape(self) -> PartialShape:
-        """The shape of the only output, as far as it is known."""
-        return self.output(0).partial_shape
+        """The shape of the only output, as far as it is known.
+
+        Raises:
+            InputError: if there are several outputs, or none.
+        """
+        return self._only_output.partial_shape
 
     @property
     def element_type(self) -> ElementType:
-        """The element type of the only output."""
-        return self.output(0).element_type
+        """The element type of the only output.
+
+        Raises:
+            InputError: if there are several outputs, or none.
+        """
+        return self._only_output.element_type
+
+    @property
+    def _only_output(self) -> _Output:
+        outputs = self.outputs()
+        if len(outputs) != 1:
+            raise InputError(
+                f"layer {self.friendly_name!r} has {len(outputs)} outputs: its shape and element type are not unique",
+                code=Code.BAD_REQUEST,
+                hint="node.output(index) has those of one output",
+            )
+        return outputs[0]
 
     def get_partial_shape(self) -> PartialShape:
         """The shape of the only output, as far as it is known."""
@@ -271,11 +288,3 @@ def _at(items: Sequence[_Item], index: int, message: str) -> _Item:
     if not 0 <= index < len(items):
         raise InputError(message, code=Code.NO_SUCH_NAME, hint=f"it has {len(items)}")
     return items[index]
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, shape.PartialShape):
-        return [-1] if value.rank is None else [d.min if d.is_static else -1 for d in value]
-    if isinstance(value, tuple):
-        return list(value)
-    return str(value) if isinstance(value, ElementType) else value

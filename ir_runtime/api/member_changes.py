@@ -11,6 +11,7 @@ from .building.arguments import as_results
 from .building.variables import Variable, VariableInfo
 from .editing import Editing
 from .nodes import Node, Output
+from .wrong_arguments import OutOfRangeError
 
 __all__ = ["MemberChanges"]
 
@@ -124,7 +125,7 @@ class MemberChanges(Editing):
         parameters = self._edit().parameters
         if not 0 <= parameter_index < len(parameters):
             message = f"input index {parameter_index} is out of range: the model has {len(parameters)}"
-            raise InputError(message, code=Code.NO_SUCH_NAME)
+            raise OutOfRangeError(message, code=Code.NO_SUCH_NAME)
         parameters[parameter_index].output(0).replace(parameter.output(0))
         parameters[parameter_index] = parameter
 

@@ -157,7 +157,7 @@ class Model(Reshaping):
         """
         wanted = [output for item in _listed(outputs) for output in self._asked(item)]
         known = {result.input_value(0): result for result in self.results}
-        more = {output: Result(output) for output in dict.fromkeys(wanted) if output not in known}
+        more = {output: Result.with_names(output) for output in dict.fromkeys(wanted) if output not in known}
         self.add_results(more.values())
         name_ends(Members(results=list(more.values())))
         return [(known | more)[output].output(0) for output in dict.fromkeys(wanted)]

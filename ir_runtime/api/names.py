@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..ir.graph import Graph, Layer, Port
 from ..nearest import nearest
 from .ports import TypedPort
+from .wrong_arguments import OutOfRangeError
 
 __all__ = ["find_port", "find_ports", "unknown_name"]
 
@@ -33,7 +34,7 @@ def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: s
         return ports[0]
     if isinstance(key, int):
         if not 0 <= key < len(ports):
-            raise InputError(
+            raise OutOfRangeError(
                 f"{what} index {key} is out of range: the model has {len(ports)}",
                 code=Code.NO_SUCH_NAME,
                 hint=_known(ports),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..codes import Code
 from ..errors import InputError
@@ -98,13 +98,28 @@ class NodeChanges(LayerInfo[_Output, _Input]):
         """Return the names of the tensor of an output."""
 
     def _rename(self, index: int, names: tuple[str, ...]) -> None:
-        """Name a tensor; that of a Result is also that of the layer that it reads."""
+        """Name a tensor; the own names of a Result are also names of the tensor that it reads."""
         self._edit()
-        source = self._sources[0] if self.layer.type == "Result" and self._sources else None
-        if source is not None:
-            kept = [name for name in source._names if name not in self._names_of(index)]
-            source._node._rename(source._index, tuple(dict.fromkeys((*kept, *names))))
+        if self.layer.type != "Result":
+            own = (name for target in self._targets(index) for name in target._node._own_names)
+            self._set_names(index, tuple(dict.fromkeys((*names, *own))))
+            return
+        former = self._own_names
         self._set_names(index, names)
+        for source in self._sources:
+            if source is not None:
+                kept = [name for name in source._names if name not in former]
+                source._node._rename(source._index, (*kept, *names))
+
+    @property
+    def _own_names(self) -> tuple[str, ...]:
+        """The names that a Result was given itself; other layers have none."""
+        specs = self.layer.inputs[:1] if self.layer.type == "Result" else ()
+        return tuple(name for spec in specs for name in spec.names)
+
+    @abstractmethod
+    def _targets(self, index: int) -> Iterable[AnyInput]:
+        """Yield the inputs that read an output."""
 
     def _set_names(self, index: int, names: tuple[str, ...]) -> None:
         if self.layer.type == "Result":
@@ -150,6 +165,19 @@ class NodeChanges(LayerInfo[_Output, _Input]):
     def get_name(self) -> str:
         """The name that the layer was given when it was created."""
         return self._given_name
+
+    if not TYPE_CHECKING:  # or type checkers would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Callable[..., object]:
+            """Return what reads or changes an attribute: ``get_axis`` and ``set_axis`` for ``axis``."""
+            what, _, rest = name.partition("_")
+            known = self.get_attributes() if what in ("get", "set") and "layer" in vars(self) else {}
+            found = [attribute for attribute in known if attribute.replace("-", "_") == rest]
+            if not found:
+                return super().__getattr__(name)
+            if what == "get":
+                return lambda: self.get_attributes()[found[0]]
+            return lambda value: self.set_attribute(found[0], value)
 
     def set_argument(self, index: int, source: _Output) -> None:
         """Let the input ``index`` read the output ``source``; the index after the last adds an input."""

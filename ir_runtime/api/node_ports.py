@@ -19,6 +19,7 @@ from .layout_info import check_layout, layout_of, with_layout
 from .operators import Operators
 from .rt_info import HasRTInfo
 from .shapes import PartialShape, Shape
+from .wrong_arguments import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,7 +181,14 @@ class OutputBase(NamedPort, HasRTInfo, Operators[_Node], Generic[_Node, _Input])
             self._node._rename(self._index, (*known, *more))
 
     def replace(self, replacement: OutputBase[_Node, _Input]) -> None:
-        """Let all that reads this tensor read another one instead, which also takes its names."""
+        """Let all that reads this tensor read another one instead, which also takes its names.
+
+        Raises:
+            InputError: if ``replacement`` is not an output of a node.
+        """
+        if not isinstance(replacement, OutputBase):
+            got = type(replacement).__name__
+            raise ArgumentTypeError(f"expected an output of a node, got {got}", code=Code.BAD_REQUEST)
         for target in self.target_inputs:
             target.replace_source_output(replacement)
         replacement.add_names(self._names)

@@ -219,8 +219,8 @@ class Node(NodeChanges["Output", "Input"], Operators["Node"]):
     def _names_of(self, index: int) -> tuple[str, ...]:
         if self.layer.type != "Result":
             return tuple(name for spec in self.layer.outputs[index : index + 1] for name in spec.names)
-        own = tuple(name for spec in self.layer.inputs[:1] for name in spec.names)
-        if self._home is None:
+        own = self._own_names
+        if self._home is None and own:
             return own
         return tuple(dict.fromkeys((*own, *(n for s in self._sources if s is not None for n in s._names))))
 

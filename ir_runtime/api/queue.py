@@ -9,8 +9,10 @@ from functools import partial
 from typing import Any
 
 from ..absent import Answers
+from ..codes import Code
 from ..forks import register
 from .compiled import CompiledModel, InferRequest
+from .wrong_arguments import ArgumentTypeError
 
 __all__ = ["AsyncInferQueue"]
 
@@ -40,9 +42,15 @@ class AsyncInferQueue(Answers):
     Args:
         model: what they run; those that run at once share its threads.
         jobs: how many there are; by default as many as there are threads.
+
+    Raises:
+        InputError: if ``model`` is not compiled.
     """
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
+        if not isinstance(model, CompiledModel):
+            got = type(model).__name__
+            raise ArgumentTypeError(f"expected a compiled model, got {got}", code=Code.BAD_REQUEST)
         self._requests = [model.create_infer_request() for _ in range(jobs or model._streams.threads)]
         self._idle = deque(range(len(self._requests)))
         self._callback: Callable[[InferRequest, Any], object] | None = None
@@ -57,7 +65,14 @@ class AsyncInferQueue(Answers):
         self._changed = threading.Condition(self._lock)
 
     def set_callback(self, callback: Callable[[InferRequest, Any], object]) -> None:
-        """Call ``callback(request, userdata)`` after each run."""
+        """Call ``callback(request, userdata)`` after each run.
+
+        Raises:
+            InputError: if ``callback`` cannot be called.
+        """
+        if not callable(callback):
+            got = type(callback).__name__
+            raise ArgumentTypeError(f"callback must be a function, got {got}", code=Code.BAD_REQUEST)
         self._callback = callback
 
     def start_async(self, inputs: object = None, userdata: object = None, share_inputs: bool = False) -> None:

@@ -167,7 +167,13 @@ class Request(RequestTensors):
         self.wait_for(None)
 
     def wait_for(self, timeout: float | None) -> bool:
-        """Wait at most ``timeout`` milliseconds; return whether the run has ended."""
+        """Wait at most ``timeout`` milliseconds; return whether the run has ended.
+
+        Raises:
+            InputError: if ``timeout`` is negative.
+        """
+        if timeout is not None and timeout < 0:
+            raise InputError(f"timeout must be at least 0, got {timeout}", code=Code.BAD_REQUEST)
         if not self._join(None if timeout is None else timeout / 1e3):
             return False
         self._raise_failure()

@@ -17,6 +17,7 @@ from .names import find_port
 from .nodes import Output
 from .results import OVDict
 from .tensor import Tensor
+from .wrong_arguments import ArgumentTypeError
 
 __all__ = ["RequestTensors"]
 
@@ -126,7 +127,16 @@ class RequestTensors(Answers):
     def set_tensors(
         self, tensors: Mapping[str, Tensor] | Mapping[Output, Tensor] | Mapping[str | Output, Tensor]
     ) -> None:
-        """Give several inputs and outputs their tensors, by name or port."""
+        """Give several inputs and outputs their tensors, by name or port.
+
+        Raises:
+            InputError: if the tensors are not a mapping.
+        """
+        if not isinstance(tensors, Mapping):
+            got = type(tensors).__name__
+            raise ArgumentTypeError(
+                f"tensors must be a mapping of names or ports, got {got}", code=Code.BAD_REQUEST
+            )
         for key, tensor in tensors.items():
             self.set_tensor(key, tensor)
 

@@ -19,6 +19,7 @@ from .member_changes import MemberChanges
 from .names import find_port, unknown_name
 from .nodes import Output
 from .shapes import ShapeLike
+from .wrong_arguments import ArgumentTypeError
 
 __all__ = ["PortShapes", "Reshaping"]
 
@@ -132,6 +133,7 @@ def _shape(given: ShapeLike) -> PartialShape:
     try:
         return PartialShape(given)
     except (TypeError, ValueError) as reason:
-        raise InputError(
+        kind = ArgumentTypeError if isinstance(reason, TypeError) else InputError
+        raise kind(
             f"{given!r} is not a shape: {reason}", hint='expected a shape such as "?,3,1..8" or [-1, 3]'
         ) from None

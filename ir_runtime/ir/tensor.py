@@ -137,7 +137,7 @@ class Value:
         return None if self.data is None or numbers is None else objects(numbers, self.data.shape)
 
 
-def objects(numbers: Iterable[int | Interval], shape: tuple[int, ...]) -> Array:
+def objects(numbers: Iterable[int | str | Interval], shape: tuple[int, ...]) -> Array:
     """Return an array of ``dtype=object``; NumPy alone would try to iterate over the elements."""
     flat = list(numbers)
     array = np.empty(len(flat), object)

@@ -173,8 +173,9 @@ def _build_output(info: OutputInfo, keeps_layer_name: bool, undo: ExitStack) -> 
 
 
 def _read_instead(result: Node, tensor: Output, source: Output, undo: ExitStack) -> None:
-    """Let a Result read another tensor, which takes the names of the former one, unless that is an input."""
-    names, former = result.output(0)._names, source._names
+    """Let a Result read another tensor, which takes its own names from the former one, unless that is an input."""
+    result._edit()
+    names, former = result._own_names, source._names
     is_input = source.node.get_type_name() == "Parameter"
     undo.callback(source.set_names, former)
     _connect(result.input(0), tensor, undo)

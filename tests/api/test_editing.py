@@ -278,7 +278,7 @@ def test_programs(name: str, tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "types that do not fit": "ops.add(p, 1)",
+    "types that do not fit": "ops.add(p, np.int64(1))",
     "shapes that do not fit": "ops.add(p, np.ones(5, np.float32))",
     "an axis that is not there": "ops.concat([p, p], 7)",
     "an attribute of another kind": "ops.softmax(p, axis='x')",

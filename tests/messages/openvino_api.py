@@ -53,6 +53,17 @@ REFUSALS = [
     Call("blob that is damaged", lambda: ir.Core().import_model(exported()[:-1] + b"x")),
     Call("operation by a mistyped name", lambda: NodeFactory("opset1").create("Addd", [])),
     Call("operation by another name", lambda: NodeFactory("opset1").create("Qqqqqqqq", [])),
+    Call(
+        "shape of several outputs", lambda: ops.split(ops.parameter([2], name="x"), 0, 2, name="halves").shape
+    ),
+    Call("file that is no file", lambda: compiled().export_model(5)),
+    Call("tensors without names", lambda: compiled().create_infer_request().set_tensors([])),
+    Call("replacement that is no output", lambda: ops.parameter([2], name="x").output(0).replace(5)),
+    Call("time below 0", lambda: compiled().create_infer_request().wait_for(-1)),
+    Call("callback that is no function", lambda: ir.AsyncInferQueue(compiled(), 1).set_callback(5)),
+    Call("queue of a model that is not compiled", lambda: ir.AsyncInferQueue(passing(), 1)),
+    Call("config that is no mapping", lambda: ir.Core().compile_model(passing(), "CPU", "x")),
+    Call("number that a type cannot hold", lambda: ir.op.Constant(ir.Type.u8, ir.Shape([1]), [256])),
     Call("transformation", lambda: _offline_transformations.apply_pruning_transformation(passing())),
     Call(
         "variables without beams",

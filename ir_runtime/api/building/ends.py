@@ -204,7 +204,7 @@ class Constant(Node, type="Constant"):
 def _filled(element: ElementType, shape: Sequence[int], values: object) -> Array:
     """Return an array of numbers, or of one number everywhere."""
     is_text = element is ElementType.string
-    flat = (np.array(values, object) if is_text else np.asarray(values).astype(element.dtype)).reshape(-1)
+    flat = (np.array(values, object) if is_text else _in_range(element, np.asarray(values))).reshape(-1)
     if flat.size == 1:
         return np.broadcast_to(flat, shape).copy() if shape else flat.reshape(())
     count = int(np.prod(shape, dtype=np.int64))
@@ -215,8 +215,28 @@ def _filled(element: ElementType, shape: Sequence[int], values: object) -> Array
     return flat.reshape(shape)
 
 
+def _in_range(element: ElementType, values: Array) -> Array:
+    """Return numbers as an element type, which must be able to hold them; but f32 has infinity for larger ones."""
+    with np.errstate(over="ignore"):
+        found = values.astype(element.dtype)
+    if values.dtype.kind not in "iuf" or element.is_encoded:
+        return found
+    wrong = values[np.isfinite(values) & ~_holds(element, values, found)]
+    if wrong.size:
+        raise InputError(f"{wrong[0]} is out of the range of {element}", code=Code.BAD_REQUEST)
+    return found
+
+
+def _holds(element: ElementType, values: Array, found: Array) -> Array:
+    if element.is_integral_number():
+        least = -(2 ** (element.bits - 1)) if element.is_signed() else 0
+        return np.asarray((values >= least) & (values <= least + 2**element.bits - 1))
+    small = element.is_real() and element.bits < 32
+    return np.isfinite(found.astype(np.float32)) if small else np.ones(values.shape, np.bool_)
+
+
 class Result(_End, type="Result"):
-    """An output of a model; its names are those of the tensor that it takes, until it is given others.
+    """An output of a model; its names are those of the tensor that it takes, until it is given its own.
 
     >>> import numpy as np
     >>> from ir_runtime import opset1
@@ -233,7 +253,13 @@ class Result(_End, type="Result"):
     def __init__(self, output: Node | Output) -> None:
         source = as_output(output)
         self._build(operation("Result", 1, {}), [source])
-        self._set_names(0, source._names)
+
+    @classmethod
+    def with_names(cls, output: Node | Output) -> Result:
+        """Return a Result whose own names are those of the tensor that it takes: it keeps them with another tensor."""
+        result = cls(output)
+        result._set_names(0, result._names_of(0))
+        return result
 
 
 class Assign(Node, type="Assign"):

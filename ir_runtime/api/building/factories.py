@@ -11,11 +11,14 @@ from numpy.typing import ArrayLike
 from ...codes import Code
 from ...errors import InputError
 from ...ir.element import ElementType
+from ...ir.tensor import Array
 from ..nodes import Node, Output, as_outputs
 from ..shapes import PartialShape, ShapeLike
 from ..tensor import Tensor
 from .control import If, Loop, TensorIterator
 from .ends import Assign, Constant, Parameter, ReadValue, Result, element_of
+from .layer import operation_class
+from .numbers import with_types
 from .variables import Variable, VariableInfo
 
 __all__ = [
@@ -72,7 +75,7 @@ def make(
         ValidationError: if inputs or attributes do not fit.
     """
     given = _given(type, list(inputs))
-    sources = [_named(value, name) for value in given]
+    sources = [_named(value, name) for value in with_types(operation_class(type, opset), given)]
     return _called(Node.create(type, opset, sources, _per_axis(attributes)), name)
 
 
@@ -93,7 +96,7 @@ def _stand_in(type: str, index: int, inputs: Sequence[NodeInput | None]) -> Node
     return make("ConvertLike", 1, [np.int32(number), inputs[like]], {})
 
 
-def _named(value: NodeInput, name: str | None) -> NodeInput:
+def _named(value: object, name: str | None) -> object:
     """Return a tensor; a new Constant is named after the node that it is created for."""
     if isinstance(value, Node | Output) or name is None:
         return value
@@ -172,9 +175,18 @@ def _of_numbers(
 ) -> Constant:
     if dtype is None:
         return _called(Constant(value, shared_memory=shared_memory), name)
-    element, array = element_of(dtype), np.asarray(value)
+    element = element_of(dtype)
+    array = _overflowing(np.asarray(value), element)
     made = Constant(element, array.shape, array) if array.size else Constant(array.astype(element.dtype))
     return _called(made, name)
+
+
+def _overflowing(array: Array, element: ElementType) -> Array:
+    """Convert numbers as NumPy does where it has the type: those that are too large overflow, as in OpenVINO."""
+    if array.dtype.kind not in "biuf" or element.is_encoded or element.dtype.isbuiltin != 1:
+        return array
+    with np.errstate(over="ignore", invalid="ignore"):
+        return array.astype(element.dtype)
 
 
 _NodeT = TypeVar("_NodeT", bound=Node)

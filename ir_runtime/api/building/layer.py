@@ -10,18 +10,18 @@ import numpy as np
 
 from ...codes import Code
 from ...diagnostics import Location
-from ...errors import InputError, UnsupportedError, ValidationError
+from ...errors import UnsupportedError, ValidationError
 from ...ir.element import ElementType
 from ...ir.graph import Layer, PortSpec
 from ...ir.operation import Operation
 from ...ir.shape import PartialShape
-from ...ir.tensor import Array
+from ...ir.tensor import Array, objects
 from ...nearest import nearest
 from ...ops import Op, load_extensions, registry
 from ...writer.attributes import attribute_text
+from ..wrong_arguments import ArgumentTypeError
 
 __all__ = [
-    "ConversionError",
     "array_of",
     "changed",
     "constant",
@@ -30,27 +30,37 @@ __all__ = [
     "named",
     "new_layer",
     "operation",
+    "operation_class",
+    "spelled",
 ]
 
 _NUMBERS = itertools.count(1)
 
+# Where files spell an operation differently from OpenVINO's API.
+_SPELLED = {"PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
 
-class ConversionError(InputError, TypeError):
-    """A value that cannot become a tensor."""
+
+def spelled(type: str) -> str:
+    """Return the name of an operation as OpenVINO's API spells it.
+
+    >>> spelled("ReLU")
+    'Relu'
+    """
+    return _SPELLED.get(type, type)
 
 
 def new_layer(op: Operation, inputs: int) -> Layer:
     """Return a layer of an operation, with a name that no other has."""
     assert isinstance(op, Op)
-    name = f"{op.name}_{next(_NUMBERS)}"
+    name = f"{spelled(op.name)}_{next(_NUMBERS)}"
     where, ports = Location(layer=name, operation=op.versioned_name()), tuple(map(PortSpec, range(inputs)))
     return Layer(-1, name, op.name, f"opset{op.since}", op, where, ports, attributes=_texts(op))
 
 
 def incomplete(type: str, opset: int) -> Layer:
     """Return a layer whose operation is not known yet: its bodies are missing."""
-    cls = _class(type, opset)
-    name = f"{cls.name}_{next(_NUMBERS)}"
+    cls = operation_class(type, opset)
+    name = f"{spelled(cls.name)}_{next(_NUMBERS)}"
     return Layer(
         -1, name, cls.name, f"opset{cls.since}", None, Location(layer=name, operation=cls.versioned_name())
     )
@@ -63,7 +73,7 @@ def operation(type: str, opset: int | None, attributes: Mapping[str, object]) ->
         UnsupportedError: if the opset has no such operation.
         ValidationError: if an attribute is unknown, missing or not allowed.
     """
-    cls = _class(type, opset)
+    cls = operation_class(type, opset)
     payloads = {
         name: attributes[name] for name, a in cls.schema().items() if a.external and name in attributes
     }
@@ -91,7 +101,7 @@ def changed(layer: Layer, name: str, value: object) -> Layer:
 
 def constant(array: Array, element: ElementType | None = None) -> Op:
     """Return a Constant that holds an array."""
-    cls = _class("Constant", 1)
+    cls = operation_class("Constant", 1)
     found = element or ElementType.from_dtype(array.dtype)
     size = max(found.nbytes(array.size), 1)  # without elements, one byte: OpenVINO does not read fewer
     return cls(element_type=found, shape=PartialShape(array.shape), offset=0, size=size, value=array)
@@ -101,16 +111,19 @@ def array_of(value: object) -> Array:
     """Return numbers as an array of which a Constant can be made.
 
     Raises:
-        ConversionError: if they are of a type that tensors do not have.
+        ArgumentTypeError: if they are of a type that tensors do not have.
     """
     array = np.asarray(value)
+    if array.dtype.kind in "US" and array.ndim:
+        texts = np.char.decode(array) if array.dtype.kind == "S" else array
+        return objects(texts.ravel().tolist(), array.shape)
     try:
         if array.dtype.kind in "biuf" or array.dtype.kind == "V":
             ElementType.from_dtype(array.dtype)
             return array
     except ValueError:
         pass
-    raise ConversionError(
+    raise ArgumentTypeError(
         f"{value!r} is not a tensor: its type is {array.dtype}", hint="expected a node, an output or numbers"
     )
 
@@ -125,7 +138,12 @@ def informed(specs: Sequence[PortSpec], index: int, rt_info: Mapping[str, object
     return tuple(replace(s, rt_info=rt_info) if i == index else s for i, s in enumerate(specs))
 
 
-def _class(type: str, opset: int | None) -> type[Op]:
+def operation_class(type: str, opset: int | None) -> type[Op]:
+    """Return the version of an operation that an opset has.
+
+    Raises:
+        UnsupportedError: if the opset has no such operation.
+    """
     found = registry.resolve(type, opset)
     if found is None:
         load_extensions()

@@ -128,7 +128,7 @@ def _expose(model: MemberChanges, assign: Assign, selected: Output) -> None:
     names = (found["input"], found["output"]) if found else (f"input_restored.{id}", f"output_restored.{id}")
     parameter = Parameter(selected.element_type, selected.partial_shape)
     selected.replace(parameter.output(0))
-    result = Result(assign.input_value(0))
+    result = Result.with_names(assign.input_value(0))
     model.remove_sink(assign)
     model.add_parameters([parameter])
     model.add_results([result])

@@ -80,8 +80,8 @@ class _Conversion:
         given, first = states[0], self.first
         if self.is_masked:
             given, states, first = self._masked(states)
-        results = [Result(state) for state in states]
-        every = Result(Node.create("Unsqueeze", 1, [given, np.array([_TIME], np.int64)]))
+        results = [Result.with_names(state) for state in states]
+        every = Result.with_names(Node.create("Unsqueeze", 1, [given, np.array([_TIME], np.int64)]))
         parameters = [step, *self.states, *(parameter for parameter, _ in self.invariant)]
         loop = TensorIterator()
         loop.set_body(Model([every, *results], parameters, "body"))

@@ -1,0 +1,80 @@
+"""The element types of Python's numbers among the inputs of an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...ir.element import ElementType
+from ...ir.signature import port_at
+from ...ir.tensor import Array
+from ...ops import Op
+from ..nodes import Node, Output
+
+__all__ = ["with_types"]
+
+
+def with_types(cls: type[Op], inputs: Sequence[object]) -> list[object]:
+    """Return the inputs with Python's numbers as arrays of the type that the operation requires of them.
+
+    That is the type of another input, as in ``add(x, 1)``; numbers that it cannot hold stay as they are.
+    """
+    types = [_type_of(value) for value in inputs]
+    if None in types:
+        return list(inputs)
+    required: dict[str, ElementType] = {}
+    for index, found in enumerate(types):
+        port = port_at(cls.inputs, index)
+        if (
+            port is not None
+            and found is not None
+            and found is not ElementType.dynamic
+            and port.element.shared
+        ):
+            required.setdefault(port.element.name, found)
+    return [_typed(value, cls, index, required) for index, value in enumerate(inputs)]
+
+
+def _typed(value: object, cls: type[Op], index: int, required: dict[str, ElementType]) -> object:
+    port = port_at(cls.inputs, index)
+    if not _is_numbers(value) or port is None or not port.element.shared or port.element.name not in required:
+        return value
+    return _converted(np.asarray(value), required[port.element.name], value)
+
+
+def _converted(array: Array, element: ElementType, value: object) -> object:
+    """Return numbers in another type: real ones rounded, integers as they are, or the former value."""
+    if (
+        array.dtype.kind not in "if"
+        or element.is_encoded
+        or (array.dtype.kind == "f" and not element.is_real())
+    ):
+        return value
+    if element.is_real():
+        return array.astype(element.dtype)
+    info = np.iinfo(element.dtype) if element.is_integral_number() and element.bits >= 8 else None
+    if info is None or (array.size and not info.min <= array.min() <= array.max() <= info.max):
+        return value
+    return array.astype(element.dtype)
+
+
+def _type_of(value: object) -> ElementType | None:
+    """Return the element type of an input, ``dynamic`` of Python's numbers, or None for several tensors."""
+    if isinstance(value, Node):
+        outputs = value.outputs()
+        return outputs[0].element_type if len(outputs) == 1 else None
+    if isinstance(value, Output):
+        return value.element_type
+    if isinstance(value, np.ndarray | np.generic):
+        try:
+            return ElementType.from_dtype(value.dtype)
+        except ValueError:
+            return ElementType.dynamic
+    return ElementType.dynamic
+
+
+def _is_numbers(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_numbers, value))
+    return isinstance(value, int | float) and not isinstance(value, bool | np.generic)
