@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from ..arrays import Array
 
-__all__ = ["mersenne_twister", "philox"]
+__all__ = ["mersenne_twister", "mersenne_twister_of_sequence", "philox", "seed_sequence"]
 
 Words = Array
 
@@ -14,6 +16,7 @@ Words = Array
 ROUNDS = 10
 MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 KEY_STEPS = 0x9E3779B9, 0xBB67AE85
+STATE_WORDS = 624
 LOW, HALF = np.uint64(2**32 - 1), np.uint64(32)
 
 
@@ -46,3 +49,43 @@ def mersenne_twister(seed: int, count: int) -> Words:
     """
     state = np.random.RandomState(seed & 2**32 - 1)
     return np.asarray(state.randint(0, 2**32, count, np.uint32))
+
+
+def mersenne_twister_of_sequence(seeds: tuple[int, ...], count: int) -> Words:
+    """Return the first ``count`` integers of MT19937 as C++ seeds it with a sequence of integers.
+
+    >>> mersenne_twister_of_sequence((1, 2, 3), 2)
+    array([1022346545, 2305764797], dtype=uint32)
+    """
+    state = np.random.RandomState()
+    state.set_state(("MT19937", np.array(seed_sequence(seeds, STATE_WORDS), np.uint32), STATE_WORDS))
+    return np.asarray(state.randint(0, 2**32, count, np.uint32))
+
+
+@lru_cache(maxsize=64)
+def seed_sequence(seeds: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """Return ``count`` integers that ``std::seed_seq`` of C++ makes of others, for ``count`` from 623 on.
+
+    The algorithm is that of the C++ standard, [rand.util.seedseq]; seeds are taken modulo 2 ** 32.
+    """
+    words, shift = [0x8B8B8B8B] * count, (count - 11) // 2
+    added = [len(seeds), *(k % count + seed for k, seed in enumerate(seeds, 1))]
+    for k in range(max(len(added), count)):
+        here, near, far = k % count, (k + shift) % count, (k + shift + 11) % count
+        one = 1664525 * _mixed(words[here] ^ words[near] ^ words[here - 1]) & 2**32 - 1
+        two = one + (added[k] if k < len(added) else here) & 2**32 - 1
+        words[near], words[far], words[here] = (
+            words[near] + one & 2**32 - 1,
+            words[far] + two & 2**32 - 1,
+            two,
+        )
+    for k in range(max(len(added), count), max(len(added), count) + count):
+        here, near, far = k % count, (k + shift) % count, (k + shift + 11) % count
+        one = 1566083941 * _mixed(words[here] + words[near] + words[here - 1] & 2**32 - 1) & 2**32 - 1
+        two = one - here & 2**32 - 1
+        words[near], words[far], words[here] = words[near] ^ one, words[far] ^ two, two
+    return tuple(words)
+
+
+def _mixed(word: int) -> int:
+    return word ^ word >> 27

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.element import ElementType as E
 from ...ir.tensor import Array
-from ...kernels.random import mersenne_twister, philox
+from ...kernels.random import mersenne_twister, mersenne_twister_of_sequence, philox
 from .._define.operation import Op, attr
 
 __all__ = ["Advance", "RandomOp", "Spread"]
@@ -58,6 +58,11 @@ class RandomOp(Op):
         # In the type itself, and each step rounded. OpenVINO's reference rounds bf16 differently.
         fractions = _fractions(words, element, FRACTION_BITS[element]).astype(element.dtype)
         return _stretched(fractions, spread).reshape(shape)
+
+    def as_plugin(self, shape: tuple[int, ...]) -> Array:
+        """Numbers from 0 to 1 as OpenVINO's CPU plugin draws those of Multinomial: by MT19937, in f32, from both seeds."""
+        words = mersenne_twister_of_sequence((self.seed(), self.op_seed % 2**64), math.prod(shape))
+        return (words.astype(np.float32) / np.float32(2**32 - 1)).reshape(shape)
 
     def as_pytorch(self, element: E, shape: tuple[int, ...], spread: Spread) -> Array:
         """Numbers evenly distributed, as PyTorch draws them: by MT19937, from the first seed alone."""

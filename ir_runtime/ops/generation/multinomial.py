@@ -18,8 +18,8 @@ from ._seeded import RandomOp
 class Multinomial(RandomOp):
     """Indices of classes, drawn at random by their probabilities ``probs``; the same for the same seeds.
 
-    As in OpenVINO's reference all is computed in the type of ``probs``, and the numbers drawn are those
-    of RandomUniform. Its CPU plugin draws others. With seeds, every run starts again.
+    As in OpenVINO's CPU plugin, all is computed in f32, and the numbers are drawn by MT19937 from both seeds. With
+    seeds, every run starts again.
     """
 
     flops_per_input = {"probs": 1}
@@ -59,11 +59,11 @@ class Multinomial(RandomOp):
         shape = self.infer(Value.constant(probs), Value.constant(num_samples)).static
         if 0 in shape:
             return np.zeros(shape, self.convert_type.dtype)
-        chances = np.exp(probs) if self.log_probs else probs
+        given = probs.astype(np.float32)
+        chances = np.exp(given) if self.log_probs else given
         reached = np.add.accumulate(chances, 1)
         reached = reached / reached[:, -1:]
-        unit = np.zeros((), probs.dtype), np.ones((), probs.dtype)
-        drawn = self.as_tensorflow(E.from_dtype(probs.dtype), shape, unit)
+        drawn = self.as_plugin(shape)
         pick = _again if self.with_replacement else _once
         return pick(reached, drawn).astype(self.convert_type.dtype)
 
