@@ -313,7 +313,7 @@ def test_messages_name_the_node() -> None:
     ops = ir.opset13
     p = ops.parameter([2, 3], np.float32, name="p")
     with pytest.raises(ir.ValidationError, match=r"layer 'Add_\d+' \(Add-1\).*input 'b' is i64 where f32"):
-        ops.add(p, 1)
+        ops.add(p, np.int64(1))
     with pytest.raises(ir.ValidationError, match="attribute 'axis' must be an integer, not 'x'"):
         ops.softmax(p, axis="x")
     with pytest.raises(ir.ValidationError, match="'p' is not among the parameters of the model"):
