@@ -58,7 +58,7 @@ def mersenne_twister_of_sequence(seeds: tuple[int, ...], count: int) -> Words:
     array([1022346545, 2305764797], dtype=uint32)
     """
     state = np.random.RandomState()
-    state.set_state(("MT19937", np.array(seed_sequence(seeds, STATE_WORDS), np.uint32), STATE_WORDS))
+    state.set_state(("MT19937", np.array(seed_sequence(seeds, STATE_WORDS), np.uint32), STATE_WORDS, 0, 0.0))
     return np.asarray(state.randint(0, 2**32, count, np.uint32))
 
 

@@ -16,6 +16,7 @@ from ..nodes import Node, Output, as_output
 from ..shapes import PartialShape, Shape, ShapeLike
 from ..tensor import Tensor
 from ..vectors import Strides
+from .filling import filled
 from .layer import array_of, changed, constant, operation
 from .variables import Variable
 
@@ -152,7 +153,7 @@ class Constant(Node, type="Constant"):
         shared_memory: bool = False,
     ) -> None:
         if isinstance(value, ElementType):
-            array = _filled(value, tuple(shape or ()), values)
+            array = filled(value, tuple(shape or ()), values)
             self._build(constant(array, value), ())
             return
         element = value.element_type if isinstance(value, Tensor) else None
@@ -201,40 +202,6 @@ class Constant(Node, type="Constant"):
         return self.get_tensor_view()
 
 
-def _filled(element: ElementType, shape: Sequence[int], values: object) -> Array:
-    """Return an array of numbers, or of one number everywhere."""
-    is_text = element is ElementType.string
-    flat = (np.array(values, object) if is_text else _in_range(element, np.asarray(values))).reshape(-1)
-    if flat.size == 1:
-        return np.broadcast_to(flat, shape).copy() if shape else flat.reshape(())
-    count = int(np.prod(shape, dtype=np.int64))
-    if flat.size != count:
-        raise InputError(
-            f"a constant of shape {list(shape)} takes {count} values, got {flat.size}", code=Code.BAD_REQUEST
-        )
-    return flat.reshape(shape)
-
-
-def _in_range(element: ElementType, values: Array) -> Array:
-    """Return numbers as an element type, which must be able to hold them; but f32 has infinity for larger ones."""
-    with np.errstate(over="ignore"):
-        found = values.astype(element.dtype)
-    if values.dtype.kind not in "iuf" or element.is_encoded:
-        return found
-    wrong = values[np.isfinite(values) & ~_holds(element, values, found)]
-    if wrong.size:
-        raise InputError(f"{wrong[0]} is out of the range of {element}", code=Code.BAD_REQUEST)
-    return found
-
-
-def _holds(element: ElementType, values: Array, found: Array) -> Array:
-    if element.is_integral_number():
-        least = -(2 ** (element.bits - 1)) if element.is_signed() else 0
-        return np.asarray((values >= least) & (values <= least + 2**element.bits - 1))
-    small = element.is_real() and element.bits < 32
-    return np.isfinite(found.astype(np.float32)) if small else np.ones(values.shape, np.bool_)
-
-
 class Result(_End, type="Result"):
     """An output of a model; its names are those of the tensor that it takes, until it is given its own.
 
@@ -256,7 +223,14 @@ class Result(_End, type="Result"):
 
     @classmethod
     def with_names(cls, output: Node | Output) -> Result:
-        """Return a Result whose own names are those of the tensor that it takes: it keeps them with another tensor."""
+        """Return a Result whose own names are those of the tensor that it takes: it keeps them with another tensor.
+
+        >>> from ir_runtime import opset1
+        >>> x = opset1.parameter([2], name="x")
+        >>> x.output(0).set_names({"image"})
+        >>> Result.with_names(x).output(0).names
+        {'image'}
+        """
         result = cls(output)
         result._set_names(0, result._names_of(0))
         return result
