@@ -314,3 +314,18 @@ for _build in recurrent.NETWORKS:
     _recurrent(_build)
 PATTERNS.update(NETWORKS)
 PATTERNS["cells"] = recurrent.cells, lambda: [numbers(recurrent.BATCH, recurrent.FEATURES)]
+
+
+@pattern((2, 3, 5, 8), (2, 1, 5, 8), (2, 1, 5, 8))
+def rotary_by_slices(x: Any, cos: Any, sin: Any) -> Any:
+    start, half, end, step, axis = (op.constant(np.array([n])) for n in (0, 4, 2**62, 1, 3))
+    negated = op.multiply(op.slice(x, half, end, step, axis), op.constant(np.float32(-1)))
+    turned = op.concat([negated, op.slice(x, start, half, step, axis)], -1)
+    return op.add(op.multiply(x, cos), op.multiply(turned, sin))
+
+
+@pattern((3, 5, 8), (5, 8), (5, 8))
+def rotary_by_a_split(x: Any, cos: Any, sin: Any) -> Any:
+    halves = op.split(x, op.constant(-1), 2)
+    turned = op.concat([op.negative(halves.output(1)), halves.output(0)], 2)
+    return op.add(op.multiply(sin, turned), op.multiply(cos, x))

@@ -78,6 +78,7 @@ MODULES = {
 }
 
 PATTERNS: dict[str, str] = {
+    "Add": "rotary",
     "Concat": "movement",
     "Divide": "rms_norm",
     "Multiply": "rms_norm",
