@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,7 @@ import numpy as np
 from ....ir.operation import Operation
 from ....ir.tensor import Array, Value
 from ....ops.matrix.matmul import MatMul
-from ... import Kernel, KernelObject
+from ... import Kernel, KernelObject, Unary
 from ...common.epilogue import RowEpilogue, RowKernel
 from ...common.layout import is_f32
 from ...core.lengths import Accepts, accepting, axis_length
@@ -30,14 +31,32 @@ FEW_NUMBERS, FEW_MULTIPLICATIONS = 1 << 16, 1 << 18
 def matmul_constant(op: MatMul, a: Value, b: Value) -> Kernel | None:
     """Return a kernel for f32 rows, of any batch, by one constant matrix.
 
-    The matrix is packed into panels. The original is part of the mapped file, whose pages the system may drop.
+    It is packed into panels where there are many rows. The original is part of the mapped file, whose pages may be dropped.
     """
     known = b.known()
     if known is None or known.ndim != 2 or not known.size or not is_f32(a, b):
         return None
     if a.shape.rank is None or a.shape.rank < 2 or op.transpose_a:
         return None
-    weights = Panels.of(known.T if op.transpose_b else known, known)
+    matrix = known.T if op.transpose_b else known
+    most = FEW_MULTIPLICATIONS // matrix.shape[1] if known.size <= FEW_NUMBERS else 0
+    static = math.prod(a.shape.static) if a.shape.is_static else None
+    if static is not None and 0 < static <= most:
+        return _few_rows(a, matrix)
+    many = _many_rows(matrix, known)
+    return many if static is not None or not most else _FewOrMany(_few_rows(a, matrix), many, most)
+
+
+def _few_rows(a: Value, matrix: Array) -> Chain:
+    """Return a kernel that does nothing but call NumPy."""
+    right = np.array(matrix, order="C")
+    product = np.dot if a.shape.rank == 2 else np.matmul
+    return Chain(Unary(lambda x: np.asarray(product(x, right))), 2)
+
+
+def _many_rows(matrix: Array, known: Array) -> RowKernel:
+    """Return a kernel for packed panels, shared by threads."""
+    weights = Panels.of(matrix, known)
 
     def compute(x: Array, _: Array, epilogue: RowEpilogue) -> Array:
         y = np.empty((*x.shape[:-1], weights.columns), np.float32)
@@ -45,13 +64,7 @@ def matmul_constant(op: MatMul, a: Value, b: Value) -> Kernel | None:
         gemm(np.ascontiguousarray(x.reshape(len(rows), x.shape[-1])), weights, rows, epilogue)
         return y
 
-    many = RowKernel(compute, 2, accepts=axis_length(-1, known.shape[1 if op.transpose_b else 0]))
-    if known.size > FEW_NUMBERS:
-        return many
-    matrix = np.array(known.T if op.transpose_b else known, order="C")
-    product = np.dot if a.shape.rank == 2 else np.matmul
-    few = Chain(lambda x, _: np.asarray(product(x, matrix)), 2)
-    return _FewOrMany(few, many, FEW_MULTIPLICATIONS // matrix.shape[1])
+    return RowKernel(compute, 2, accepts=axis_length(-1, len(matrix)))
 
 
 @dataclass(frozen=True)

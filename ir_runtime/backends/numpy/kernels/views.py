@@ -126,10 +126,9 @@ def broadcast(op: Broadcast | Broadcast1, data: Value, target: Value, *mapping: 
 def _broadcast(shape: Shape, lengths: Shape, plain: bool) -> Callable[[Any], Any]:
     """Return a function that broadcasts arrays of a shape: contiguous ones in a fifth of the time that NumPy takes."""
     view, broadcast = np.ndarray, np.broadcast_to
-    elements = broadcast(np.arange(math.prod(shape)).reshape(shape) if plain else shape_only(shape), lengths)
-    strides = [step // 8 for step in elements.strides]
-    if not plain or not elements.size:
+    if not plain or not math.prod(lengths):
         return lambda x: broadcast(x, lengths)
+    strides = _strides(shape, len(lengths))
 
     def run(x: Any) -> Any:
         if not x.flags.c_contiguous:
@@ -140,6 +139,15 @@ def _broadcast(shape: Shape, lengths: Shape, plain: bool) -> Callable[[Any], Any
         return y
 
     return run
+
+
+def _strides(shape: Shape, rank: int) -> list[int]:
+    """Return the elements between neighbours along axes of a contiguous array, broadcast to a rank."""
+    strides, step = [0] * rank, 1
+    for place in range(-1, -len(shape) - 1, -1):
+        strides[place] = step if shape[place] > 1 else 0
+        step *= shape[place]
+    return strides
 
 
 @backend.accelerates(Transpose)
