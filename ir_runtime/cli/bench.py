@@ -11,6 +11,7 @@ import click
 
 from .fed import input_files
 from .models import as_json, count_option, read, weights
+from .precision import PRECISION
 from .progress import bar
 from .render import Record, result
 from .shaping import input_layouts, reshaped, shape_option, shapes_of
@@ -101,7 +102,7 @@ order of rows differs, as of objects that are equally likely, that is said.
 @click.option(
     "-infer_precision",
     "--precision",
-    type=click.Choice(["f32", "f16"]),
+    type=PRECISION,
     metavar="TYPE",
     help="The type to compute in, f32 or f16; by default, the model's here and f32 in OpenVINO.",
 )

@@ -13,6 +13,7 @@ from .exits import Exit
 from .fed import data_options
 from .limited import limited
 from .models import as_json, read, selects, strictly, weights
+from .precision import PRECISION
 from .render import Record, clean, number, plural, result, table
 from .shaping import shapes_of
 from .streaming import Streaming, check_by_rows, is_store, streams
@@ -79,7 +80,7 @@ _REST = "--layers GLOB selects, a pipe gets all"
 @click.option("--backend", metavar="NAME", help="The backend: numba, numpy, reference, …")
 @click.option(
     "--precision",
-    type=click.Choice(["f32", "f16"]),
+    type=PRECISION,
     help="The type to compute in, as INFERENCE_PRECISION_HINT; by default, the types of the model.",
 )
 @click.option(

@@ -269,6 +269,13 @@ def test_print_has_the_whole_graph_and_every_part(opened: Any, plain: str) -> No
     assert page.pdf()[:5] == b"%PDF-"
 
 
+def test_print_has_the_scale_of_the_colours(opened: Any, measured: str) -> None:
+    page = opened(measured).page
+    page.select_option("#overlay", "time")
+    page.emulate_media(media="print")
+    assert page.locator("#legend .ramp").is_visible()
+
+
 def test_what_is_out_of_sight_is_not_in_the_document(opened: Any) -> None:
     found = opened(long(5000).report(constraints=False).html)
     page = found.page

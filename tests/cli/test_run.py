@@ -242,6 +242,22 @@ def test_precision_is_that_of_the_computation(folder: Path, invoke: Invoke) -> N
     assert narrow["max"] == pytest.approx(exact["max"], rel=1e-2)
 
 
+@pytest.mark.parametrize("spelled", ["F16", "FP16"])
+def test_a_precision_may_be_spelled_as_in_files(folder: Path, invoke: Invoke, spelled: str) -> None:
+    write_chain(folder)
+    np.save("x.npy", np.full((2, 3), 1 / 3, np.float32))
+    (named,) = outputs(invoke(f"run chain.xml -i x.npy --json --precision {spelled}"))
+    assert outputs(invoke("run chain.xml -i x.npy --json --precision f16")) == [named]
+
+
+@pytest.mark.parametrize("line", ["run chain.xml --random --precision", "bench chain.xml -infer_precision"])
+def test_a_precision_without_kernels_says_what_to_do(folder: Path, invoke: Invoke, line: str) -> None:
+    write_chain(folder)
+    refused = invoke(f"{line} bf16")
+    assert refused.exit_code == 2
+    assert "f32 and f16 can. ir-runtime budget --to bf16 and trace-nan --as bf16 say" in refused.stderr
+
+
 def test_layers_that_make_nan_are_named(folder: Path, invoke: Invoke) -> None:
     """Not those that only pass it on, nor what came in."""
     net = Net()

@@ -29,7 +29,7 @@ def check_candidates(samples: Samples) -> list[Constraint]:
         try:
             constraint = _check(samples, candidate)
         except BudgetExceededError:
-            samples.undecided.append(f"{candidate.text}: the budget ended before this could be checked")
+            samples.undecided.append(f"{candidate.text}: not checked, as the search took too long")
         else:
             held += [] if constraint is None else [(candidate, constraint)]
     return _merged_groups(held)

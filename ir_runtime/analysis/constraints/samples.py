@@ -78,7 +78,7 @@ class Samples:
         try:
             found = explore(lambda n: self.accepts({direction: n}), start, low, high)
         except BudgetExceededError:
-            self.undecided.append(f"{name}: the budget ended before its lengths were tried")
+            self.undecided.append(f"{name}: its lengths were not tried, as the search took too long")
             return None
         if found.regular:
             return found

@@ -98,7 +98,9 @@ class _Finder:
         try:
             start = find_feasible_point(self.probe, self.roles)
         except BudgetExceededError:
-            self.undecided.append("everything: the budget ended before lengths were found that are accepted")
+            self.undecided.append(
+                "all lengths: the search took too long, and ended before it found any that the model accepts"
+            )
             return self._result(alone)
         if not start.answer.accepted:
             return self._no_feasible_point(start.answer.refusal, start.infeasible, alone)
@@ -110,7 +112,9 @@ class _Finder:
             dependent_dims = find_dependent_dims(self.probe, start.lengths)
             self.probe.lenient = False
         except BudgetExceededError:
-            self.undecided.append("everything: the budget ended before it was found what goes with what")
+            self.undecided.append(
+                "all lengths: the search took too long, and ended before it found which of them depend on each other"
+            )
             return self._result(alone)
         samples = Samples(self.probe, dependent_dims, self.roles, self.inputs, self.undecided)
         return self._result(samples.symbols, found=check_candidates(samples), points=accepted(samples))
