@@ -56,11 +56,8 @@ class Operands(Descriptor):
 def _single_row(call: int) -> None:
     """Multiply one row (GEMV); a unit is some panels."""
     job, out, row, others, _, counter = load_args(call)
-    kind, panels, bias = (
-        load_i64(job, QuantizedJob.storage),
-        load_i64(job, QuantizedJob.panels),
-        load_i64(job, QuantizedJob.bias),
-    )
+    kind, panels = load_i64(job, QuantizedJob.storage), load_i64(job, QuantizedJob.panels)
+    bias = load_i64(job, QuantizedJob.bias)
     words, numbers = load_i64(job, QuantizedJob.epilogue_words), load_i64(job, QuantizedJob.epilogue_numbers)
     x = permute_row(kind, job, row)
     first = fetch_add(counter) * PANELS_PER_UNIT
@@ -72,17 +69,9 @@ def _single_row(call: int) -> None:
             if words != 0:
                 add_rows(out + at, bias + at, PANEL_COLUMNS)
                 apply_epilogue(
-                    words,
-                    numbers,
-                    load_i64(others, Operands.first),
-                    load_i64(others, Operands.second),
-                    out,
-                    at,
-                    at,
-                    1,
-                    PANEL_COLUMNS,
-                    0,
-                )
+                    words, numbers, load_i64(others, Operands.first), load_i64(others, Operands.second), out, at, at,
+                    1, PANEL_COLUMNS, 0,
+                )  # fmt: skip
         first = fetch_add(counter) * PANELS_PER_UNIT
     if x != row:
         free(x)
@@ -91,22 +80,12 @@ def _single_row(call: int) -> None:
 def _many_rows(call: int) -> None:
     """Multiply several rows; a unit is a panel, which is dequantized block by block."""
     job, out, places, others, scratch, counter = load_args(call)
-    kind, panels, rows, bias = (
-        load_i64(job, QuantizedJob.storage),
-        load_i64(job, QuantizedJob.panels),
-        load_i64(job, QuantizedJob.rows),
-        load_i64(job, QuantizedJob.bias),
-    )
-    size, words, numbers = (
-        load_i64(job, QuantizedJob.group_size),
-        load_i64(job, QuantizedJob.epilogue_words),
-        load_i64(job, QuantizedJob.epilogue_numbers),
-    )
-    depth, stride, none = (
-        load_i64(job, QuantizedJob.groups) * size,
-        4 * PANEL_COLUMNS * panels,
-        load_i64(others, Operands.zeros),
-    )
+    kind, panels = load_i64(job, QuantizedJob.storage), load_i64(job, QuantizedJob.panels)
+    rows, bias = load_i64(job, QuantizedJob.rows), load_i64(job, QuantizedJob.bias)
+    size = load_i64(job, QuantizedJob.group_size)
+    words, numbers = load_i64(job, QuantizedJob.epilogue_words), load_i64(job, QuantizedJob.epilogue_numbers)
+    depth, stride = load_i64(job, QuantizedJob.groups) * size, 4 * PANEL_COLUMNS * panels
+    none = load_i64(others, Operands.zeros)
     scratch += fetch_add(counter + 8) * 4 * (DEPTH_BLOCK * PANEL_COLUMNS + 16)
     offset = scratch + 4 * DEPTH_BLOCK * PANEL_COLUMNS
     panel = fetch_add(counter)
@@ -130,17 +109,9 @@ def _many_rows(call: int) -> None:
             start = stop
         if words != 0:
             apply_epilogue(
-                words,
-                numbers,
-                load_i64(others, Operands.first),
-                load_i64(others, Operands.second),
-                out,
-                at,
-                at,
-                rows,
-                PANEL_COLUMNS,
-                stride,
-            )
+                words, numbers, load_i64(others, Operands.first), load_i64(others, Operands.second), out, at, at, rows,
+                PANEL_COLUMNS, stride,
+            )  # fmt: skip
         panel = fetch_add(counter)
 
 
