@@ -89,13 +89,14 @@ def _planned(
     )
     inputs = _datasets(net, runner.source, files)
     total = common_length({name: found.shape[0] for name, found in inputs.items()}, "rows", 1)
-    planner = Planner.of(runner, net, {name: found.shape for name, found in inputs.items()})
+    shapes = {name: found.shape for name, found in inputs.items()}
+    planner = Planner.of(runner, net, shapes, lambda batch, chunk: f"--batch {batch} --chunk {chunk}", total)
     rows = min(streaming.chunk or planner.runner.batch or 32, total)
-    last = {name: (total % rows or rows, *found.shape[1:]) for name, found in inputs.items()}
-    planner.outputs(last, f"rows {total - (total % rows or rows)} to {total - 1}")
     types = planner.outputs(
         {name: (rows, *found.shape[1:]) for name, found in inputs.items()}, f"rows 0 to {rows - 1}"
     )
+    last = {name: (total % rows or rows, *found.shape[1:]) for name, found in inputs.items()}
+    planner.outputs(last, f"rows {total - (total % rows or rows)} to {total - 1}")
     whole = {
         name: ArrayType((total, *found.shape[1:]), found.dtype)
         for name, found in zip(planner.runner.outputs, types, strict=True)

@@ -101,8 +101,10 @@ def map_blocks(
     if not cut:
         raise InputError("at least one input must be a Dask array", hint="dask.array.from_array makes one")
     shared = {name: np.asarray(value) for name, value in given.items() if name not in cut}
-    planner = Planner.of(replace(runner, shared=shared), net, {name: x.shape for name, x in cut.items()})
     chunks = _chunks(cut)
+    shapes = {name: x.shape for name, x in cut.items()}
+    total = sum(size for _, size in chunks)
+    planner = Planner.of(replace(runner, shared=shared), net, shapes, _advise, total)
     types = [
         planner.outputs(_shapes(cut, size), f"rows {start} to {start + size - 1}") for start, size in chunks
     ]
@@ -140,6 +142,10 @@ def _chunks(arrays: Mapping[str, dask.array.Array]) -> list[tuple[int, int]]:
     sizes = next(iter(arrays.values())).chunks[0]
     starts = np.cumsum([0, *sizes[:-1]]).tolist()
     return list(zip(starts, map(int, sizes), strict=True))
+
+
+def _advise(batch: int, chunk: int) -> str:
+    return f"rechunk the inputs, x.rechunk({{0: {chunk}}}), with batch={batch}"
 
 
 def _shapes(arrays: Mapping[str, dask.array.Array], rows: int) -> dict[str, tuple[int, ...]]:

@@ -62,12 +62,16 @@ def map_partitions(
                 f"unknown column {column!r}", hint=f"available are {', '.join(map(str, frame.columns))}"
             )
     shapes = {name: (1,) if isinstance(names, str) else (1, len(names)) for name, names in columns.items()}
-    planner = Planner.of(runner, net, shapes)
+    planner = Planner.of(runner, net, shapes, _advise)
     types = planner.outputs(
         {n: (planner.runner.batch or 1, *s[1:]) for n, s in shapes.items()}, "a partition"
     )
     meta = _table(pandas, planner.runner.outputs, [np.empty((0, *t.shape[1:]), t.dtype) for t in types], None)
     return frame.map_partitions(_run, planner.runner, dict(columns), meta=meta)
+
+
+def _advise(batch: int, chunk: int) -> str:
+    return f"use batch={batch}, and partitions whose numbers of rows are such, too"
 
 
 def _listed(names: Sequence[str] | str) -> Sequence[str]:

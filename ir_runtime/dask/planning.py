@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,11 +11,18 @@ import numpy as np
 
 from ..api.model import Model
 from ..api.names import find_port
+from ..cached import cached_property
+from ..command_line import on_command_line
 from ..errors import InputError, IRError
+from .chunking import find_chunking
 from .runner import Runner
 from .sequences import joined_shape, step_shape
 
-__all__ = ["ArrayType", "Planner"]
+__all__ = ["Advise", "ArrayType", "Planner"]
+
+
+Advise = Callable[[int, int], str]
+"""Says how to run with a batch size, in chunks of another number of rows."""
 
 
 @dataclass(frozen=True)
@@ -31,18 +39,30 @@ class Planner:
 
     runner: Runner
     model: Model
+    advise: Advise
+    total: int | None
+    """The rows of all chunks, if that is known."""
     _known: dict[tuple[tuple[str, tuple[int, ...]], ...], tuple[ArrayType, ...]] = field(default_factory=dict)
     _rows: tuple[tuple[int, ...], ...] = ()
     """The shapes of a row of each output."""
 
     @classmethod
-    def of(cls, runner: Runner, model: Model, batched: Mapping[str, tuple[int, ...]]) -> Planner:
+    def of(
+        cls,
+        runner: Runner,
+        model: Model,
+        batched: Mapping[str, tuple[int, ...]],
+        advise: Advise,
+        total: int | None = None,
+    ) -> Planner:
         """Return the planner of a model that is given some of its inputs in chunks.
 
         Args:
             runner: how it runs; without a batch size, it gets that of the model, where that is fixed.
             model: the model of the runner.
             batched: by the names of inputs, the shapes of the whole arrays.
+            advise: says how to choose other chunks.
+            total: the rows of all chunks, if that is known.
 
         Raises:
             InputError: if an input is missing or unknown, or the batch size is not the model's.
@@ -52,7 +72,7 @@ class Planner:
             find_port(model.inputs, name, "input")
         if missing := sorted(known - {*batched, *runner.shared}):
             raise InputError(f"inputs are missing: {', '.join(map(repr, missing))}")
-        return cls(replace(runner, batch=_batch_size(runner, model, batched)), model)
+        return cls(replace(runner, batch=_batch_size(runner, model, batched)), model, advise, total)
 
     def outputs(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> tuple[ArrayType, ...]:
         """Return what the runner returns for one chunk.
@@ -76,9 +96,48 @@ class Planner:
         batch = self.runner.batch or count
         sizes = [min(batch, count), *([count % batch] if count > batch and count % batch else [])]
         for size in sizes:
-            found = self._piece({name: (size, *shape[1:]) for name, shape in shapes.items()}, size, chunk)
+            try:
+                self._reshape(_of_rows(shapes, size), chunk)
+            except InputError as reason:
+                hint = self._advice(shapes, size, reason.hint) or reason.hint
+                raise InputError(reason.message, hint=hint) from None
+            found = self._piece(_of_rows(shapes, size), size, chunk)
             self._check_columns(found, chunk)
         return tuple(ArrayType((count, *type.shape[1:]), type.dtype) for type in found)
+
+    def _advice(self, shapes: Mapping[str, tuple[int, ...]], rows: int, other: str) -> str:
+        """Return which chunks the model takes, where it refuses a number of rows; empty if that is not the reason.
+
+        Args:
+            shapes: of a chunk.
+            rows: the number of rows.
+            other: what else may be done.
+        """
+        declared = [self.model.input(name).partial_shape for name in shapes]
+        if any(shape.rank.is_static and not len(shape) for shape in declared):
+            return ""
+        first = [shape[0] for shape in declared if shape.rank.is_static]
+        low = max((dim.get_min_length() for dim in first), default=1)
+        high = min((dim.get_max_length() for dim in first if dim.get_max_length() >= 0), default=None)
+
+        def accepts(count: int) -> bool:
+            with suppress(InputError):
+                return bool(self._piece(_of_rows(shapes, count), count, ""))
+            return False
+
+        count = next(iter(shapes.values()))[0]
+        found = find_chunking(accepts, (low, high), rows, count, self.total)
+        if found is None:
+            return ""
+        text = f"the model takes {found} rows at a time"
+        if found.batch is not None:
+            return f"{text}: {self.advise(found.batch, found.chunk)}"
+        assert self.total is not None
+        batch = found.pattern.nearest(rows)
+        rest = self.total % batch
+        remove = f"leave out {rest}, or " if rest != self.total else ""
+        rest_of_hint = f"; or {other}" if other else ""
+        return f"{text}, and {self.total} rows cannot be cut into these: {remove}add {batch - rest}{rest_of_hint}"
 
     def _check_columns(self, found: Sequence[ArrayType], chunk: str) -> None:
         """Refuse outputs whose rows have other shapes where the number of rows is another one."""
@@ -91,21 +150,22 @@ class Planner:
                     hint="choose outputs whose rows do not depend on the number of rows",
                 )
 
+    @cached_property
+    def _scratch(self) -> Model:
+        """A copy of the model, which is reshaped to chunks."""
+        return self.model.clone()
+
     def _piece(self, shapes: Mapping[str, tuple[int, ...]], rows: int, chunk: str) -> tuple[ArrayType, ...]:
+        """Return what one run returns.
+
+        Raises:
+            InputError: if the model refuses the shapes, or outputs are not by rows.
+        """
+        self._reshape(shapes, chunk)
         axis = self.runner.sequence_axis
-        fed = {name: self._fed(name, shape) for name, shape in shapes.items()}
-        for name, shape in fed.items():
-            self._check(name, shape, rows, chunk)
-        model = self.model.clone()
-        try:
-            model.reshape({**fed, **{name: np.shape(array) for name, array in self.runner.shared.items()}})
-        except IRError as reason:
-            raise InputError(
-                f"{chunk}: the model refuses {_show(fed)}: {reason.message}", hint=reason.hint
-            ) from None
         found = []
         for name in self.runner.outputs:
-            port = model.output(name)
+            port = self._scratch.output(name)
             known = port.partial_shape
             # A state may leave the number of rows open; then it is checked when the model runs.
             if not known.rank.is_dynamic and len(known) and known[0].is_dynamic and known[0].compatible(rows):
@@ -122,6 +182,18 @@ class Planner:
             found.append(ArrayType(self._by_rows(name, shape, rows, chunk), port.element_type.dtype))
         return tuple(found)
 
+    def _reshape(self, shapes: Mapping[str, tuple[int, ...]], chunk: str) -> None:
+        fed = {name: self._fed(name, shape) for name, shape in shapes.items()}
+        for name, shape in fed.items():
+            self._check(name, shape, chunk)
+        shared = {name: np.shape(array) for name, array in self.runner.shared.items()}
+        try:
+            self._scratch.reshape({**fed, **shared})
+        except IRError as reason:
+            raise InputError(
+                f"{chunk}: the model refuses {_show(fed)}: {reason.message}", hint=reason.hint
+            ) from None
+
     def _fed(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape that the model is given at once."""
         axis = self.runner.sequence_axis
@@ -135,16 +207,13 @@ class Planner:
             )
         return step_shape(shape, self.model.input(name), axis)
 
-    def _check(self, name: str, shape: tuple[int, ...], rows: int, chunk: str) -> None:
+    def _check(self, name: str, shape: tuple[int, ...], chunk: str) -> None:
         declared = self.model.input(name).partial_shape
         if declared.rank.is_dynamic or declared.compatible(type(declared)(list(shape))):
             return
-        hint = f"reshape the model: model.reshape({{{name!r}: {[-1, *shape[1:]]}}})"
-        fixed = declared[0].get_length() if len(declared) == len(shape) and declared[0].is_static else None
-        if fixed is not None and fixed != rows:
-            hint = (
-                f"the model takes {fixed} rows at a time: rechunk axis 0 to a multiple of {fixed}, or {hint}"
-            )
+        python = f"model.reshape({{{name!r}: {[-1, *shape[1:]]}}})"
+        option = f"--shape '{name}=[{','.join(map(str, ('?', *shape[1:])))}]'"
+        hint = f"reshape the model: {option if on_command_line() else python}"
         raise InputError(
             f"{chunk}: input {name!r} must have the shape {declared}, got {list(shape)}",
             hint=hint,
@@ -158,6 +227,10 @@ class Planner:
             f"{chunk}: output {name!r} has the shape {list(shape)}, but {rows} rows are expected along its first axis",
             hint="choose outputs that have a row for each row of the inputs",
         )
+
+
+def _of_rows(shapes: Mapping[str, tuple[int, ...]], rows: int) -> dict[str, tuple[int, ...]]:
+    return {name: (rows, *shape[1:]) for name, shape in shapes.items()}
 
 
 def _batch_size(runner: Runner, model: Model, batched: Mapping[str, tuple[int, ...]]) -> int | None:

@@ -41,7 +41,7 @@ def job_of(model: str, data: Path, target: Path, rows: int) -> job.Job:
     net = ov.read_model(model)
     name = net.input().label
     source = open_dataset(str(data), name)
-    planner = Planner.of(Runner.of(model), net, {name: source.shape})
+    planner = Planner.of(Runner.of(model), net, {name: source.shape}, lambda *_: "")
     types = planner.outputs({name: (rows, *source.shape[1:])}, "a chunk")
     whole = {
         n: ArrayType((source.shape[0], *t.shape[1:]), t.dtype)

@@ -65,6 +65,11 @@ def products() -> ir.Model:
     return of(lambda x: op.matmul(x, x, False, True))
 
 
+def pairs() -> ir.Model:
+    """Rows in pairs."""
+    return of(lambda x: op.reshape(op.reshape(x, axes(-1, 2, 2), False), axes(-1, 2), False))
+
+
 def files() -> None:
     """What the commands below read."""
     ir.save_model(doubled([-1, 2]), "net.xml")
@@ -72,6 +77,7 @@ def files() -> None:
     ir.save_model(of(lambda x: op.convert(x, "i32")), "integers.xml")
     ir.save_model(of(lambda x: op.convert(x, "bf16")), "bf16.xml")
     np.save("x.npy", np.zeros((4, 2), np.float32))
+    np.save("wide.npy", np.zeros((4, 3), np.float32))
     np.save("long.npy", np.zeros((5, 2), np.float32))
     np.save("scalar.npy", np.float32(1))
     np.save("fortran.npy", np.zeros((4, 2), np.float32, order="F"))
@@ -210,6 +216,7 @@ REFUSALS = [
     blocks("rows that depend on rows", products, da.zeros((4, 2), chunks=(3, 2))),
     blocks("shape of the data", lambda: of(lambda x: op.non_zero(x, "i64")), X),
     blocks("model that refuses", lambda: of(lambda x: op.reshape(x, axes(3, -1), False)), X),
+    blocks("rows in multiples", pairs, X.rechunk((3, 2))),
     Call("rows that differ", lambda: Runner.of(added())(np.zeros((2, 2)), np.zeros((3, 2)))),
     Call(
         "steps that differ", lambda: Runner.of(added(), sequence_axis=1)(np.zeros((2, 0)), np.zeros((2, 2)))
@@ -230,6 +237,7 @@ REFUSALS = [
     command("net.xml --random -o out.npy --batch 2"),
     command("net.xml -i x.npy -o out.txt --batch 2"),
     command("net.xml -i none.npy -o out.npy --batch 2"),
+    command("net.xml -i wide.npy -o out.npy --batch 2"),
     command("net.xml -i scalar.npy -o out.npy --batch 2"),
     command("net.xml -i notes.txt -o out.npy --batch 2"),
     command("net.xml -i fortran.npy -o out.npy --batch 2"),

@@ -84,7 +84,7 @@ REFUSED = {
         "reshape",
     ),
     "columns": (da.zeros((4, 6), chunks=(2, 3)), {}, "one chunk along axis 1, got 2", "rechunk({1: -1})"),
-    "fixed batch": (da.zeros((5, 6), chunks=(3, 6)), {"rows": 2}, "rows 0 to 2: .*shape", "multiple of 2"),
+    "fixed batch": (da.zeros((5, 6), chunks=(3, 6)), {"rows": 2}, "rows 0 to 2: .*shape", "takes 2 rows"),
     "batch": (da.zeros((4, 6)), {"rows": 2, "batch": 4}, "batch size must be 2", "leave it out"),
     "output": (da.zeros((4, 6)), {"outputs": ["totl"]}, "unknown output 'totl'", "total"),
     "lengths": (da.zeros((4, 6))[da.zeros(4) < 1], {}, "chunks of unknown length", "compute_chunk_sizes"),
