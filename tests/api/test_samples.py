@@ -32,8 +32,10 @@ def network(named=True):
 
 PROGRAMS = {
     "nodes with several outputs": """
-x = ops.parameter([4], np.float32, name="x"); s = ops.split(x, 0, 2, name="s"); y = ops.concat(s.outputs(), 0)
+x = ops.parameter([4], np.float32, name="x"); s = ops.split(x, 0, 2, name="s")
+s.output(0).set_names({"a"}); s.output(1).set_names({"b"}); y = ops.concat(s.outputs(), 0)
 refused(lambda: s.shape, lambda: s.get_element_type(), lambda: s.output(1).shape)
+note(ov.Model(s, [x]).outputs, ov.Model(y, [x]).outputs[0].shape, list(ops.constant([1, 2]).get_shape()))
 refused(lambda: y.shape, lambda: y.get_element_type(), lambda: s.get_output_shape(1), lambda: x.shape)
 """,
     "indices beyond a model": """

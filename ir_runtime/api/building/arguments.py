@@ -74,6 +74,8 @@ def _has_variables(second: Sequence[object], third: Sequence[object]) -> bool:
 
 def as_results(given: Node | Output | Iterable[Node | Output]) -> list[Node]:
     """Return Results, which take the outputs that are given where they are none."""
+    if isinstance(given, Node) and not isinstance(given, Result):
+        given = given.outputs()
     ends = [given] if isinstance(given, Node | Output) else given
     return [end if isinstance(end, Result) else Result.with_names(_first(end)) for end in ends]
 

@@ -188,6 +188,15 @@ class Constant(Node, type="Constant"):
         """Each number as text, with six digits at most where it is real, as in OpenVINO."""
         return list(map(_number_text, self.get_vector().tolist()))
 
+    def get_shape(self) -> Shape:
+        """The shape.
+
+        >>> import numpy as np
+        >>> Constant(np.ones((2, 3), np.float32)).get_shape()
+        <Shape: [2,3]>
+        """
+        return self.shape
+
     def get_byte_size(self) -> int:
         """The number of bytes."""
         return self.output(0).tensor.size
