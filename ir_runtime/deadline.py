@@ -35,13 +35,16 @@ def deadline(seconds: float) -> AbstractContextManager[None]:
     return setting(_DEADLINE, _earlier(seconds))
 
 
-def set_deadline(seconds: float) -> None:
-    """Set a deadline for the rest of the current context; an earlier one stays in effect."""
-    _DEADLINE.set(_earlier(seconds))
+def set_deadline(seconds: float) -> float:
+    """Set a deadline for the rest of the current context, and return it; an earlier one stays in effect."""
+    earlier = _earlier(seconds)
+    _DEADLINE.set(earlier)
+    return earlier.ends
 
 
 def _earlier(seconds: float) -> _Deadline:
-    return min(_Deadline(time.monotonic() + seconds, seconds), _DEADLINE.get())
+    enclosing, ends = _DEADLINE.get(), time.monotonic() + seconds
+    return _Deadline(ends, seconds) if ends < enclosing.ends else enclosing
 
 
 def check(where: Location | None = None) -> None:

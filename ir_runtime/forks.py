@@ -22,6 +22,8 @@ from threading import get_ident
 from typing import Protocol, TypeVar
 from weakref import WeakSet
 
+from .scoped import Scope
+
 __all__ = [
     "SAFEPOINT",
     "Forked",
@@ -130,21 +132,22 @@ _in_child: list[Callable[[], object]] = []
 _owners: WeakSet[Forked] = WeakSet()
 
 
-@contextmanager
-def computing() -> Iterator[None]:
-    """Mark work that may be inside a library at any time: a fork waits until it ends or halts."""
-    work = object()
-    try:
-        me = SAFEPOINT.computing[work] = get_ident()
-        SAFEPOINT.halted.discard(me)
-        if SAFEPOINT.forking is not None:
-            SAFEPOINT.halt()
-        yield
-    finally:
-        if work in SAFEPOINT.computing:
-            del SAFEPOINT.computing[work]  # without a call, after which an interrupt may come
-        if SAFEPOINT.forking is not None:
-            SAFEPOINT.tell()
+def _begin_computing(work: object) -> None:
+    me = SAFEPOINT.computing[work] = get_ident()
+    SAFEPOINT.halted.discard(me)
+    if SAFEPOINT.forking is not None:
+        SAFEPOINT.halt()
+
+
+def _end_computing(work: object, interrupted: bool) -> None:
+    if work in SAFEPOINT.computing:
+        del SAFEPOINT.computing[work]  # without a call, after which an interrupt may come
+    if SAFEPOINT.forking is not None:
+        SAFEPOINT.tell()
+
+
+computing = Scope(_begin_computing, _end_computing)
+"""Marks work that may be inside a library at any time: a fork waits until it ends or halts."""
 
 
 @contextmanager

@@ -129,10 +129,10 @@ def within(limits: Limits) -> Iterator[None]:
         yield
 
 
-def set_limits(limits: Limits) -> None:
-    """Apply limits to the rest of the current context (`contextvars`)."""
+def set_limits(limits: Limits) -> float:
+    """Apply limits to the rest of the current context (`contextvars`); return the deadline, as `current_deadline`."""
     _CURRENT.set(limits)
-    set_deadline(limits.seconds)
+    return set_deadline(limits.seconds)
 
 
 def current() -> Limits:

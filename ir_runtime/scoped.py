@@ -1,15 +1,78 @@
-"""Context managers that restore what they set, also after an interrupt."""
+"""Restore what was set or borrowed for some work, also after an interrupt."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, Token
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
-__all__ = ["nested", "setting"]
+__all__ = ["NOTHING", "Scope", "inside", "nested", "setting"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What some work needs around it, as two functions: `inside` calls them, which costs little; else a context manager.
+
+    Args:
+        begin: takes a key of the work. An interrupt may come anywhere in it.
+        end: takes the key, and whether the work was interrupted; undoes what `begin` did. It does nothing where that is
+            done already, so that it can be called again if an interrupt came during the first call.
+    """
+
+    begin: Callable[[object], None]
+    end: Callable[[object, bool], None]
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Begin, and end, as a context manager."""
+        work, interrupted = object(), True
+        try:
+            self.begin(work)
+            yield
+            interrupted = False
+        except Exception:
+            interrupted = False
+            raise
+        finally:
+            try:
+                self.end(work, interrupted)
+            except BaseException:
+                self.end(work, interrupted)
+                raise
+
+
+def _nothing(*args: object) -> None:
+    """Do nothing."""
+
+
+NOTHING = Scope(_nothing, _nothing)
+
+
+def inside(scopes: Sequence[Scope], function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Call a function with scopes around it: for hot code, where context managers in Python cost more than the work."""
+    work, interrupted = object(), True
+    try:
+        for scope in scopes:
+            scope.begin(work)
+        result = function(*args, **named)
+        interrupted = False
+        return result
+    except Exception:
+        interrupted = False
+        raise
+    finally:
+        try:
+            for scope in scopes[::-1]:
+                scope.end(work, interrupted)
+        except BaseException:
+            for scope in scopes[::-1]:
+                scope.end(work, interrupted)
+            raise
 
 
 @contextmanager

@@ -24,6 +24,8 @@ _CAST_TO = frozenset(
     element for element in ElementType if element.dtype.kind in "biuf" and not element.is_encoded
 ) | {ElementType.bf16}
 
+_NUMPY = np.ndarray, np.generic
+
 
 def describe(port: Output) -> str:
     """Describe an input: name, element type, shape."""
@@ -43,12 +45,13 @@ def as_array(port: Output, value: object, strict: bool = False) -> Array:
         InputError: if element type or shape do not fit.
     """
     given, said = _contents(value)
-    array: Array = np.asarray(
-        given if isinstance(given, np.ndarray | np.generic) else _from_python(port, given)
-    )
-    wanted, shape = port._type.element, port._type.shape
-    same = array.dtype is wanted.dtype and said in (None, wanted)  # the usual case, decided quickly
-    if wanted is not ElementType.dynamic and not (same and array.dtype.kind in "fi"):
+    type = port._type
+    wanted, shape = type.element, type.shape
+    array: Array = np.asarray(given if isinstance(given, _NUMPY) else _from_python(port, given))
+    same = array.dtype is wanted.dtype and said in (None, wanted)
+    if same and array.dtype.kind in "fi" and shape.contains(array.shape):
+        return array  # the usual case, decided quickly
+    if wanted is not ElementType.dynamic:
         if not strict and said is None and array.dtype != wanted.dtype:
             array = _cast(wanted, array)
         array = _checked_type(port, array, said)
@@ -78,7 +81,7 @@ def _fitting(given: tuple[int, ...], wanted: PartialShape) -> str:
 
 def _contents(value: Any) -> tuple[Any, ElementType | None]:
     """The array of a tensor, ours or OpenVINO's, and the element type that the tensor says it has."""
-    if isinstance(value, np.ndarray | np.generic):  # whose ``data`` is another thing
+    if isinstance(value, _NUMPY):  # whose ``data`` is another thing
         return value, None
     if isinstance(value, Tensor):
         return value._data, value._element

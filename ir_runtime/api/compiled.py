@@ -122,11 +122,11 @@ class CompiledModel(Executable):
             LimitError: if it takes more memory, iterations or time than the limits allow.
         """
         every_layer = bool(observers or patch)
-        return self._run(inputs, {}, observers, every_layer, self._variables, self._patch(patch))
+        return self._run(inputs, (), observers, every_layer, self._variables, self._patch(patch))
 
     def infer_new_request(self, inputs: object = None) -> OVDict:
         """Run once, on a new request."""
-        return self._run(inputs, {})
+        return self._run(inputs)
 
     def create_infer_request(self) -> InferRequest:
         """A request that keeps its inputs and outputs between runs."""

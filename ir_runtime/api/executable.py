@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ from ..limits import Limits
 from .const_ports import ConstOutput
 from .feeding import bind
 from .names import find_port
-from .nodes import Output
 from .results import OVDict, unshared
 from .streams import Streams
 from .tensor import Tensor
@@ -67,15 +65,14 @@ class Executable(Answers):
         self._streams = Streams.of(self.config)
         self._requested_backend = backend or _text(self.config.get("BACKEND"))
         self.backend, self._chain = load(self._requested_backend, model._is_large)
-        self._inputs = model._const_inputs()
-        self._outputs = model._const_outputs()
+        self._inputs, self._outputs = tuple(model._const_inputs()), tuple(model._const_outputs())
         model._document.weights.check()
         self._plan = self._compile(fold=self.backend != "reference")
         self._unfused_plan: ExecutionPlan | None = None
         self._drawn: dict[int, int] = {}
         """How far the random operations have drawn, by the ids of the objects that they are."""
         self._running: dict[object, int] = {}
-        """The current runs, and the thread of each."""
+        """The current runs, which share the threads, and the thread of each."""
         self._lock = threading.Lock()
         self._performance: Performance | None = None
         if self.config.get("PERF_COUNT"):
@@ -126,7 +123,7 @@ class Executable(Answers):
     def _run(
         self,
         inputs: object,
-        kept: Mapping[Output, Tensor],
+        kept: Sequence[Tensor | None] = (),
         observers: Sequence[Observer] = (),
         every_layer: bool = False,
         variables: dict[str, Array] | None = None,
@@ -155,9 +152,15 @@ class Executable(Answers):
             observers = [*observers, self._performance]
         if self.backend != "reference":  # which has all that it reads in memory
             self._model._document.weights.check()
-        state = State({} if variables is None else variables, advance=self._advance)
-        with self._sharing():
-            arrays = plan.run(feeds, observers, state, self.limits, patch)
+        state = State({} if variables is None else variables, {}, self._advance)
+        run = object()
+        try:
+            self._running[run] = get_ident()
+            threads = self._streams.share(len(self._running))
+            arrays = plan.run(feeds, observers, state, self.limits, patch, threads)
+        finally:
+            if run in self._running:
+                del self._running[run]
         state.commit(feeds)
         return OVDict(self._outputs, unshared(arrays, [*feeds, *state.values.values()], plan.roots))
 
@@ -167,20 +170,6 @@ class Executable(Answers):
             start = self._drawn.get(id(operation), 0)
             self._drawn[id(operation)] = start + count
         return start
-
-    @contextmanager
-    def _sharing(self) -> Iterator[None]:
-        """Limit the threads of a run to its share, which is smaller while other runs are active."""
-        run, me = object(), get_ident()
-        try:
-            with self._lock:
-                self._running[run] = me
-                count = len(self._running)
-            with at_most(self._streams.share(count)):
-                yield
-        finally:
-            if run in self._running:
-                del self._running[run]
 
     def after_fork(self) -> None:
         """In a child process, forget the runs of other threads."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..codes import Code
 from ..errors import InputError
 from ..ir.tensor import Array
 from .casting import as_array, describe
-from .names import find_port
+from .names import find_index
 from .nodes import Output
 from .tensor import Tensor
 
@@ -17,48 +17,55 @@ __all__ = ["bind"]
 
 
 def bind(
-    ports: Sequence[Output], inputs: object, kept: Mapping[Output, Tensor], strict: bool = False
+    ports: Sequence[Output], inputs: object, kept: Sequence[Tensor | None] = (), strict: bool = False
 ) -> list[Array]:
     """One array for each input, in order.
 
     Args:
         ports: the inputs of the model.
         inputs: a mapping by index, name or port; a sequence by position; the only array; or ``None``.
-        kept: tensors that the request already holds.
+        kept: tensors that the request already holds, one or ``None`` for each input.
         strict: refuse arrays of another element type than the input's, instead of casting them.
 
     Raises:
         InputError: if an input is missing, unknown, given twice, or has another type or shape.
     """
-    given: dict[Output, object] = dict(kept)
-    seen: set[Output] = set()
-    for port, value in _pairs(ports, inputs):
-        if port in seen:
-            raise InputError(f"input {port.label!r} is given twice")
-        seen.add(port)
-        given[port] = value
-    missing = [port for port in ports if port not in given]
-    if missing:
-        wanted = "; ".join(describe(port) for port in missing)
-        count = "an input is" if len(missing) == 1 else f"{len(missing)} inputs are"
-        raise InputError(f"{count} missing: {wanted}")
-    return [as_array(port, given[port], strict) for port in ports]
+    given: list[object] = [_MISSING if tensor is None else tensor for tensor in kept]
+    given = given or [_MISSING] * len(ports)
+    if inputs is not None:
+        _place(ports, inputs, given)
+    if missing := [port for port, value in zip(ports, given, strict=True) if value is _MISSING]:
+        raise _missing(missing)
+    return [as_array(port, value, strict) for port, value in zip(ports, given, strict=True)]
 
 
-def _pairs(ports: Sequence[Output], inputs: object) -> Iterator[tuple[Output, object]]:
-    if inputs is None:
-        return
+_MISSING = object()
+
+
+def _missing(ports: Sequence[Output]) -> InputError:
+    wanted = "; ".join(map(describe, ports))
+    count = "an input is" if len(ports) == 1 else f"{len(ports)} inputs are"
+    return InputError(f"{count} missing: {wanted}")
+
+
+def _place(ports: Sequence[Output], inputs: object, given: list[object]) -> None:
+    """Put inputs where their ports are."""
     if isinstance(inputs, Mapping):
+        seen: set[int] = set()
         for key, value in inputs.items():
-            yield find_port(ports, _same(ports, key), "input"), value
+            index = find_index(ports, _same(ports, key), "input")
+            if index in seen:
+                raise InputError(f"input {ports[index].label!r} is given twice")
+            seen.add(index)
+            given[index] = value
     elif isinstance(inputs, list | tuple) and not (len(ports) == 1 and _is_data(ports[0], inputs)):
         if len(inputs) > len(ports):
             raise InputError(f"got {len(inputs)} inputs, the model has {len(ports)}", hint=_all(ports))
-        yield from zip(ports, inputs, strict=False)
+        given[: len(inputs)] = inputs
     elif len(ports) != 1:
         raise InputError(f"got one array, the model has {len(ports)} inputs", hint=_all(ports))
     else:
-        yield ports[0], inputs
+        given[0] = inputs
 
 
 def _same(ports: Sequence[Output], key: object) -> int | str | Output:

@@ -200,7 +200,7 @@ class Model(Reshaping):
         """Compile the model with default settings, and return the function that runs it."""
         from .executable import Executable
 
-        return partial(Executable(self._runnable())._run, kept={})
+        return partial(Executable(self._runnable())._run, kept=())
 
     def _runnable(self, f16: bool = False) -> Model:
         """Return a copy in which ports declare what is inferred, to be compiled.
@@ -232,7 +232,7 @@ class Model(Reshaping):
         """
         from .executable import Executable
 
-        found = Executable(self._runnable(), "reference")._run(list(input_tensors), {})
+        found = Executable(self._runnable(), "reference")._run(list(input_tensors))
         for tensor, array in zip(output_tensors, found.to_tuple(), strict=True):
             tensor.copy_from(array)
         return True

@@ -13,7 +13,7 @@ from ..nearest import nearest
 from .ports import TypedPort
 from .wrong_arguments import OutOfRangeError
 
-__all__ = ["find_port", "find_ports", "unknown_name"]
+__all__ = ["find_index", "find_port", "find_ports", "unknown_name"]
 
 _Port = TypeVar("_Port", bound=TypedPort)
 
@@ -24,6 +24,11 @@ def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: s
     Raises:
         InputError: if there is none; it says which there are.
     """
+    return ports[find_index(ports, key, what)]
+
+
+def find_index(ports: Sequence[TypedPort], key: int | str | TypedPort | None, what: str) -> int:
+    """The index of an input or output of a model, as `find_port`."""
     if key is None:
         if len(ports) != 1:
             raise InputError(
@@ -31,7 +36,7 @@ def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: s
                 code=Code.NO_SUCH_NAME,
                 hint=_known(ports),
             )
-        return ports[0]
+        return 0
     if isinstance(key, int):
         if not 0 <= key < len(ports):
             raise OutOfRangeError(
@@ -39,11 +44,12 @@ def find_port(ports: Sequence[_Port], key: int | str | TypedPort | None, what: s
                 code=Code.NO_SUCH_NAME,
                 hint=_known(ports),
             )
-        return ports[key]
+        return key
     if isinstance(key, TypedPort):
-        found = [p for p in ports if p == key]
+        found = [i for i, p in enumerate(ports) if p == key]
     else:  # a tensor may be called as another's layer is; then the tensor is meant
-        found = [p for p in ports if key in p.names] or [p for p in ports if p.belongs_to(key)]
+        found = [i for i, p in enumerate(ports) if key in p.names]
+        found = found or [i for i, p in enumerate(ports) if p.belongs_to(key)]
     if not found:
         asked = key.label if isinstance(key, TypedPort) else key
         raise unknown_name(what, asked, [p.label for p in ports])

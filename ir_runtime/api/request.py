@@ -62,6 +62,7 @@ class Request(RequestTensors):
         self._variables: dict[str, Array] = {}
         self._background: Background | None = None
         self._callback: Callable[[Any], object] | None = None
+        self._profiles = str(compiled.config.get("PERF_COUNT")).upper() in ("TRUE", "YES")
         self._profile: Profile | None = None
         self.latency = 0.0
         """How long the last run took, in milliseconds."""
@@ -132,27 +133,29 @@ class Request(RequestTensors):
 
     def _take(self, inputs: object, share: bool) -> list[Array]:
         """Return one array for each input, and keep given ones for later runs."""
-        arrays = bind(self.model_inputs, inputs, self._input_values, self._compiled.strict)
-        for port, array in zip(self.model_inputs, arrays, strict=True):
-            held = self._input_values.get(port)
+        kept = self._input_values
+        arrays = bind(self._compiled._inputs, inputs, kept, self._compiled.strict)
+        for index, array in enumerate(arrays):
+            held = kept[index]
             if held is None or held._data is not array:
-                own = array if share else np.array(array, order="C")
-                self._input_values[port] = Tensor.of(own, _element(port, own))
-        return [self._input_values[port]._data for port in self.model_inputs]
+                arrays[index] = own = array if share else np.array(array, order="C")
+                kept[index] = Tensor.of(own, _element(self._compiled._inputs[index], own))
+        return arrays
 
     def _run(self, feeds: list[Array], observers: tuple[Observer, ...] = ()) -> OVDict:
-        watching = list(observers)
-        if str(self._compiled.config.get("PERF_COUNT")).upper() in ("TRUE", "YES"):
+        watching = observers
+        if self._profiles:
             from ..executor.observers import Profile
 
             self._profile = Profile()
-            watching.append(self._profile)
+            watching = (*observers, self._profile)
         start = time.perf_counter()
-        self._results = self._compiled._run_arrays(feeds, watching, bool(observers), self._variables)
+        results = self._compiled._run_arrays(feeds, watching, bool(observers), self._variables)
         self.latency = (time.perf_counter() - start) * 1e3
-        for port, tensor in self._output_values.items():
-            tensor.copy_from(self._results[port])
-        return self._results
+        self._results = results
+        for index, tensor in self._output_values.items():
+            tensor.copy_from(results[index])
+        return results
 
     def _work(self, feeds: list[Array], callback: Callable[[], None]) -> None:
         self._run(feeds)

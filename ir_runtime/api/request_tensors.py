@@ -13,7 +13,7 @@ from ..ir.element import ElementType
 from .casting import as_array
 from .const_ports import ConstOutput
 from .executable import Executable
-from .names import find_port
+from .names import find_index
 from .nodes import Output
 from .results import OVDict
 from .tensor import Tensor
@@ -48,8 +48,8 @@ class RequestTensors(Answers):
 
     def __init__(self, compiled: Executable) -> None:
         self._compiled = compiled
-        self._input_values: dict[Output, Tensor] = {}
-        self._output_values: dict[Output, Tensor] = {}
+        self._input_values: list[Tensor | None] = [None] * len(compiled._inputs)
+        self._output_values: dict[int, Tensor] = {}
         self._results: OVDict | None = None
 
     @property
@@ -65,20 +65,20 @@ class RequestTensors(Answers):
     @property
     def input_tensors(self) -> list[Tensor]:
         """The tensor of each input."""
-        return [self._input_tensor(port) for port in self.model_inputs]
+        return list(map(self._input_tensor, range(len(self._input_values))))
 
     @property
     def output_tensors(self) -> list[Tensor]:
         """The tensor of each output."""
-        return [self._output_tensor(port) for port in self.model_outputs]
+        return list(map(self._output_tensor, range(len(self._compiled._outputs))))
 
     def get_input_tensor(self, index: int | None = None) -> Tensor:
         """The tensor of an input, to write into; without an index, of the only one."""
-        return self._input_tensor(self._compiled.input(index))
+        return self._input_tensor(find_index(self._compiled._inputs, index, "input"))
 
     def get_output_tensor(self, index: int | None = None) -> Tensor:
         """The tensor of an output; without an index, of the only one."""
-        return self._output_tensor(self._compiled.output(index))
+        return self._output_tensor(find_index(self._compiled._outputs, index, "output"))
 
     def set_input_tensor(self, index: int | Tensor | None = None, tensor: Tensor | None = None) -> None:
         """Give an input its tensor: ``set_input_tensor(tensor)`` or ``set_input_tensor(0, tensor)``.
@@ -92,7 +92,7 @@ class RequestTensors(Answers):
             TypeError: if no tensor is given.
         """
         number, given = _numbered(index, tensor)
-        self._set(self._compiled.input(number), given)
+        self._set(find_index(self._compiled._inputs, number, "input"), given)
 
     def set_output_tensor(self, index: int | Tensor | None = None, tensor: Tensor | None = None) -> None:
         """Have an output written into a tensor: ``set_output_tensor(0, tensor)``.
@@ -106,7 +106,7 @@ class RequestTensors(Answers):
             TypeError: if no tensor is given.
         """
         number, given = _numbered(index, tensor)
-        self._hold(self._compiled.output(number), given)
+        self._hold(find_index(self._compiled._outputs, number, "output"), given)
 
     def set_tensor(self, key: str | Output, tensor: Tensor) -> None:
         """Give an input its tensor, or an output one to be written into, by name or port.
@@ -118,11 +118,11 @@ class RequestTensors(Answers):
         Raises:
             InputError: if the name is unknown, or the tensor does not fit.
         """
-        port = self._port(key)
-        if port in self.model_inputs:
-            self._set(port, tensor)
+        is_input, index = self._place(key)
+        if is_input:
+            self._set(index, tensor)
         else:
-            self._hold(port, tensor)
+            self._hold(index, tensor)
 
     def set_tensors(
         self, tensors: Mapping[str, Tensor] | Mapping[Output, Tensor] | Mapping[str | Output, Tensor]
@@ -162,40 +162,45 @@ class RequestTensors(Answers):
 
     def get_tensor(self, key: str | Output) -> Tensor:
         """The tensor of an input or output, by name or port."""
-        port = self._port(key)
-        return self._input_tensor(port) if port in self.model_inputs else self._output_tensor(port)
+        is_input, index = self._place(key)
+        return self._input_tensor(index) if is_input else self._output_tensor(index)
 
-    def _port(self, key: str | Output) -> Output:
+    def _place(self, key: str | Output) -> tuple[bool, int]:
+        """Return whether a tensor is an input, and its index among the inputs or outputs."""
         if not isinstance(key, str | Output):
             raise InputError(
                 f"{key!r} is not a tensor: expected a name or a port",
                 code=Code.NO_SUCH_NAME,
                 hint="get_input_tensor and get_output_tensor take an index",
             )
-        return find_port([*self.model_inputs, *self.model_outputs], key, "tensor")
+        count = len(self._compiled._inputs)
+        index = find_index([*self._compiled._inputs, *self._compiled._outputs], key, "tensor")
+        return index < count, index if index < count else index - count
 
-    def _set(self, port: Output, tensor: object) -> None:
+    def _set(self, index: int, tensor: object) -> None:
         held = tensor if isinstance(tensor, Tensor) else Tensor(tensor, shared_memory=True)
-        as_array(port, held)
-        self._input_values[port] = held
+        as_array(self._compiled._inputs[index], held)
+        self._input_values[index] = held
 
-    def _hold(self, port: Output, tensor: object) -> None:
+    def _hold(self, index: int, tensor: object) -> None:
+        port = self._compiled._outputs[index]
         if not isinstance(tensor, Tensor) or tensor.element_type is not port.element_type:
             raise InputError(f"output {port.label!r} must be written into a Tensor of {port.element_type}")
-        self._output_values[port] = tensor
+        self._output_values[index] = tensor
 
-    def _input_tensor(self, port: Output) -> Tensor:
-        if port not in self._input_values:
-            self._input_values[port] = _blank(port)
-        return self._input_values[port]
+    def _input_tensor(self, index: int) -> Tensor:
+        tensor = self._input_values[index]
+        if tensor is None:
+            tensor = self._input_values[index] = _blank(self._compiled._inputs[index])
+        return tensor
 
-    def _output_tensor(self, port: Output) -> Tensor:
+    def _output_tensor(self, index: int) -> Tensor:
         """A tensor that each run writes into. It is no array that a run returned: those are the caller's."""
-        if port not in self._output_values:
-            self._output_values[port] = _blank(port)
+        if index not in self._output_values:
+            self._output_values[index] = _blank(self._compiled._outputs[index])
             if self._results is not None:
-                self._output_values[port].copy_from(self._results[port])
-        return self._output_values[port]
+                self._output_values[index].copy_from(self._results[index])
+        return self._output_values[index]
 
 
 def _blank(port: Output) -> Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..executor.base_buffers import root_of
 from ..ir.tensor import Array
-from .names import find_port
+from .names import find_index
 from .nodes import Output
 
 __all__ = ["OVDict", "unshared"]
@@ -35,7 +35,7 @@ class OVDict(Mapping[Output, Array]):
 
     def __getitem__(self, key: int | str | Output) -> Array:
         try:
-            return self._arrays[self._ports.index(find_port(self._ports, key, "output"))]
+            return self._arrays[find_index(self._ports, key, "output")]
         except RuntimeError as reason:
             raise KeyError(str(reason)) from None
 
@@ -80,12 +80,14 @@ def unshared(arrays: Sequence[Array], shared: Sequence[Array], roots: Collection
         shared: arrays that are not to be reached.
         roots: memory that is not to be reached, as `root_of` has it.
     """
-    taken = {root_of(array) for array in shared}
+    taken = set(map(root_of, shared))
     result = []
     for array in arrays:
-        own = np.ascontiguousarray(array).reshape(array.shape)
-        if (root := root_of(own)) in taken or root in roots or not own.flags.writeable:
+        own = array if array.__class__ is np.ndarray else np.asarray(array)
+        root, flags = root_of(own), own.flags
+        if not flags.c_contiguous or not flags.writeable or root in taken or root in roots:
             own = own.copy()
-        taken.add(root_of(own))
+            root = id(own)
+        taken.add(root)
         result.append(own)
     return result

@@ -72,7 +72,7 @@ def profile(
     if against not in (None, "openvino"):
         raise InputError(f"unknown runtime {against!r}", hint="expected openvino")
     net = model.clone() if isinstance(model, Model) else read_model(model)
-    feeds = _random(net, seed) if inputs is None else bind(net._const_inputs(), inputs, {}, False)
+    feeds = _random(net, seed) if inputs is None else bind(net._const_inputs(), inputs)
     net.reshape({index: PartialShape(array.shape) for index, array in enumerate(feeds)})
     chosen = awaited(backend, net._is_large)
     config = {} if threads is None else {"INFERENCE_NUM_THREADS": threads}

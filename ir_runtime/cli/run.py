@@ -204,7 +204,7 @@ def _results(
         check_count(target, names)
     arrays = {port: feed.array for port, feed in feeds.items()}
     with progress(len(compiled._plan.steps)) as observers:
-        results = compiled._run(arrays, {}, [*observers, *([check] if check else [])])
+        results = compiled._run(arrays, (), [*observers, *([check] if check else [])])
     return [
         _Tensor(name, array, summarize(array, port.element_type), index < own)
         for index, (name, port, array) in enumerate(zip(names, ports, results.to_tuple(), strict=True))

@@ -60,7 +60,7 @@ def measure(
         InputError: if an input, the side or the precision is not as described.
     """
     compiled = compile_model(model, backend=backend, config={"PERF_COUNT": True})
-    feeds = bind(compiled.inputs, inputs, {})
+    feeds = bind(compiled.inputs, inputs)
     seen = _Activations(model, histograms)
     outputs = compiled(feeds, observers=[seen]).to_tuple()
     for layer, feed in zip(model._graph.of_type("Parameter"), feeds, strict=True):

@@ -65,7 +65,7 @@ class Reference:
         Raises:
             InputError: if an input is missing, unknown, or has another type or shape.
         """
-        return bind(self.inputs, inputs, {})
+        return bind(self.inputs, inputs)
 
     def run(
         self, feeds: Sequence[Array], change: Change | None = None, inside: Change | None = None

@@ -89,7 +89,7 @@ class Stepping(Iterator[Stop]):
     def __init__(self, compiled: CompiledModel, inputs: object) -> None:
         self._compiled = compiled
         self._plan: ExecutionPlan = compiled._unfused()
-        self._feeds = bind(compiled._inputs, inputs, {}, compiled.strict)
+        self._feeds = bind(compiled._inputs, inputs, strict=compiled.strict)
         self._state = State(compiled._variables, advance=compiled._advance)
         self._context = copy_context()
         self._stops = self._run()

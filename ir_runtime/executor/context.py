@@ -40,6 +40,8 @@ class State:
 
     def commit(self, feeds: Sequence[Array]) -> None:
         """Let what was assigned be what the next run reads; the caller may change its inputs meanwhile."""
+        if not self.assigned:
+            return
         fresh = {
             name: array.copy() if any(np.may_share_memory(array, feed) for feed in feeds) else array
             for name, array in self.assigned.items()

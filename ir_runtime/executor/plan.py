@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from operator import length_hint
+from typing import Any
 
 import numpy as np
 
 from .. import deadline
 from ..analysis.error_context import blame, is_placed
+from ..backends.core.threads import set_most
 from ..forks import SAFEPOINT, computing, in_user_code
 from ..ir.tensor import Array
 from ..limits import DEFAULT, Limits, set_limits
-from ..scoped import nested
+from ..scoped import Scope, inside
 from .base_buffers import root_of
 from .context import RUN, Run, State
 from .instructions import Move, Slots, moves_of
@@ -25,6 +27,21 @@ from .output_contract import OutputContract
 from .step import Observer, Patch, Step
 
 __all__ = ["ExecutionPlan"]
+
+
+def _settings(function: Callable[[], object]) -> tuple[tuple[ContextVar[Any], Any], ...]:
+    """Return the context variables that a function sets, with their values."""
+    context = copy_context()
+    before = dict(context.items())
+    context.run(function)
+    return tuple(
+        (variable, value) for variable, value in context.items() if before.get(variable) is not value
+    )
+
+
+_IGNORING = _settings(partial(np.seterr, all="ignore"))
+"""What lets NumPy compute NaN and infinity without warnings. A run sets it in its own context, where
+`numpy.errstate`, which also restores it, would take a microsecond."""
 
 # This many steps run between two looks at the clock.
 CLOCKED = 8
@@ -42,7 +59,7 @@ class ExecutionPlan:
     outputs: tuple[int, ...]
     slots: tuple[Array | None, ...]
     """Constants in place, the rest empty."""
-    around: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
+    around: tuple[Scope, ...] = ()
     """What the backends want around a run."""
     contracts: tuple[OutputContract, ...] = ()
     """What was inferred about the outputs."""
@@ -65,6 +82,7 @@ class ExecutionPlan:
         state: State | None = None,
         limits: Limits = DEFAULT,
         patch: Patch | None = None,
+        threads: int | None = None,
     ) -> list[Array]:
         """Run every step on arrays for the inputs; return arrays for the outputs.
 
@@ -74,13 +92,14 @@ class ExecutionPlan:
             state: the variables. What is assigned waits in it to be committed.
             limits: bounds on memory, time and iterations.
             patch: changes results of steps.
+            threads: how many threads it may use; by default as many as its backends like.
 
         Raises:
             ExecutionError: if a layer fails on its data; it names the layer.
             LimitError: if it asks for more than ``limits`` allow; it names the layer.
         """
         # In a new context, no variable of the caller's is changed, wherever an interrupt comes.
-        return copy_context().run(self._run, feeds, observers, state or State(), limits, patch)
+        return copy_context().run(self._run, feeds, observers, state or State(), limits, patch, threads)
 
     def _run(
         self,
@@ -89,13 +108,17 @@ class ExecutionPlan:
         state: State,
         limits: Limits,
         patch: Patch | None,
+        threads: int | None,
     ) -> list[Array]:
+        for variable, value in _IGNORING:
+            variable.set(value)
+        if threads is not None:
+            set_most(threads)
         run = self.begin(feeds, observers, state, limits, patch)
-        with np.errstate(all="ignore"), computing(), nested(self.around):
-            try:
-                return self.execute(feeds, run)
-            except _ObserverError as caught:
-                raise caught.reason from None
+        try:
+            return inside((computing, *self.around), self.execute, feeds, run)
+        except _ObserverError as caught:
+            raise caught.reason from None
 
     def begin(
         self,
@@ -106,9 +129,11 @@ class ExecutionPlan:
         patch: Patch | None = None,
     ) -> Run:
         """Begin a run in the current context, on which its limits are imposed."""
-        set_limits(limits)
-        left = limits.memory - self.peak - sum(feed.nbytes for feed in feeds)
-        run = Run(observers, state, limits, deadline.current_deadline(), left, patch=patch)
+        ends = set_limits(limits)
+        left = limits.memory - self.peak
+        for feed in feeds:
+            left -= feed.nbytes
+        run = Run(observers, state, limits, ends, left, [], patch)
         RUN.set(run)
         return run
 

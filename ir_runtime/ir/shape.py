@@ -109,7 +109,7 @@ class PartialShape(Sequence[Dimension]):
 
     def contains(self, shape: Sequence[int]) -> bool:
         """Return whether a tensor of this shape is possible."""
-        if self._dims is None:
+        if self._dims is None or shape == self._lengths:
             return True
         return len(self._dims) == len(shape) and all(
             d.contains(n) for d, n in zip(self._dims, shape, strict=True)

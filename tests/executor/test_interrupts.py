@@ -24,6 +24,7 @@ from ir_runtime.backends.numba.threading import pool as _pools
 from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.executor import context
 from ir_runtime.executor.observers import Profile
+from ir_runtime.scoped import inside
 
 TESTS = Path(__file__).parents[1]
 BACKENDS = ["numpy", "numba"]
@@ -142,6 +143,11 @@ def test_whose_threads_are_used_again(
     """A run that fails makes no new threads; an interrupted one ends its own, whoever holds the traceback."""
     monkeypatch.setattr(_pools, "_IDLE", [])
     monkeypatch.setattr(compiled_threads, "most", lambda cores: 2)
-    with pytest.raises(error), compiled_threads.running():
+
+    def run() -> None:
+        compiled_threads._pool(compiled_threads._RUN.get())
         raise error
+
+    with pytest.raises(error):
+        inside((compiled_threads.running,), run)
     assert bool(_pools._IDLE) is kept

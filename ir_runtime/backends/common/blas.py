@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...forks import register
+from ...scoped import Scope
 
 __all__ = ["AVX512", "Blas", "core_name"]
 
@@ -32,6 +33,8 @@ class Blas:
         self._runs: dict[object, int] = {}
         """The runs that limit it to one thread now, and the id of the thread of each."""
         self._get, self._set = _function("get_num_threads"), _function("set_num_threads")
+        self.single = Scope(self._limit, self._release)
+        """Limits BLAS to one thread; the last of several concurrent runs restores the number before the first."""
         register(self)
 
     @property
@@ -44,33 +47,19 @@ class Blas:
         """The number of threads it may use now, at most `MAX_THREADS`; 1 while it is limited."""
         return min(self._get(), MAX_THREADS) if self._get is not None and not self._runs else 1
 
-    @contextlib.contextmanager
-    def single(self) -> Iterator[None]:
-        """Limit BLAS to one thread; the last of several concurrent runs restores the number before the first.
-
-        An interrupt may come after any call, so nothing is called between noting that a run limits it and that
-        taking effect. If an interrupt prevents the release, it is tried once more.
-        """
+    def _limit(self, run: object) -> None:
+        """Begin `single`. Nothing is called between noting that a run limits it and that taking effect."""
         if self._set is None or self._get is None:
-            yield
             return
-        run, me = object(), get_ident()
-        try:
-            with self._lock:
-                before = 0 if self._runs else self._get()
-                self._before = before or self._before
-                self._runs[run] = me
-                if before:
-                    self._set(1)
-            yield
-        finally:
-            try:
-                self._release(run)
-            except BaseException:
-                self._release(run)
-                raise
+        me = get_ident()
+        with self._lock:
+            before = 0 if self._runs else self._get()
+            self._before = before or self._before
+            self._runs[run] = me
+            if before:
+                self._set(1)
 
-    def _release(self, run: object) -> None:
+    def _release(self, run: object, interrupted: bool) -> None:
         with self._lock:
             if run in self._runs:
                 del self._runs[run]

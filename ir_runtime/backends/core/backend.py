@@ -12,6 +12,7 @@ import numpy as np
 from ...ir.graph import Layer
 from ...ir.operation import Operation
 from ...ir.tensor import Value
+from ...scoped import NOTHING, Scope
 from .kernel import Kernel, Offer
 from .pattern import Fusion, MatchContext, Pattern, Refusal
 
@@ -54,7 +55,7 @@ class Backend:
     offers: dict[type, list[Offer]] = field(default_factory=dict)
     packed: dict[type, list[Offer]] = field(default_factory=dict)
     patterns: dict[type, list[Pattern]] = field(default_factory=dict)
-    around: Callable[[], AbstractContextManager[object]] = nullcontext
+    around: Scope = NOTHING
     """What its kernels want around a run, such as a number of threads."""
     compiling: Callable[[], AbstractContextManager[object]] = nullcontext
     """What it wants around a compilation; when that ends, its kernels are ready."""

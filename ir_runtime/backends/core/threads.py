@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 from ...scoped import setting
 
-__all__ = ["at_most", "most"]
+__all__ = ["at_most", "most", "set_most"]
 
 _MOST: ContextVar[int | None] = ContextVar("threads", default=None)
 
@@ -15,6 +15,11 @@ _MOST: ContextVar[int | None] = ContextVar("threads", default=None)
 def at_most(threads: int | None) -> AbstractContextManager[None]:
     """Let the run inside use this many threads; ``None`` for as many as its backend likes."""
     return setting(_MOST, threads)
+
+
+def set_most(threads: int | None) -> None:
+    """Let the rest of the current context (`contextvars`) use this many threads."""
+    _MOST.set(threads)
 
 
 def most(otherwise: int) -> int:

@@ -5,39 +5,53 @@ The thread pool of a run does all of its work, while the numpy backend keeps BLA
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from functools import cache
 from threading import get_ident
-from typing import NamedTuple
 
 from ....forks import in_child
 from ....ir.tensor import Array
-from ....scoped import setting
+from ....scoped import Scope, inside
 from ...core.threads import most
 from .pool import ThreadPool, acquire, dispatcher, release
 
 __all__ = ["parallel_for", "running", "threads"]
 
 
-class _Run(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Run:
     """The current run. Other threads may inherit the context variable, but never use its pool."""
 
     threads: int = 0
-    pool: ThreadPool | None = None
     thread: int = 0
+    """The thread that it runs in; 0 when it has ended."""
+    work: object = None
+    """The key of its scope."""
+    outer: _Run | None = None
+    """The run that it is part of."""
+    pool: ThreadPool | None = None
+    """Its own, once a kernel has needed threads."""
 
 
 _NO_RUN = _Run()
 _RUN: ContextVar[_Run] = ContextVar("run", default=_NO_RUN)
 
 
-def _pool() -> ThreadPool | None:
-    """Return the pool of the run of this thread."""
-    run = _RUN.get()
-    return run.pool if run.thread == get_ident() else None
+def _pool(run: _Run) -> ThreadPool:
+    """Return the pool of a run of this thread, or of one that it is part of.
+
+    It is acquired when a kernel needs threads for the first time: small models wake none.
+    """
+    outer: _Run | None = run
+    while outer is not None and outer.thread == run.thread:
+        if outer.pool is not None:
+            return outer.pool
+        outer = outer.outer
+    pool = run.pool = acquire(run.threads - 1)
+    pool.begin_run()
+    return pool
 
 
 @cache
@@ -54,31 +68,29 @@ def threads() -> int:
     return _RUN.get().threads or most(_cores())
 
 
-@contextlib.contextmanager
-def running() -> Iterator[None]:
-    """Provide a thread pool for a run.
+def _begin(work: object) -> None:
+    _RUN.set(_Run(most(_cores()), get_ident(), work, _RUN.get()))
 
-    An interrupted run does not return its pool for reuse: it ends with its last reference, which the traceback of
-    the interrupt may hold, and later runs must not end up with both.
-    """
-    pool, count = _pool(), most(_cores())
-    fresh = acquire(count - 1) if count > 1 and pool is None else None
-    with setting(_RUN, _Run(count, fresh or pool, get_ident())):
-        if fresh is None:
-            yield
-            return
-        try:
-            fresh.begin_run()
-            yield
-        except Exception:
-            fresh.end_run()
-            release(fresh)
-            raise
-        except BaseException:
-            fresh.end_run()
-            raise
-        fresh.end_run()
-        release(fresh)
+
+def _end(work: object, interrupted: bool) -> None:
+    run = _RUN.get()
+    if run.work is not work or run.outer is None:
+        return
+    if (pool := run.pool) is not None:
+        pool.end_run()
+        run.pool = None
+        if not interrupted:
+            release(pool)
+    run.thread = 0
+    _RUN.set(run.outer)
+
+
+running = Scope(_begin, _end)
+"""Provides a thread pool for a run.
+
+An interrupted run does not return its pool for reuse: it ends with its last reference, which the traceback of
+the interrupt may hold, and later runs must not end up with both.
+"""
 
 
 def parallel_for(task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
@@ -86,15 +98,10 @@ def parallel_for(task: int, job: Array, out: Array, a: Array, b: Array, c: Array
 
     All arrays must be contiguous: kernels get addresses only.
     """
-    if threads <= 1:
+    run = _RUN.get()
+    if threads <= 1 or run.threads == 1:
         dispatcher()(0, task, job, out, a, b, c, 1)
-    elif (pool := _pool()) is not None:
-        dispatcher()(pool.address, task, job, out, a, b, c, threads)
+    elif run.thread == get_ident():
+        dispatcher()(_pool(run).address, task, job, out, a, b, c, threads)
     else:  # outside runs, as when weights are packed
-        copy_context().run(_with_own_pool, task, job, out, a, b, c, threads)
-
-
-def _with_own_pool(task: int, job: Array, out: Array, a: Array, b: Array, c: Array, threads: int) -> None:
-    with running():
-        pool = _pool()
-        dispatcher()(pool.address if pool else 0, task, job, out, a, b, c, threads if pool else 1)
+        copy_context().run(inside, (running,), parallel_for, task, job, out, a, b, c, threads)
