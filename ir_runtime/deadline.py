@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from .command_line import on_command_line
 from .diagnostics import Location
@@ -21,13 +21,9 @@ _Item = TypeVar("_Item")
 _CHECK_INTERVAL = 1024
 
 
-class _Deadline(NamedTuple):
-    ends: float
-    seconds: float
-
-
-_NEVER = _Deadline(math.inf, math.inf)
-_DEADLINE: ContextVar[_Deadline] = ContextVar("deadline", default=_NEVER)
+_NEVER = math.inf, math.inf
+_DEADLINE: ContextVar[tuple[float, float]] = ContextVar("deadline", default=_NEVER)
+"""When the time is up, on the clock of `time.monotonic`, and the seconds that it was."""
 
 
 def deadline(seconds: float) -> AbstractContextManager[None]:
@@ -39,12 +35,12 @@ def set_deadline(seconds: float) -> float:
     """Set a deadline for the rest of the current context, and return it; an earlier one stays in effect."""
     earlier = _earlier(seconds)
     _DEADLINE.set(earlier)
-    return earlier.ends
+    return earlier[0]
 
 
-def _earlier(seconds: float) -> _Deadline:
+def _earlier(seconds: float) -> tuple[float, float]:
     enclosing, ends = _DEADLINE.get(), time.monotonic() + seconds
-    return _Deadline(ends, seconds) if ends < enclosing.ends else enclosing
+    return (ends, seconds) if ends < enclosing[0] else enclosing
 
 
 def check(where: Location | None = None) -> None:
@@ -55,7 +51,7 @@ def check(where: Location | None = None) -> None:
     Raises:
         LimitError: naming the place, if it is given.
     """
-    if time.monotonic() > _DEADLINE.get().ends:
+    if time.monotonic() > _DEADLINE.get()[0]:
         raise deadline_error(where)
     if SAFEPOINT.forking is not None:
         SAFEPOINT.halt()
@@ -75,12 +71,12 @@ def check_periodically(items: Iterable[_Item]) -> Iterator[_Item]:
 
 def current_deadline() -> float:
     """Return the deadline on the clock of `time.monotonic`; infinity without a deadline."""
-    return _DEADLINE.get().ends
+    return _DEADLINE.get()[0]
 
 
 def deadline_error(where: Location | None = None) -> LimitError:
     """Return the error to raise when the deadline has passed."""
-    seconds = _DEADLINE.get().seconds
+    _, seconds = _DEADLINE.get()
     return LimitError(
         f"it takes longer than {seconds:g} seconds, the limit",
         limit="seconds",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ..codes import Code
 from ..errors import InputError
@@ -30,16 +30,14 @@ def bind(
     Raises:
         InputError: if an input is missing, unknown, given twice, or has another type or shape.
     """
-    given: list[object] = [_MISSING if tensor is None else tensor for tensor in kept]
-    given = given or [_MISSING] * len(ports)
-    if inputs is not None:
-        _place(ports, inputs, given)
-    if missing := [port for port, value in zip(ports, given, strict=True) if value is _MISSING]:
-        raise _missing(missing)
-    return [as_array(port, value, strict) for port, value in zip(ports, given, strict=True)]
-
-
-_MISSING = object()
+    given: list[object] = list(kept) if kept else [None] * len(ports)
+    placed = () if inputs is None else _place(ports, inputs, given)
+    arrays = []
+    for index, value in enumerate(given):
+        if value is None and index not in placed:
+            raise _missing([port for i, port in enumerate(ports) if given[i] is None and i not in placed])
+        arrays.append(as_array(ports[index], value, strict))
+    return arrays
 
 
 def _missing(ports: Sequence[Output]) -> InputError:
@@ -48,24 +46,26 @@ def _missing(ports: Sequence[Output]) -> InputError:
     return InputError(f"{count} missing: {wanted}")
 
 
-def _place(ports: Sequence[Output], inputs: object, given: list[object]) -> None:
-    """Put inputs where their ports are."""
+def _place(ports: Sequence[Output], inputs: object, given: list[object]) -> Collection[int]:
+    """Put inputs where their ports are; return the indices of those ports."""
     if isinstance(inputs, Mapping):
-        seen: set[int] = set()
+        placed: set[int] = set()
         for key, value in inputs.items():
             index = find_index(ports, _same(ports, key), "input")
-            if index in seen:
+            if index in placed:
                 raise InputError(f"input {ports[index].label!r} is given twice")
-            seen.add(index)
+            placed.add(index)
             given[index] = value
-    elif isinstance(inputs, list | tuple) and not (len(ports) == 1 and _is_data(ports[0], inputs)):
+        return placed
+    if isinstance(inputs, list | tuple) and not (len(ports) == 1 and _is_data(ports[0], inputs)):
         if len(inputs) > len(ports):
             raise InputError(f"got {len(inputs)} inputs, the model has {len(ports)}", hint=_all(ports))
         given[: len(inputs)] = inputs
-    elif len(ports) != 1:
+        return range(len(inputs))
+    if len(ports) != 1:
         raise InputError(f"got one array, the model has {len(ports)} inputs", hint=_all(ports))
-    else:
-        given[0] = inputs
+    given[0] = inputs
+    return (0,)
 
 
 def _same(ports: Sequence[Output], key: object) -> int | str | Output:

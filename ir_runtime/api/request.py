@@ -191,6 +191,8 @@ class Request(RequestTensors):
         self.wait()
 
     def _expect_idle(self) -> None:
+        if self._background is None:
+            return
         if self._runs():
             raise InputError("the request is still running; wait for it", code=Code.BAD_REQUEST)
         self._raise_failure()

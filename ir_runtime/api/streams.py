@@ -36,4 +36,4 @@ class Streams:
 
     def share(self, running: int) -> int:
         """The threads of one run, while this many are going on."""
-        return max(1, self.threads // max(self.count, running))
+        return self.threads // (self.count if self.count > running else running) or 1

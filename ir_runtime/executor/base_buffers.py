@@ -12,6 +12,7 @@ __all__ = ["root_of"]
 def root_of(array: Array) -> int:
     """The identity of what owns the memory of an array: the same for all views of one array."""
     found: object = array
-    while isinstance(found, np.ndarray) and found.base is not None:
-        found = found.base
+    base: object = array.base
+    while base is not None:
+        found, base = base, base.base if isinstance(base, np.ndarray) else None
     return id(found)

@@ -24,7 +24,6 @@ __all__ = ["parallel_for", "running", "threads"]
 class _Run:
     """The current run. Other threads may inherit the context variable, but never use its pool."""
 
-    threads: int = 0
     thread: int = 0
     """The thread that it runs in; 0 when it has ended."""
     work: object = None
@@ -49,7 +48,7 @@ def _pool(run: _Run) -> ThreadPool:
         if outer.pool is not None:
             return outer.pool
         outer = outer.outer
-    pool = run.pool = acquire(run.threads - 1)
+    pool = run.pool = acquire(threads() - 1)
     pool.begin_run()
     return pool
 
@@ -64,12 +63,12 @@ in_child(_cores.cache_clear)
 
 
 def threads() -> int:
-    """Return how many threads work on a layer of the current run."""
-    return _RUN.get().threads or most(_cores())
+    """Return how many threads may work on a layer."""
+    return most(_cores())
 
 
 def _begin(work: object) -> None:
-    _RUN.set(_Run(most(_cores()), get_ident(), work, _RUN.get()))
+    _RUN.set(_Run(get_ident(), work, _RUN.get()))
 
 
 def _end(work: object, interrupted: bool) -> None:
@@ -98,10 +97,9 @@ def parallel_for(task: int, job: Array, out: Array, a: Array, b: Array, c: Array
 
     All arrays must be contiguous: kernels get addresses only.
     """
-    run = _RUN.get()
-    if threads <= 1 or run.threads == 1:
+    if threads <= 1:
         dispatcher()(0, task, job, out, a, b, c, 1)
-    elif run.thread == get_ident():
+    elif (run := _RUN.get()).thread == get_ident():
         dispatcher()(_pool(run).address, task, job, out, a, b, c, threads)
     else:  # outside runs, as when weights are packed
         copy_context().run(inside, (running,), parallel_for, task, job, out, a, b, c, threads)
