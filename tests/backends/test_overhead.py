@@ -90,6 +90,31 @@ def test_a_dense_layer_of_few_numbers_costs_few_calls(rows: str, most: int) -> N
     assert calls(lambda: compiled(x)) < most * layers + 300
 
 
+@pytest.mark.parametrize("backend", available())
+def test_a_call_of_a_small_model_makes_few_calls(backend: str) -> None:
+    """Of what surrounds the only layer: inputs, limits, threads, results; that takes 20 to 25 µs."""
+    compiled = ir.compile_model(chain(["ReLU"]), backend=backend)
+    request = compiled.create_infer_request()
+    request.set_input_tensor(ir.Tensor(X))
+    for run, most in (
+        (lambda: compiled(X), 90),
+        (lambda: compiled.infer_new_request({0: X}), 95),
+        (lambda: request.infer(), 90),
+        (lambda: request.infer({0: X}), 105),
+    ):
+        run()
+        assert calls(run) < most
+
+
+@pytest.mark.skipif("numba" not in available(), reason="numba is not installed")
+def test_a_small_model_wakes_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ir_runtime.backends.numba.threading import parallel
+
+    monkeypatch.setattr(parallel, "acquire", lambda workers: pytest.fail("no kernel needs them"))
+    found = run(chain(["Abs", "Multiply"]), "numba", X)
+    np.testing.assert_array_equal(found, run(chain(["Abs", "Multiply"]), "reference", X))
+
+
 @pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 20])
 def test_the_layer_that_fails_is_named(number: int) -> None:
     net = Net()

@@ -1,10 +1,11 @@
-"""Everything that is measured against OpenVINO: networks, kinds of networks, a language model, dynamic shapes, chains, streams, starts.
+"""Everything that is measured against OpenVINO: networks, a language model, dynamic shapes, chains, calls, streams, starts.
 
 Names choose rows by their first column; without any, all are measured.
 """
 
 from __future__ import annotations
 
+import calls
 import chain
 import dynamic
 import kinds
@@ -15,4 +16,6 @@ import streams
 from shared import program
 
 if __name__ == "__main__":
-    program(models.PART, kinds.PART, language.PART, dynamic.PART, chain.PART, streams.PART, start.PART)()
+    program(
+        models.PART, kinds.PART, language.PART, dynamic.PART, chain.PART, calls.PART, streams.PART, start.PART
+    )()

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ir_runtime.backends.numba.threading import pool as _pools
 from ir_runtime.backends.numpy.threading import parallel
 from ir_runtime.executor import context
 from ir_runtime.executor.observers import Profile
-from ir_runtime.scoped import inside
+from ir_runtime.scoped import Scope, inside
 
 TESTS = Path(__file__).parents[1]
 BACKENDS = ["numpy", "numba"]
@@ -134,6 +134,39 @@ def test_an_interrupt_anywhere(
         assert calls.scene.agrees(calls.scene.compiled(calls.scene.x)[0]), interrupter.where
     settled(threads)
     assert os_threads() <= threads
+
+
+@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
+def test_scopes_end_in_reverse_whatever_happens(error: type[BaseException] | None) -> None:
+    """Also where an interrupt comes while they end; work that fails is not taken for interrupted."""
+    events: list[tuple[str, bool]] = []
+    keys: set[object] = set()
+
+    def scope(name: str, ends: Iterator[type[BaseException] | None]) -> Scope:
+        def begin(work: object) -> None:
+            keys.add(work)
+
+        def end(work: object, interrupted: bool) -> None:
+            events.append((name, interrupted))
+            keys.add(work)
+            if (reason := next(ends, None)) is not None:
+                raise reason
+
+        return Scope(begin, end)
+
+    def work() -> int:
+        if error is not None:
+            raise error
+        return 3
+
+    def run() -> int:
+        return inside((scope("outer", iter([])), scope("inner", iter([KeyboardInterrupt]))), work)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    interrupted = error is KeyboardInterrupt
+    assert events == [(name, interrupted) for name in ("inner", "inner", "outer")]
+    assert len(keys) == 1
 
 
 @pytest.mark.parametrize(("error", "kept"), [(ValueError, True), (KeyboardInterrupt, False)])

@@ -24,6 +24,7 @@ __all__ = ["parallel_for", "running", "threads"]
 class _Run:
     """The current run. Other threads may inherit the context variable, but never use its pool."""
 
+    threads: int = 0
     thread: int = 0
     """The thread that it runs in; 0 when it has ended."""
     work: object = None
@@ -48,7 +49,7 @@ def _pool(run: _Run) -> ThreadPool:
         if outer.pool is not None:
             return outer.pool
         outer = outer.outer
-    pool = run.pool = acquire(threads() - 1)
+    pool = run.pool = acquire(run.threads - 1)
     pool.begin_run()
     return pool
 
@@ -63,12 +64,12 @@ in_child(_cores.cache_clear)
 
 
 def threads() -> int:
-    """Return how many threads may work on a layer."""
-    return most(_cores())
+    """Return how many threads work on a layer of the current run."""
+    return _RUN.get().threads or most(_cores())
 
 
 def _begin(work: object) -> None:
-    _RUN.set(_Run(get_ident(), work, _RUN.get()))
+    _RUN.set(_Run(most(_cores()), get_ident(), work, _RUN.get()))
 
 
 def _end(work: object, interrupted: bool) -> None:

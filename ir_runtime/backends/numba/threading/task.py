@@ -51,7 +51,8 @@ class Task(Routine):
     @property
     def address(self) -> int:
         """Address of the machine code."""
-        self.prepare()
+        if not self._address:
+            self.prepare()
         return self._address
 
 
